@@ -7,7 +7,7 @@ import math
 import numbers
 from collections.abc import Iterable
 
-from .errors import InputError, complaint
+from .errors import InputError
 
 
 def _the_one(named: dict[str, object]) -> tuple[str, object]:
@@ -20,15 +20,15 @@ def _number(name: str, value: object, expected: str, remedy: str) -> float:
     if type(value) is float and value == value:
         return value
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
+        raise InputError.expected(expected, of=name, got=value, remedy=remedy)
     try:
         number = float(value)
     except OverflowError:  # a whole number of hundreds of digits
-        raise InputError(
-            complaint(expected=expected, of=name, got="one beyond all floats", remedy=remedy)
+        raise InputError.expected(
+            expected, of=name, got="one beyond all floats", remedy=remedy
         ) from None
     if math.isnan(number):
-        raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
+        raise InputError.expected(expected, of=name, got=value, remedy=remedy)
     return number
 
 
@@ -43,7 +43,7 @@ def positive(*, remedy: str = "", allow_inf: bool = False, **named: object) -> f
     remedy = remedy or f"Pass {name}=1.0, for example."
     number = _number(name, value, expected, remedy)
     if number <= 0 or (math.isinf(number) and not allow_inf):
-        raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
+        raise InputError.expected(expected, of=name, got=value, remedy=remedy)
     return number
 
 
@@ -54,7 +54,7 @@ def non_negative(*, remedy: str = "", allow_inf: bool = False, **named: object) 
     remedy = remedy or f"Pass {name}=0.0, for example."
     number = _number(name, value, expected, remedy)
     if number < 0 or (math.isinf(number) and not allow_inf):
-        raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
+        raise InputError.expected(expected, of=name, got=value, remedy=remedy)
     return number
 
 
@@ -67,7 +67,7 @@ def fraction(
     remedy = remedy or f"Pass a {name} inside that range."
     number = _number(name, value, expected, remedy)
     if number < 0 or number > 1 or (low_open and number == 0) or (high_open and number == 1):
-        raise InputError(complaint(expected=expected, of=name, got=value, remedy=remedy))
+        raise InputError.expected(expected, of=name, got=value, remedy=remedy)
     return number
 
 
@@ -75,13 +75,11 @@ def whole(*, at_least: int = 0, remedy: str = "", **named: object) -> int:
     """A whole number not below `at_least`."""
     name, value = _the_one(named)
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < at_least:
-        raise InputError(
-            complaint(
-                expected=f"a whole number of at least {at_least}",
-                of=name,
-                got=value,
-                remedy=remedy or f"Pass {name}={max(at_least, 1)}, for example.",
-            )
+        raise InputError.expected(
+            f"a whole number of at least {at_least}",
+            of=name,
+            got=value,
+            remedy=remedy or f"Pass {name}={max(at_least, 1)}, for example.",
         )
     return int(value)
 
@@ -91,7 +89,7 @@ def truth(**named: object) -> bool:
     name, value = _the_one(named)
     if type(value).__name__ not in ("bool", "bool_"):  # NumPy's own, too, without loading it
         remedy = f"Pass {name}=True or {name}=False."
-        raise InputError(complaint(expected="True or False", of=name, got=value, remedy=remedy))
+        raise InputError.expected("True or False", of=name, got=value, remedy=remedy)
     return bool(value)
 
 
@@ -106,7 +104,7 @@ def one_of(choices: Iterable[str], **named: object) -> str:
     if not isinstance(value, str) or value not in words:
         listed = " or ".join(repr(word) for word in words)
         remedy = f"Pass {name}={words[0]!r}, for example."
-        raise InputError(complaint(expected=listed, of=name, got=value, remedy=remedy, among=words))
+        raise InputError.expected(listed, of=name, got=value, remedy=remedy, among=words)
     return value
 
 

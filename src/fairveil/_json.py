@@ -25,7 +25,7 @@ from itertools import accumulate
 from json import JSONDecodeError, JSONDecoder, dumps
 from typing import Any, NoReturn
 
-from .errors import FairveilError, InputError, complaint
+from .errors import FairveilError, InputError
 
 DEEPEST = 200
 """Levels of one value inside another. Events and models nest by a few dozen at most, and have
@@ -67,8 +67,8 @@ class Document:
     def refusal(self, expected: str, got: object, of: str = "") -> FairveilError:
         """The same, to be raised by the caller."""
         place = f"{self.name}, {of}" if of else self.name
-        return self.error(
-            complaint(expected=expected, of=place, got=shown(got), remedy=self.remedy, quote=False)
+        return self.error.expected(
+            expected, of=place, got=shown(got), remedy=self.remedy, quote=False
         )
 
     def json(self, given: object) -> Any:

@@ -14,7 +14,7 @@ import os
 import stat
 from pathlib import Path
 
-from .errors import DataNotFoundError, FairveilError, InputError, complaint
+from .errors import DataNotFoundError, FairveilError, InputError
 
 MIB = 1 << 20
 _KINDS = (
@@ -48,15 +48,15 @@ def read_bytes(
         )
     except (OSError, ValueError) as wrong:
         got = _missing(Path(path), wrong)
-        raise DataNotFoundError(
-            complaint(expected=what, of=str(path), got=got, remedy=remedy, quote=False)
+        raise DataNotFoundError.expected(
+            what, of=str(path), got=got, remedy=remedy, quote=False
         ) from None
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             got = kind_of(found.st_mode)
-            raise DataNotFoundError(
-                complaint(expected=what, of=str(path), got=got, remedy=remedy, quote=False)
+            raise DataNotFoundError.expected(
+                what, of=str(path), got=got, remedy=remedy, quote=False
             )
         if found.st_size > most:
             raise _too_large(path, what, most, f"{found.st_size} bytes", remedy, error)
@@ -69,8 +69,8 @@ def read_bytes(
         if isinstance(wrong, FairveilError):
             raise
         got = wrong.strerror or "what cannot be read"
-        raise DataNotFoundError(
-            complaint(expected=what, of=str(path), got=got, remedy=remedy, quote=False)
+        raise DataNotFoundError.expected(
+            what, of=str(path), got=got, remedy=remedy, quote=False
         ) from None
     finally:
         os.close(descriptor)
@@ -92,9 +92,7 @@ def read_text(
         return read_bytes(path, what=what, most=most, remedy=remedy, error=error).decode("utf-8")
     except UnicodeDecodeError as wrong:
         got = wrong.reason
-    raise error(
-        complaint(expected="text in UTF-8", of=str(path), got=got, remedy=remedy, quote=False)
-    )
+    raise error.expected("text in UTF-8", of=str(path), got=got, remedy=remedy, quote=False)
 
 
 def _missing(path: Path, wrong: OSError | ValueError) -> str:
@@ -114,4 +112,4 @@ def _too_large(
     error: type[FairveilError],
 ) -> FairveilError:
     expected = f"{what} of at most {most} bytes"
-    return error(complaint(expected=expected, of=str(path), got=got, remedy=remedy, quote=False))
+    return error.expected(expected, of=str(path), got=got, remedy=remedy, quote=False)

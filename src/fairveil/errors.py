@@ -8,10 +8,30 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Sequence
+from typing import Self
 
 
 class FairveilError(Exception):
     """The root of the family: catch this to catch everything that Fairveil raises on purpose."""
+
+    @classmethod
+    def expected(
+        cls,
+        expected: str,
+        *,
+        of: str,
+        got: object,
+        remedy: str,
+        quote: bool = True,
+        among: Iterable[object] | None = None,
+    ) -> Self:
+        """An error of this kind, in the words of `complaint`.
+
+        >>> InputError.expected("a table", of="X", got=None, remedy="Pass a data frame.")
+        InputError('X: expected a table, got None. Pass a data frame.')
+        """
+        text = complaint(expected=expected, of=of, got=got, remedy=remedy, quote=quote, among=among)
+        return cls(text)
 
 
 class InputError(FairveilError, ValueError):

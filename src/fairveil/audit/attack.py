@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from . import betting, noise, pairs
 from .betting import Bets, Soft
 from .claims import Claim, PointClaim
@@ -201,13 +201,8 @@ class Attack:
             self._shape = here.shape
         if not here.shape == there.shape == self._shape:
             remedy = "Pad what a run leaves out: how much is released is a release too."
-            raise InputError(
-                complaint(
-                    expected="as many numbers from every run",
-                    of="TARGET",
-                    got="others",
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "as many numbers from every run", of="TARGET", got="others", remedy=remedy
             )
         if tick is not None:
             tick(2)

@@ -31,7 +31,7 @@ from .._types import Floats, Mask
 from ..curator.journal.listening import heard_by
 from ..curator.rows.rows import Rows
 from ..data import encode
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..estimators import load
 from ..facts import Schema
 from ..facts.columns import Number
@@ -141,13 +141,8 @@ def one_run(
     )
     if guessed > canaries:
         remedy = "Pass guesses=50, for example."
-        raise InputError(
-            complaint(
-                expected=f"at most {canaries}, the canaries",
-                of="guesses",
-                got=guessed,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"at most {canaries}, the canaries", of="guesses", got=guessed, remedy=remedy
         )
     confidence = _checks.fraction(confidence=confidence, low_open=True, high_open=True)
     seed, rows = _checks.whole(seed=seed), _checks.whole(at_least=1, rows=rows)
@@ -202,12 +197,12 @@ class _Made:
         if not isinstance(facts, Schema):
             remedy = "Pass schema=Schema.load('schema.toml'): tables are made up from it."
             got = None if facts is None else type(facts).__name__
-            raise InputError(complaint(expected="a Schema", of="schema", got=got, remedy=remedy))
+            raise InputError.expected("a Schema", of="schema", got=got, remedy=remedy)
         if not is_estimator and not callable(target):
             remedy = "Pass an estimator, or a function fit(table, seed)."
             got = type(target).__name__
-            raise InputError(
-                complaint(expected="something that can be run", of="TARGET", got=got, remedy=remedy)
+            raise InputError.expected(
+                "something that can be run", of="TARGET", got=got, remedy=remedy
             )
         rng = np.random.default_rng([seed, 7])
         table = ordinary(facts, canaries, seed + 1)
@@ -288,18 +283,14 @@ def _of_function(
         if not callable(scored):
             remedy = "Return a function of a table that gives a number a row, as minus the loss."
             got = type(scored).__name__
-            raise InputError(
-                complaint(expected="a function", of="what fit returns", got=got, remedy=remedy)
-            )
+            raise InputError.expected("a function", of="what fit returns", got=got, remedy=remedy)
         scores = np.asarray(
             scored({name: values.copy() for name, values in made.canaries.items()}), np.float64
         )
     if scores.shape != made.coins.shape or not np.isfinite(scores).all():
         remedy = "Return one finite number for each row."
-        raise InputError(
-            complaint(
-                expected=f"{len(made.coins)} numbers", of="scores", got=scores.shape, remedy=remedy
-            )
+        raise InputError.expected(
+            f"{len(made.coins)} numbers", of="scores", got=scores.shape, remedy=remedy
         )
     nothing = np.zeros(0)
     return _Answer(
@@ -313,13 +304,8 @@ def _of_estimator(target: Any, made: _Made, said: tuple[Any, Any], bug: Bug | No
         parameters
     ):
         remedy = "Pass a function fit(table, seed) that fits it, with schema=, epsilon= and delta=."
-        raise InputError(
-            complaint(
-                expected="an estimator of this library",
-                of="TARGET",
-                got=type(target).__name__,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "an estimator of this library", of="TARGET", got=type(target).__name__, remedy=remedy
         )
     promise = Promise(
         *(parameters[name] for name in ("epsilon", "delta", "protects", "neighbours"))
@@ -331,7 +317,7 @@ def _of_estimator(target: Any, made: _Made, said: tuple[Any, Any], bug: Bug | No
     ):
         remedy = "Use fv.audit.run, which has pairs of tables for every relation."
         expected = "a finite epsilon for records, added or removed"
-        raise InputError(complaint(expected=expected, of="TARGET", got=str(promise), remedy=remedy))
+        raise InputError.expected(expected, of="TARGET", got=str(promise), remedy=remedy)
     fold = 1.0 if bug is None else bug.fold
     changed = {
         "schema": made.schema,
@@ -352,10 +338,8 @@ def _of_estimator(target: Any, made: _Made, said: tuple[Any, Any], bug: Bug | No
         fitted.fit(encode(made.table, made.schema))
     if fitted.privacy_.promise.unit is not None:
         remedy = "Audit it without a unit: canaries are rows."
-        raise InputError(
-            complaint(
-                expected="a mechanism that protects rows", of="unit", got="persons", remedy=remedy
-            )
+        raise InputError.expected(
+            "a mechanism that protects rows", of="unit", got="persons", remedy=remedy
         )
     others, canaries = (Rows(encode(table, made.schema)) for table in (made.others, made.canaries))
     told = heard_run(heard, others, canaries, promise)

@@ -25,7 +25,7 @@ from ..curator.questions.networks import NetworkGradient
 from ..curator.rows.rows import Rows
 from ..curator.rows.sampling import Full, Poisson
 from ..curator.totals.passes import totals
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..privacy.promise import Promise
 from .noise import NoiseBets, Residual
 from .overheard import Overheard, can_be_scored
@@ -100,9 +100,7 @@ def heard_run(heard: Overheard, others: Rows, canaries: Rows, promise: Promise) 
     if not sums.numbers:
         remedy = "Use fv.audit.run, which attacks every release."
         expected = "a fit that releases gradients"
-        raise InputError(
-            complaint(expected=expected, of="TARGET", got="one without", remedy=remedy)
-        )
+        raise InputError.expected(expected, of="TARGET", got="one without", remedy=remedy)
     furthest = float(np.max(np.diag(sums.gram))) if whole_batches else None
     return HeardRun(sums.coins, furthest, _noise(heard, promise))
 

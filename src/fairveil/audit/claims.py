@@ -11,7 +11,7 @@ from typing import cast
 from scipy import special
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..privacy.accounting import accountant as accounting
 from ..privacy.accounting.inventory import inventory
 from ..privacy.events import Composed, Event, compose
@@ -122,13 +122,8 @@ def of_function(epsilon: float | None, delta: float | None) -> tuple[float, floa
     """What is said to be claimed by a function, which says nothing itself."""
     if epsilon is None or delta is None:
         remedy = "Pass epsilon=1.0, delta=1e-5: what the function claims."
-        raise InputError(
-            complaint(
-                expected="a claim",
-                of="epsilon" if epsilon is None else "delta",
-                got=None,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a claim", of="epsilon" if epsilon is None else "delta", got=None, remedy=remedy
         )
     return epsilon, delta
 
@@ -144,13 +139,11 @@ def claim_of(given: object, delta: float) -> Claim:
             return PointClaim(given.epsilon, given.delta)
         return EventsClaim(given.plan, given.neighbours)
     if isinstance(given, Event):
-        raise InputError(
-            complaint(
-                expected="a claim that says who is a neighbour",
-                of="claim",
-                got=type(given).__name__,
-                remedy="Pass EventsClaim(events, neighbours='add-remove'), for example.",
-            )
+        raise InputError.expected(
+            "a claim that says who is a neighbour",
+            of="claim",
+            got=type(given).__name__,
+            remedy="Pass EventsClaim(events, neighbours='add-remove'), for example.",
         )
     remedy = "Pass an epsilon, a PrivacyStatement, or GaussianClaim(mu=0.27), for example."
     return PointClaim(_checks.non_negative(claim=given, allow_inf=True, remedy=remedy), delta)

@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Schema
 from ..facts.columns import Boolean, Category, Column, Ignored, Number
 
@@ -90,10 +90,8 @@ def pairs_of(
     ):
         remedy = 'Declare it: Schema(..., sensitive=["sex"]).'
         got = list(schema.sensitive)
-        raise InputError(
-            complaint(
-                expected="a sensitive column of two groups", of="schema", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            "a sensitive column of two groups", of="schema", got=got, remedy=remedy
         )
     everyone, many = ordinary(schema, others, seed), schema.max_rows_per_unit or 1
     everybody = list(_people(schema))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._verdicts import NOT_MET, UNCLEAR, Verdict
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..figures import CurvesFigure, svg_curves
 from ..privacy.accounting import accountant as accounting
 from ..privacy.events import Gaussian
@@ -149,13 +149,8 @@ class PrivacyAudit:
         if self.promise != statement.promise:
             remedy = "Audit the estimator, or the folder, that the statement is of."
             got = str(self.promise)
-            raise InputError(
-                complaint(
-                    expected=f"an audit of {statement.promise}",
-                    of="statement",
-                    got=got,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"an audit of {statement.promise}", of="statement", got=got, remedy=remedy
             )
         words = f"{self.trials} pairs of runs on made-up neighbours, {self.pair}"
         kind = ", read as Gaussian noise" if self.is_gaussian else ""

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import stats
 
 from .._verdicts import NOT_MET, UNCLEAR, Verdict
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..figures import Curve, CurvesFigure, Measure, Rule, svg_curves
 from ..privacy.accounting import accountant as accounting
 from ..privacy.events import Gaussian
@@ -94,7 +94,7 @@ class OneRunAudit:
             remedy = "Audit the estimator, or the folder, that the statement is of."
             expected = f"an audit of {statement.promise}"
             got = str(self.promise)
-            raise InputError(complaint(expected=expected, of="statement", got=got, remedy=remedy))
+            raise InputError.expected(expected, of="statement", got=got, remedy=remedy)
         words = f"one run with {self.canaries} made-up canaries, {self._right}"
         shown = Audit(self.epsilon_lower, self.confidence, f"audit of {self.target}: {words}")
         return replace(statement, audit=shown)

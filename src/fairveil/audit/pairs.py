@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from .. import _checks
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..privacy.ledger import Ledger
 from ..privacy.ledger import ledger as recorded_in
 from ..privacy.ledger.ambient import checked
@@ -79,13 +79,8 @@ def audit_scores(
     share = _checks.fraction(choosing=choosing, low_open=True, high_open=True)
     if len(here) != len(there) or len(here) < 8:
         got = f"{len(here)} and {len(there)}"
-        raise InputError(
-            complaint(
-                expected="as many of each, 8 at least",
-                of="scores",
-                got=got,
-                remedy="Run more trials.",
-            )
+        raise InputError.expected(
+            "as many of each, 8 at least", of="scores", got=got, remedy="Run more trials."
         )
     first = min(max(2, math.floor(share * len(here))), len(here) - 2)
     chosen, rest = (here[:first], there[:first]), (here[first:], there[first:])
@@ -130,24 +125,14 @@ def audit_pair(
         there = _released([run_neighbour(seed + 2 * i + 1) for i in range(trials)])
     if here.shape != there.shape:
         remedy = "Return the same released numbers from both."
-        raise InputError(
-            complaint(
-                expected=f"releases of shape {here.shape}",
-                of="runs",
-                got=there.shape,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"releases of shape {here.shape}", of="runs", got=there.shape, remedy=remedy
         )
     if here.shape[1] > 1:
         if threshold is not None:
             remedy = "Return one score a run, or leave the threshold out."
-            raise InputError(
-                complaint(
-                    expected="None for releases of many numbers",
-                    of="threshold",
-                    got=threshold,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "None for releases of many numbers", of="threshold", got=threshold, remedy=remedy
             )
         first = min(max(2, math.floor(share * trials)), trials - 2)
         line = best_line(here[:first], there[:first])
@@ -203,10 +188,8 @@ def _confidence(confidence: float) -> float:
     value = _checks.fraction(confidence=confidence, high_open=True)
     if value < 0.75:
         remedy = "Pass confidence=0.95, for example."
-        raise InputError(
-            complaint(
-                expected="a number in [0.75, 1)", of="confidence", got=confidence, remedy=remedy
-            )
+        raise InputError.expected(
+            "a number in [0.75, 1)", of="confidence", got=confidence, remedy=remedy
         )
     return value
 
@@ -216,7 +199,7 @@ def _scores(values: npt.ArrayLike, name: str) -> Floats:
     if array.ndim != 1 or np.isnan(array).any():
         got = f"{array.ndim} axes" if array.ndim != 1 else "NaN"
         remedy = "Return one number a run; -inf and inf are numbers here."
-        raise InputError(complaint(expected="one number a run", of=name, got=got, remedy=remedy))
+        raise InputError.expected("one number a run", of=name, got=got, remedy=remedy)
     return array
 
 
@@ -225,20 +208,13 @@ def _released(runs: list[Any]) -> Floats:
     arrays = [np.asarray(run, np.float64).ravel() for run in runs]
     if len({array.size for array in arrays}) != 1 or not arrays[0].size:
         remedy = "Pad what a run leaves out: how much is released is a release too."
-        raise InputError(
-            complaint(
-                expected="as many numbers from every run", of="run", got="others", remedy=remedy
-            )
+        raise InputError.expected(
+            "as many numbers from every run", of="run", got="others", remedy=remedy
         )
     stacked = np.stack(arrays)
     if np.isnan(stacked).any() or (stacked.shape[1] > 1 and np.isinf(stacked).any()):
-        raise InputError(
-            complaint(
-                expected="finite numbers",
-                of="run",
-                got="NaN or inf",
-                remedy="Return what was released.",
-            )
+        raise InputError.expected(
+            "finite numbers", of="run", got="NaN or inf", remedy="Return what was released."
         )
     return stacked
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from .. import _html
 from .._verdicts import NOT_MET, UNCLEAR, Verdict
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..privacy.accounting import accountant as accounting
 from ..privacy.accounting.inventory import inventory
 from ..privacy.events import Event, Gaussian, compose
@@ -115,13 +115,11 @@ class AuditResult:
         events) against `total_variation_lower`: one bound a claim, so the risk is not added up.
         """
         if claim is None and self.claimed is None:
-            raise InputError(
-                complaint(
-                    expected="a claim",
-                    of="contradicts",
-                    got=None,
-                    remedy="Pass an epsilon, or audit with claimed=.",
-                )
+            raise InputError.expected(
+                "a claim",
+                of="contradicts",
+                got=None,
+                remedy="Pass an epsilon, or audit with claimed=.",
             )
         held = self.claimed if claim is None else claim_of(claim, self.delta)
         if isinstance(held, PointClaim):
@@ -200,13 +198,11 @@ def attach(statement: PrivacyStatement, result: AuditResult, attack: str) -> Pri
     noise, which is what the statement then says of it; else it is `epsilon_lower`.
     """
     if result.delta != statement.delta:
-        raise InputError(
-            complaint(
-                expected=f"an audit at the statement's delta, {statement.delta:g}",
-                of="result",
-                got=result.delta,
-                remedy="Audit with delta=statement.delta.",
-            )
+        raise InputError.expected(
+            f"an audit at the statement's delta, {statement.delta:g}",
+            of="result",
+            got=result.delta,
+            remedy="Audit with delta=statement.delta.",
         )
     return replace(statement, audit=result.for_statement(attack, gaussian=_is_gaussian(statement)))
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..estimators import load
 from ..estimators.fitting.progress import progress as bar
 from ..estimators.reading.units import Whose, whose
@@ -183,10 +183,8 @@ def _made(
                 "Pass a function fit(table, seed) that fits it, with schema=, epsilon= and delta=."
             )
             got = type(target).__name__
-            raise InputError(
-                complaint(
-                    expected="an estimator of this library", of="TARGET", got=got, remedy=remedy
-                )
+            raise InputError.expected(
+                "an estimator of this library", of="TARGET", got=got, remedy=remedy
             )
         facts = _schema(
             schema if schema is not None else parameters["schema"] or schema_of_coding(target)
@@ -202,8 +200,8 @@ def _made(
         asked = Promise(**own, unit=None if told is None else told.unit)
         if not asked.is_private:
             remedy = "Audit what is private: a finite epsilon."
-            raise InputError(
-                complaint(expected="a private fit", of="TARGET", got="epsilon inf", remedy=remedy)
+            raise InputError.expected(
+                "a private fit", of="TARGET", got="epsilon inf", remedy=remedy
             )
 
         def fits() -> list[tuple[Pair, Target]]:
@@ -214,9 +212,7 @@ def _made(
     if not callable(target):
         remedy = "Pass a model's folder, an estimator, or a function fit(table, seed)."
         got = type(target).__name__
-        raise InputError(
-            complaint(expected="something that can be run", of="TARGET", got=got, remedy=remedy)
-        )
+        raise InputError.expected("something that can be run", of="TARGET", got=got, remedy=remedy)
     *stated, protects, neighbours = said
     epsilon, delta = of_function(*stated)
     facts = _schema(schema)
@@ -224,9 +220,7 @@ def _made(
     asked = Promise(epsilon, delta, protects, neighbours, None if told is None else told.unit)
     if not asked.is_private:
         remedy = "Pass epsilon=1.0, say: what the function claims."
-        raise InputError(
-            complaint(expected="a finite epsilon", of="epsilon", got=epsilon, remedy=remedy)
-        )
+        raise InputError.expected("a finite epsilon", of="epsilon", got=epsilon, remedy=remedy)
     held = PointClaim(asked.epsilon, asked.delta) if claim is None else claim_of(claim, asked.delta)
 
     def calls() -> list[tuple[Pair, Target]]:
@@ -330,10 +324,8 @@ def _of_persons(facts: Schema, told: Whose) -> Schema:
     if told.column is None:
         remedy = "Name the column that tells persons apart: unit='patient'."
         got = "one value a row"
-        raise InputError(
-            complaint(
-                expected="a name, as the tables are made up", of="unit", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            "a name, as the tables are made up", of="unit", got=got, remedy=remedy
         )
     return facts.with_unit(told.column, told.unit.max_rows)
 
@@ -341,9 +333,7 @@ def _of_persons(facts: Schema, told: Whose) -> Schema:
 def _schema(schema: object) -> Schema:
     if not isinstance(schema, Schema):
         remedy = "Pass schema=Schema.load('schema.toml'): tables are made up from it."
-        raise InputError(
-            complaint(expected="a Schema", of="schema", got=type(schema).__name__, remedy=remedy)
-        )
+        raise InputError.expected("a Schema", of="schema", got=type(schema).__name__, remedy=remedy)
     return schema
 
 
@@ -351,7 +341,7 @@ def _confidence(value: float) -> float:
     confidence = _checks.fraction(confidence=value, high_open=True)
     if confidence < 0.75:
         remedy = "Pass confidence=0.95, for example."
-        raise InputError(
-            complaint(expected="a number in [0.75, 1)", of="confidence", got=value, remedy=remedy)
+        raise InputError.expected(
+            "a number in [0.75, 1)", of="confidence", got=value, remedy=remedy
         )
     return confidence

@@ -26,7 +26,7 @@ from ..curator.questions.gradients import GradientSum
 from ..curator.questions.networks import NetworkGradient
 from ..curator.rows.sampling import Poisson
 from ..data import encode
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Schema
 from ..privacy.ledger.ambient import already_charged
 from ..privacy.promise import Promise
@@ -97,8 +97,8 @@ class FitTarget(Target):
         self.promise = self.statement.promise
         if not self.statement.is_private:
             remedy = "Audit what is private: a finite epsilon."
-            raise InputError(
-                complaint(expected="a private fit", of="TARGET", got="epsilon inf", remedy=remedy)
+            raise InputError.expected(
+                "a private fit", of="TARGET", got="epsilon inf", remedy=remedy
             )
         common = None
         if (
@@ -117,13 +117,8 @@ class FitTarget(Target):
         if self._reader.released(here).size > MOST_NUMBERS:
             remedy = "Audit a smaller model: fewer features or groups."
             got = f"{self._reader.released(here).size} of them"
-            raise InputError(
-                complaint(
-                    expected=f"{MOST_NUMBERS} released numbers at most",
-                    of="TARGET",
-                    got=got,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"{MOST_NUMBERS} released numbers at most", of="TARGET", got=got, remedy=remedy
             )
 
     @property
@@ -208,9 +203,7 @@ class FunctionTarget(Target):
             remedy = "Return what is released: a model's coefficients, or a score."
             expected = f"from 1 to {MOST_NUMBERS} finite numbers"
             got = f"{found.size} numbers" if np.isfinite(found).all() else "NaN or inf"
-            raise InputError(
-                complaint(expected=expected, of="what fit returns", got=got, remedy=remedy)
-            )
+            raise InputError.expected(expected, of="what fit returns", got=got, remedy=remedy)
         return found
 
 

@@ -38,7 +38,7 @@ from ..curator.rows.rows import Rows
 from ..curator.rows.sampling import FULL, Batch, Poisson
 from ..curator.totals import public_scale
 from ..curator.totals.passes import totals
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..privacy.promise import Promise
 from .noise import Residual
 
@@ -135,10 +135,8 @@ class Witness:
         self.promise = promise
         if rows.layout != neighbour.layout:
             remedy = "Give both the same classes, groups and columns."
-            raise InputError(
-                complaint(
-                    expected="rows of one layout", of="neighbour", got="another", remedy=remedy
-                )
+            raise InputError.expected(
+                "rows of one layout", of="neighbour", got="another", remedy=remedy
             )
         if common is None and promise.neighbours == "add-remove":
             common = min(rows, neighbour, key=lambda side: side.exact_count)
@@ -222,13 +220,8 @@ class Witness:
                 "Pass common=, the rows that both data sets hold; visible batches are not attacked "
                 "here."
             )
-            raise InputError(
-                complaint(
-                    expected="a full batch, or known common rows",
-                    of="Witness",
-                    got=f"rate {q:g}",
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "a full batch, or known common rows", of="Witness", got=f"rate {q:g}", remedy=remedy
             )
         absent, here, there = np.zeros(1), np.zeros(1), np.zeros(1)
         for measurement, answer in zip(release.measurements, release.answers, strict=True):

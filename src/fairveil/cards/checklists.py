@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..privacy.statement.statement import PrivacyStatement
 from ..privacy.statement.words import items
 
@@ -103,13 +103,8 @@ def w3c_checklist(statement: object) -> str:
 def _written(statement: object, title: str, parts: Sequence[Part]) -> str:
     if not isinstance(statement, PrivacyStatement):
         remedy = "Pass clf.privacy_."
-        raise InputError(
-            complaint(
-                expected="a privacy statement",
-                of="statement",
-                got=type(statement).__name__,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a privacy statement", of="statement", got=type(statement).__name__, remedy=remedy
         )
     words = dict(items(statement))
     lines = [f"# {title}", ""]

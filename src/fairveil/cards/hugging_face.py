@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..privacy.shown import at_most
 from ..privacy.statement.words import STAMP_WORDS
 from .told import Told, told_of
@@ -74,10 +74,8 @@ def model_card(
 
 def _checked(value: object, pattern: re.Pattern[str], of: str, expected: str) -> None:
     if value is not None and not (isinstance(value, str) and pattern.fullmatch(value)):
-        raise InputError(
-            complaint(
-                expected=expected, of=of, got=value, remedy=f"Leave {of} out, or pass such a one."
-            )
+        raise InputError.expected(
+            expected, of=of, got=value, remedy=f"Leave {of} out, or pass such a one."
         )
 
 

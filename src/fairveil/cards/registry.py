@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..privacy.statement.statement import PrivacyStatement
 from ..privacy.statement.words import items
 
@@ -133,41 +133,29 @@ def registry_entry(statement: object, facts: object) -> dict[str, Any]:
     """
     if not isinstance(statement, PrivacyStatement):
         got, remedy = type(statement).__name__, "Pass clf.privacy_."
-        raise InputError(
-            complaint(expected="a privacy statement", of="statement", got=got, remedy=remedy)
-        )
+        raise InputError.expected("a privacy statement", of="statement", got=got, remedy=remedy)
     if not statement.is_private:
         remedy = (
             "The registry is of deployments with differential privacy: fit with a finite epsilon."
         )
-        raise InputError(
-            complaint(expected="a finite epsilon", of="statement", got="inf", remedy=remedy)
-        )
+        raise InputError.expected("a finite epsilon", of="statement", got="inf", remedy=remedy)
     if not isinstance(facts, Mapping):
         remedy = "Pass facts={'name': ..., ...}."
-        raise InputError(
-            complaint(expected="facts by name", of="facts", got=type(facts).__name__, remedy=remedy)
+        raise InputError.expected(
+            "facts by name", of="facts", got=type(facts).__name__, remedy=remedy
         )
     places = {name: room for room, names in FIELDS.items() for name in names}
     strange = [name for name in facts if name not in (*places, "url_slug") or name in OWN]
     if strange:
         remedy = "The statement says it." if strange[0] in OWN else "Leave it out."
-        raise InputError(
-            complaint(
-                expected="fields of the schema",
-                of="facts",
-                got=strange[0],
-                remedy=remedy,
-                among=places,
-            )
+        raise InputError.expected(
+            "fields of the schema", of="facts", got=strange[0], remedy=remedy, among=places
         )
     missing = [name for name in STATED if name not in facts]
     if missing:
         remedy = "State them: nothing is made up."
-        raise InputError(
-            complaint(
-                expected=f"also {', '.join(missing)}", of="facts", got=sorted(facts), remedy=remedy
-            )
+        raise InputError.expected(
+            f"also {', '.join(missing)}", of="facts", got=sorted(facts), remedy=remedy
         )
     deployment: dict[str, dict[str, Any]] = {room: {} for room in FIELDS}
     for name, value in {**_known(statement), **facts}.items():
@@ -186,14 +174,12 @@ def registry_entry(statement: object, facts: object) -> dict[str, Any]:
     }
     found = registry_findings(entry)
     if found:
-        raise InputError(
-            complaint(
-                expected="values as the schema has them",
-                of="facts",
-                got=found[0],
-                remedy="Mend it.",
-                quote=False,
-            )
+        raise InputError.expected(
+            "values as the schema has them",
+            of="facts",
+            got=found[0],
+            remedy="Mend it.",
+            quote=False,
         )
     return entry
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._json import Document
 from .._reading import MIB, read_bytes
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..estimators import Certificate
 from ..estimators.reports.constraint_report import ConstraintReport
 from ..privacy.statement.statement import PrivacyStatement
@@ -54,24 +54,17 @@ def told_of(estimator: object, certificate: object = None, report: object = None
     statement = getattr(estimator, "privacy_", None)
     if not isinstance(statement, PrivacyStatement):
         remedy = "Pass a fitted estimator of Fairveil, or fairveil.load(folder)."
-        raise InputError(
-            complaint(
-                expected="a fitted estimator of Fairveil",
-                of="model",
-                got=type(estimator).__name__,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a fitted estimator of Fairveil",
+            of="model",
+            got=type(estimator).__name__,
+            remedy=remedy,
         )
     found = statement.check()
     if any(one.grave for one in found):
         remedy = "Look at fairveil verify."
-        raise InputError(
-            complaint(
-                expected="a statement that agrees with itself",
-                of="statement",
-                got=str(found[0]),
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a statement that agrees with itself", of="statement", got=str(found[0]), remedy=remedy
         )
     constraints = getattr(estimator, "constraint_report_", None)
     kept = constraints if isinstance(constraints, ConstraintReport) else None
@@ -81,13 +74,8 @@ def told_of(estimator: object, certificate: object = None, report: object = None
             "Its numbers are of another fit: pass the report that was written with this model, or "
             "none."
         )
-        raise InputError(
-            complaint(
-                expected="the report of this model",
-                of="report",
-                got="another statement",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "the report of this model", of="report", got="another statement", remedy=remedy
         )
     return Told(estimator, statement, kept, _certificate(certificate), page)
 
@@ -121,12 +109,7 @@ def _report(given: object) -> Mapping[str, Any] | None:
 
 def _path(given: object, of: str) -> Path:
     if not isinstance(given, str | os.PathLike):
-        raise InputError(
-            complaint(
-                expected="a path",
-                of=of,
-                got=type(given).__name__,
-                remedy="Pass the path of its file.",
-            )
+        raise InputError.expected(
+            "a path", of=of, got=type(given).__name__, remedy="Pass the path of its file."
         )
     return Path(given)

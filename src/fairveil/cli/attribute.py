@@ -238,15 +238,13 @@ def _schema(path: Path) -> Schema:
 
 def _private_key(key: Path | None, note: str | None) -> Any:
     """Read before anything is spent."""
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from ..privacy.statement import signing_keys
     from .sign import asked_passphrase
 
     if key is None and note is not None:
-        raise InputError(
-            complaint(
-                expected="--key beside it", of="--note", got=note, remedy="Name the key that signs."
-            )
+        raise InputError.expected(
+            "--key beside it", of="--note", got=note, remedy="Name the key that signs."
         )
     options.require_words(note=note)
     return None if key is None else signing_keys.private_key(key, asked_passphrase)

@@ -105,7 +105,7 @@ def audit(
     """
     from .. import _checks
     from .._waiting import waiting
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from ..estimators.fitting.promises import notions_of
     from .folders import require_page
     from .judged import decisions_of
@@ -115,10 +115,8 @@ def audit(
     if (prediction is None) == (model is None):
         remedy = "Say whose decisions: --prediction COLUMN, or --model DIR."
         got = None if model is None else "both"
-        raise InputError(
-            complaint(
-                expected="one of --prediction and --model", of="audit", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            "one of --prediction and --model", of="audit", got=got, remedy=remedy
         )
     _checks.one_of(("product", "marginal"), groups=groups)
     if html is not None:
@@ -141,10 +139,8 @@ def audit(
         asked_for.refuse_without_epsilon()
     elif constraint:
         remedy = "fairveil certify says whether a bound holds, from private counts."
-        raise InputError(
-            complaint(
-                expected="no --epsilon beside it", of="--constraint", got=constraint, remedy=remedy
-            )
+        raise InputError.expected(
+            "no --epsilon beside it", of="--constraint", got=constraint, remedy=remedy
         )
     notions = notions_of(constraint)
     place = options.place_of(table, query)

@@ -137,19 +137,14 @@ def audit_privacy(
 
     Exit status: 0 the claim was not refuted; 1 it was; 2 refused.
     """
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from .folders import require_file
 
     if out is not None:
         if out.suffix.lower() not in (".json", ".svg", ".html"):
             remedy = "--out audit.json for the result, --out audit.svg or --out audit.html"
-            raise InputError(
-                complaint(
-                    expected="a file ending in .json, .svg, .html",
-                    of="--out",
-                    got=str(out),
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "a file ending in .json, .svg, .html", of="--out", got=str(out), remedy=remedy
             )
         require_file(out, force=force)
     if statement is not None:
@@ -165,10 +160,8 @@ def audit_privacy(
     own = getattr(attacked, "privacy_", None)
     if statement is not None and own is None:
         remedy = "Name the folder of a saved model, whose statement then has the audit in it."
-        raise InputError(
-            complaint(
-                expected="a model with a statement", of="--statement", got=target, remedy=remedy
-            )
+        raise InputError.expected(
+            "a model with a statement", of="--statement", got=target, remedy=remedy
         )
     with options.warnings_as_notes():
         if one_run:
@@ -224,12 +217,12 @@ def _of_pairs(
     claimed: dict[str, Any],
 ) -> Any:
     from ..audit import run
-    from ..errors import InputError, complaint
+    from ..errors import InputError
 
     if canaries is not None:
         remedy = "Add --one-run, or leave it out."
         expected = "None without --one-run"
-        raise InputError(complaint(expected=expected, of="--canaries", got=canaries, remedy=remedy))
+        raise InputError.expected(expected, of="--canaries", got=canaries, remedy=remedy)
     return run(
         attacked,
         schema=schema,
@@ -253,12 +246,11 @@ def _of_one_run(
     claimed: dict[str, Any],
 ) -> Any:
     from ..audit import one_run
-    from ..errors import InputError, complaint
+    from ..errors import InputError
 
     if trials is not None:
         remedy = "Leave it out: there is one run. More --canaries show more."
-        expected = "None with --one-run"
-        raise InputError(complaint(expected=expected, of="--trials", got=trials, remedy=remedy))
+        raise InputError.expected("None with --one-run", of="--trials", got=trials, remedy=remedy)
     many = {} if canaries is None else {"canaries": canaries}
     return one_run(
         attacked, schema=schema, confidence=confidence, power=power, seed=seed, **many, **claimed
@@ -269,7 +261,7 @@ def _attacked(
     target: str, schema: Schema | None, constraint: list[str] | None, said: dict[str, Any]
 ) -> Any:
     """An estimator, of a folder or a method, or a function."""
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from .method_options import FitOptions
     from .methods import METHODS
 
@@ -279,7 +271,7 @@ def _attacked(
                 "--schema FILE: tables are made of its public facts; fairveil schema init writes "
                 "one"
             )
-            raise InputError(complaint(expected="a schema", of="--schema", got=None, remedy=remedy))
+            raise InputError.expected("a schema", of="--schema", got=None, remedy=remedy)
         chosen = METHODS[target]
         asked = chosen.with_model(
             chosen.asked(FitOptions(constraint, None, None, None, None)), "linear", None
@@ -291,13 +283,8 @@ def _attacked(
         )
     if constraint:
         remedy = "Leave it out: a folder and a function say that themselves."
-        raise InputError(
-            complaint(
-                expected="none beside this target",
-                of="--constraint",
-                got=constraint[0],
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "none beside this target", of="--constraint", got=constraint[0], remedy=remedy
         )
     module, colon, name = target.partition(":")
     if colon and not Path(target).exists():
@@ -306,7 +293,7 @@ def _attacked(
                 "--schema FILE: tables are made of its public facts; fairveil schema init writes "
                 "one"
             )
-            raise InputError(complaint(expected="a schema", of="--schema", got=None, remedy=remedy))
+            raise InputError.expected("a schema", of="--schema", got=None, remedy=remedy)
         return _function(module, name, target)
     from .deciding import loaded
 
@@ -315,7 +302,7 @@ def _attacked(
 
 def _function(module: str, name: str, target: str) -> Any:
     """`module:function`, from this folder or what is installed."""
-    from ..errors import InputError, complaint
+    from ..errors import InputError
 
     sys.path.insert(0, str(Path.cwd()))
     try:
@@ -326,5 +313,5 @@ def _function(module: str, name: str, target: str) -> Any:
         sys.path.pop(0)
     if not callable(found):
         remedy = "Name a function that can be imported here, as mine:fit in mine.py."
-        raise InputError(complaint(expected="a function", of="TARGET", got=target, remedy=remedy))
+        raise InputError.expected("a function", of="TARGET", got=target, remedy=remedy)
     return found

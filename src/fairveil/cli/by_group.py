@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..tables import keys
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def numbers(option: str, texts: Sequence[str] | None) -> Numbers | None:
         value = _number(number)
         if not name or value is None or name in found:
             remedy = f"Say {option} 0.5, or {option} f:0.5 {option} m:1, each group once."
-            raise InputError(
-                complaint(expected="a number, or GROUP:NUMBER", of=option, got=text, remedy=remedy)
+            raise InputError.expected(
+                "a number, or GROUP:NUMBER", of=option, got=text, remedy=remedy
             )
         found[name] = value
     return found
@@ -55,14 +55,8 @@ def resolved(
         if unknown:
             remedy = "Name groups as the audit's table does."
             option = f"--{argument.replace('_', '-')}"
-            raise InputError(
-                complaint(
-                    expected=f"groups out of {list(known)}",
-                    of=option,
-                    got=unknown,
-                    remedy=remedy,
-                    among=known,
-                )
+            raise InputError.expected(
+                f"groups out of {list(known)}", of=option, got=unknown, remedy=remedy, among=known
             )
         out[argument] = {known[name]: number for name, number in named.items()}
     return out
@@ -81,13 +75,8 @@ def _groups(groups: str, sample: Sample) -> dict[str, Hashable]:
         remedy = (
             "Give the groups other names in the table, or fit in Python, where groups are values."
         )
-        raise InputError(
-            complaint(
-                expected="groups of different names",
-                of="--sensitive",
-                got=list(listed),
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "groups of different names", of="--sensitive", got=list(listed), remedy=remedy
         )
     return names
 

@@ -68,21 +68,15 @@ def card(
     dataset; of an entry: the fields of the registry's schema. Exit status: 0 written, 2 refused.
     """
     from .. import _checks
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from .deciding import loaded
     from .folders import require_file
 
     _checks.one_of(CARDS, **{"as": kind})
     if certificate is not None and kind != CARDS[0]:
         remedy = "Leave it out: an entry has no place for it."
-        raise InputError(
-            complaint(
-                expected="--as hugging-face",
-                of="--certificate",
-                got=f"--as {kind}",
-                remedy=remedy,
-                quote=False,
-            )
+        raise InputError.expected(
+            "--as hugging-face", of="--certificate", got=f"--as {kind}", remedy=remedy, quote=False
         )
     if out is not None:
         require_file(out, force=force)
@@ -95,14 +89,8 @@ def card(
         strange = sorted(set(given) - set(WORDS))
         if strange:
             remedy = "Leave it out of the file."
-            raise InputError(
-                complaint(
-                    expected=f"only {', '.join(WORDS)}",
-                    of="--facts",
-                    got=strange[0],
-                    remedy=remedy,
-                    among=WORDS,
-                )
+            raise InputError.expected(
+                f"only {', '.join(WORDS)}", of="--facts", got=strange[0], remedy=remedy, among=WORDS
             )
         report = model / "report.json"
         text = model_card(

@@ -110,7 +110,7 @@ def certify(
     spent.
     """
     from .._waiting import waiting
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from ..estimators import certify as certified
     from ..estimators.certifying.certifying import notions_of
     from .folders import require_file, require_page
@@ -119,26 +119,22 @@ def certify(
 
     if (prediction is None) == (model == ELSEWHERE):
         remedy = "Pass a model's folder, or - and --prediction COLUMN."
-        raise InputError(
-            complaint(expected="one of both", of="MODEL and --prediction", got=model, remedy=remedy)
+        raise InputError.expected(
+            "one of both", of="MODEL and --prediction", got=model, remedy=remedy
         )
     if epsilon is None:
         remedy = (
             "Pass --epsilon 1, for example; --epsilon inf for people who are public or have "
             "consented."
         )
-        raise InputError(
-            complaint(expected="a privacy budget", of="--epsilon", got=None, remedy=remedy)
-        )
+        raise InputError.expected("a privacy budget", of="--epsilon", got=None, remedy=remedy)
     if out is not None:
         require_file(out, force=force)
     if html is not None:
         require_page(html, force=force)
         if out is not None and html.with_suffix(".json").absolute() == out.absolute():
             remedy = "Name them differently: the page's numbers are written to its name with .json."
-            raise InputError(
-                complaint(expected="a file of its own", of="--out", got=str(out), remedy=remedy)
-            )
+            raise InputError.expected("a file of its own", of="--out", got=str(out), remedy=remedy)
     notions = notions_of(constraint or ())
     book = opened(ledger, dataset, purpose)
     place = options.place_of(table, query)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from .._json import Document
 from .._types import Floats
-from ..errors import FairveilError, InputError, complaint
+from ..errors import FairveilError, InputError
 from ..estimators import (
     FermiClassifier,
     GroupObjectiveClassifier,
@@ -67,9 +67,7 @@ def loaded(folder: Path) -> Fitted:
         )
         expected = "a model that was saved with all it needs"
         got = f"one around {', '.join(names)}: made elsewhere and not written"
-        raise InputError(
-            complaint(expected=expected, of=str(folder), got=got, remedy=remedy)
-        ) from None
+        raise InputError.expected(expected, of=str(folder), got=got, remedy=remedy) from None
     return clf
 
 
@@ -168,13 +166,8 @@ def shown_to(clf: Fitted, place: Place, sensitive: Sequence[str] | None) -> Show
         return _by_schema(clf, coding, place, names)
     if not isinstance(coding, TableCoding):
         remedy = "Predict in Python, from rows coded as those of the fit were."
-        raise InputError(
-            complaint(
-                expected="a model of a table",
-                of="model",
-                got="a model of coded rows",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a model of a table", of="model", got="a model of coded rows", remedy=remedy
         )
     words = [feature.name for feature in coding.features if feature.values is not None]
     if cells is not None:
@@ -195,8 +188,8 @@ def _group_columns(cells: Cells | None, sensitive: Sequence[str] | None) -> dict
     if cells is None:
         if sensitive:
             remedy = "Leave it out: this model does not read groups when it decides."
-            raise InputError(
-                complaint(expected="nothing", of="--sensitive", got=list(sensitive), remedy=remedy)
+            raise InputError.expected(
+                "nothing", of="--sensitive", got=list(sensitive), remedy=remedy
             )
         return {}
     here = (
@@ -207,7 +200,7 @@ def _group_columns(cells: Cells | None, sensitive: Sequence[str] | None) -> dict
     if len(here) != len(cells.names) or len(set(here)) != len(here):
         remedy = "Name one column for each, in this order."
         expected = f"{len(cells.names)} distinct columns, for {', '.join(cells.names)}"
-        raise InputError(complaint(expected=expected, of="--sensitive", got=here, remedy=remedy))
+        raise InputError.expected(expected, of="--sensitive", got=here, remedy=remedy)
     return dict(zip(cells.names, here, strict=True))
 
 
@@ -216,9 +209,7 @@ def _require_groups(columns: Columns, names: dict[str, str], place: Place) -> No
     if lacking:
         remedy = "Add them to the table, or say with --sensitive which columns hold the groups."
         expected = f"columns {lacking}: this model is group-aware"
-        raise InputError(
-            complaint(expected=expected, of=place.shown, got=list(columns), remedy=remedy)
-        )
+        raise InputError.expected(expected, of=place.shown, got=list(columns), remedy=remedy)
 
 
 def _by_schema(clf: Fitted, coding: SchemaCoding, place: Place, names: dict[str, str]) -> Shown:
@@ -234,10 +225,8 @@ def _by_schema(clf: Fitted, coding: SchemaCoding, place: Place, names: dict[str,
         ]
         if taken or encoding.sensitive_as_feature:
             remedy = "Give the table's columns the names of the fit."
-            raise InputError(
-                complaint(
-                    expected="columns with other roles", of="--sensitive", got=taken, remedy=remedy
-                )
+            raise InputError.expected(
+                "columns with other roles", of="--sensitive", got=taken, remedy=remedy
             )
         schema = replace(
             schema,

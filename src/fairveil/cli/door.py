@@ -27,18 +27,16 @@ app = group("door", "Tokens and runs of a door, whether it is being served or no
 
 @contextmanager
 def _records(config: Path | None) -> Iterator[Records]:
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from ..serving.door.holder import Holder
     from ..serving.door.records import Records
 
     if config is None:
-        raise InputError(
-            complaint(
-                expected="--config",
-                of="door",
-                got="none",
-                remedy="Name the holder's configuration: --config holder.toml.",
-            )
+        raise InputError.expected(
+            "--config",
+            of="door",
+            got="none",
+            remedy="Name the holder's configuration: --config holder.toml.",
         )
     records = Records(Holder.load(config).folder, serves=False)
     try:
@@ -97,7 +95,7 @@ def token(
 
     Exit status: 0 issued, 2 refused.
     """
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from ..serving.door.tokens import METHODS, ROLES, Scope, Tokens
 
     for option, given, known in (
@@ -108,24 +106,18 @@ def token(
         strange = [one for one in given if one not in known]
         if strange:
             remedy = f"Pass {option} {known[0]}, for example."
-            raise InputError(
-                complaint(
-                    expected=f"one of {', '.join(known)}", of=option, got=strange[0], remedy=remedy
-                )
+            raise InputError.expected(
+                f"one of {', '.join(known)}", of=option, got=strange[0], remedy=remedy
             )
     if not name or not name.strip() or not name.isprintable() or len(name) > 100:
         remedy = "Pass --name 'R. Weber, university'."
-        raise InputError(
-            complaint(
-                expected="a line of at most 100 letters", of="--name", got=name, remedy=remedy
-            )
+        raise InputError.expected(
+            "a line of at most 100 letters", of="--name", got=name, remedy=remedy
         )
     for option, number in (("--days", days), ("--epsilon-a-day", epsilon_a_day)):
         if number is not None and not 0 < number < 1e6:
             remedy = f"Pass {option} 1, for example."
-            raise InputError(
-                complaint(expected="a number above 0", of=option, got=number, remedy=remedy)
-            )
+            raise InputError.expected("a number above 0", of=option, got=number, remedy=remedy)
     protected = None if not protects else tuple(one.replace("-", "_") for one in protects)
     scope = Scope(_some(dataset), protected, _some(method), epsilon_a_day)
     with _records(config) as records:
@@ -157,15 +149,13 @@ def revoke(
 
     Exit status: 0 revoked, 2 refused.
     """
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from ..serving.door.tokens import Tokens
 
     with _records(config) as records:
         if not Tokens(records).revoke(token_id):
             remedy = "List them: fairveil door tokens --config holder.toml."
-            raise InputError(
-                complaint(expected="a token that holds", of="TOKEN", got=token_id, remedy=remedy)
-            )
+            raise InputError.expected("a token that holds", of="TOKEN", got=token_id, remedy=remedy)
         typer.echo(f"Revoked: {token_id}")
 
 
@@ -195,16 +185,14 @@ def stop(
 
     Exit status: 0 noted, 2 refused.
     """
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from ..serving.door.run import STOP
 
     with _records(config) as records:
         found = records.run(run)
         if found is None or found.state != "open":
             remedy = "List them: fairveil door runs --config holder.toml."
-            raise InputError(
-                complaint(expected="a run that is open", of="RUN", got=run, remedy=remedy)
-            )
+            raise InputError.expected("a run that is open", of="RUN", got=run, remedy=remedy)
         records.put(run, how=STOP)
         typer.echo(f"To be stopped: {run}")
 

@@ -38,14 +38,14 @@ def encode(
     """
     from .._waiting import waiting
     from ..data import encode as encode_rows
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from ..estimators.fitting.progress import progress
     from .printing import Fact, print_facts
 
     known = options.schema_of(schema)
     if known is None:
         remedy = "Write one with `fairveil schema init`."
-        raise InputError(complaint(expected="a schema", of="--schema", got=None, remedy=remedy))
+        raise InputError.expected("a schema", of="--schema", got=None, remedy=remedy)
     place = options.place_of(table, query)
     place.kind()  # which says what to do in words of the command line
     with waiting("Checking the table"), progress("Coding") as tick:

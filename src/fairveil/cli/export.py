@@ -75,7 +75,7 @@ def export(
     each row as an input. Exit status: 0 written, 2 refused.
     """
     from .. import _checks
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from .folders import require_file, write_file
 
     _checks.one_of(LANGUAGES, **{"as": language})
@@ -83,10 +83,8 @@ def export(
     given = [name for name, value in asked if value is not None]
     if given and language != "sql":
         remedy = "Leave it out, or write sql: --as sql."
-        raise InputError(
-            complaint(
-                expected="--as sql", of=given[0], got=f"--as {language}", remedy=remedy, quote=False
-            )
+        raise InputError.expected(
+            "--as sql", of=given[0], got=f"--as {language}", remedy=remedy, quote=False
         )
     require_file(out, force=force)
     from ..export import onnx_bytes, python_source, sql_query

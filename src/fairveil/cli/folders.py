@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..models.folders import Staged, require_own
 
 TWIN = b'"format": "fairveil-report"'
@@ -22,31 +22,23 @@ def require_free(path: Path, *, force: bool, mark: str, of: str = "--out") -> No
     command wrote, may be replaced."""
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         remedy = "Name a folder that is not there yet."
-        raise InputError(
-            complaint(expected="a folder to write", of=of, got=str(path), remedy=remedy)
-        )
+        raise InputError.expected("a folder to write", of=of, got=str(path), remedy=remedy)
     parent = next(folder for folder in (path, *path.parents) if folder.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         remedy = "Name a place where you may write."
-        raise InputError(
-            complaint(
-                expected="a folder that may be written", of=of, got=str(parent), remedy=remedy
-            )
+        raise InputError.expected(
+            "a folder that may be written", of=of, got=str(parent), remedy=remedy
         )
     if not path.exists() or not any(path.iterdir()):
         return
     if not force:
         remedy = "Name another, or replace it with --force."
-        raise InputError(
-            complaint(
-                expected="a folder that is not there yet", of=of, got=str(path), remedy=remedy
-            )
+        raise InputError.expected(
+            "a folder that is not there yet", of=of, got=str(path), remedy=remedy
         )
     if not (path / mark).is_file():
         remedy = "Name another: only what this command wrote is replaced."
-        raise InputError(
-            complaint(expected=f"a folder with {mark}", of=of, got=str(path), remedy=remedy)
-        )
+        raise InputError.expected(f"a folder with {mark}", of=of, got=str(path), remedy=remedy)
     require_own(path, of=of)
 
 
@@ -61,13 +53,13 @@ def require_file(path: Path, *, force: bool, of: str = "--out") -> None:
     """An error where a file may not be written."""
     if path.is_dir() or (path.exists() and not force):
         remedy = "Name another." if path.is_dir() else "Name another, or replace it with --force."
-        raise InputError(
-            complaint(expected="a file that is not there yet", of=of, got=str(path), remedy=remedy)
+        raise InputError.expected(
+            "a file that is not there yet", of=of, got=str(path), remedy=remedy
         )
     if not path.absolute().parent.is_dir():
         remedy = "Make that folder first."
-        raise InputError(
-            complaint(expected="a folder that is there", of=of, got=str(path.parent), remedy=remedy)
+        raise InputError.expected(
+            "a folder that is there", of=of, got=str(path.parent), remedy=remedy
         )
 
 
@@ -82,8 +74,8 @@ def require_page(page: Path, *, force: bool, of: str = "--html") -> None:
             if TWIN not in stream.read(200):
                 remedy = "Move it, or name another page: its numbers are written beside it."
                 expected = "a place for the page's numbers, or those of an earlier page"
-                raise InputError(
-                    complaint(expected=expected, of=of, got=f"another file, {twin}", remedy=remedy)
+                raise InputError.expected(
+                    expected, of=of, got=f"another file, {twin}", remedy=remedy
                 )
 
 

@@ -189,7 +189,7 @@ def numbers(of: str, text: str) -> tuple[float, ...]:
     >>> numbers("--gaps", "0.1, 5%")
     (0.1, 0.05)
     """
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from ..fairness.bounds import asked_back, share
 
     try:
@@ -197,15 +197,13 @@ def numbers(of: str, text: str) -> tuple[float, ...]:
         found = tuple(float(part) if known is None else known for part, known in parts)
     except ValueError:
         remedy = f"Write {of} 0.1,0.05, for example."
-        raise InputError(
-            complaint(expected="numbers between commas", of=of, got=text, remedy=remedy)
+        raise InputError.expected(
+            "numbers between commas", of=of, got=text, remedy=remedy
         ) from None
     wide = [number for number in found if of == "--gaps" and number >= 1]
     if wide:
         remedy = asked_back("max_gap", wide[0], f"{of} {{}}")
-        raise InputError(
-            complaint(expected="bounds from 0 to below 1", of=of, got=text, remedy=remedy)
-        )
+        raise InputError.expected("bounds from 0 to below 1", of=of, got=text, remedy=remedy)
     return found
 
 

@@ -19,7 +19,7 @@ from ..data.csv_rows import headed
 from ..data.databases import Failure, connector_for
 from ..data.files import BROKEN_GZIP, open_bytes
 from ..data.sql import QUERY
-from ..errors import DataNotFoundError, SchemaError, complaint
+from ..errors import DataNotFoundError, SchemaError
 from .tables import Place
 
 NUMBERS = re.compile(r"int|float|double|decimal|numeric|real|halffloat", re.IGNORECASE)
@@ -57,9 +57,7 @@ def _of_csv(place: Place) -> list[str]:
             if names
             else "no first line"
         )
-        raise SchemaError(
-            complaint(expected="a header", of=place.shown, got=got, remedy=remedy, quote=False)
-        )
+        raise SchemaError.expected("a header", of=place.shown, got=got, remedy=remedy, quote=False)
     return names
 
 
@@ -90,9 +88,7 @@ def _rows(place: Place, query: str) -> tuple[tuple[str, ...], Any]:
     except Failure as failure:
         got = scrubbed(str(failure), place.address)
     remedy = "Look for the table's name, or mend the query."
-    raise DataNotFoundError(
-        complaint(expected="columns from a query", of=place.shown, got=got, remedy=remedy)
-    )
+    raise DataNotFoundError.expected("columns from a query", of=place.shown, got=got, remedy=remedy)
 
 
 def _kind(type_name: str) -> str | None:

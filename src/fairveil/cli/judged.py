@@ -25,7 +25,7 @@ def decisions_of(
 ) -> tuple[Truth, Any, Any, bool]:
     """Labels, groups, decisions (or the distribution of decisions made by chance), the known
     classes, and whether it is a distribution."""
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from .deciding import by_chance, loaded, shown_to
     from .samples import Roles, Truth
     from .tables import picked
@@ -41,13 +41,8 @@ def decisions_of(
         )
         decisions = columns[str(prediction)]
         if not len(decisions):
-            raise InputError(
-                complaint(
-                    expected="some rows",
-                    of=place.shown,
-                    got="none",
-                    remedy="Pass a table with rows.",
-                )
+            raise InputError.expected(
+                "some rows", of=place.shown, got="none", remedy="Pass a table with rows."
             )
         return truth, decisions, None, False
     clf = loaded(model)
@@ -98,11 +93,11 @@ def names_read(clf: Fitted, place: Place, sensitive: list[str] | None) -> list[s
 
 
 def _require_groups(sensitive: tuple[str, ...]) -> None:
-    from ..errors import InputError, complaint
+    from ..errors import InputError
 
     if not sensitive:
         remedy = "Name the column that makes groups: --sensitive sex, for example."
-        raise InputError(complaint(expected="a column", of="--sensitive", got=None, remedy=remedy))
+        raise InputError.expected("a column", of="--sensitive", got=None, remedy=remedy)
 
 
 def drawn_decisions(

@@ -13,7 +13,7 @@ import typer
 
 from .. import _urls
 from .._reading import read_text
-from ..errors import DataNotFoundError, FairveilError, LedgerError, StatementError, complaint
+from ..errors import DataNotFoundError, FairveilError, LedgerError, StatementError
 from ..privacy.ledger import documents
 from ..privacy.ledger.checking import findings
 from ..privacy.ledger.handle import Ledger
@@ -164,10 +164,8 @@ def _exported(place: str, dataset: str | None, spends: set[str]) -> list[Checked
         ]
     if dataset not in (None, name):
         remedy = "Leave --dataset out: an export is of one."
-        raise DataNotFoundError(
-            complaint(
-                expected=f"{name!r}, which this is", of="--dataset", got=dataset, remedy=remedy
-            )
+        raise DataNotFoundError.expected(
+            f"{name!r}, which this is", of="--dataset", got=dataset, remedy=remedy
         )
     found = findings(lines, (lines[-1].number, lines[-1].hash))
     return [

@@ -3,7 +3,7 @@ it says afterwards."""
 
 from __future__ import annotations
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..privacy.ledger import Ledger
 from ..privacy.ledger.lines import MOST_WORDS
 from . import options
@@ -19,14 +19,10 @@ def opened(url: str | None, dataset: str | None, purpose: str | None) -> Ledger 
         for name, value in (("--dataset", dataset), ("--purpose", purpose)):
             if value is not None:
                 remedy = f"Say --ledger budget.db, or set {options.LEDGER_VARIABLE}."
-                raise InputError(
-                    complaint(expected="a ledger beside it", of=name, got=value, remedy=remedy)
-                )
+                raise InputError.expected("a ledger beside it", of=name, got=value, remedy=remedy)
         return None
     options.require_words(purpose=purpose)
     if purpose is not None and len(purpose) > MOST_WORDS - ROOM:
         expected, got = f"at most {MOST_WORDS - ROOM} letters", f"{len(purpose)}"
-        raise InputError(
-            complaint(expected=expected, of="--purpose", got=got, remedy="Say it shorter.")
-        )
+        raise InputError.expected(expected, of="--purpose", got=got, remedy="Say it shorter.")
     return Ledger.open(place, dataset, purpose=purpose or "")

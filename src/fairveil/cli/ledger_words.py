@@ -16,12 +16,12 @@ Value = TypeVar("Value")
 
 def place_of_ledger(url: str | None) -> str:
     """The address that was said, or the one that stands in for it."""
-    from ..errors import InputError, complaint
+    from ..errors import InputError
 
     place = options.ledger_address(url)
     if place is None:
         remedy = f"Name a file, postgresql://..., or set {options.LEDGER_VARIABLE}."
-        raise InputError(complaint(expected="an address", of="URL", got=None, remedy=remedy))
+        raise InputError.expected("an address", of="URL", got=None, remedy=remedy)
     return place
 
 
@@ -53,25 +53,18 @@ def chosen(
     from collections import deque
     from itertools import islice
 
-    from ..errors import InputError, complaint
+    from ..errors import InputError
 
     given = {"--last": (last, 1), "--first": (first, 0), "--limit": (limit, 1)}
     for name, (value, least) in given.items():
         if value is not None and value < least:
-            raise InputError(
-                complaint(
-                    expected=f"at least {least}",
-                    of=name,
-                    got=value,
-                    remedy=f"Say {name} {max(least, 20)}.",
-                )
+            raise InputError.expected(
+                f"at least {least}", of=name, got=value, remedy=f"Say {name} {max(least, 20)}."
             )
     if last is not None and (first is not None or limit is not None):
         remedy = "Say --last 20, or --first 100 --limit 20."
-        raise InputError(
-            complaint(
-                expected="no --first or --limit beside it", of="--last", got=last, remedy=remedy
-            )
+        raise InputError.expected(
+            "no --first or --limit beside it", of="--last", got=last, remedy=remedy
         )
     wanted = (purpose or "").casefold()
     if first is not None or limit is not None:
@@ -86,20 +79,18 @@ def chosen(
 
 
 def require_nothing(given: dict[str, Any]) -> None:
-    from ..errors import InputError, complaint
+    from ..errors import InputError
 
     for name, value in given.items():
         if value is not None:
             got, remedy = str(value), "Leave it out: the exported ledger says it."
-            raise InputError(
-                complaint(expected="nothing beside --from", of=name, got=got, remedy=remedy)
-            )
+            raise InputError.expected("nothing beside --from", of=name, got=got, remedy=remedy)
 
 
 def said(name: str, value: Value | None) -> Value:
-    from ..errors import InputError, complaint
+    from ..errors import InputError
 
     if value is None:
         remedy = "Say: fairveil ledger create budget.db census --epsilon 1 --delta 1e-6."
-        raise InputError(complaint(expected="to be said", of=name, got=None, remedy=remedy))
+        raise InputError.expected("to be said", of=name, got=None, remedy=remedy)
     return value

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..estimators.certifying.certified_refusals import CONFIDENCE
 from ..estimators.certifying.certifying import notions_of as certifiable
 from ..estimators.choosing.group_choices import NAMED
@@ -68,23 +68,19 @@ def bounded(wishes: FitOptions) -> FitRequest:
         if getattr(wishes, option) is not None and wishes.confidence is None:
             remedy = "Say --confidence 0.95, for example, or leave it out."
             got: Any = getattr(wishes, option)
-            raise InputError(
-                complaint(
-                    expected="--confidence beside it", of=dashed(option), got=got, remedy=remedy
-                )
+            raise InputError.expected(
+                "--confidence beside it", of=dashed(option), got=got, remedy=remedy
             )
     if wishes.confidence is None:
         return FitRequest(tuple(notions), {"constraints": notions or None})
     if not notions:
         remedy = "Say --constraint demographic_parity:5%, say: what is to be certified."
-        raise InputError(
-            complaint(
-                expected="a --constraint on rates of decisions",
-                of="--confidence",
-                got="none",
-                remedy=remedy,
-                quote=False,
-            )
+        raise InputError.expected(
+            "a --constraint on rates of decisions",
+            of="--confidence",
+            got="none",
+            remedy=remedy,
+            quote=False,
         )
     listed: list[Any] = list(notions)
     certified = [replace(notion, confidence=wishes.confidence) for notion in listed]
@@ -107,10 +103,8 @@ def _certified(wishes: FitOptions) -> dict[str, Any]:
         for option in ("confidence", "certify_share", "if_refused"):
             if (got := getattr(wishes, option)) is not None:
                 remedy = "Say --certify demographic_parity:10%, say: what is to be certified."
-                raise InputError(
-                    complaint(
-                        expected="--certify beside it", of=dashed(option), got=got, remedy=remedy
-                    )
+                raise InputError.expected(
+                    "--certify beside it", of=dashed(option), got=got, remedy=remedy
                 )
         return {}
     listed: list[Any] = certifiable(wishes.certify, of="certify")
@@ -135,13 +129,8 @@ def after_a_base(wishes: FitOptions) -> FitRequest:
         if wishes.predict_method not in ANSWERS:
             remedy = "Say --predict-method predict for its decisions alone, or leave it out."
             expected = f"one of {', '.join(ANSWERS)}"
-            raise InputError(
-                complaint(
-                    expected=expected,
-                    of="--predict-method",
-                    got=wishes.predict_method,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                expected, of="--predict-method", got=wishes.predict_method, remedy=remedy
             )
         arguments["predict_method"] = wishes.predict_method
     return replace(asked, arguments=asked.arguments | arguments)
@@ -157,10 +146,8 @@ def by_offsets(wishes: FitOptions) -> FitRequest:
             "others."
         )
         got = ", ".join(wishes.constraint or []) or "none"
-        raise InputError(
-            complaint(
-                expected="demographic_parity and a bound", of="--constraint", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            "demographic_parity and a bound", of="--constraint", got=got, remedy=remedy
         )
     arguments = {"max_gap": max_gap, "randomised": wishes.randomised is not False}
     return FitRequest(tuple(notions), arguments)
@@ -175,9 +162,7 @@ def group_objective(wishes: FitOptions) -> FitRequest:
     for option, words in (("search", SEARCHES), ("decisions", NAMED)):
         if (got := getattr(wishes, option)) is not None and got not in words:
             remedy = f"Say --{option} {words[0]}, or leave it out."
-            raise InputError(
-                complaint(expected=" or ".join(words), of=f"--{option}", got=got, remedy=remedy)
-            )
+            raise InputError.expected(" or ".join(words), of=f"--{option}", got=got, remedy=remedy)
     arguments: dict[str, Any] = {
         "objective": wishes.objective or "error",
         "constraint": wishes.constraint or None,
@@ -203,36 +188,25 @@ def penalised(wishes: FitOptions) -> FitRequest:
             "rate-constrained, which keeps bounds."
         )
         got = wishes.constraint
-        raise InputError(
-            complaint(
-                expected="no bound: it penalizes gaps", of="--constraint", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            "no bound: it penalizes gaps", of="--constraint", got=got, remedy=remedy
         )
     notion = wishes.notion
     name, comma, options = (NOTIONS[0] if notion is None else notion).partition(",")
     name = name.strip().replace("-", "_")
     if name not in NOTIONS:
         remedy = f"Say --notion {NOTIONS[0]}, for example, without a bound."
-        raise InputError(
-            complaint(
-                expected=f"one of {', '.join(NOTIONS)}", of="--notion", got=notion, remedy=remedy
-            )
+        raise InputError.expected(
+            f"one of {', '.join(NOTIONS)}", of="--notion", got=notion, remedy=remedy
         )
     if "max_gap" in options:
-        raise InputError(
-            complaint(
-                expected="no bound",
-                of="--notion",
-                got=notion,
-                remedy="Say --strength 5, for example.",
-            )
+        raise InputError.expected(
+            "no bound", of="--notion", got=notion, remedy="Say --strength 5, for example."
         )
     found: Any = replace(parse(f"{name}:0{comma}{options}"), max_gap=None)  # type: ignore[type-var]
     if found.compare != "pairs":
         remedy = "Leave it out: the penalty looks at all groups together."
-        raise InputError(
-            complaint(expected="no compare=", of="--notion", got=notion, remedy=remedy)
-        )
+        raise InputError.expected("no compare=", of="--notion", got=notion, remedy=remedy)
     wanted = _checks.non_negative(strength=1.0 if wishes.strength is None else wishes.strength)
     given = {"notion": name if not options else found, "strength": wanted}
     return FitRequest((found,), given | _certified(wishes))
@@ -246,14 +220,12 @@ def tailored(wishes: FitOptions) -> FitRequest:
             "bounds on rates."
         )
         got = wishes.constraint
-        raise InputError(
-            complaint(expected="no bound on rates", of="--constraint", got=got, remedy=remedy)
-        )
+        raise InputError.expected("no bound on rates", of="--constraint", got=got, remedy=remedy)
     for option, words in _USUAL.items():
         if (word := getattr(wishes, option)) is not None and word not in words:
             remedy = f"Say {dashed(option)} {words[0]}, or leave it out."
-            raise InputError(
-                complaint(expected=" or ".join(words), of=dashed(option), got=word, remedy=remedy)
+            raise InputError.expected(
+                " or ".join(words), of=dashed(option), got=word, remedy=remedy
             )
     asked: dict[str, Any] = {
         name: getattr(wishes, name) or words[0] for name, words in _USUAL.items()
@@ -263,10 +235,8 @@ def tailored(wishes: FitOptions) -> FitRequest:
         if any(":" not in text for text in shares):
             remedy = f"Say --allocation {ALLOCATIONS[0]}, or --allocation f:3 --allocation m:1."
             expected = f"{', '.join(ALLOCATIONS)}, or GROUP:SHARE"
-            raise InputError(
-                complaint(
-                    expected=expected, of="--allocation", got=", ".join(shares), remedy=remedy
-                )
+            raise InputError.expected(
+                expected, of="--allocation", got=", ".join(shares), remedy=remedy
             )
         asked["allocation"] = numbers("--allocation", shares)
     else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..estimators import (
     Additive,
     FermiClassifier,
@@ -66,9 +66,7 @@ class Method:
                         else f"Or {said}"
                     )
                     expected = f"nothing: it is of --method {owner}"
-                    raise InputError(
-                        complaint(expected=expected, of=dashed(option), got=got, remedy=remedy)
-                    )
+                    raise InputError.expected(expected, of=dashed(option), got=got, remedy=remedy)
         return self.reads(wishes)
 
     def built(self, **options: Any) -> Any:
@@ -82,13 +80,8 @@ class Method:
             if pairs:
                 remedy = "Say --model additive too, or leave it out."
                 got = ", ".join(pairs)
-                raise InputError(
-                    complaint(
-                        expected="nothing with --model linear",
-                        of="--interaction",
-                        got=got,
-                        remedy=remedy,
-                    )
+                raise InputError.expected(
+                    "nothing with --model linear", of="--interaction", got=got, remedy=remedy
                 )
             return asked
         model = Additive(interactions=tuple(map(_pair, pairs or ())))
@@ -104,13 +97,8 @@ def _pair(text: str) -> tuple[str, str]:
     names = [name.strip() for name in text.split(",")]
     if len(names) != 2 or not all(names):
         remedy = "Say --interaction age,hours, for example."
-        raise InputError(
-            complaint(
-                expected="two names with a comma between",
-                of="--interaction",
-                got=text,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "two names with a comma between", of="--interaction", got=text, remedy=remedy
         )
     return names[0], names[1]
 

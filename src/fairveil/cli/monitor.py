@@ -136,7 +136,7 @@ def monitor(
 
     Exit status: 0 no alarm; 1 alarm; 2 refused, nothing counted.
     """
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from ..estimators import Monitor
     from .ledger_option import opened
 
@@ -157,22 +157,14 @@ def monitor(
                     "It is fixed when a monitor begins; add --constraint demographic_parity:10% to "
                     "begin one."
                 )
-                raise InputError(
-                    complaint(
-                        expected="--constraint beside it",
-                        of=option,
-                        got="none",
-                        remedy=remedy,
-                        quote=False,
-                    )
+                raise InputError.expected(
+                    "--constraint beside it", of=option, got="none", remedy=remedy, quote=False
                 )
     if table is not None and (period is None or prediction is None):
         of = "--period" if period is None else "--prediction"
         remedy = "Say --period 2026-05 --prediction decided, for example."
-        raise InputError(
-            complaint(
-                expected="a value beside TABLE", of=of, got="none", remedy=remedy, quote=False
-            )
+        raise InputError.expected(
+            "a value beside TABLE", of=of, got="none", remedy=remedy, quote=False
         )
     if begins:
         book = opened(ledger, dataset, purpose)
@@ -249,34 +241,28 @@ def _are_words(found: Monitor, name: str, prediction: str, target: str | None) -
 
 
 def _groups(texts: list[str]) -> dict[str, list[object]]:
-    from ..errors import InputError, complaint
+    from ..errors import InputError
 
     out = {}
     for text in texts:
         name, colon, values = text.partition(":")
         if not colon or not name.strip() or not values.strip():
             remedy = "Say --group sex:f,m: a column and its values, which are public."
-            raise InputError(
-                complaint(expected="COLUMN:VALUE,VALUE", of="--group", got=text, remedy=remedy)
-            )
+            raise InputError.expected("COLUMN:VALUE,VALUE", of="--group", got=text, remedy=remedy)
         out[name.strip()] = _values(values, "--group")
     if not out:
         remedy = "Say --group sex:f,m: a column and its values, which are public."
-        raise InputError(
-            complaint(expected="groups", of="--group", got="none", remedy=remedy, quote=False)
-        )
+        raise InputError.expected("groups", of="--group", got="none", remedy=remedy, quote=False)
     return out
 
 
 def _values(text: str, of: str = "--classes") -> list[object]:
     """Whole numbers where all of them are, else texts."""
-    from ..errors import InputError, complaint
+    from ..errors import InputError
 
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not words:
         remedy = "Say --classes 0,1 --group sex:f,m, for example."
-        raise InputError(
-            complaint(expected="values", of=of, got="none", remedy=remedy, quote=False)
-        )
+        raise InputError.expected("values", of=of, got="none", remedy=remedy, quote=False)
     numbers = [word.removeprefix("-").isdecimal() for word in words]
     return [int(word) for word in words] if all(numbers) else list(words)

@@ -110,7 +110,7 @@ class Noisy:
     def refuse_without_epsilon(self) -> None:
         """An exact audit has no use for them; a ledger named by the environment alone is none of
         its options."""
-        from ..errors import InputError, complaint
+        from ..errors import InputError
 
         given = [
             name for name, value in vars(self).items() if value is not None and name != "epsilon"
@@ -118,12 +118,6 @@ class Noisy:
         if given:
             option = f"--{given[0]}"
             remedy = "Add --epsilon 1, for example, for a table with noise, or leave it out."
-            raise InputError(
-                complaint(
-                    expected="--epsilon beside it",
-                    of=option,
-                    got="none",
-                    remedy=remedy,
-                    quote=False,
-                )
+            raise InputError.expected(
+                "--epsilon beside it", of=option, got="none", remedy=remedy, quote=False
             )

@@ -248,17 +248,15 @@ def test_place(
 ) -> Place | None:
     """The place of test rows, or None; not beside --holdout."""
     from .. import _checks
-    from ..errors import InputError, complaint
+    from ..errors import InputError
 
     _checks.fraction(holdout=holdout, high_open=True)
     if test is None and test_query is None:
         return None
     if holdout:
         remedy = "Measure on other rows, or on a part of these."
-        raise InputError(
-            complaint(
-                expected="no --holdout beside --test", of="--holdout", got=holdout, remedy=remedy
-            )
+        raise InputError.expected(
+            "no --holdout beside --test", of="--holdout", got=holdout, remedy=remedy
         )
     return place_of(table if test is None else test, test_query)
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..curator.rows.persons import kept, persons_of
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Schema
 from ..privacy.noise.sources import NoiseSource
 from .coins import set_aside
@@ -45,13 +45,8 @@ class PersonColumn:
         if column is None:
             if most is not None:
                 remedy = "Name the column that tells persons apart: --unit patient."
-                raise InputError(
-                    complaint(
-                        expected="none without --unit",
-                        of="max_rows_per_unit",
-                        got=most,
-                        remedy=remedy,
-                    )
+                raise InputError.expected(
+                    "none without --unit", of="max_rows_per_unit", got=most, remedy=remedy
                 )
             return None
         if schema is not None:
@@ -76,25 +71,14 @@ class PersonColumn:
                 remedy = (
                     "Name another column: who somebody is is neither to be predicted nor a group."
                 )
-                raise InputError(
-                    complaint(
-                        expected="a column with no other role",
-                        of="unit",
-                        got=self.column,
-                        remedy=remedy,
-                    )
+                raise InputError.expected(
+                    "a column with no other role", of="unit", got=self.column, remedy=remedy
                 )
             return sample.without(self.column), values
         remedy = "Name a column of the table; encode a store anew by a schema that names the unit."
         got = "a table without it"
-        raise InputError(
-            complaint(
-                expected=f"a column {self.column!r}",
-                of="--unit",
-                got=got,
-                remedy=remedy,
-                quote=False,
-            )
+        raise InputError.expected(
+            f"a column {self.column!r}", of="--unit", got=got, remedy=remedy, quote=False
         )
 
 
@@ -108,8 +92,8 @@ def split(
     out = coins[numbers]
     if out.all() or not out.any():
         remedy = "Take another share, or other rows with --test."
-        raise InputError(
-            complaint(expected="persons in both parts", of="--holdout", got=holdout, remedy=remedy)
+        raise InputError.expected(
+            "persons in both parts", of="--holdout", got=holdout, remedy=remedy
         )
     return sample.part(~out), sample.part(out), people[~out], people[out]
 
@@ -132,26 +116,16 @@ def require_others(people: Values | None, held: Values | None, *, has_names: boo
         or (not has_names and np.dtype(np.int64) in (people.dtype, held.dtype))
     ):
         remedy = "Use --holdout, which keeps persons whole; or read the table itself."
-        raise InputError(
-            complaint(
-                expected="tables that name persons",
-                of="--test",
-                got="a store, which does not",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "tables that name persons", of="--test", got="a store, which does not", remedy=remedy
         )
     if set(people.tolist()) & set(held.tolist()):
         remedy = (
             "Measure on other persons: leave these out of one table, or use --holdout, which keeps "
             "persons whole."
         )
-        raise InputError(
-            complaint(
-                expected="other persons than TABLE's",
-                of="--test",
-                got="some of the same",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "other persons than TABLE's", of="--test", got="some of the same", remedy=remedy
         )
 
 

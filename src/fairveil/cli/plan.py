@@ -144,7 +144,7 @@ def _print(found: Plan) -> None:
 
 def shares_of(given: Sequence[str], schema: Schema) -> dict[str, dict[Any, float]]:
     """`sex=f:0.3,m:0.7` as shares by column and value."""
-    from ..errors import InputError, complaint
+    from ..errors import InputError
 
     found: dict[str, dict[Any, float]] = {}
     for text in given:
@@ -157,8 +157,8 @@ def shares_of(given: Sequence[str], schema: Schema) -> dict[str, dict[Any, float
                 "--shares sex=f:0.3,m:0.7: a column of the schema, and a share for each of its "
                 "values"
             )
-            raise InputError(
-                complaint(expected="COLUMN=VALUE:SHARE,...", of="--shares", got=text, remedy=remedy)
+            raise InputError.expected(
+                "COLUMN=VALUE:SHARE,...", of="--shares", got=text, remedy=remedy
             )
         named = {str(value): value for value in schema.listed(name)}
         found[name] = {named.get(value, value): float(share) for value, _, share in parts}
@@ -174,22 +174,17 @@ def _number(text: str) -> float | None:
 
 def _ending(out: Path | None) -> None:
     """Refused before anything is worked out."""
-    from ..errors import InputError, complaint
+    from ..errors import InputError
 
     if out is not None and out.suffix.lower() not in ENDINGS:
         remedy = "--out plan.svg for the picture, or --out plan.json"
-        raise InputError(
-            complaint(
-                expected=f"a file ending in {', '.join(ENDINGS)}",
-                of="--out",
-                got=str(out),
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"a file ending in {', '.join(ENDINGS)}", of="--out", got=str(out), remedy=remedy
         )
 
 
 def _write(found: Plan, out: Path) -> None:
-    from ..errors import DataNotFoundError, complaint
+    from ..errors import DataNotFoundError
 
     ending = out.suffix.lower()
     text = (
@@ -203,11 +198,6 @@ def _write(found: Plan, out: Path) -> None:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         remedy = "make the folder first, or name another"
-        raise DataNotFoundError(
-            complaint(
-                expected="a place to write the plan to",
-                of=str(out),
-                got=error.strerror,
-                remedy=remedy,
-            )
+        raise DataNotFoundError.expected(
+            "a place to write the plan to", of=str(out), got=error.strerror, remedy=remedy
         ) from None

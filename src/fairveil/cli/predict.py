@@ -83,7 +83,7 @@ def predict(
     """
     from .. import _checks
     from .._waiting import waiting
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from .deciding import by_chance, loaded, shown_to
     from .folders import require_file, write_file
     from .tables import picked
@@ -105,13 +105,8 @@ def predict(
             added[f"probability[{name}]"] = line
     if set(added) & set(kept):
         remedy = "Leave it out of --keep."
-        raise InputError(
-            complaint(
-                expected="another name",
-                of="--keep",
-                got=sorted(set(added) & set(kept)),
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "another name", of="--keep", got=sorted(set(added) & set(kept)), remedy=remedy
         )
     content = _parts({**kept, **added})
     if out is not None:

@@ -28,7 +28,7 @@ def private_table(
 ) -> None:
     """Count once, with noise, and show everything that follows."""
     from .._waiting import waiting
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from ..estimators import private_audit
     from .folders import require_file
     from .judged import ELSEWHERE, drawn_decisions
@@ -38,10 +38,8 @@ def private_table(
         require_file(asked.out, force=force)
         if html is not None and html.with_suffix(".json").absolute() == asked.out.absolute():
             remedy = "Name them differently: the page's numbers are written to its name with .json."
-            raise InputError(
-                complaint(
-                    expected="a file of its own", of="--out", got=str(asked.out), remedy=remedy
-                )
+            raise InputError.expected(
+                "a file of its own", of="--out", got=str(asked.out), remedy=remedy
             )
     given: dict[str, Any] = {
         name: getattr(asked, name)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from .._types import Mask
 from ..data import EncodedRows
 from ..data.chosen_rows import ChosenRows
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..estimators.faces.coded import as_array
 from ..estimators.reading import inputs
 from ..estimators.reading.coding import TableCoding
@@ -92,8 +92,8 @@ class Sample(ABC):
         out = set_aside(self.size, holdout, seed)
         if out.all() or not out.any():
             remedy = "Take another share, or other rows with --test."
-            raise InputError(
-                complaint(expected="rows in both parts", of="--holdout", got=holdout, remedy=remedy)
+            raise InputError.expected(
+                "rows in both parts", of="--holdout", got=holdout, remedy=remedy
             )
         return self.part(~out), self.part(out)
 
@@ -206,13 +206,11 @@ class ColumnSample(Sample):
                     "List all values in a schema (--schema), leave those rows out, or a feature "
                     "with --ignore."
                 )
-                raise InputError(
-                    complaint(
-                        expected="words, classes and groups of the rows to fit",
-                        of=f"column {name!r}",
-                        got=got,
-                        remedy=remedy,
-                    )
+                raise InputError.expected(
+                    "words, classes and groups of the rows to fit",
+                    of=f"column {name!r}",
+                    got=got,
+                    remedy=remedy,
                 )
         HeldOut.read(held.fit_arguments, training, ReadOptions())
 
@@ -250,7 +248,7 @@ class Roles:
         chosen = target or (schema.target if schema is not None else None)
         if chosen is None:
             remedy = "Name the column to predict: --target hired, for example."
-            raise InputError(complaint(expected="a column", of="--target", got=None, remedy=remedy))
+            raise InputError.expected("a column", of="--target", got=None, remedy=remedy)
         groups = tuple(sensitive or (schema.sensitive if schema is not None else ()))
         ignored = tuple(ignore or ())
         if (
@@ -260,9 +258,7 @@ class Roles:
         ):
             got = {"target": chosen, "sensitive": list(groups), "ignore": list(ignored)}
             remedy = "Name each column once."
-            raise InputError(
-                complaint(expected="distinct columns", of="roles", got=got, remedy=remedy)
-            )
+            raise InputError.expected("distinct columns", of="roles", got=got, remedy=remedy)
         return Roles(
             None if schema is None else _with_roles(schema, chosen, groups, ignored),
             chosen,
@@ -294,13 +290,8 @@ class Roles:
         picked(columns, self.ignore, place.shown, "--ignore")
         kept = {name: column for name, column in columns.items() if name not in self.ignore}
         if not len(kept[self.target]):
-            raise InputError(
-                complaint(
-                    expected="some rows",
-                    of=place.shown,
-                    got="none",
-                    remedy="Pass a table with rows.",
-                )
+            raise InputError.expected(
+                "some rows", of=place.shown, got="none", remedy="Pass a table with rows."
             )
         for name in (self.target, *self.sensitive):
             _require_all(kept[name], name)
@@ -335,18 +326,14 @@ def _require_all(column: npt.NDArray[Any], name: str) -> None:
             'Leave those rows out, or give the cells a word of their own ("unknown", for example).'
         )
         got = f"{empty} of {len(column)} empty"
-        raise InputError(
-            complaint(
-                expected="a value in every row", of=f"column {name!r}", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            "a value in every row", of=f"column {name!r}", got=got, remedy=remedy
         )
 
 
 def _with_rows(rows: EncodedRows, place: Place) -> EncodedRows:
     if not any(block.rows for block in rows.blocks()):
-        raise InputError(
-            complaint(
-                expected="some rows", of=place.shown, got="none", remedy="Pass a table with rows."
-            )
+        raise InputError.expected(
+            "some rows", of=place.shown, got="none", remedy="Pass a table with rows."
         )
     return rows

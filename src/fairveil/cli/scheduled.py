@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .samples import CodedSample, Roles, Sample, Truth
 
 if TYPE_CHECKING:
@@ -29,29 +29,19 @@ class ScheduledSample(Sample):
 
         if roles.schema is None:
             remedy = "Write one with `fairveil schema init`, and pass --schema."
-            raise InputError(complaint(expected="a schema", of="--schema", got=None, remedy=remedy))
+            raise InputError.expected("a schema", of="--schema", got=None, remedy=remedy)
         if place.query is not None:
             remedy = "Write a coded store with `fairveil encode`, where all workers see it."
-            raise InputError(
-                complaint(
-                    expected="files beside --scheduler",
-                    of="--query",
-                    got="a database",
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "files beside --scheduler", of="--query", got="a database", remedy=remedy
             )
         place.kind()  # what is not there is said before a cluster is asked
         store = place.kind() == "store"
         rows = DaskRows(scheduler, place.address, None if store else roles.schema)
         if rows.encoding.schema != roles.schema:
             remedy = "Write the store again by the schema and the roles that are asked for now."
-            raise InputError(
-                complaint(
-                    expected="the store's own schema and roles",
-                    of="--schema",
-                    got="others",
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "the store's own schema and roles", of="--schema", got="others", remedy=remedy
             )
         return ScheduledSample(rows)
 
@@ -76,8 +66,8 @@ class ScheduledSample(Sample):
 
     def part(self, chosen: Mask) -> Sample:
         remedy = "Measure on other rows with --test; rows of a cluster are not set aside."
-        raise InputError(
-            complaint(expected="0 beside --scheduler", of="--holdout", got="a share", remedy=remedy)
+        raise InputError.expected(
+            "0 beside --scheduler", of="--holdout", got="a share", remedy=remedy
         )
 
     def split(self, holdout: float, seed: int | None) -> tuple[Sample, Sample]:

@@ -49,7 +49,7 @@ def init(
     import shlex
 
     from .._waiting import waiting
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from . import schema_draft as drafts
     from .folders import require_file, write_file
     from .headers import kinds
@@ -58,9 +58,7 @@ def init(
 
     if out.suffix.lower() != ".toml":
         remedy = "--out schema.toml"
-        raise InputError(
-            complaint(expected="a file ending in .toml", of="--out", got=str(out), remedy=remedy)
-        )
+        raise InputError.expected("a file ending in .toml", of="--out", got=str(out), remedy=remedy)
     require_file(out, force=force)
     place = options.place_of(table, query)
     known = kinds(place)

@@ -56,24 +56,18 @@ def serve(
     """
     from dataclasses import replace
 
-    from ..errors import InputError, complaint
+    from ..errors import InputError
 
     if (config is None) == (not demo):
         remedy = "fairveil serve --config holder.toml, or fairveil serve --demo."
         got = "both" if demo else "neither"
-        raise InputError(
-            complaint(expected="--config or --demo", of="serve", got=got, remedy=remedy)
-        )
+        raise InputError.expected("--config or --demo", of="serve", got=got, remedy=remedy)
     if folder is not None and not demo:
         remedy = "Leave it out: the configuration names the folder."
-        raise InputError(
-            complaint(expected="--demo beside it", of="--folder", got=str(folder), remedy=remedy)
-        )
+        raise InputError.expected("--demo beside it", of="--folder", got=str(folder), remedy=remedy)
     if port is not None and not 0 <= port < 1 << 16:
         remedy = "Pass --port 8422, for example; 0 takes one that is free."
-        raise InputError(
-            complaint(expected="a port from 0 to 65535", of="--port", got=port, remedy=remedy)
-        )
+        raise InputError.expected("a port from 0 to 65535", of="--port", got=port, remedy=remedy)
     _require_server()
     from ..serving.door.holder import Holder
 
@@ -149,12 +143,12 @@ def _wait() -> None:
 def _require_server() -> None:
     import importlib.util
 
-    from ..errors import InputError, complaint
+    from ..errors import InputError
 
     for name in ("starlette", "uvicorn", "cryptography"):
         if importlib.util.find_spec(name) is None:
             remedy = "pip install 'fairveil[serve]'"
-            raise InputError(complaint(expected=name, of="serve", got=f"no {name}", remedy=remedy))
+            raise InputError.expected(name, of="serve", got=f"no {name}", remedy=remedy)
 
 
 # -- tokens and runs -------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def sign(
 
     Exit status: 0 signed, 2 refused.
     """
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from .options import warnings_as_notes
 
     if new_key is not None:
@@ -81,13 +81,8 @@ def sign(
         ]
         if given or force or inconsistent:
             remedy = "Make the key first, and sign with another command."
-            raise InputError(
-                complaint(
-                    expected="--new-key alone",
-                    of="sign",
-                    got=", ".join(given) or "--force",
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "--new-key alone", of="sign", got=", ".join(given) or "--force", remedy=remedy
             )
         _make(new_key, asked=passphrase)
         return
@@ -97,17 +92,13 @@ def sign(
             "holder.key."
         )
         got = "none" if statement is None else "a statement alone"
-        raise InputError(
-            complaint(
-                expected="STATEMENT and --key", of="sign", got=got, remedy=remedy, quote=False
-            )
+        raise InputError.expected(
+            "STATEMENT and --key", of="sign", got=got, remedy=remedy, quote=False
         )
     if passphrase:
         remedy = f"An encrypted key's is asked for by itself, or read from {PASSPHRASE_VARIABLE}."
-        raise InputError(
-            complaint(
-                expected="--passphrase with --new-key alone", of="sign", got="--key", remedy=remedy
-            )
+        raise InputError.expected(
+            "--passphrase with --new-key alone", of="sign", got="--key", remedy=remedy
         )
     from ..privacy.statement import signatures
 
@@ -155,12 +146,10 @@ def _asked(words: str, *, twice: bool) -> str:
     """From the terminal; without one an error says how else."""
     import sys
 
-    from ..errors import InputError, complaint
+    from ..errors import InputError
 
     if not sys.stdin.isatty():
         remedy = f"Put it into the environment as {PASSPHRASE_VARIABLE}."
         got = "no terminal to ask at"
-        raise InputError(
-            complaint(expected="a passphrase", of="--key", got=got, remedy=remedy, quote=False)
-        )
+        raise InputError.expected("a passphrase", of="--key", got=got, remedy=remedy, quote=False)
     return str(typer.prompt(words, hide_input=True, confirmation_prompt=twice, err=True))

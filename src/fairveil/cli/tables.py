@@ -30,7 +30,6 @@ from ..errors import (
     InputError,
     RowsOnDisk,
     SchemaError,
-    complaint,
 )
 from ..facts import Schema
 from ..tables.frames import column_of
@@ -85,9 +84,7 @@ class Place:
                 "Pass the table that it was made from; rows of a store are read by their schema "
                 "alone."
             )
-            raise InputError(
-                complaint(expected="a table", of=self.shown, got="a coded store", remedy=remedy)
-            )
+            raise InputError.expected("a table", of=self.shown, got="a coded store", remedy=remedy)
         if kind == "sql":
             return self._from_sql()
         if not Path(self.address).is_file():
@@ -109,8 +106,8 @@ class Place:
                 )
                 expected = f"the columns of {files[0].shown}: {headed(names, ())}"
                 got = headed(list(part), ())
-                raise SchemaError(
-                    complaint(expected=expected, of=file.shown, got=got, remedy=remedy, quote=False)
+                raise SchemaError.expected(
+                    expected, of=file.shown, got=got, remedy=remedy, quote=False
                 )
         mixed = {name for name in names if len({part[name].dtype == object for part in parts}) > 1}
         if not mixed <= set(words):
@@ -138,9 +135,7 @@ class Place:
 
         if importlib.util.find_spec("pyarrow") is None:
             remedy = "pip install 'fairveil[data]'"
-            raise InputError(
-                complaint(expected="pyarrow", of=self.shown, got="no pyarrow", remedy=remedy)
-            )
+            raise InputError.expected("pyarrow", of=self.shown, got="no pyarrow", remedy=remedy)
         from pyarrow import parquet
 
         try:
@@ -196,8 +191,8 @@ class Place:
                 if connected
                 else "Check address, user and password."
             )
-            error = DataNotFoundError(
-                complaint(expected="rows from a query", of=self.shown, got=got, remedy=remedy)
+            error = DataNotFoundError.expected(
+                "rows from a query", of=self.shown, got=got, remedy=remedy
             )
         else:
             columns = zip(*rows, strict=True) if rows else ((),) * len(names)
@@ -254,7 +249,7 @@ def picked(columns: Mapping[str, Any], names: Collection[str], shown: str, of: s
             if isinstance(known, list)
             else f"columns of {shown}: it has {known}"
         )
-        raise InputError(complaint(expected=words, of=of, got=lacking, remedy=remedy, among=among))
+        raise InputError.expected(words, of=of, got=lacking, remedy=remedy, among=among)
     return {name: columns[name] for name in names}
 
 
@@ -266,13 +261,7 @@ def _distinct(names: list[str], shown: str) -> list[str]:
         # without a header the names are a row
         twice = [at for at, name in enumerate(names, 1) if names.count(name) > 1]
         got = f"one name for columns {', '.join(map(str, twice[:10]))}" if names else "no columns"
-        raise SchemaError(
-            complaint(
-                expected="columns with distinct names",
-                of=shown,
-                got=got,
-                remedy=remedy,
-                quote=False,
-            )
+        raise SchemaError.expected(
+            "columns with distinct names", of=shown, got=got, remedy=remedy, quote=False
         )
     return names

@@ -57,7 +57,7 @@ def rates(
     """
     from .._json import Document
     from .._reading import read_text
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from ..estimators import PrivateTable
     from ..facts.reports import Reports
 
@@ -72,10 +72,8 @@ def rates(
     if (local_epsilon is not None) + (flips is not None) + drawn != 1:
         remedy = "Pass --local-epsilon 1.1, for example; or --flips rates.json; or --drawn."
         got = "none" if local_epsilon is None and flips is None and not drawn else "several"
-        raise InputError(
-            complaint(
-                expected="one way in which groups were recorded", of="rates", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            "one way in which groups were recorded", of="rates", got=got, remedy=remedy
         )
     if flips is not None:
         remedy = 'Write {"groups": ["f", "m"], "rates": [[0.9, 0.1], [0.1, 0.9]]}, for example.'

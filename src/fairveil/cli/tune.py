@@ -107,7 +107,7 @@ def tune(
     """
     from .. import _checks
     from .._waiting import waiting
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from ..estimators import save
     from ..estimators.settings.face import placed
     from ..study import PrivateSearchCV
@@ -126,10 +126,8 @@ def tune(
     values = grid_of(grid or ())
     if method == "post-processing":
         remedy = "--method rate-constrained, game, group-objective, fermi or tailored"
-        raise InputError(
-            complaint(
-                expected="a method that can be searched", of="--method", got=method, remedy=remedy
-            )
+        raise InputError.expected(
+            "a method that can be searched", of="--method", got=method, remedy=remedy
         )
     asked = chosen.with_model(
         chosen.asked(FitOptions(constraint, None, None, None, None)), "linear", None
@@ -222,7 +220,7 @@ def _facts(search: PrivateSearchCV) -> list[Any]:
 
 def grid_of(given: Sequence[str]) -> dict[str, list[Any]]:
     """`clip=0.5,1` as values by name: numbers and truth values where they can be read as such."""
-    from ..errors import InputError, complaint
+    from ..errors import InputError
 
     found: dict[str, list[Any]] = {}
     for text in given:
@@ -234,15 +232,11 @@ def grid_of(given: Sequence[str]) -> dict[str, list[Any]]:
             or name in found
         ):
             remedy = "--grid clip=0.5,1,2: a parameter, once, and its values"
-            raise InputError(
-                complaint(expected="NAME=VALUE,...", of="--grid", got=text, remedy=remedy)
-            )
+            raise InputError.expected("NAME=VALUE,...", of="--grid", got=text, remedy=remedy)
         found[name.strip()] = [_value(part.strip()) for part in listed.split(",")]
     if not found:
         remedy = "--grid clip=0.5,1,2: a parameter, and its values"
-        raise InputError(
-            complaint(expected="parameters to try", of="--grid", got=None, remedy=remedy)
-        )
+        raise InputError.expected("parameters to try", of="--grid", got=None, remedy=remedy)
     return found
 
 

@@ -68,15 +68,13 @@ def verify(
     Exit status: 0 consistent (and, with --key, signed by that key), 1 not, 2 unreadable. Without
     --key: proves consistency, not authorship.
     """
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from ..privacy.statement.statement import examine
     from .signed import checked
 
     if signature is not None and key is None:
         remedy = "Pass --key holder.pub, the public key of whoever signed it."
-        raise InputError(
-            complaint(expected="--key", of="--signature", got="none", remedy=remedy, quote=False)
-        )
+        raise InputError.expected("--key", of="--signature", got="none", remedy=remedy, quote=False)
     text = text_of(file / STATEMENT if file.is_dir() else file)
     if _is_certificate(text):
         _certificate(text, json, checked(file, key, signature))
@@ -187,19 +185,14 @@ def _is_released(text: str) -> bool:
 def _released(text: str, json: bool, file: Path, key: Path | None, signature: Path | None) -> None:
     """Groups that an attribute's holder released in one file: price and noise again, and the
     signature inside."""
-    from ..errors import InputError, complaint
+    from ..errors import InputError
     from ..estimators.released.saving import ON_TRUST, RECOMPUTED, examine
     from .signed import inside
 
     if signature is not None:
         remedy = "Leave --signature out."
-        raise InputError(
-            complaint(
-                expected="none: it is in the file",
-                of="--signature",
-                got=str(signature),
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "none: it is in the file", of="--signature", got=str(signature), remedy=remedy
         )
     released, found = examine(text)
     signed = inside(text, file, key)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._types import ColumnsLike, TableLike
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .handed import Handed, frame_of, line_of, weights_of
 from .libraries import missing
 
@@ -34,13 +34,8 @@ def from_dataset(dataset: object) -> Handed:
     if not isinstance(dataset, BinaryLabelDataset):
         remedy = "Pass a BinaryLabelDataset."
         got = type(dataset).__name__
-        raise InputError(
-            complaint(
-                expected="a data set of AIF360 with two labels",
-                of="dataset",
-                got=got,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a data set of AIF360 with two labels", of="dataset", got=got, remedy=remedy
         )
     protected = list(dataset.protected_attribute_names)
     names = [name for name in dataset.feature_names if name not in protected]
@@ -81,16 +76,14 @@ def to_dataset(
     if len(groups) != len(frame):
         got = f"{len(frame)} and {len(groups)}"
         remedy = "Pass all rows of each."
-        raise InputError(
-            complaint(
-                expected="X and groups of one length", of="to_dataset", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            "X and groups of one length", of="to_dataset", got=got, remedy=remedy
         )
     found = set(labels.tolist())
     if not isinstance(favourable, Hashable) or favourable not in found or len(found) != 2:
         remedy = "AIF360 has two labels: pass the one that people want."
-        raise InputError(
-            complaint(expected="one of two labels", of="favourable", got=favourable, remedy=remedy)
+        raise InputError.expected(
+            "one of two labels", of="favourable", got=favourable, remedy=remedy
         )
     strange = [
         name
@@ -99,10 +92,8 @@ def to_dataset(
     ]
     if strange:
         remedy = "Code words as numbers and fill in missing ones: AIF360 takes numbers alone."
-        raise InputError(
-            complaint(
-                expected="finite numbers", of=f"column {strange[0]!r}", got="others", remedy=remedy
-            )
+        raise InputError.expected(
+            "finite numbers", of=f"column {strange[0]!r}", got="others", remedy=remedy
         )
     listed: Any = privileged
     if not isinstance(listed, Mapping) or any(
@@ -110,21 +101,14 @@ def to_dataset(
     ):
         remedy = "Pass privileged={'sex': ['m']}, for example."
         got = type(privileged).__name__
-        raise InputError(
-            complaint(
-                expected="privileged values of each column", of="privileged", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            "privileged values of each column", of="privileged", got=got, remedy=remedy
         )
     if set(privileged) != set(groups.columns) or set(groups.columns) & {*frame.columns, LABEL}:
         remedy = "Name each sensitive column once, and let none be a feature."
         known = sorted(map(str, privileged))
-        raise InputError(
-            complaint(
-                expected=f"the columns {list(groups.columns)}",
-                of="privileged",
-                got=known,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"the columns {list(groups.columns)}", of="privileged", got=known, remedy=remedy
         )
     for name, values in privileged.items():
         frame[name] = np.isin(groups[name].to_numpy(), list(values)).astype(float)

@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from .. import _checks
 from .. import fairness as notions
 from .._types import ColumnsLike
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..estimators import OddsPostProcessor, OracleGameClassifier
 from ..facts import Schema
 from ..metrics import demographic_parity_gap, equalized_odds_gap, group_table
@@ -148,9 +148,7 @@ def ExponentiatedGradient(  # noqa: N802
             else type(estimator).__name__
         )
         expected = "None or a LogisticRegression with its default parameters"
-        raise InputError(
-            complaint(expected=expected, of="estimator", got=got, remedy=remedy, quote=False)
-        )
+        raise InputError.expected(expected, of="estimator", got=got, remedy=remedy, quote=False)
     return OracleGameClassifier(
         constraints,
         rounds=max_iter,
@@ -269,14 +267,8 @@ def metric_frame(
     if read.labels is None or read.decisions is None or len(table.classes) != 2:
         remedy = "fairveil.group_table takes more classes, and probabilities."
         got = f"{len(table.classes)} classes" if read.decisions is not None else "probabilities"
-        raise InputError(
-            complaint(
-                expected="decisions of two classes",
-                of="prediction",
-                got=got,
-                remedy=remedy,
-                quote=False,
-            )
+        raise InputError.expected(
+            "decisions of two classes", of="prediction", got=got, remedy=remedy, quote=False
         )
     code = table.classes.index(table.positive)
     truth, decided = (np.asarray(line == code, int) for line in (read.labels, read.decisions))
@@ -301,10 +293,8 @@ def _bound(difference: float | None, ratio: float | None, slack: float) -> float
     if ratio is not None or slack:
         remedy = "fairveil.SelectionRateRatio(min_ratio) bounds ratios of selection rates."
         got = f"ratio_bound={ratio}, ratio_bound_slack={slack}"
-        raise InputError(
-            complaint(
-                expected="a difference_bound", of="ratio_bound", got=got, remedy=remedy, quote=False
-            )
+        raise InputError.expected(
+            "a difference_bound", of="ratio_bound", got=got, remedy=remedy, quote=False
         )
     return BOUND if difference is None else _checks.fraction(difference_bound=difference)
 
@@ -333,9 +323,7 @@ def _refuse(others: Mapping[str, Any], of: str) -> None:
 
 def _no_place(of: str, name: str) -> NoReturn:
     remedy = "Leave it out: the fit here has nothing that it would set."
-    raise InputError(
-        complaint(expected="arguments that have a place here", of=of, got=name, remedy=remedy)
-    )
+    raise InputError.expected("arguments that have a place here", of=of, got=name, remedy=remedy)
 
 
 def _require_state(estimator: object, prefit: bool) -> None:
@@ -347,11 +335,6 @@ def _require_state(estimator: object, prefit: bool) -> None:
             "A fitted classifier is taken as it is here, and another one is fitted: say which it "
             "is by prefit=."
         )
-        raise InputError(
-            complaint(
-                expected=f"a classifier as prefit={prefit} says",
-                of="estimator",
-                got=got,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"a classifier as prefit={prefit} says", of="estimator", got=got, remedy=remedy
         )

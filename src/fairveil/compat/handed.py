@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 
 
 class Handed(NamedTuple):
@@ -40,14 +40,12 @@ def frame_of(given: Any, of: str) -> Any:
             type(given).__name__,
             "Pass a data frame, or a mapping of columns of one length.",
         )
-        raise InputError(
-            complaint(expected="a table of columns of one length", of=of, got=got, remedy=remedy)
+        raise InputError.expected(
+            "a table of columns of one length", of=of, got=got, remedy=remedy
         ) from None
     if not len(frame.columns):
-        raise InputError(
-            complaint(
-                expected="at least one column", of=of, got="none", remedy="Pass a data frame."
-            )
+        raise InputError.expected(
+            "at least one column", of=of, got="none", remedy="Pass a data frame."
         )
     return frame
 
@@ -63,10 +61,8 @@ def line_of(given: object, rows: int, of: str) -> Any:
     ):
         got = f"shape {line.shape}"
         remedy = "Pass one value for each row of X."
-        raise InputError(
-            complaint(
-                expected=f"X, y and groups of one length, {rows}", of=of, got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            f"X, y and groups of one length, {rows}", of=of, got=got, remedy=remedy
         )
     return line
 
@@ -80,9 +76,7 @@ def weights_of(given: object, rows: int) -> Floats:
     if weights.shape != (rows,) or not np.isfinite(weights).all() or (weights < 0).any():
         remedy = "Pass one weight for each row."
         expected = f"{rows} finite numbers of at least 0"
-        raise InputError(
-            complaint(expected=expected, of="sample_weight", got="others", remedy=remedy)
-        )
+        raise InputError.expected(expected, of="sample_weight", got="others", remedy=remedy)
     return weights
 
 
@@ -94,8 +88,8 @@ def names_of(given: object, of: str) -> list[str]:
         or not all(isinstance(one, str) for one in given)
     ):
         remedy = f"Pass {of}=['sex'], for example."
-        raise InputError(
-            complaint(expected="a list of columns", of=of, got=type(given).__name__, remedy=remedy)
+        raise InputError.expected(
+            "a list of columns", of=of, got=type(given).__name__, remedy=remedy
         )
     return list(given)
 
@@ -104,9 +98,7 @@ def name_of(given: object, of: str) -> str:
     """One name of a column."""
     if not isinstance(given, str) or not given:
         remedy = f"Pass {of}='label', for example."
-        raise InputError(
-            complaint(
-                expected="the name of a column", of=of, got=type(given).__name__, remedy=remedy
-            )
+        raise InputError.expected(
+            "the name of a column", of=of, got=type(given).__name__, remedy=remedy
         )
     return given

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._types import ColumnsLike, TableLike
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .handed import Handed, frame_of, line_of, name_of, names_of, weights_of
 from .libraries import missing
 
@@ -36,23 +36,13 @@ def from_dataset(
             if splits
             else "Pass datasets.Dataset.from_pandas(frame)."
         )
-        raise InputError(
-            complaint(
-                expected="one split of a data set",
-                of="dataset",
-                got=type(dataset).__name__,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "one split of a data set", of="dataset", got=type(dataset).__name__, remedy=remedy
         )
     target, groups = name_of(target, "target"), names_of(sensitive, "sensitive")
     if not groups:
-        raise InputError(
-            complaint(
-                expected="a list of columns",
-                of="sensitive",
-                got="none",
-                remedy="Pass sensitive=['sex'].",
-            )
+        raise InputError.expected(
+            "a list of columns", of="sensitive", got="none", remedy="Pass sensitive=['sex']."
         )
     known = list(dataset.column_names)
     roles = [target, *groups, *(() if weight is None else (name_of(weight, "weight"),))]
@@ -64,14 +54,8 @@ def from_dataset(
     wrong = [name for name in (*roles, *chosen) if name not in known]
     if wrong or len(set(roles)) != len(roles) or not chosen:
         remedy = f"Its columns are {', '.join(known)}."
-        raise InputError(
-            complaint(
-                expected="distinct columns",
-                of="dataset",
-                got=wrong or roles,
-                remedy=remedy,
-                among=known,
-            )
+        raise InputError.expected(
+            "distinct columns", of="dataset", got=wrong or roles, remedy=remedy, among=known
         )
     frame = dataset.with_format(None).to_pandas()
     named = {name: _named(dataset.features[name], frame[name]) for name in known}
@@ -95,17 +79,15 @@ def to_dataset(
     names = [*map(str, frame.columns), *map(str, groups.columns)]
     if taken or target in names or len(set(names)) != len(names):
         remedy = "Rename one of them: target= names the target."
-        raise InputError(
-            complaint(expected="distinct names", of="columns", got=taken or target, remedy=remedy)
+        raise InputError.expected(
+            "distinct names", of="columns", got=taken or target, remedy=remedy
         )
     labels = line_of(y, len(frame), "y")
     if len(groups) != len(frame):
         got = f"{len(frame)} and {len(groups)}"
         remedy = "Pass all rows of each."
-        raise InputError(
-            complaint(
-                expected="X and groups of one length", of="to_dataset", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            "X and groups of one length", of="to_dataset", got=got, remedy=remedy
         )
     whole = pd.concat([frame, groups, pd.Series(labels, name=target)], axis=1)
     whole.columns = [*names, target]
@@ -120,13 +102,11 @@ def _named(feature: object, column: Any) -> Any:
     codes = column.to_numpy()
     if len(codes) and (codes.min() < 0 or codes.max() >= len(names)):
         remedy = "Leave rows without a label out."
-        raise InputError(
-            complaint(
-                expected="a name for every code",
-                of=f"column {column.name!r}",
-                got="a code without",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a name for every code",
+            of=f"column {column.name!r}",
+            got="a code without",
+            remedy=remedy,
         )
     return np.array(names, dtype=object)[codes]
 

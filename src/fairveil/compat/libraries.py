@@ -3,7 +3,7 @@ them."""
 
 from __future__ import annotations
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 
 
 def missing(error: ImportError, package: str, *, extra: bool = True) -> Exception:
@@ -18,12 +18,6 @@ def missing(error: ImportError, package: str, *, extra: bool = True) -> Exceptio
         if absent
         else f"a version of {package} that imports beside the others"
     )
-    return InputError(
-        complaint(
-            expected=expected,
-            of="compat",
-            got="none" if absent else str(error),
-            remedy=remedy,
-            quote=False,
-        )
+    return InputError.expected(
+        expected, of="compat", got="none" if absent else str(error), remedy=remedy, quote=False
     )

@@ -26,7 +26,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from ..data.files import PathLike
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..estimators import Certificate
 from ..estimators import load as load_folder
 from ..estimators import save as save_folder
@@ -66,10 +66,8 @@ def save_model(
     target = Path(path)
     if target.exists():
         remedy = "Name another folder."
-        raise InputError(
-            complaint(
-                expected="a folder that is not there yet", of="path", got=str(target), remedy=remedy
-            )
+        raise InputError.expected(
+            "a folder that is not there yet", of="path", got=str(target), remedy=remedy
         )
     extras = {**_certificate(certificate), **_report(report)}
     with tempfile.TemporaryDirectory() as made:
@@ -193,9 +191,7 @@ class Function:
             if missing:
                 remedy = "This model reads the group: pass a frame with its columns."
                 got = list(getattr(data, "columns", ())) or type(data).__name__
-                raise InputError(
-                    complaint(expected=f"columns {missing}", of="data", got=got, remedy=remedy)
-                )
+                raise InputError.expected(f"columns {missing}", of="data", got=got, remedy=remedy)
             options["sensitive_features"] = {name: data[name] for name in self.groups}
         if given.get("proba"):
             return self.estimator.predict_proba(data, **options)

@@ -26,7 +26,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from ..errors import FairveilError, InputError, complaint
+from ..errors import FairveilError, InputError
 from ..estimators import load as load_folder
 from ..estimators import save as save_folder
 from .libraries import missing
@@ -68,16 +68,12 @@ def loads(data: object, *, trusted: Iterable[str] = ()) -> Any:
     `skops.io.loads` takes them."""
     if not isinstance(data, bytes):
         got = type(data).__name__
-        raise InputError(
-            complaint(
-                expected="bytes", of="data", got=got, remedy="Read the file: path.read_bytes()."
-            )
+        raise InputError.expected(
+            "bytes", of="data", got=got, remedy="Read the file: path.read_bytes()."
         )
     if isinstance(trusted, str):
-        raise InputError(
-            complaint(
-                expected="a list of names", of="trusted", got=trusted, remedy=f"Pass [{trusted!r}]."
-            )
+        raise InputError.expected(
+            "a list of names", of="trusted", got=trusted, remedy=f"Pass [{trusted!r}]."
         )
     skops = _skops()
     try:
@@ -86,13 +82,11 @@ def loads(data: object, *, trusted: Iterable[str] = ()) -> Any:
         raise
     except Exception as error:
         remedy = f"It says: {error}"
-        raise InputError(
-            complaint(
-                expected="a skops file of trusted types",
-                of="data",
-                got=f"another ({type(error).__name__})",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a skops file of trusted types",
+            of="data",
+            got=f"another ({type(error).__name__})",
+            remedy=remedy,
         ) from error
     return _unwrapped(found)
 
@@ -102,10 +96,8 @@ def dump(model: object, path: str | os.PathLike[str], *, overwrite: bool = False
     target = Path(path)
     if target.is_dir() or (target.exists() and not overwrite):
         remedy = "Name another file, or pass overwrite=True."
-        raise InputError(
-            complaint(
-                expected="a file that is not there yet", of="path", got=str(target), remedy=remedy
-            )
+        raise InputError.expected(
+            "a file that is not there yet", of="path", got=str(target), remedy=remedy
         )
     content = dumps(model)
     part = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
@@ -161,7 +153,7 @@ def _is_bytes(raw: object) -> bool:
 
 def _broken(expected: str, got: object) -> InputError:
     remedy = "Write it again with fairveil.compat.skops_files.dump."
-    return InputError(complaint(expected=expected, of="skops file", got=got, remedy=remedy))
+    return InputError.expected(expected, of="skops file", got=got, remedy=remedy)
 
 
 def _wrapped(model: object) -> Any:

@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from .._types import Floats
-from ..errors import InputError, PrivacyError, complaint
+from ..errors import InputError, PrivacyError
 from ..privacy.accounting.filters import Filter
 from ..privacy.events import Event, NoOp, compose
 from ..privacy.ledger import Ledger
@@ -92,18 +92,13 @@ class Books:
         """Begin the log: what an earlier sitting released is charged, and a journal written on."""
         if isinstance(journal, Journal) and earlier != ():
             remedy = "A journal that is written on is given once: earlier=Journal(path)."
-            raise InputError(
-                complaint(expected="earlier= or journal=", of="journal", got="both", remedy=remedy)
+            raise InputError.expected(
+                "earlier= or journal=", of="journal", got="both", remedy=remedy
             )
         if isinstance(journal, Journal) and not journal.is_new:
             remedy = "To resume its run pass earlier=Journal(path); else begin another."
-            raise PrivacyError(
-                complaint(
-                    expected="a new journal",
-                    of="journal",
-                    got="one with a run in it",
-                    remedy=remedy,
-                )
+            raise PrivacyError.expected(
+                "a new journal", of="journal", got="one with a run in it", remedy=remedy
             )
         book = (
             journal
@@ -196,10 +191,8 @@ class Books:
                 "It is not drawn anew: the run ends, and stays charged. Begin another with what is "
                 "left of the budget."
             )
-            raise PrivacyError(
-                complaint(
-                    expected="an answer as it was released", of="journal", got=CUT, remedy=remedy
-                )
+            raise PrivacyError.expected(
+                "an answer as it was released", of="journal", got=CUT, remedy=remedy
             )
         if entry.event != event or entry.given.asked != digest_of(*asked):
             self.budget.close()
@@ -210,8 +203,8 @@ class Books:
             expected = (
                 f"the question that answer {len(self.log) - len(self._given) + 1} was given to"
             )
-            raise PrivacyError(
-                complaint(expected=expected, of="journal", got="another question", remedy=remedy)
+            raise PrivacyError.expected(
+                expected, of="journal", got="another question", remedy=remedy
             )
         return self._given.popleft().given
 

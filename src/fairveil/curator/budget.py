@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from ..errors import BudgetError, InputError, PrivacyError, complaint
+from ..errors import BudgetError, InputError, PrivacyError
 from ..privacy.accounting.accountant import price
 from ..privacy.accounting.bounding import covers
 from ..privacy.accounting.filters import Filter
@@ -67,13 +67,11 @@ class Budget:
     def _open_plan(self, plan: Event) -> None:
         cost = price(plan, self.promise.delta, self.promise.neighbours).epsilon
         if cost > self.promise.epsilon * (1 + 1e-12):
-            raise BudgetError(
-                complaint(
-                    expected=f"a plan that costs at most epsilon={self.promise.epsilon:g}",
-                    of="plan",
-                    got=cost,
-                    remedy="Calibrate the plan to the guarantee: fairveil.privacy.calibrate.",
-                )
+            raise BudgetError.expected(
+                f"a plan that costs at most epsilon={self.promise.epsilon:g}",
+                of="plan",
+                got=cost,
+                remedy="Calibrate the plan to the guarantee: fairveil.privacy.calibrate.",
             )
         self._to_come = spelled_out(plan)
 
@@ -101,20 +99,13 @@ class Budget:
         with self._lock:
             if not self.is_open:
                 remedy = "Make a new Curator."
-                raise PrivacyError(
-                    complaint(
-                        expected="a run that goes on", of="answer", got=self._state, remedy=remedy
-                    )
+                raise PrivacyError.expected(
+                    "a run that goes on", of="answer", got=self._state, remedy=remedy
                 )
             if self._inside:
                 remedy = "User code that runs beside rows must not ask the curator."
-                raise PrivacyError(
-                    complaint(
-                        expected="one answer after another",
-                        of="answer",
-                        got="one inside",
-                        remedy=remedy,
-                    )
+                raise PrivacyError.expected(
+                    "one answer after another", of="answer", got="one inside", remedy=remedy
                 )
             self._charge(event)
             number = self._releases
@@ -158,15 +149,11 @@ class Budget:
             if due is not None and equals.get(i) is due:
                 continue
             if due is None or not covers(due, part, self.promise.neighbours):
-                raise PrivacyError(
-                    complaint(
-                        expected="no more answers: the plan is done"
-                        if due is None
-                        else _due_in_words(due),
-                        of=of,
-                        got=part,
-                        remedy="A plan is fixed in advance; leave plan=None to choose as you go.",
-                    )
+                raise PrivacyError.expected(
+                    ("no more answers: the plan is done" if due is None else _due_in_words(due)),
+                    of=of,
+                    got=part,
+                    remedy="A plan is fixed in advance; leave plan=None to choose as you go.",
                 )
             equals[i] = due
         for _ in parts:
@@ -186,7 +173,5 @@ def _checked(cap: object, promise: Promise) -> Filter:
     if not isinstance(cap, Filter) or cap.promise != promise:
         got = str(cap.promise) if isinstance(cap, Filter) else cap
         remedy = "Make the filter of the curator's own guarantee: Filter.create(promise)."
-        raise InputError(
-            complaint(expected=f"a filter for {promise}", of="cap", got=got, remedy=remedy)
-        )
+        raise InputError.expected(f"a filter for {promise}", of="cap", got=got, remedy=remedy)
     return cap

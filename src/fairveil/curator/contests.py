@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..privacy.promise import Promise
 from .bounds import Bounds
 from .choices import by_decisions as decisions
@@ -53,8 +53,8 @@ def contest_of(
                 "Losses are weighed by cell_weights, decisions have costs, and a score stands "
                 "alone."
             )
-            raise InputError(
-                complaint(expected=f"none, for {question.name}", of=name, got=given, remedy=remedy)
+            raise InputError.expected(
+                f"none, for {question.name}", of=name, got=given, remedy=remedy
             )
     if score is not None:
         need_type("score", score, Score, "Pass Score(function, lowest, highest).")

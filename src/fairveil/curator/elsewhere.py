@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import PrivacyError, complaint
+from ..errors import PrivacyError
 from ..facts import Cells, RowBlock, RowLayout, Schema
 from ..privacy.events import Event
 from ..privacy.promise import Promise
@@ -113,13 +113,11 @@ class RowsElsewhere(Rows):
                 "Pass neighbours='add-remove', under which it is not needed; public_rows= may say "
                 "about how many there are."
             )
-            raise PrivacyError(
-                complaint(
-                    expected="a public number of rows",
-                    of="the holder's data set",
-                    got="a private one",
-                    remedy=remedy,
-                )
+            raise PrivacyError.expected(
+                "a public number of rows",
+                of="the holder's data set",
+                got="a private one",
+                remedy=remedy,
             )
         return self._exact_rows
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _checks
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .question import Question
 
 NOISES = ("gaussian", "discrete-gaussian", "discrete-laplace")
@@ -62,27 +62,24 @@ class Measurement:
             or not (zero or (values > 0).all())
             or not (values <= LARGEST_MULTIPLIER).all()
         ):
-            raise InputError(
-                complaint(
-                    expected="0, or numbers above 0 and at most 2^18, one for all or one a cell",
-                    of="multiplier",
-                    got=self.multiplier,
-                    remedy="A multiplier is the noise over the sensitivity; calibrate it to a "
-                    "guarantee.",
-                )
+            raise InputError.expected(
+                "0, or numbers above 0 and at most 2^18, one for all or one a cell",
+                of="multiplier",
+                got=self.multiplier,
+                remedy=(
+                    "A multiplier is the noise over the sensitivity; calibrate it to a guarantee."
+                ),
             )
 
     def about(self, question: Question) -> Measurement:
         """The same price for a question of the same key (`GradientSum.at`,
         `PredictionHistogram.at`): a round of a run."""
         if question.key is not self.question.key:
-            raise InputError(
-                complaint(
-                    expected="a question made by `at`",
-                    of="question",
-                    got=question.name,
-                    remedy="Make a new Ask.",
-                )
+            raise InputError.expected(
+                "a question made by `at`",
+                of="question",
+                got=question.name,
+                remedy="Make a new Ask.",
             )
         other = object.__new__(Measurement)
         other.__dict__.update(self.__dict__, question=question, key=self.key)
@@ -132,13 +129,9 @@ def as_measurements(measurements: Measurements) -> list[Measurement]:
             remedy = "Write answer([(CellCounts(cells), 20.0)]), for example."
             expected = "pairs (question, multiplier), or Measurements"
             got = type(one).__name__
-            raise InputError(
-                complaint(expected=expected, of="measurements", got=got, remedy=remedy)
-            )
+            raise InputError.expected(expected, of="measurements", got=got, remedy=remedy)
     if not out:
-        raise InputError(
-            complaint(
-                expected="at least one question", of="measurements", got=[], remedy="Ask something."
-            )
+        raise InputError.expected(
+            "at least one question", of="measurements", got=[], remedy="Ask something."
         )
     return out

@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import _checks
 from .._types import Floats
-from ..errors import InputError, PrivacyError, complaint
+from ..errors import InputError, PrivacyError
 from ..facts import RowLayout
 from ..privacy.events import (
     DiscreteGaussian,
@@ -58,13 +58,8 @@ def check_batch(batch: object, promise: Promise) -> None:
     `Part(number, parts)`."""
     if not isinstance(batch, Full | Poisson | Part):
         remedy = "Pass Poisson(0.1) for random batches, or leave it out for all rows."
-        raise InputError(
-            complaint(
-                expected="Full(), Poisson(rate) or Part(number, parts)",
-                of="batch",
-                got=batch,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "Full(), Poisson(rate) or Part(number, parts)", of="batch", got=batch, remedy=remedy
         )
     if (
         isinstance(batch, Part)
@@ -72,15 +67,15 @@ def check_batch(batch: object, promise: Promise) -> None:
         and promise.is_private
         and not promise.units_are_public
     ):
-        raise PrivacyError(
-            complaint(
-                expected="Full() or Poisson(rate) under add-remove",
-                of="batch",
-                got=batch,
-                remedy="A row that comes moves others from part to part, so nobody is in one part "
+        raise PrivacyError.expected(
+            "Full() or Poisson(rate) under add-remove",
+            of="batch",
+            got=batch,
+            remedy=(
+                "A row that comes moves others from part to part, so nobody is in one part "
                 "only (theory.md#t8): draw "
-                "Poisson(1 / parts), or pass neighbours='replace-one'.",
-            )
+                "Poisson(1 / parts), or pass neighbours='replace-one'."
+            ),
         )
 
 
@@ -128,14 +123,14 @@ def describe(
         ):
             continue
         if measurement.is_exact:
-            raise PrivacyError(
-                complaint(
-                    expected="a multiplier above 0",
-                    of=f"the question {measurement.question.name!r}",
-                    got=0,
-                    remedy="An exact answer is allowed only to questions that do not read what is "
-                    "protected.",
-                )
+            raise PrivacyError.expected(
+                "a multiplier above 0",
+                of=f"the question {measurement.question.name!r}",
+                got=0,
+                remedy=(
+                    "An exact answer is allowed only to questions that do not read what is "
+                    "protected."
+                ),
             )
         part = _noise_event(measurement, scale, promise, batch, layout)
         ratio = (
@@ -221,13 +216,11 @@ def require_unit(measurement: Measurement, promise: Promise) -> None:
     if cellwise and isinstance(inner_of(measurement.question), NetworkGradient):
         got = "a network, and noise or weights that differ by cell"
         remedy = "Fit a linear or an additive model; or protect rows: unit=None."
-        raise PrivacyError(
-            complaint(
-                expected="a question that is answered by person",
-                of=f"unit {promise.unit.name!r}",
-                got=got,
-                remedy=remedy,
-            )
+        raise PrivacyError.expected(
+            "a question that is answered by person",
+            of=f"unit {promise.unit.name!r}",
+            got=got,
+            remedy=remedy,
         )
 
 
@@ -253,9 +246,7 @@ def describe_choice(
         return NoOp()
     if math.isinf(epsilon):
         way_out = "Only epsilon=inf chooses exactly."
-        raise PrivacyError(
-            complaint(expected="a finite epsilon", of="choose", got=epsilon, remedy=way_out)
-        )
+        raise PrivacyError.expected("a finite epsilon", of="choose", got=epsilon, remedy=way_out)
     return Exponential(epsilon)
 
 
@@ -268,15 +259,14 @@ def as_questions(question: object) -> tuple[GroupLosses] | tuple[Deciding, ...]:
     deciding = tuple(one for one in given if isinstance(one, Deciding))
     if deciding and len(deciding) == len(given):
         return deciding
-    raise InputError(
-        complaint(
-            expected="a GroupLosses, or histograms of predictions, of scores and of attached "
-            "models, one or a list",
-            of="question",
-            got=[type(one).__name__ for one in given],
-            remedy="Ask about many models' losses or decisions: GroupLosses(Linear(weights), "
-            "cells).",
-        )
+    raise InputError.expected(
+        (
+            "a GroupLosses, or histograms of predictions, of scores and of attached "
+            "models, one or a list"
+        ),
+        of="question",
+        got=[type(one).__name__ for one in given],
+        remedy=("Ask about many models' losses or decisions: GroupLosses(Linear(weights), cells)."),
     )
 
 
@@ -293,15 +283,11 @@ def _noise_event(
     vector, question = measurement.by_cell, measurement.question
     if vector is not None:
         if measurement.noise != "gaussian" or not question.has_cells or question.models != 1:
-            raise InputError(
-                complaint(
-                    expected="Gaussian noise, one model, and an answer by cells that do not "
-                    "overlap",
-                    of="a multiplier for each cell",
-                    got=f"{measurement.noise} noise, {question.name}, {question.models} models",
-                    remedy="Use product groups and a question with cells, or one multiplier for "
-                    "all.",
-                )
+            raise InputError.expected(
+                ("Gaussian noise, one model, and an answer by cells that do not overlap"),
+                of="a multiplier for each cell",
+                got=f"{measurement.noise} noise, {question.name}, {question.models} models",
+                remedy=("Use product groups and a question with cells, or one multiplier for all."),
             )
         return PerCell(
             (tuple(vector.tolist()),),
@@ -315,13 +301,11 @@ def _noise_event(
         return DiscreteGaussian(multiplier)
     if measurement.noise == "discrete-laplace":
         if isinstance(batch, Poisson):
-            raise InputError(
-                complaint(
-                    expected="Gaussian noise on a Poisson batch",
-                    of="noise",
-                    got=measurement.noise,
-                    remedy="At equal cost it has less noise a cell (theory.md#raco).",
-                )
+            raise InputError.expected(
+                "Gaussian noise on a Poisson batch",
+                of="noise",
+                got=measurement.noise,
+                remedy="At equal cost it has less noise a cell (theory.md#raco).",
             )
         return DiscreteLaplace(multiplier, laplace_steps(measurement, scale, promise))
     return Gaussian(multiplier)
@@ -368,13 +352,11 @@ def laplace_steps(measurement: Measurement, scale: Scale | None, promise: Promis
         else scale.bound.diameter
     )
     if scale is None or scale.exponent != 0 or steps != int(steps):
-        raise InputError(
-            complaint(
-                expected="a question that counts whole rows",
-                of="discrete Laplace noise",
-                got=measurement.question.name,
-                remedy="Use noise='gaussian' for sums that are not whole numbers.",
-            )
+        raise InputError.expected(
+            "a question that counts whole rows",
+            of="discrete Laplace noise",
+            got=measurement.question.name,
+            remedy="Use noise='gaussian' for sums that are not whole numbers.",
         )
     return int(steps)
 

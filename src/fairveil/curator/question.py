@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from .. import _checks
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Cells, RowLayout
 from ..privacy import sensitivity
 from ..privacy.sensitivity import Bound
@@ -43,17 +43,19 @@ def _weights_array(weights: object) -> Floats:
         array = np.empty((0,) * 4)
     array.setflags(write=False)
     if array.ndim not in (1, 2, 3) or not np.isfinite(array).all():
-        raise InputError(
-            complaint(
-                expected="finite weights of shape (1 + width,), (classes, 1 + width) or (models, "
-                "classes, 1 + width)",
-                of="weights",
-                got=f"shape {array.shape}"
-                if array.ndim not in (1, 2, 3)
-                else "NaN or infinite values",
-                remedy="The intercept comes first, then numbers, then the categories of each coded "
-                "feature.",
-            )
+        raise InputError.expected(
+            (
+                "finite weights of shape (1 + width,), (classes, 1 + width) or (models, "
+                "classes, 1 + width)"
+            ),
+            of="weights",
+            got=(
+                f"shape {array.shape}" if array.ndim not in (1, 2, 3) else "NaN or infinite values"
+            ),
+            remedy=(
+                "The intercept comes first, then numbers, then the categories of each coded "
+                "feature."
+            ),
         )
     return array.reshape((1,) * (3 - array.ndim) + array.shape)
 
@@ -102,14 +104,14 @@ class Linear:
         classes = need_classes(layout, "a question about classes") if classification else 1
         outputs = 1 if classes <= 2 else classes
         if self.array.shape[1:] != (outputs, 1 + layout.width):
-            raise InputError(
-                complaint(
-                    expected=f"weights of shape ({outputs}, {1 + layout.width}) a model",
-                    of="weights",
-                    got=self.array.shape[1:],
-                    remedy="One line of weights for two classes or a number, else one a class; the "
-                    "intercept first.",
-                )
+            raise InputError.expected(
+                f"weights of shape ({outputs}, {1 + layout.width}) a model",
+                of="weights",
+                got=self.array.shape[1:],
+                remedy=(
+                    "One line of weights for two classes or a number, else one a class; the "
+                    "intercept first."
+                ),
             )
 
 
@@ -250,26 +252,22 @@ class OwnJob(Question):
 
 def need_order_two(order: int, name: str) -> None:
     if order != 2:
-        raise InputError(
-            complaint(
-                expected="Gaussian noise",
-                of=name,
-                got="Laplace noise, whose L1 bound this question does not have",
-                remedy="Laplace noise suits counts; ask this question with Gaussian noise.",
-            )
+        raise InputError.expected(
+            "Gaussian noise",
+            of=name,
+            got="Laplace noise, whose L1 bound this question does not have",
+            remedy="Laplace noise suits counts; ask this question with Gaussian noise.",
         )
 
 
 def need_classes(layout: RowLayout, name: str) -> int:
     """How many classes the labels have; an error when they are numbers, or none."""
     if layout.classes is None:
-        raise InputError(
-            complaint(
-                expected="rows with class labels",
-                of=name,
-                got="numeric targets or none",
-                remedy="Give classes to the rows.",
-            )
+        raise InputError.expected(
+            "rows with class labels",
+            of=name,
+            got="numeric targets or none",
+            remedy="Give classes to the rows.",
         )
     return len(layout.classes)
 
@@ -280,16 +278,12 @@ def check_group(cells: Cells | None, group: object) -> int | None:
         return None
     if cells is None or cells.mode != "product":
         remedy = "Use product cells, or ask about all cells."
-        raise InputError(
-            complaint(expected="cells that do not overlap", of="group", got=cells, remedy=remedy)
-        )
+        raise InputError.expected("cells that do not overlap", of="group", got=cells, remedy=remedy)
     number = _checks.whole(at_least=0, group=group)
     if number >= cells.count:
         remedy = "Cells are numbered in the order of their keys."
-        raise InputError(
-            complaint(
-                expected=f"a number below {cells.count}", of="group", got=number, remedy=remedy
-            )
+        raise InputError.expected(
+            f"a number below {cells.count}", of="group", got=number, remedy=remedy
         )
     return number
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._types import Floats
-from ..errors import InputError, PrivacyError, complaint
+from ..errors import InputError, PrivacyError
 from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
 from .measurements import Measurement
@@ -27,10 +27,8 @@ from .totals.passes import check_labels
 def need_type(name: str, value: object, kind: type, remedy: str) -> None:
     """An argument is of its kind, or an error with the remedy."""
     if not isinstance(value, kind):
-        raise InputError(
-            complaint(
-                expected=f"a {kind.__name__}", of=name, got=type(value).__name__, remedy=remedy
-            )
+        raise InputError.expected(
+            f"a {kind.__name__}", of=name, got=type(value).__name__, remedy=remedy
         )
 
 
@@ -48,10 +46,8 @@ def sources_of(noise: NoiseSource | Sequence[NoiseSource] | None) -> tuple[Noise
     if not sources or not all(isinstance(source, NoiseSource) for source in sources):
         remedy = "Leave noise=None for a secure source, or pass one noise source a model."
         got = type(noise).__name__
-        raise InputError(
-            complaint(
-                expected="a NoiseSource, or a list of them", of="noise", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            "a NoiseSource, or a list of them", of="noise", got=got, remedy=remedy
         )
     return sources
 
@@ -60,8 +56,8 @@ def require_weights(rows: Rows, promise: Promise) -> None:
     """Weights of rows have a cap, where anything is promised."""
     if rows.weighted and math.isinf(rows.max_sample_weight) and promise.is_private:
         remedy = "The largest weight multiplies every sensitivity: cap it at 1.0, for example."
-        raise PrivacyError(
-            complaint(expected="a finite max_sample_weight", of="rows", got=math.inf, remedy=remedy)
+        raise PrivacyError.expected(
+            "a finite max_sample_weight", of="rows", got=math.inf, remedy=remedy
         )
 
 
@@ -72,22 +68,20 @@ def require_unit(rows: Rows, promise: Promise) -> None:
         return
     if unit is None:
         remedy = "Pass Promise(..., unit=Unit('patient', max_rows=12)), or rows without units."
-        raise PrivacyError(
-            complaint(
-                expected="a guarantee for persons", of="promise", got=str(promise), remedy=remedy
-            )
+        raise PrivacyError.expected(
+            "a guarantee for persons", of="promise", got=str(promise), remedy=remedy
         )
     if not rows.knows_persons:
         remedy = "Say whose each row is: Rows(source, units=...)."
-        raise PrivacyError(
-            complaint(expected="rows of known persons", of="rows", got="rows alone", remedy=remedy)
+        raise PrivacyError.expected(
+            "rows of known persons", of="rows", got="rows alone", remedy=remedy
         )
     if promise.is_private and unit.max_rows is None:
         remedy = (
             "Pass max_rows_per_unit=12, for example: what one person adds to a sum must be bounded."
         )
-        raise PrivacyError(
-            complaint(expected="the most rows of one person", of="unit", got=None, remedy=remedy)
+        raise PrivacyError.expected(
+            "the most rows of one person", of="unit", got=None, remedy=remedy
         )
 
 
@@ -103,7 +97,7 @@ def require_all_kept(rows: Rows, promise: Promise) -> None:
     )
     expected = f"at least {given.most_per_person}, the most rows of one person"
     got = promise.rows_per_unit
-    raise InputError(complaint(expected=expected, of="max_rows_per_unit", got=got, remedy=remedy))
+    raise InputError.expected(expected, of="max_rows_per_unit", got=got, remedy=remedy)
 
 
 def require_shape(measurement: Measurement, rows: Rows, sources: int) -> None:
@@ -114,10 +108,8 @@ def require_shape(measurement: Measurement, rows: Rows, sources: int) -> None:
     attached = getattr(measurement.question, "attached", None)
     if attached is not None and not attached.is_of(rows):
         remedy = "Attach the model to this curator: its predictions are of other rows."
-        raise InputError(
-            complaint(
-                expected="a handle of this curator", of="attached", got="another's", remedy=remedy
-            )
+        raise InputError.expected(
+            "a handle of this curator", of="attached", got="another's", remedy=remedy
         )
     cells = getattr(measurement.question, "cells", None)
     if cells is not None:
@@ -129,31 +121,25 @@ def require_shape(measurement: Measurement, rows: Rows, sources: int) -> None:
         remedy = (
             "Make the curator with one_group=True: all rows of a person then count in one group."
         )
-        raise PrivacyError(
-            complaint(
-                expected="persons in one group each",
-                of=f"the question {measurement.question.name!r}",
-                got="any groups",
-                remedy=remedy,
-            )
+        raise PrivacyError.expected(
+            "persons in one group each",
+            of=f"the question {measurement.question.name!r}",
+            got="any groups",
+            remedy=remedy,
         )
     if vector is not None and len(vector) != shape[0]:
-        raise InputError(
-            complaint(
-                expected=f"{shape[0]} multipliers, one a cell",
-                of="multiplier",
-                got=len(vector),
-                remedy="Count the cells.",
-            )
+        raise InputError.expected(
+            f"{shape[0]} multipliers, one a cell",
+            of="multiplier",
+            got=len(vector),
+            remedy="Count the cells.",
         )
     if sources > 1 and measurement.question.models not in (1, sources):
-        raise InputError(
-            complaint(
-                expected=f"questions about {sources} models, as many as there are noise sources",
-                of="answer",
-                got=measurement.question.models,
-                remedy="Give one noise source a model, or one for all.",
-            )
+        raise InputError.expected(
+            f"questions about {sources} models, as many as there are noise sources",
+            of="answer",
+            got=measurement.question.models,
+            remedy="Give one noise source a model, or one for all.",
         )
 
 
@@ -168,23 +154,20 @@ def require_kinds(rows: object, promise: object) -> None:
     need_type("promise", promise, Promise, "Pass Promise(epsilon=1.0, delta=1e-6).")
     if isinstance(rows, Rows) and rows.is_elsewhere:
         remedy = "Make it with curator_of(rows, promise): their holder's curator is asked."
-        raise InputError(
-            complaint(
-                expected="rows that are here", of="rows", got="another holder's", remedy=remedy
-            )
+        raise InputError.expected(
+            "rows that are here", of="rows", got="another holder's", remedy=remedy
         )
 
 
 def no_public_rows() -> PrivacyError:
     """Averages divide by a number that nobody stated and that is private."""
-    return PrivacyError(
-        complaint(
-            expected="a public number of rows",
-            of="public_rows",
-            got=None,
-            remedy="Under add-remove it is private: pass public_rows=, or release_rows(multiplier) "
-            "first.",
-        )
+    return PrivacyError.expected(
+        "a public number of rows",
+        of="public_rows",
+        got=None,
+        remedy=(
+            "Under add-remove it is private: pass public_rows=, or release_rows(multiplier) first."
+        ),
     )
 
 
@@ -192,10 +175,8 @@ def require_ended(is_open: bool) -> None:
     """What went wrong inside user code is told once a run has ended."""
     if is_open:
         remedy = "An error may depend on one private row: call finish(), or close(), first."
-        raise PrivacyError(
-            complaint(
-                expected="a run that has ended", of="trouble", got="one that goes on", remedy=remedy
-            )
+        raise PrivacyError.expected(
+            "a run that has ended", of="trouble", got="one that goes on", remedy=remedy
         )
 
 
@@ -210,8 +191,6 @@ def require_scales(scale: Floats, shift: Floats, numbers: int) -> None:
     ):
         expected = f"{wanted[0]} finite numbers each, scales above 0"
         remedy = "Make them from an answer to NumberMoments."
-        raise InputError(
-            complaint(
-                expected=expected, of="rescale", got=(scale.shape, shift.shape), remedy=remedy
-            )
+        raise InputError.expected(
+            expected, of="rescale", got=(scale.shape, shift.shape), remedy=remedy
         )

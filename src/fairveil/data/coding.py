@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import SchemaError, complaint
+from ..errors import SchemaError
 from ..facts.columns import Boolean, Category, Number, Value
 from ..tables.raw import Listed, Plain, Raw, is_missing
 
@@ -368,8 +368,6 @@ def _refuse(
         f"{', '.join(dict.fromkeys(shown))} (in {len(rows)} of the {len(where)} rows looked at; "
         f"first in row {at})"
     )
-    raise SchemaError(
-        complaint(
-            expected=expected, of=f"column {place.column!r}", got=got, remedy=remedy, quote=False
-        )
+    raise SchemaError.expected(
+        expected, of=f"column {place.column!r}", got=got, remedy=remedy, quote=False
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _checks
-from ..errors import FairveilError, InputError, SchemaError, complaint
+from ..errors import FairveilError, InputError, SchemaError
 from ..facts.columns import Number
 from ..facts.schema import Schema
 from ..tables.frames import from_arrow
@@ -94,23 +94,13 @@ def reader_of(
     _checks.one_of(ENGINES, engine=engine)
     skip_rows = _checks.whole(skip_rows=skip_rows)
     if len(delimiter) != 1 or delimiter in '\r\n"':
-        raise InputError(
-            complaint(
-                expected="one letter",
-                of="delimiter",
-                got=delimiter,
-                remedy='Pass "," or ";", for example.',
-            )
+        raise InputError.expected(
+            "one letter", of="delimiter", got=delimiter, remedy='Pass "," or ";", for example.'
         )
     arrow = importlib.util.find_spec("pyarrow") is not None
     if engine == "pyarrow" and not arrow:
-        raise InputError(
-            complaint(
-                expected="pyarrow",
-                of="engine",
-                got="no pyarrow",
-                remedy="pip install 'fairveil[data]'",
-            )
+        raise InputError.expected(
+            "pyarrow", of="engine", got="no pyarrow", remedy="pip install 'fairveil[data]'"
         )
     kind = _ArrowReader if arrow and engine != "csv" else _PlainReader
     readers: list[_ArrowReader | _PlainReader] = []
@@ -149,13 +139,11 @@ def _header(
     except (UnicodeDecodeError, csv.Error, OSError, *BROKEN_GZIP) as error:
         wrong: FairveilError = broken(path, error)
     else:
-        wrong = SchemaError(
-            complaint(
-                expected="a line with the names of the columns",
-                of=str(path),
-                got="an empty file",
-                remedy="Pass names=[...].",
-            )
+        wrong = SchemaError.expected(
+            "a line with the names of the columns",
+            of=str(path),
+            got="an empty file",
+            remedy="Pass names=[...].",
         )
     raise wrong
 
@@ -165,13 +153,11 @@ def _positions(dialect: _Dialect, needed: Sequence[str], wished: Sequence[str]) 
     read = (*needed, *(name for name in wished if name in dialect.names))
     twice = [name for name, count in Counter(dialect.names).items() if count > 1 and name in read]
     if twice:
-        raise SchemaError(
-            complaint(
-                expected="declared columns that occur once",
-                of=str(dialect.path),
-                got=twice,
-                remedy="Pass names=[...] and skip_rows=1 to tell them apart.",
-            )
+        raise SchemaError.expected(
+            "declared columns that occur once",
+            of=str(dialect.path),
+            got=twice,
+            remedy="Pass names=[...] and skip_rows=1 to tell them apart.",
         )
     return {name: dialect.names.index(name) for name in read}
 

@@ -12,7 +12,7 @@ import csv
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from ..errors import FairveilError, InputError, SchemaError, complaint
+from ..errors import FairveilError, InputError, SchemaError
 from .files import BROKEN_GZIP, open_bytes, open_text
 
 WELL_FORMED = "text in UTF-8 with as many cells in every row as in the header"
@@ -47,8 +47,8 @@ def _checked(
                     f"{width} cells in every row, as in the header",
                     f"{len(row)} cells in line {line}",
                 )
-                raise SchemaError(
-                    complaint(expected=expected, of=str(path), got=got, remedy=REMEDY, quote=False)
+                raise SchemaError.expected(
+                    expected, of=str(path), got=got, remedy=REMEDY, quote=False
                 )
             yield row
         line = before + 1 + lines.line_num  # type: ignore[attr-defined]
@@ -66,9 +66,7 @@ def broken(path: Path, error: Exception) -> FairveilError:
         got = error.strerror or "what cannot be read"
     else:
         got = "broken gzip"
-    return InputError(
-        complaint(expected=WELL_FORMED, of=str(path), got=got, remedy=REMEDY, quote=False)
-    )
+    return InputError.expected(WELL_FORMED, of=str(path), got=got, remedy=REMEDY, quote=False)
 
 
 def not_read(path: Path, delimiter: str, before: int, width: int) -> FairveilError:
@@ -80,9 +78,7 @@ def not_read(path: Path, delimiter: str, before: int, width: int) -> FairveilErr
     except FairveilError as error:
         return error
     got = "a row that cannot be read"
-    return InputError(
-        complaint(expected=WELL_FORMED, of=str(path), got=got, remedy=REMEDY, quote=False)
-    )
+    return InputError.expected(WELL_FORMED, of=str(path), got=got, remedy=REMEDY, quote=False)
 
 
 def headed(there: Sequence[str], needed: Collection[str]) -> object:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
 from .._urls import without_password
-from ..errors import DataNotFoundError, InputError, complaint
+from ..errors import DataNotFoundError, InputError
 
 SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*)://")
 FILE_SCHEMES = ("sqlite", "duckdb")
@@ -66,14 +66,14 @@ def connector_for(url: str) -> Connector:
     if file is None:
         return _Sqlalchemy(url)
     if not file.is_file():
-        raise DataNotFoundError(
-            complaint(
-                expected=f"a {name} database",
-                of=without_password(url),
-                got=f"no file {file}" if not file.is_dir() else f"a folder, {file}",
-                remedy=f"{name}:///people.db starts in {Path.cwd()}, {name}:////data/people.db at "
-                f"the root.",
-            )
+        raise DataNotFoundError.expected(
+            f"a {name} database",
+            of=without_password(url),
+            got=f"no file {file}" if not file.is_dir() else f"a folder, {file}",
+            remedy=(
+                f"{name}:///people.db starts in {Path.cwd()}, {name}:////data/people.db at "
+                f"the root."
+            ),
         )
     return _Sqlite(file) if name == "sqlite" else _Duckdb(file)
 
@@ -83,26 +83,22 @@ def file_of(url: str) -> Path | None:
     scheme = SCHEME.match(url)
     if scheme is None:
         if "@" in url:
-            raise InputError(
-                complaint(
-                    expected="driver://user:password@host/database, or a file",
-                    of="url",
-                    got="an address without ://",
-                    remedy="Write postgresql://..., or sqlite:///people.db.",
-                )
+            raise InputError.expected(
+                "driver://user:password@host/database, or a file",
+                of="url",
+                got="an address without ://",
+                remedy="Write postgresql://..., or sqlite:///people.db.",
             )
         return Path(url)
     if scheme["scheme"].lower().partition("+")[0] not in FILE_SCHEMES:
         return None
     rest = url[scheme.end() :].partition("?")[0]
     if rest in ("", "/", "/:memory:"):
-        raise InputError(
-            complaint(
-                expected="a database in a file",
-                of="url",
-                got=url,
-                remedy="A database in memory belongs to its own connection: save it to a file.",
-            )
+        raise InputError.expected(
+            "a database in a file",
+            of="url",
+            got=url,
+            remedy="A database in memory belongs to its own connection: save it to a file.",
         )
     return Path(unquote(rest.removeprefix("/")))
 
@@ -155,13 +151,8 @@ class _Sqlite:
 class _Duckdb:
     def __init__(self, file: Path) -> None:
         if importlib.util.find_spec("duckdb") is None:
-            raise InputError(
-                complaint(
-                    expected="duckdb",
-                    of="load_sql",
-                    got="no duckdb",
-                    remedy="pip install 'fairveil[data]'",
-                )
+            raise InputError.expected(
+                "duckdb", of="load_sql", got="no duckdb", remedy="pip install 'fairveil[data]'"
             )
         self._file = file
 
@@ -185,13 +176,11 @@ class _Duckdb:
 class _Sqlalchemy:
     def __init__(self, url: str) -> None:
         if importlib.util.find_spec("sqlalchemy") is None:
-            raise InputError(
-                complaint(
-                    expected="sqlalchemy",
-                    of="load_sql",
-                    got="no sqlalchemy",
-                    remedy="pip install 'fairveil[sql]'",
-                )
+            raise InputError.expected(
+                "sqlalchemy",
+                of="load_sql",
+                got="no sqlalchemy",
+                remedy="pip install 'fairveil[sql]'",
             )
         # The driver that the extra installs; SQLAlchemy's own choice would be another.
         self._engine = _engine(
@@ -229,14 +218,14 @@ def _engine(url: str, given: str) -> Any:
         )
     except (sqlalchemy.exc.SQLAlchemyError, ImportError, ValueError) as error:
         kind = type(error).__name__
-    raise InputError(
-        complaint(
-            expected="an address that SQLAlchemy reads, and its driver",
-            of=without_password(given),
-            got=kind,
-            remedy="Write driver://user:password@host/database; pip install the driver "
-            "('fairveil[sql]' for PostgreSQL).",
-        )
+    raise InputError.expected(
+        "an address that SQLAlchemy reads, and its driver",
+        of=without_password(given),
+        got=kind,
+        remedy=(
+            "Write driver://user:password@host/database; pip install the driver "
+            "('fairveil[sql]' for PostgreSQL)."
+        ),
     )
 
 

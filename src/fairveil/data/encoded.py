@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
-from ..errors import InputError, SchemaError, complaint
+from ..errors import InputError, SchemaError
 from ..facts.rows import RowBlock, RowLayout
 from ..facts.schema import Schema
 from ..privacy.statement.parts import PublicFact
@@ -83,13 +83,11 @@ def encode_table(
     values of a row."""
     block_rows = _checks.whole(block_rows=block_rows, at_least=1)
     if not isinstance(schema, Schema):
-        raise InputError(
-            complaint(
-                expected="a Schema",
-                of="schema",
-                got=type(schema).__name__,
-                remedy="Read one with Schema.load(path).",
-            )
+        raise InputError.expected(
+            "a Schema",
+            of="schema",
+            got=type(schema).__name__,
+            remedy="Read one with Schema.load(path).",
         )
     encoding = Encoding(schema, sensitive_as_feature, precision)
     needed = encoding.needed(target=with_target, sensitive=with_sensitive)
@@ -115,24 +113,20 @@ def _beside(
     columns: dict[str, Any] = {}
     if target is not None:
         if schema.target is None:
-            raise SchemaError(
-                complaint(
-                    expected="a schema with a target",
-                    of="target",
-                    got=schema,
-                    remedy='Pass Schema(..., target="name").',
-                )
+            raise SchemaError.expected(
+                "a schema with a target",
+                of="target",
+                got=schema,
+                remedy='Pass Schema(..., target="name").',
             )
         columns[schema.target] = column_of(target, schema.target)
     for name, values in (sensitive or {}).items():
         if name not in schema.sensitive:
-            raise SchemaError(
-                complaint(
-                    expected=f"one of {list(schema.sensitive)}",
-                    of="sensitive",
-                    got=name,
-                    remedy="Declare it sensitive.",
-                )
+            raise SchemaError.expected(
+                f"one of {list(schema.sensitive)}",
+                of="sensitive",
+                got=name,
+                remedy="Declare it sensitive.",
             )
         columns[name] = column_of(values, name)
     return columns
@@ -145,26 +139,22 @@ def require_columns(
     `got` in their place."""
     lacking = [name for name in needed if name not in set(there)]
     if lacking:
-        raise SchemaError(
-            complaint(
-                expected=f"the declared columns, {lacking} among them",
-                of=of,
-                got=list(there) if got is None else got,
-                remedy="Rename the table's columns, or declare only those that there are.",
-            )
+        raise SchemaError.expected(
+            f"the declared columns, {lacking} among them",
+            of=of,
+            got=list(there) if got is None else got,
+            remedy="Rename the table's columns, or declare only those that there are.",
         )
 
 
 def _one_length(tables: Mapping[str, Table], main: Table) -> int:
     lengths = {name: table.rows for name, table in tables.items()}
     if len(set(lengths.values())) > 1:
-        raise SchemaError(
-            complaint(
-                expected="columns of one length",
-                of="table",
-                got=lengths,
-                remedy="Align the columns by position.",
-            )
+        raise SchemaError.expected(
+            "columns of one length",
+            of="table",
+            got=lengths,
+            remedy="Align the columns by position.",
         )
     return next(iter(lengths.values()), main.rows)
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from .. import _checks
 from .._json import Document
 from .._reading import read_text
-from ..errors import SchemaError, complaint
+from ..errors import SchemaError
 from ..facts.columns import Boolean, Category, Number
 from ..facts.rows import RowBlock, RowLayout
 from ..facts.schema import LARGEST_FILE, Schema
@@ -142,13 +142,11 @@ class Encoding:
         """
         weights = np.array(coefficients, dtype=np.float64)
         if weights.ndim == 0 or weights.shape[-1] != self.layout.width:
-            raise SchemaError(
-                complaint(
-                    expected=f"{self.layout.width} coefficients, one for each of feature_names",
-                    of="coefficients",
-                    got=weights.shape,
-                    remedy="Pass the coefficients of a model of these rows.",
-                )
+            raise SchemaError.expected(
+                f"{self.layout.width} coefficients, one for each of feature_names",
+                of="coefficients",
+                got=weights.shape,
+                remedy="Pass the coefficients of a model of these rows.",
             )
         count = len(self.numbers)
         weights[..., :count] /= np.array([scale.half for scale in self.numbers])
@@ -242,35 +240,29 @@ class Encoding:
         keys = {"fairveil_encoding", "schema", "fingerprint", "sensitive_as_feature", "precision"}
         known = isinstance(values, Mapping) and set(values) == keys
         if not known or not isinstance(values, Mapping) or values["fairveil_encoding"] != FORMAT:
-            raise SchemaError(
-                complaint(
-                    expected=f"exactly {sorted(keys)}, fairveil_encoding {FORMAT}",
-                    of="encoding",
-                    got=values if not isinstance(values, Mapping) else sorted(map(str, values)),
-                    remedy="Write encodings with save().",
-                )
+            raise SchemaError.expected(
+                f"exactly {sorted(keys)}, fairveil_encoding {FORMAT}",
+                of="encoding",
+                got=values if not isinstance(values, Mapping) else sorted(map(str, values)),
+                remedy="Write encodings with save().",
             )
         if not isinstance(values["sensitive_as_feature"], bool) or not isinstance(
             values["precision"], str
         ):
             got = [values["sensitive_as_feature"], values["precision"]]
             remedy = "Write encodings with save()."
-            raise SchemaError(
-                complaint(
-                    expected="true or false, and a precision", of="encoding", got=got, remedy=remedy
-                )
+            raise SchemaError.expected(
+                "true or false, and a precision", of="encoding", got=got, remedy=remedy
             )
         encoding = Encoding(
             Schema.from_dict(values["schema"]), values["sensitive_as_feature"], values["precision"]
         )
         if values["fingerprint"] != encoding.schema.fingerprint:
-            raise SchemaError(
-                complaint(
-                    expected=encoding.schema.fingerprint,
-                    of="fingerprint of the schema",
-                    got=values["fingerprint"],
-                    remedy="The file was changed by hand: save the encoding again.",
-                )
+            raise SchemaError.expected(
+                encoding.schema.fingerprint,
+                of="fingerprint of the schema",
+                got=values["fingerprint"],
+                remedy="The file was changed by hand: save the encoding again.",
             )
         return encoding
 

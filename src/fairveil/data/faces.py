@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
-from ..errors import DataNotFoundError, InputError, complaint
+from ..errors import DataNotFoundError, InputError
 from .files import PathLike
 from .images import Pixels
 
@@ -106,13 +106,8 @@ def load_utkface(
     edges, size = _edges(age_edges), _checks.whole(size=size, at_least=1)
     _checks.one_of(("raise", "skip"), on_error=on_error)
     if importlib.util.find_spec("PIL") is None:
-        raise InputError(
-            complaint(
-                expected="Pillow",
-                of="load_utkface",
-                got="no Pillow",
-                remedy="pip install 'fairveil[images]'",
-            )
+        raise InputError.expected(
+            "Pillow", of="load_utkface", got="no Pillow", remedy="pip install 'fairveil[images]'"
         )
     good, skipped = _listed(Path(folder).expanduser())
     if on_error == "raise" and skipped:
@@ -132,9 +127,7 @@ def load_utkface(
     if not kept:
         got = f"{len(skipped)} files, none of which is one"
         remedy = "Pass the folder that holds the .jpg files themselves."
-        raise DataNotFoundError(
-            complaint(expected="images of faces", of=str(folder), got=got, remedy=remedy)
-        )
+        raise DataNotFoundError.expected("images of faces", of=str(folder), got=got, remedy=remedy)
     ages, genders, races = (np.array(column, np.int64) for column in zip(*codes, strict=True))
     groups = np.array([bisect_right(edges, age) for age in ages], np.int64)
     order = tuple(sorted(skipped, key=lambda one: one.name))
@@ -145,10 +138,8 @@ def _edges(given: Iterable[int]) -> tuple[int, ...]:
     edges = tuple(_checks.whole(age_edges=edge, at_least=1) for edge in given)
     if not edges or any(after <= before for before, after in pairwise(edges)):
         remedy = "Pass (18, 65), for example, for 0-17, 18-64, 65 and more."
-        raise InputError(
-            complaint(
-                expected="rising whole numbers above 0", of="age_edges", got=edges, remedy=remedy
-            )
+        raise InputError.expected(
+            "rising whole numbers above 0", of="age_edges", got=edges, remedy=remedy
         )
     return edges
 
@@ -159,8 +150,8 @@ def _listed(folder: Path) -> tuple[list[tuple[Path, tuple[int, int, int]]], list
     if not folder.is_dir():
         came = "a file" if folder.exists() else "nothing there"
         remedy = f"Look for its name; the current folder is {Path.cwd()}."
-        raise DataNotFoundError(
-            complaint(expected="a folder of faces", of=str(folder), got=came, remedy=remedy)
+        raise DataNotFoundError.expected(
+            "a folder of faces", of=str(folder), got=came, remedy=remedy
         )
     root, good, bad = folder.resolve(), [], []
     for path in sorted(folder.iterdir(), key=lambda path: path.name):
@@ -223,8 +214,6 @@ def _faulty(skipped: list[Skipped]) -> InputError:
     named = "; ".join(f"{one.name}: {one.why}" for one in skipped[:MOST_NAMED])
     more = "" if len(skipped) <= MOST_NAMED else f"; and {len(skipped) - MOST_NAMED} more"
     remedy = "Mend or remove them, or pass on_error='skip' and read .skipped."
-    return InputError(
-        complaint(
-            expected="files that all are faces", of="load_utkface", got=named + more, remedy=remedy
-        )
+    return InputError.expected(
+        "files that all are faces", of="load_utkface", got=named + more, remedy=remedy
     )

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..errors import DataNotFoundError, complaint
+from ..errors import DataNotFoundError
 from .files import PathLike, existing
 from .streamed import Chunk, Reader
 
@@ -43,7 +43,7 @@ def files_of(path: PathLike, what: str, endings: Sequence[str]) -> list[Path]:
     if not found:
         remedy = f"Look for its name; the current folder is {Path.cwd()}."
         got = "a folder without one" if Path(text).is_dir() else "nothing there"
-        raise DataNotFoundError(complaint(expected=what, of=text, got=got, remedy=remedy))
+        raise DataNotFoundError.expected(what, of=text, got=got, remedy=remedy)
     return found
 
 

@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 from typing import IO
 
-from ..errors import DataNotFoundError, InputError, complaint
+from ..errors import DataNotFoundError, InputError
 
 PathLike = str | os.PathLike[str]
 BROKEN_GZIP = (EOFError, gzip.BadGzipFile, zlib.error)
@@ -21,13 +21,11 @@ def existing(path: PathLike, what: str) -> Path:
     found = Path(path)
     if not found.is_file():
         came = "a folder" if found.is_dir() else "nothing there"
-        raise DataNotFoundError(
-            complaint(
-                expected=what,
-                of=str(found),
-                got=came,
-                remedy=f"Look for its name; the current folder is {Path.cwd()}.",
-            )
+        raise DataNotFoundError.expected(
+            what,
+            of=str(found),
+            got=came,
+            remedy=f"Look for its name; the current folder is {Path.cwd()}.",
         )
     return found
 
@@ -59,6 +57,4 @@ def unreadable(path: Path, expected: str) -> InputError:
     """The error for a file whose bytes are not what they should be. A parser's own words may show
     values of rows."""
     got, remedy = "bytes that cannot be read as one", "Mend the file, or fetch it anew."
-    return InputError(
-        complaint(expected=expected, of=str(path), got=got, remedy=remedy, quote=False)
-    )
+    return InputError.expected(expected, of=str(path), got=got, remedy=remedy, quote=False)

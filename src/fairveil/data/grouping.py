@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts.rows import PERSON_BY_PERSON, RowBlock, RowSource
 from .person_names import NAME, NOBODY
 from .store_blocks import Shape
@@ -94,14 +94,8 @@ class Grouped:
                     "Whose row it is must be known: give it a person of its own, or leave it out."
                 )
                 got = "missing values"
-                raise InputError(
-                    complaint(
-                        expected="a person for every row",
-                        of="unit",
-                        got=got,
-                        remedy=remedy,
-                        quote=False,
-                    )
+                raise InputError.expected(
+                    "a person for every row", of="unit", got=got, remedy=remedy, quote=False
                 )
             out = np.zeros(block.rows, self._kind)
             out["numbers"], out["codes"] = np.asarray(block.numbers).T, block.codes.T

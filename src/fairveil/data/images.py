@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .files import PathLike
 from .raw_sets import PIXELS
 from .registry import get
@@ -68,7 +68,5 @@ def bytes_of(pixels: object, axes: tuple[int, ...], shape: str) -> Pixels:
     if array.dtype != np.uint8 or array.ndim not in axes:
         remedy = "Pass the pixels as they were read, 0 to 255."
         got = f"{array.dtype} of shape {array.shape}"
-        raise InputError(
-            complaint(expected=f"uint8 of shape {shape}", of="images", got=got, remedy=remedy)
-        )
+        raise InputError.expected(f"uint8 of shape {shape}", of="images", got=got, remedy=remedy)
     return array

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
-from ..errors import InputError, JoinError, SchemaError, complaint
+from ..errors import InputError, JoinError, SchemaError
 from ..facts.columns import Boolean, Category, Ignored
 from ..facts.schema import Schema
 from ..privacy.statement.parts import READ_FROM_DATA, PublicFact
@@ -206,7 +206,7 @@ class Joining:
                 if is_store
                 else "None: the ids are a column of the table"
             )
-            raise InputError(complaint(expected=expected, of="ids", got=ids, remedy=remedy))
+            raise InputError.expected(expected, of="ids", got=ids, remedy=remedy)
         needed = (id, *schema.sensitive)
         held = _read(reader_of(attribute, attribute_query, schema, needed), schema, id)
         own = None if is_store else reader_of(table, query, bare, (id, *Encoding(bare).needed()))
@@ -259,9 +259,7 @@ class Joining:
         if len(at) != rows:
             remedy = "Take the ids of the rows that the store was written from, in their order."
             expected, got = "an id for each row of the store", "another number"
-            raise JoinError(
-                complaint(expected=expected, of="ids", got=got, remedy=remedy, quote=False)
-            )
+            raise JoinError.expected(expected, of="ids", got=got, remedy=remedy, quote=False)
         codes = _codes(self.attribute.columns(at), self.schema)
         blocks, start = [], 0
         for block in store.blocks():
@@ -281,22 +279,16 @@ def require_rule(schema: Schema, id: str, unmatched: str) -> None:
     given: object = schema
     if not isinstance(given, Schema):
         remedy = "Read one with Schema.load(path)."
-        raise InputError(
-            complaint(expected="a Schema", of="schema", got=type(given).__name__, remedy=remedy)
-        )
+        raise InputError.expected("a Schema", of="schema", got=type(given).__name__, remedy=remedy)
     if not schema.sensitive:
         remedy = "Name the columns that the holder brings: Schema(..., sensitive=...)."
-        raise SchemaError(
-            complaint(
-                expected="a schema with sensitive columns", of="schema", got="none", remedy=remedy
-            )
+        raise SchemaError.expected(
+            "a schema with sensitive columns", of="schema", got="none", remedy=remedy
         )
     if not isinstance(schema.columns.get(id, Ignored()), Ignored):
         remedy = "Name the column of pseudonymous ids; declare it ignored, or not at all."
-        raise SchemaError(
-            complaint(
-                expected="a column that is no feature and no role", of="id", got=id, remedy=remedy
-            )
+        raise SchemaError.expected(
+            "a column that is no feature and no role", of="id", got=id, remedy=remedy
         )
     if unmatched == "drop":
         return
@@ -307,7 +299,7 @@ def require_rule(schema: Schema, id: str, unmatched: str) -> None:
             "Declare it: Category(values, missing='unknown'), with 'unknown' among the values. Or "
             "use unmatched='drop'."
         )
-        raise SchemaError(complaint(expected=expected, of="schema", got=None, remedy=remedy))
+        raise SchemaError.expected(expected, of="schema", got=None, remedy=remedy)
 
 
 def reader_of(place: PathLike, query: str | None, schema: Schema, needed: Sequence[str]) -> Reader:
@@ -317,8 +309,8 @@ def reader_of(place: PathLike, query: str | None, schema: Schema, needed: Sequen
         return sql.reader_of(place, str(query), needed)
     if kind == "store":
         remedy = "Name the table that it was made from: a store keeps no ids."
-        raise InputError(
-            complaint(expected="a table", of=os.fspath(place), got="a coded store", remedy=remedy)
+        raise InputError.expected(
+            "a table", of=os.fspath(place), got="a coded store", remedy=remedy
         )
     if kind == "parquet":
         return parquet_files.reader_of(place, needed)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..errors import JoinError, complaint
+from ..errors import JoinError
 from ..tables.raw import Listed, Raw, is_missing
 
 SHOWN = 5
@@ -27,10 +27,8 @@ def ids_of(raw: Raw, of: str, column: str, first: int) -> list[str]:
         rows = [first + at + 1 for at, one in enumerate(found) if one is None][:SHOWN]
         remedy = "Give every row an id: a text, or a whole number."
         got = f"none in row {', '.join(map(str, rows))}"
-        raise JoinError(
-            complaint(
-                expected=f"an id in column {column!r}", of=of, got=got, remedy=remedy, quote=False
-            )
+        raise JoinError.expected(
+            f"an id in column {column!r}", of=of, got=got, remedy=remedy, quote=False
         )
     return [one for one in found if one is not None]
 
@@ -56,6 +54,4 @@ def require_once(found: Sequence[str], seen: set[str], of: str, first: int) -> N
             "Keep one row a person in either table: a second one would move two rows by one entry."
         )
         got = f"one that came before in row {', '.join(map(str, twice[:SHOWN]))}"
-        raise JoinError(
-            complaint(expected="each id once", of=of, got=got, remedy=remedy, quote=False)
-        )
+        raise JoinError.expected("each id once", of=of, got=got, remedy=remedy, quote=False)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from .._urls import without_password
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts.schema import Schema
 from .csv_files import load_csv
 from .databases import SQLITE_HEADER
@@ -100,7 +100,7 @@ def open(  # as gzip.open is
         return _of_store(open_store(source), schema, sensitive_as_feature)
     if not isinstance(schema, Schema):
         remedy = "Pass Schema.load(path); only a coded store has a schema of its own."
-        raise InputError(complaint(expected="a Schema", of="schema", got=schema, remedy=remedy))
+        raise InputError.expected("a Schema", of="schema", got=schema, remedy=remedy)
     options: dict[str, Any] = {
         "in_memory": in_memory,
         "precision": precision,
@@ -222,16 +222,12 @@ def encode(
                 "Pass out='people.store' to write a coded store, or read it with data.open(path, "
                 "schema)."
             )
-            raise InputError(
-                complaint(expected="a table in memory", of="table", got="a path", remedy=remedy)
-            )
+            raise InputError.expected("a table in memory", of="table", got="a path", remedy=remedy)
         if query is not None or overwrite or progress is not None:
             remedy = "Pass out='people.store', or leave these out."
             got = "query, overwrite or progress without it"
-            raise InputError(
-                complaint(
-                    expected="a folder to write", of="out", got=got, remedy=remedy, quote=False
-                )
+            raise InputError.expected(
+                "a folder to write", of="out", got=got, remedy=remedy, quote=False
             )
     beside: dict[str, Any] = {
         "names": names,
@@ -265,15 +261,13 @@ def encode(
             "schema.without(...) for fewer of them."
         )
         got = "columns beside a file"
-        raise InputError(
-            complaint(expected="a table in memory", of="table", got=got, remedy=remedy, quote=False)
+        raise InputError.expected(
+            "a table in memory", of="table", got=got, remedy=remedy, quote=False
         )
     kind = kind_of(table, query)
     if kind == "store":
         remedy = "Pass the table that it was made from."
-        raise InputError(
-            complaint(expected="a table", of="table", got="a coded store", remedy=remedy)
-        )
+        raise InputError.expected("a table", of="table", got="a coded store", remedy=remedy)
     assert out is not None
     coded: dict[str, Any] = {"sensitive_as_feature": sensitive_as_feature, "precision": precision}
     found: StreamedRows | EncodedRows | Store
@@ -297,28 +291,22 @@ def kind_of(source: object, query: str | None = None, remedy: str = NAME_ROWS) -
     """Where rows lie: "sql", "store", "parquet" or "csv"."""
     if not isinstance(source, str | os.PathLike):
         way = "Pass a path or an address; a table in memory goes to data.encode(table, schema)."
-        raise InputError(
-            complaint(
-                expected="a path or an address", of="source", got=type(source).__name__, remedy=way
-            )
+        raise InputError.expected(
+            "a path or an address", of="source", got=type(source).__name__, remedy=way
         )
     address = os.fspath(source)
     if query is not None:
         return "sql"
     shown = without_password(address)
     if "://" in address:
-        raise InputError(
-            complaint(expected="a query beside a database", of=shown, got=None, remedy=remedy)
-        )
+        raise InputError.expected("a query beside a database", of=shown, got=None, remedy=remedy)
     if (Path(address) / STORE_FILE).is_file():
         return "store"
     first = files_of(address, "a CSV or Parquet file, or a coded store", (*PARQUET, *CSV))[0]
     with first.open("rb") as opened:
         start = opened.read(len(SQLITE_HEADER))
     if start == SQLITE_HEADER or start[8:12] == b"DUCK":
-        raise InputError(
-            complaint(expected="a query beside a database", of=shown, got=None, remedy=remedy)
-        )
+        raise InputError.expected("a query beside a database", of=shown, got=None, remedy=remedy)
     return "parquet" if start.startswith(PARQUET_HEADER) else "csv"
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import FairveilError, InputError, complaint
+from ..errors import FairveilError, InputError
 from ..facts.schema import Schema
 from ..tables.frames import from_arrow
 from .ahead import ahead
@@ -82,13 +82,8 @@ def reader_of(
     `load_parquet` reads them."""
     found = files_of(path, "a Parquet file", PARQUET)
     if importlib.util.find_spec("pyarrow") is None:
-        raise InputError(
-            complaint(
-                expected="pyarrow",
-                of="load_parquet",
-                got="no pyarrow",
-                remedy="pip install 'fairveil[data]'",
-            )
+        raise InputError.expected(
+            "pyarrow", of="load_parquet", got="no pyarrow", remedy="pip install 'fairveil[data]'"
         )
     return chained(
         [_Reader(file, tuple(needed), tuple(wished), row_groups) for file in found], path

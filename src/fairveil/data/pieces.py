@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import _checks
-from ..errors import ChecksumError, InputError, PrivacyError, complaint
+from ..errors import ChecksumError, InputError, PrivacyError
 from ..facts.schema import Schema
 from .csv_files import load_csv
 from .encoded import EncodedRows
@@ -64,13 +64,8 @@ class FilePart:
         """The rows, coded and kept where they are opened."""
         if _digest(Path(self.path)) != self.digest:
             remedy = "Use the same files on all machines, and leave them as they are."
-            raise ChecksumError(
-                complaint(
-                    expected="the file that was cut into shards",
-                    of=self.path,
-                    got="another",
-                    remedy=remedy,
-                )
+            raise ChecksumError.expected(
+                "the file that was cut into shards", of=self.path, got="another", remedy=remedy
             )
         schema, sensitive, precision = (
             self.encoding.schema,
@@ -137,13 +132,11 @@ def pieces_of(
         )
     if not isinstance(schema, Schema):
         remedy = "Pass schema=Schema.load(path); a coded store has its own."
-        raise InputError(complaint(expected="a Schema", of="schema", got=schema, remedy=remedy))
+        raise InputError.expected("a Schema", of="schema", got=schema, remedy=remedy)
     if schema.unit is not None:
         remedy = "Fit where all rows are; or code by schema.without_unit(), which protects rows."
         got = f"unit={schema.unit!r}"
-        raise PrivacyError(
-            complaint(expected="a schema of rows", of="schema", got=got, remedy=remedy)
-        )
+        raise PrivacyError.expected("a schema of rows", of="schema", got=got, remedy=remedy)
     encoding = Encoding(schema, sensitive_as_feature, precision)
     found = files_of(source, "a Parquet or CSV file", (*PARQUET, *CSV))
     parts: list[FilePart] = []
@@ -173,7 +166,7 @@ def _stores(path: Path) -> list[Path]:
 def _require_schema(own: Encoding, asked: Encoding, expected: str) -> None:
     if asked != own:
         remedy = "Leave schema out: a store has its own; or write the stores again by one schema."
-        raise InputError(complaint(expected=expected, of="schema", got="another", remedy=remedy))
+        raise InputError.expected(expected, of="schema", got="another", remedy=remedy)
 
 
 def _cuts(count: int, most: int) -> Sequence[tuple[int, int]]:

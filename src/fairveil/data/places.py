@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import ChecksumError, DataNotFoundError, complaint
+from ..errors import ChecksumError, DataNotFoundError
 from .files import BROKEN_GZIP, PathLike, open_bytes
 
 VARIABLE = "FAIRVEIL_DATA"
@@ -111,23 +111,21 @@ def content(path: Path, file: File) -> bytes:
     except BROKEN_GZIP as error:
         read, got = b"", f"broken gzip: {error}"
     except OSError as error:
-        raise DataNotFoundError(
-            complaint(
-                expected="a file that can be read",
-                of=str(path),
-                got=error.strerror,
-                remedy="Look at its permissions.",
-            )
+        raise DataNotFoundError.expected(
+            "a file that can be read",
+            of=str(path),
+            got=error.strerror,
+            remedy="Look at its permissions.",
         ) from None
     if got != file.sha256:
-        raise ChecksumError(
-            complaint(
-                expected=f"content with SHA-256 {file.sha256}",
-                of=str(path),
-                got=got,
-                remedy="It is another version, or broken: fetch it anew, or remove it so that the "
-                "next place is looked in.",
-            )
+        raise ChecksumError.expected(
+            f"content with SHA-256 {file.sha256}",
+            of=str(path),
+            got=got,
+            remedy=(
+                "It is another version, or broken: fetch it anew, or remove it so that the "
+                "next place is looked in."
+            ),
         )
     return read
 
@@ -141,10 +139,8 @@ def keep(source: Path, name: str, file: File) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         remedy = f"Set {CACHE_VARIABLE} to a folder that you may write to."
-        raise DataNotFoundError(
-            complaint(
-                expected="a folder for the cache", of=str(folder), got=error.strerror, remedy=remedy
-            )
+        raise DataNotFoundError.expected(
+            "a folder for the cache", of=str(folder), got=error.strerror, remedy=remedy
         ) from None
     with _partial(folder, name) as partial:
         partial.write_bytes(source.read_bytes())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from .. import _checks
-from ..errors import DataNotFoundError, complaint
+from ..errors import DataNotFoundError
 from ..facts.schema import Schema
 from . import catalogue, raw_sets
 from .encoded import EncodedRows, encode_table
@@ -325,13 +325,11 @@ def _nowhere(name: str, entry: RegistryEntry, looked_in: list[str]) -> DataNotFo
         for edition in carriers
         if edition.carrier is not None
     ]
-    return DataNotFoundError(
-        complaint(
-            expected=f"the files {fullest}",
-            of=f"data set {name!r}",
-            got=f"none in {looked_in}",
-            remedy=" ".join(ways),
-        )
+    return DataNotFoundError.expected(
+        f"the files {fullest}",
+        of=f"data set {name!r}",
+        got=f"none in {looked_in}",
+        remedy=" ".join(ways),
     )
 
 

@@ -43,7 +43,7 @@ def most_in_memory() -> int:
         except ValueError:
             pass
         remedy = "Set it to a number of bytes: 2000000000, for example."
-        raise InputError(complaint(expected="bytes", of=LIMIT, got=stated, remedy=remedy))
+        raise InputError.expected("bytes", of=LIMIT, got=stated, remedy=remedy)
     try:
         found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):  # no such question on this system
@@ -120,7 +120,7 @@ def _folder() -> tuple[Path, IO[str] | None]:
     parent = Path(os.environ.get(FOLDER) or _temporary())
     if not parent.is_dir():
         remedy = "Name a folder on a disk with space."
-        raise InputError(complaint(expected="a folder", of=FOLDER, got=str(parent), remedy=remedy))
+        raise InputError.expected("a folder", of=FOLDER, got=str(parent), remedy=remedy)
     for left in parent.glob(f"{PREFIX}*"):
         _remove_left(left)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from .._urls import scrubbed, without_password
-from ..errors import DataNotFoundError, FairveilError, InputError, complaint
+from ..errors import DataNotFoundError, FairveilError, InputError
 from ..facts.schema import Schema
 from ..tables.raw import Plain, Raw
 from .databases import Cursor, Failure, connector_for, file_of
@@ -131,13 +131,11 @@ class _Reader:
     def _source(self) -> str:
         text = self._what.strip().rstrip(";").rstrip()
         if not text:
-            raise InputError(
-                complaint(
-                    expected="a table or a SELECT",
-                    of="query_or_table",
-                    got=self._what,
-                    remedy='Pass "people", for example.',
-                )
+            raise InputError.expected(
+                "a table or a SELECT",
+                of="query_or_table",
+                got=self._what,
+                remedy='Pass "people", for example.',
             )
         if QUERY.match(text):
             return f"({text}\n) AS fairveil_rows"
@@ -166,15 +164,13 @@ class _Reader:
         got = scrubbed(str(failure), self._url)
         if failure.connected:
             remedy = "Look for the table's name (schema.table), or mend the query."
-            return DataNotFoundError(
-                complaint(
-                    expected="a table or a query that runs", of=self.place, got=got, remedy=remedy
-                )
+            return DataNotFoundError.expected(
+                "a table or a query that runs", of=self.place, got=got, remedy=remedy
             )
         remedy = (
             "Check the address, the name of the database, the user and the password, and that the "
             "server runs."
         )
-        return DataNotFoundError(
-            complaint(expected="a database that answers", of=self._place, got=got, remedy=remedy)
+        return DataNotFoundError.expected(
+            "a database that answers", of=self._place, got=got, remedy=remedy
         )

@@ -44,7 +44,6 @@ from ..errors import (
     InputError,
     PrivacyError,
     SchemaError,
-    complaint,
 )
 from ..facts.rows import RowBlock, RowLayout
 from ..facts.schema import Schema
@@ -144,22 +143,14 @@ class Store:
             expected, got = (
                 f"features {', '.join(one.features)}" for one in (encoding, self._encoding)
             )
-            raise SchemaError(
-                complaint(
-                    expected=expected,
-                    of="the store",
-                    got=f"{got}, or other roles",
-                    remedy=remedy,
-                    quote=False,
-                )
+            raise SchemaError.expected(
+                expected, of="the store", got=f"{got}, or other roles", remedy=remedy, quote=False
             )
         at = [own.sensitive.index(name) for name in schema.sensitive]
         if schema.unit not in (None, own.unit):
             remedy = "Encode the table anew by a schema with that unit."
-            raise SchemaError(
-                complaint(
-                    expected=f"unit={own.unit!r}", of="the store", got=schema.unit, remedy=remedy
-                )
+            raise SchemaError.expected(
+                f"unit={own.unit!r}", of="the store", got=schema.unit, remedy=remedy
             )
         blocks = [
             _with_roles(block, schema.target is not None, at, schema.unit is not None)
@@ -188,13 +179,8 @@ class Store:
         file = self.path / ROWS_FILE
         if self._identity is None or not file.is_file() or identity_of(file) != self._identity:
             remedy = "Keep the store as it is while it is used; open it anew."
-            raise PrivacyError(
-                complaint(
-                    expected="the rows that were checked",
-                    of="the store",
-                    got="others",
-                    remedy=remedy,
-                )
+            raise PrivacyError.expected(
+                "the rows that were checked", of="the store", got="others", remedy=remedy
             )
 
     def __repr__(self) -> str:
@@ -250,21 +236,14 @@ def _opened(
     ).hexdigest()
     if digest is not None and found != digest:
         remedy = "Use the same store on all machines, and leave it as it is."
-        raise ChecksumError(
-            complaint(
-                expected="the store that was cut into shards",
-                of=str(folder),
-                got="another",
-                remedy=remedy,
-            )
+        raise ChecksumError.expected(
+            "the store that was cut into shards", of=str(folder), got="another", remedy=remedy
         )
     file = folder / ROWS_FILE
     if file.is_symlink() or not file.is_file():
         remedy = "Part of the store is missing: write it again."
-        raise DataNotFoundError(
-            complaint(
-                expected=f"a plain file {ROWS_FILE}", of="path", got=str(folder), remedy=remedy
-            )
+        raise DataNotFoundError.expected(
+            f"a plain file {ROWS_FILE}", of="path", got=str(folder), remedy=remedy
         )
     identity, size = identity_of(file), sum(shape.nbytes for shape in shapes)
     if file.stat().st_size != size:
@@ -337,9 +316,7 @@ def written(
 
 def _damaged(expected: str, got: object) -> None:
     remedy = "The file is damaged or was cut short: write the store again from its source."
-    raise ChecksumError(
-        complaint(expected=expected, of=ROWS_FILE, got=got, remedy=remedy, quote=False)
-    )
+    raise ChecksumError.expected(expected, of=ROWS_FILE, got=got, remedy=remedy, quote=False)
 
 
 def require_room(folder: Path, needed: int) -> None:
@@ -348,14 +325,12 @@ def require_room(folder: Path, needed: int) -> None:
     if free < needed:
         remedy = "Write it to another disk, or free space."
         got = f"{free / 2**30:.2f} GiB"
-        raise InputError(
-            complaint(
-                expected=f"{needed / 2**30:.2f} GiB of space",
-                of=str(folder),
-                got=got,
-                remedy=remedy,
-                quote=False,
-            )
+        raise InputError.expected(
+            f"{needed / 2**30:.2f} GiB of space",
+            of=str(folder),
+            got=got,
+            remedy=remedy,
+            quote=False,
         )
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .. import _checks
-from ..errors import InputError, SchemaError, complaint
+from ..errors import InputError, SchemaError
 from ..facts.rows import PERSON_BY_PERSON, RowBlock, RowSource
 from .ahead import ahead
 from .encoded import BLOCK_ROWS, in_blocks_of
@@ -64,13 +64,8 @@ def write_store(
             "Code the table first: data.load_csv(path, schema), load_parquet, load_sql or "
             "encode(table, schema)."
         )
-        raise InputError(
-            complaint(
-                expected="rows coded by a schema",
-                of="source",
-                got=type(source).__name__,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "rows coded by a schema", of="source", got=type(source).__name__, remedy=remedy
         )
     each = _checks.whole(at_least=1, block_rows=block_rows)
     _refuse_taken(folder, overwrite)
@@ -213,26 +208,20 @@ def _measured(
         )
         if told[2] is not None and told[2].dtype == PERSON_BY_PERSON:
             remedy = "Copy the folder of the store, or encode the table that it was made from."
-            raise InputError(
-                complaint(
-                    expected="a table", of="source", got="a coded store of persons", remedy=remedy
-                )
+            raise InputError.expected(
+                "a table", of="source", got="a coded store of persons", remedy=remedy
             )
         types, first = types or found, first or held
         if block.weights is not None:
             remedy = "Write rows without weights; pass sample_weight to fit."
-            raise InputError(
-                complaint(
-                    expected="rows without weights", of="source", got="weights", remedy=remedy
-                )
+            raise InputError.expected(
+                "rows without weights", of="source", got="weights", remedy=remedy
             )
         if found != types or held != first:
             got = f"{found} after {types}"
             remedy = "Code all blocks alike: with labels and groups in all of them or in none."
-            raise InputError(
-                complaint(
-                    expected="blocks of one kind", of="source", got=got, remedy=remedy, quote=False
-                )
+            raise InputError.expected(
+                "blocks of one kind", of="source", got=got, remedy=remedy, quote=False
             )
         rows += block.rows
         if counted is not None:
@@ -245,17 +234,15 @@ def _measured(
             "Encode a table with that column and the target; or code by schema.without_unit(), "
             "which protects rows."
         )
-        raise InputError(
-            complaint(
-                expected="whose each row is", of="source", got=got, remedy=remedy, quote=False
-            )
+        raise InputError.expected(
+            "whose each row is", of="source", got=got, remedy=remedy, quote=False
         )
     shape = Shape.of(encoding.layout, each, first[0], first[1], types, first[2])
     if shape is None:
         got = f"numbers {types[0]}, codes {types[1]}, labels {types[2]}"
         remedy = "Code the table with data.encode or a loader."
-        raise InputError(
-            complaint(expected="dense coded rows", of="source", got=got, remedy=remedy, quote=False)
+        raise InputError.expected(
+            "dense coded rows", of="source", got=got, remedy=remedy, quote=False
         )
     return shape, types, rows
 
@@ -306,8 +293,8 @@ def _held(part: Path) -> Iterator[IO[str]]:
             fcntl.flock(journal.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             remedy = "Wait for it to end, or write to another path."
-            raise InputError(
-                complaint(expected="one writer", of=str(part), got="another, now", remedy=remedy)
+            raise InputError.expected(
+                "one writer", of=str(part), got="another, now", remedy=remedy
             ) from None
         yield journal
 
@@ -333,9 +320,7 @@ def _refuse_taken(folder: Path, overwrite: bool) -> None:
     """Only a store, with nothing else in it, is ever replaced."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         remedy = "Pass a path that is free."
-        raise InputError(
-            complaint(expected="a folder to write", of="path", got=str(folder), remedy=remedy)
-        )
+        raise InputError.expected("a folder to write", of="path", got=str(folder), remedy=remedy)
     held = sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
     if not held:
         if folder.exists():
@@ -343,15 +328,13 @@ def _refuse_taken(folder: Path, overwrite: bool) -> None:
         return
     if not overwrite or not set(held) <= {STORE_FILE, ROWS_FILE} or STORE_FILE not in held:
         remedy = "Pass another path, or overwrite=True where it is a store and nothing else."
-        raise InputError(
-            complaint(
-                expected="a folder that is not there yet", of="path", got=str(folder), remedy=remedy
-            )
+        raise InputError.expected(
+            "a folder that is not there yet", of="path", got=str(folder), remedy=remedy
         )
 
 
 def _changed() -> None:
     remedy = "Read a copy that nobody writes to, and write the store anew."
-    raise InputError(
-        complaint(expected="the rows of the first pass", of="source", got="others", remedy=remedy)
+    raise InputError.expected(
+        "the rows of the first pass", of="source", got="others", remedy=remedy
     )

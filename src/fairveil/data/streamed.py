@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from .. import _checks
-from ..errors import PrivacyError, complaint
+from ..errors import PrivacyError
 from ..facts.rows import RowBlock, RowLayout
 from ..tables.raw import Raw
 from .encoded import BLOCK_ROWS, EncodedRows, in_blocks_of
@@ -113,13 +113,11 @@ class StreamedRows:
 
     def _require(self, unchanged: bool) -> None:
         if not unchanged:
-            raise PrivacyError(
-                complaint(
-                    expected="the rows that were checked when the source was made",
-                    of=self._reader.place,
-                    got=_Changed(),
-                    remedy="Read a copy that nobody writes to, and load it anew.",
-                )
+            raise PrivacyError.expected(
+                "the rows that were checked when the source was made",
+                of=self._reader.place,
+                got=_Changed(),
+                remedy="Read a copy that nobody writes to, and load it anew.",
             )
 
     def __repr__(self) -> str:

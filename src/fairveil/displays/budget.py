@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..figures import BudgetFigure, CourseFigure
 from ..figures.axes_rows import draw_budget, draw_course
 from ..privacy.ledger import Ledger
@@ -72,8 +72,8 @@ class BudgetDisplay(Display):
         contents = budget_figure(section) if kind == "releases" else course_figure(section)
         if contents is None:
             remedy = "Nothing was charged yet: draw kind='releases'."
-            raise InputError(
-                complaint(expected="a ledger with a charge", of="ledger", got="none", remedy=remedy)
+            raise InputError.expected(
+                "a ledger with a charge", of="ledger", got="none", remedy=remedy
             )
         return cls(contents).plot(ax)
 

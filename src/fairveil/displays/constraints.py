@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Self
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..estimators.reports.constraint_report import ConstraintLine, ConstraintReport
 from ..figures import Measure
 from ..figures.axes_rows import draw_constraints
@@ -61,13 +61,8 @@ class ConstraintDisplay(Display):
         if report is None:
             remedy = "Fit one that has constraints, such as RateConstrainedClassifier."
             got = type(estimator).__name__
-            raise InputError(
-                complaint(
-                    expected="a fit with a constraint_report_",
-                    of="estimator",
-                    got=got,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "a fit with a constraint_report_", of="estimator", got=got, remedy=remedy
             )
         return cls.from_report(report, ax=ax)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..figures.axes import axes_of
 
 if TYPE_CHECKING:
@@ -58,8 +58,6 @@ class Display:
 def require(kind: type, name: str, given: object, remedy: str) -> None:
     """An `InputError` unless it is one."""
     if not isinstance(given, kind):
-        raise InputError(
-            complaint(
-                expected=f"a {kind.__name__}", of=name, got=type(given).__name__, remedy=remedy
-            )
+        raise InputError.expected(
+            f"a {kind.__name__}", of=name, got=type(given).__name__, remedy=remedy
         )

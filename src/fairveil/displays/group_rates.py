@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sklearn.base import BaseEstimator
 
 from .._types import ColumnsLike, TableLike
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..estimators import Certificate, PrivateTable
 from ..figures import RatesFigure
 from ..figures.axes_rows import draw_rates
@@ -200,10 +200,8 @@ class GroupRatesDisplay(Display):
         found = certificate_section(certificate).rates
         if found is None:
             remedy = "Certify a notion that compares rates."
-            raise InputError(
-                complaint(
-                    expected="a certificate with rates", of="certificate", got="none", remedy=remedy
-                )
+            raise InputError.expected(
+                "a certificate with rates", of="certificate", got="none", remedy=remedy
             )
         return cls(found).plot(ax)
 
@@ -217,11 +215,6 @@ class GroupRatesDisplay(Display):
 
 
 def _unknown(rate: str | None, known: tuple[str, ...]) -> InputError:
-    return InputError(
-        complaint(
-            expected="a rate of this table",
-            of="rate",
-            got=rate,
-            remedy=f"Known: {', '.join(known)}.",
-        )
+    return InputError.expected(
+        "a rate of this table", of="rate", got=rate, remedy=f"Known: {', '.join(known)}."
     )

@@ -25,7 +25,7 @@ from ..curator.shards.serving import VERSION, version
 from ..curator.shards.shard import Failed, packed, unpacked
 from ..data.files import PathLike
 from ..data.store import Store
-from ..errors import InputError, PrivacyError, complaint
+from ..errors import InputError, PrivacyError
 from ..facts.schema import Schema
 from .dask_actor import ShardActor
 from .dask_writing import write_partitions
@@ -220,9 +220,7 @@ class DaskShards(Asking):
         for found in self._exchanged(made).values():
             if found[0] != version():
                 remedy = "Install one version of fairveil and numpy on all machines."
-                raise PrivacyError(
-                    complaint(expected=version(), of="a worker", got=found[0], remedy=remedy)
-                )
+                raise PrivacyError.expected(version(), of="a worker", got=found[0], remedy=remedy)
         again = [
             number for number in numbers if number in self._actors and wanted[number][0] != "open"
         ]
@@ -286,8 +284,8 @@ class DaskShards(Asking):
             if known is not None:
                 return
         remedy = "Start it again, and resume with checkpoint=; what was spent is on the ledger."
-        raise PrivacyError(
-            complaint(expected="a scheduler that answers", of="dask", got="none", remedy=remedy)
+        raise PrivacyError.expected(
+            "a scheduler that answers", of="dask", got="none", remedy=remedy
         )
 
 
@@ -316,8 +314,8 @@ def connected(client: object) -> Any:
     try:
         import distributed
     except ImportError:
-        raise InputError(
-            complaint(expected="dask.distributed", of="client", got="none", remedy=INSTALL)
+        raise InputError.expected(
+            "dask.distributed", of="client", got="none", remedy=INSTALL
         ) from None
     if isinstance(client, distributed.Client):
         return client
@@ -328,13 +326,8 @@ def connected(client: object) -> Any:
             'Pass Client("tls://scheduler:8786", security=...), that address, or None for this '
             "machine."
         )
-        raise InputError(
-            complaint(
-                expected="a client of a cluster",
-                of="client",
-                got=type(client).__name__,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a client of a cluster", of="client", got=type(client).__name__, remedy=remedy
         )
     try:
         return distributed.Client(client, timeout=10)  # type: ignore[no-untyped-call]
@@ -342,9 +335,7 @@ def connected(client: object) -> Any:
         failed = True
     assert failed
     remedy = "Check the address, and the certificates that dask is configured with."
-    raise InputError(
-        complaint(expected="a scheduler that answers", of="client", got=client, remedy=remedy)
-    )
+    raise InputError.expected("a scheduler that answers", of="client", got=client, remedy=remedy)
 
 
 def local_cluster(workers: int | None = None, **options: object) -> Any:
@@ -354,8 +345,8 @@ def local_cluster(workers: int | None = None, **options: object) -> Any:
         import dask
         from distributed import LocalCluster
     except ImportError:
-        raise InputError(
-            complaint(expected="dask.distributed", of="client", got="none", remedy=INSTALL)
+        raise InputError.expected(
+            "dask.distributed", of="client", got="none", remedy=INSTALL
         ) from None
     given = {
         "n_workers": workers,
@@ -377,9 +368,7 @@ def threads_of(client: Any, *, trust_network: bool) -> int:
         require_private(address, trust_network=trust_network)
     if not any(workers.values()):
         remedy = "Start workers: dask worker ADDRESS."
-        raise InputError(
-            complaint(expected="a cluster with workers", of="client", got="none", remedy=remedy)
-        )
+        raise InputError.expected("a cluster with workers", of="client", got="none", remedy=remedy)
     return sum(workers.values())
 
 
@@ -398,6 +387,6 @@ def require_private(address: str, *, trust_network: bool) -> None:
             "Start scheduler and workers with TLS (tls://...); or pass trust_network=True where "
             "the network is yours alone."
         )
-        raise PrivacyError(
-            complaint(expected="TLS beyond this machine", of="client", got=address, remedy=remedy)
+        raise PrivacyError.expected(
+            "TLS beyond this machine", of="client", got=address, remedy=remedy
         )

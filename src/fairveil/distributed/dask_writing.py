@@ -17,7 +17,7 @@ from ..curator.shards.shard import Failed, attempted
 from ..data.encoded import encode_table
 from ..data.files import PathLike
 from ..data.store_writer import write_store
-from ..errors import InputError, PrivacyError, complaint
+from ..errors import InputError, PrivacyError
 from ..facts.schema import Schema
 
 NAME = "part-{:05}"
@@ -36,19 +36,12 @@ def write_partitions(
     """One store a partition. They are written on workers, so `folder` must be theirs, too."""
     if not callable(getattr(frame, "to_delayed", None)):
         remedy = "Pass a dask dataframe; a table in memory goes to data.encode(table, schema)."
-        raise InputError(
-            complaint(
-                expected="a dask dataframe", of="frame", got=type(frame).__name__, remedy=remedy
-            )
+        raise InputError.expected(
+            "a dask dataframe", of="frame", got=type(frame).__name__, remedy=remedy
         )
     if not isinstance(schema, Schema):
-        raise InputError(
-            complaint(
-                expected="a Schema",
-                of="schema",
-                got=schema,
-                remedy="Read one with Schema.load(path).",
-            )
+        raise InputError.expected(
+            "a Schema", of="schema", got=schema, remedy="Read one with Schema.load(path)."
         )
     if schema.unit is not None:
         remedy = (
@@ -56,29 +49,22 @@ def write_partitions(
             "person."
         )
         got = f"unit={schema.unit!r}: a person's rows may lie in any partition"
-        raise PrivacyError(
-            complaint(expected="a schema of rows", of="schema", got=got, remedy=remedy, quote=False)
+        raise PrivacyError.expected(
+            "a schema of rows", of="schema", got=got, remedy=remedy, quote=False
         )
     place = Path(folder).absolute()
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     if any(place.iterdir()) and not overwrite:
         remedy = "Pass another folder, or overwrite=True where it holds nothing but such stores."
-        raise InputError(
-            complaint(expected="an empty folder", of="folder", got=str(place), remedy=remedy)
-        )
+        raise InputError.expected("an empty folder", of="folder", got=str(place), remedy=remedy)
     parts = frame.to_delayed()
     strange = {entry.name for entry in place.iterdir()} - {
         NAME.format(number) for number in range(len(parts))
     }
     if strange:  # a store more would be rows more
         remedy = "Remove it, or pass another folder."
-        raise InputError(
-            complaint(
-                expected="stores of these partitions alone",
-                of="folder",
-                got=min(strange),
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "stores of these partitions alone", of="folder", got=min(strange), remedy=remedy
         )
     options = {"sensitive_as_feature": sensitive_as_feature, "precision": precision}
     writing = [  # a partition is let go when it is written
@@ -123,6 +109,4 @@ def _refuse(number: int, failed: Failed) -> NoReturn:
     )
     got = failed.words or failed.kind or "a failure"
     expected, of = "rows that the schema covers, written by a worker", f"partition {number}"
-    raise InputError(
-        complaint(expected=expected, of=of, got=got, remedy=remedy, quote=False)
-    ) from None
+    raise InputError.expected(expected, of=of, got=got, remedy=remedy, quote=False) from None

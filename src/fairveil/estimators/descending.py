@@ -11,7 +11,7 @@ from typing import Any, Self
 from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
 from ..curator import Curator
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Cells
 from ..fairness import Notion
 from ..learning import Checkpoint, NetworkDescent, Outcome, Settings, descend
@@ -313,4 +313,4 @@ def _refuse_empty_batches(settings: Settings, rows: int | None) -> None:
             f"sampling_rate={min(1.0, 256.0 / rows):.2g}, for example."
         )
         expected = f"at least 1/{rows}, one row a batch on average"
-        raise InputError(complaint(expected=expected, of="sampling_rate", got=rate, remedy=remedy))
+        raise InputError.expected(expected, of="sampling_rate", got=rate, remedy=remedy)

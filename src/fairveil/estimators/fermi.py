@@ -301,10 +301,8 @@ class FermiClassifier(DescentClassifier):
         ):
             # Its round may be one that a crash has lost.
             remedy = "Take the last one, or leave checkpoint=None: the draw is of one sitting."
-            raise InputError(
-                complaint(
-                    expected="'last' or 'average'", of="iterate", got="uniform", remedy=remedy
-                )
+            raise InputError.expected(
+                "'last' or 'average'", of="iterate", got="uniform", remedy=remedy
             )
         self._penalty()
         return [self._notion()]
@@ -327,10 +325,8 @@ class FermiClassifier(DescentClassifier):
         held: Any = self._notion()
         if knob == "positive" and value is not None and not hasattr(held, "positive"):
             remedy = 'Leave it None, or pass notion="equal_opportunity".'
-            raise InputError(
-                complaint(
-                    expected=f"None with {self.notion!r}", of="positive", got=value, remedy=remedy
-                )
+            raise InputError.expected(
+                f"None with {self.notion!r}", of="positive", got=value, remedy=remedy
             )
         if getattr(held, knob, None) != value:
             self.notion = unchecked(held, max_gap=None, **{knob: value})
@@ -364,10 +360,8 @@ class FermiClassifier(DescentClassifier):
         if cells is not None and cells.count < 2 and self.strength > 0:
             got = f"groups {list(cells.keys)}"
             remedy = "Pass sensitive_features with several groups, or strength=0."
-            raise InputError(
-                complaint(
-                    expected="at least two groups", of="sensitive_features", got=got, remedy=remedy
-                )
+            raise InputError.expected(
+                "at least two groups", of="sensitive_features", got=got, remedy=remedy
             )
         if self._solver.iterate is not None:
             settings = dataclasses.replace(settings, iterate=self._iterate(settings.rounds))

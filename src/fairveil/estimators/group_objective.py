@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
 from ..data.files import PathLike
-from ..errors import ConstraintNotMet, InputError, complaint
+from ..errors import ConstraintNotMet, InputError
 from ..facts import Cells, Schema
 from ..fairness.objectives import Constraint, Error, Objective, parse_constraint, parse_objective
 from ..learning.group_objective.descent import plan_descent
@@ -539,10 +539,8 @@ class GroupObjectiveClassifier(MixingClassifier):
             remedy = (
                 "Pass loss='log' and objective='largest_group_loss', or method='linear-oracle'."
             )
-            raise InputError(
-                complaint(
-                    expected="loss='log'", of="method='worst-group'", got=self.loss, remedy=remedy
-                )
+            raise InputError.expected(
+                "loss='log'", of="method='worst-group'", got=self.loss, remedy=remedy
             )
         if self.method == "exponential":
             among = of or thresholds(problem.ground.layout)
@@ -570,13 +568,8 @@ class GroupObjectiveClassifier(MixingClassifier):
                 "loss='zero_one'."
             )
             got = f"method={self.method!r}" + ("" if self.decisions is None else " and decisions")
-            raise InputError(
-                complaint(
-                    expected="linear models by descent",
-                    of=f"loss={self.loss!r}",
-                    got=got,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "linear models by descent", of=f"loss={self.loss!r}", got=got, remedy=remedy
             )
 
     def _set_found(

@@ -10,7 +10,7 @@ from typing import ClassVar
 from .. import _checks
 from .._types import ColumnsLike, TableLike
 from ..data.files import PathLike
-from ..errors import ConstraintNotMet, InputError, complaint
+from ..errors import ConstraintNotMet, InputError
 from ..facts import Cells, RowSource, Schema
 from ..fairness import BoundedGroupLoss
 from ..fairness.objectives import Constraint, Objective, parse_constraint, parse_objective
@@ -338,13 +338,8 @@ class GroupObjectiveRegressor(CodedRegressor):
                 "A list is chosen from by method='exponential'; the other methods find "
                 "coefficients themselves."
             )
-            raise InputError(
-                complaint(
-                    expected=f"None with method={self.method!r}",
-                    of="decisions",
-                    got="a list",
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"None with method={self.method!r}", of="decisions", got="a list", remedy=remedy
             )
         chosen = self.method == EXPONENTIAL
         idle = {
@@ -467,9 +462,7 @@ def _cells_of(objective: Objective, constraint: Constraint, training: Training) 
         expected = (
             f"groups, which {objective if objective.needs_groups else constraint} tells apart"
         )
-        raise InputError(
-            complaint(expected=expected, of="sensitive_features", got=None, remedy=remedy)
-        )
+        raise InputError.expected(expected, of="sensitive_features", got=None, remedy=remedy)
     losses = [
         one
         for one in constraint.notions

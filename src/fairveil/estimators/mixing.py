@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import ColumnsLike, Floats, TableLike
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import RowBlock, RowSource
 from ..learning.oracles.classes import AttachedRule, Listed
 from ..learning.oracles.descent import Begun, Descent
@@ -162,10 +162,8 @@ class MixingClassifier(CodedClassifier):
         if self.model_ is None:
             remedy = "Take predict_proba(X).argmax(axis=1), or choose among linear rules."
             got = "candidates made elsewhere"
-            raise InputError(
-                complaint(
-                    expected="a mixture of linear models", of="derandomise", got=got, remedy=remedy
-                )
+            raise InputError.expected(
+                "a mixture of linear models", of="derandomise", got=got, remedy=remedy
             )
         return self.model_.derandomise(threshold) if isinstance(self.model_, MixtureModel) else None
 
@@ -204,10 +202,8 @@ def candidates_of(given: Any, *, of: str, words: Sequence[str]) -> tuple[Any, ..
     listed = tuple(given) if isinstance(given, Sequence) else ()
     if not listed or not all(callable(getattr(candidate, "predict", None)) for candidate in listed):
         remedy = f"Pass a list of fitted classifiers, or {' or '.join(words)}."
-        raise InputError(
-            complaint(
-                expected="objects with predict(X)", of=of, got=type(given).__name__, remedy=remedy
-            )
+        raise InputError.expected(
+            "objects with predict(X)", of=of, got=type(given).__name__, remedy=remedy
         )
     return listed
 

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from .. import _checks, _html
 from .._json import Document, Node
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Cells
 from ..fairness.objectives import Bound, GroupLoss, LargestGroupLoss
 from ..learning.allocation import STANDARD_ERROR, Allocation, Shares, checked_rule, each_column
@@ -191,7 +191,7 @@ def allocation_of(estimator: BaseEstimator, cells: Cells | None, promise: Promis
             remedy = (
                 "Pass sensitive_features; epsilon= is everybody's." if cells is None else remedy
             )
-            raise InputError(complaint(expected=expected, of=of, got=given, remedy=remedy))
+            raise InputError.expected(expected, of=of, got=given, remedy=remedy)
     least = _limits("min_epsilon", limits.min_epsilon, names, promise, 0.0)
     most = _limits("max_epsilon", limits.max_epsilon, names, promise, math.inf)
     return Allocation(rule, limits.spend, least, most)
@@ -204,22 +204,20 @@ def _limits(
     if given is None:
         return None
     if not promise.is_private or promise.neighbours != "add-remove":
-        raise InputError(
-            complaint(
-                expected="None unless neighbours='add-remove'",
-                of=of,
-                got=given,
-                remedy="A person who is replaced by one of another group costs what both spend: no "
-                "group has a limit alone.",
-            )
+        raise InputError.expected(
+            "None unless neighbours='add-remove'",
+            of=of,
+            got=given,
+            remedy=(
+                "A person who is replaced by one of another group costs what both spend: no "
+                "group has a limit alone."
+            ),
         )
     stated = dict(given) if isinstance(given, Mapping) else dict.fromkeys(names, given)
     unknown = [key for key in stated if key not in names]
     if unknown:
         remedy = "Name groups as `groups_` does."
-        raise InputError(
-            complaint(expected=f"groups out of {list(names)}", of=of, got=unknown, remedy=remedy)
-        )
+        raise InputError.expected(f"groups out of {list(names)}", of=of, got=unknown, remedy=remedy)
     limits = np.full(len(names), otherwise)
     for key, epsilon in stated.items():
         limits[list(names).index(key)] = (
@@ -270,21 +268,14 @@ def bounds_of(given: object, cells: Cells | None) -> list[Bound]:
         return []
     if cells is None:
         remedy = "Pass fit(X, y, sensitive_features=...), or group_loss_bound=None."
-        raise InputError(
-            complaint(
-                expected="groups, whose losses it bounds",
-                of="sensitive_features",
-                got=None,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "groups, whose losses it bounds", of="sensitive_features", got=None, remedy=remedy
         )
     if isinstance(given, Mapping):
         if not given:
             remedy = "Name groups as `groups_` does, or pass None."
-            raise InputError(
-                complaint(
-                    expected="a bound for a group", of="group_loss_bound", got=given, remedy=remedy
-                )
+            raise InputError.expected(
+                "a bound for a group", of="group_loss_bound", got=given, remedy=remedy
             )
         return [GroupLoss(key).at_most(bound) for key, bound in given.items()]
     return [LargestGroupLoss().at_most(_checks.positive(group_loss_bound=given))]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .graph import Graph
 from .program import Classified, Program
 from .tensors import library
@@ -82,6 +82,4 @@ def _labels(onnx: Any, classes: Sequence[Any]) -> tuple[Any, list[Any]]:
     if kinds <= {int, float}:
         return onnx.TensorProto.DOUBLE, [*map(float, classes), float("nan")]
     remedy = "Fit to labels of one kind, or export SQL or Python."
-    raise InputError(
-        complaint(expected="classes of one kind", of="model", got=list(classes), remedy=remedy)
-    )
+    raise InputError.expected("classes of one kind", of="model", got=list(classes), remedy=remedy)

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..estimators.faces.coded import CodedEstimator
 from ..estimators.faces.coded_regressor import CodedRegressor
 from ..estimators.faces.linear import LinearClassifier
@@ -80,13 +80,8 @@ def read(estimator: object) -> Program:
         inside, CodedEstimator | OddsPostProcessor | ParityPostProcessor | ReleasedClassifier
     ):
         remedy = "Pass a fitted estimator of Fairveil, or fairveil.load(folder)."
-        raise InputError(
-            complaint(
-                expected="an estimator of Fairveil",
-                of="model",
-                got=type(estimator).__name__,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "an estimator of Fairveil", of="model", got=type(estimator).__name__, remedy=remedy
         )
     check_is_fitted(inside, "rules_" if isinstance(inside, ReleasedClassifier) else "model_")
     inputs, result = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Sequence
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .dialect import Dialect
 from .lines import Line, Written, written
 from .program import LARGEST, UNIFORM, Classified, NumberColumn, Program, WordColumn
@@ -92,9 +92,7 @@ def name_of(name: str) -> str:
     """
     if not name or any(ord(letter) < 32 for letter in name):
         remedy = "Rename that column or table."
-        raise InputError(
-            complaint(expected="a name that SQL can write", of="name", got=name, remedy=remedy)
-        )
+        raise InputError.expected("a name that SQL can write", of="name", got=name, remedy=remedy)
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -109,10 +107,8 @@ def literal(value: Hashable) -> str:
     if isinstance(value, str):
         if "\0" in value:
             remedy = "Rename it in the schema, and fit again."
-            raise InputError(
-                complaint(
-                    expected="a value that SQL can write", of="values", got=value, remedy=remedy
-                )
+            raise InputError.expected(
+                "a value that SQL can write", of="values", got=value, remedy=remedy
             )
         return "'" + value.replace("'", "''") + "'"
     return str(value) if isinstance(value, int) else Sql().number(float(value))  # type: ignore[arg-type]
@@ -133,13 +129,8 @@ def sql_text(
     taken = [name for name in keep if name in dict(outputs)]
     if taken or len(set(keep)) != len(keep):
         remedy = "Keep each other column once."
-        raise InputError(
-            complaint(
-                expected="names other than the results'",
-                of="keep",
-                got=taken or list(keep),
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "names other than the results'", of="keep", got=taken or list(keep), remedy=remedy
         )
     named = ".".join(map(name_of, re.split(r"\.", table)))
     source = f"{prefix}rows"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 
 
 def library() -> Any:
@@ -18,10 +18,8 @@ def library() -> Any:
         import onnx
     except ImportError:
         remedy = 'pip install "fairveil[export]".'
-        raise InputError(
-            complaint(
-                expected="the package onnx", of="export", got="none", remedy=remedy, quote=False
-            )
+        raise InputError.expected(
+            "the package onnx", of="export", got="none", remedy=remedy, quote=False
         ) from None
     return onnx
 

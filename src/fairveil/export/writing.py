@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .reading import read
 
 
@@ -185,17 +185,10 @@ def sql_query(
 
     if isinstance(keep, str) or not all(isinstance(name, str) for name in keep):
         remedy = "Pass keep=['id']."
-        raise InputError(
-            complaint(expected="a list of names of columns", of="keep", got=keep, remedy=remedy)
-        )
+        raise InputError.expected("a list of names of columns", of="keep", got=keep, remedy=remedy)
     if not isinstance(table, str):
-        raise InputError(
-            complaint(
-                expected="the name of a table",
-                of="table",
-                got=table,
-                remedy="Pass table='applicants'.",
-            )
+        raise InputError.expected(
+            "the name of a table", of="table", got=table, remedy="Pass table='applicants'."
         )
     once = None if materialized is None else _checks.truth(materialized=materialized)
     return sql_text(read(model), table=table, keep=tuple(keep), materialized=once)
@@ -219,17 +212,13 @@ def _written(path: str | os.PathLike[str], content: Callable[[], bytes], overwri
             if target.is_dir()
             else "Name another file, or pass overwrite=True."
         )
-        raise InputError(
-            complaint(
-                expected="a file that is not there yet", of="path", got=str(target), remedy=remedy
-            )
+        raise InputError.expected(
+            "a file that is not there yet", of="path", got=str(target), remedy=remedy
         )
     if not target.absolute().parent.is_dir():
         remedy = "Make that folder first."
-        raise InputError(
-            complaint(
-                expected="a folder that is there", of="path", got=str(target.parent), remedy=remedy
-            )
+        raise InputError.expected(
+            "a folder that is there", of="path", got=str(target.parent), remedy=remedy
         )
     made: bytes = content()
     part = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")

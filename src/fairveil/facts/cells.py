@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError
 
 GroupMode = Literal["product", "marginal"]
 """One cell for each combination of sensitive values, or one for each value of each column."""
@@ -47,37 +47,28 @@ class Cells:
     def __post_init__(self) -> None:
         columns = tuple(tuple(column) for column in self.columns)
         if not columns or any(not column or len(set(column)) != len(column) for column in columns):
-            raise InputError(
-                complaint(
-                    expected="at least one column, each a non-empty list of distinct values",
-                    of="groups",
-                    got=self.columns,
-                    remedy='Pass Cells((("f", "m"),)), for example.',
-                )
+            raise InputError.expected(
+                "at least one column, each a non-empty list of distinct values",
+                of="groups",
+                got=self.columns,
+                remedy='Pass Cells((("f", "m"),)), for example.',
             )
         if max(map(len, columns)) > MOST_VALUES:
             got = f"a column of {max(map(len, columns)):,}"
             remedy = "Merge values that are rare; make ranges of a number first."
-            raise InputError(
-                complaint(
-                    expected=f"at most {MOST_VALUES:,} values a column",
-                    of="groups",
-                    got=got,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"at most {MOST_VALUES:,} values a column", of="groups", got=got, remedy=remedy
             )
         _checks.normalise(self, columns=columns)
         _checks.one_of(GROUP_MODES, groups=self.mode)
         if not self.names:
             _checks.normalise(self, names=tuple(f"sensitive_{j}" for j in range(len(columns))))
         if len(self.names) != len(columns) or len(set(self.names)) != len(columns):
-            raise InputError(
-                complaint(
-                    expected=f"{len(columns)} distinct names",
-                    of="names",
-                    got=self.names,
-                    remedy="Name each sensitive column once.",
-                )
+            raise InputError.expected(
+                f"{len(columns)} distinct names",
+                of="names",
+                got=self.names,
+                remedy="Name each sensitive column once.",
             )
 
     @property
@@ -116,18 +107,16 @@ class Cells:
         32 bits wide where all ids fit, else 64: products of sizes are never wrapped.
         """
         if codes.ndim != 2 or codes.shape[0] != len(self.columns):
-            raise InputError(
-                complaint(
-                    expected=f"codes of shape ({len(self.columns)}, rows)",
-                    of="sensitive codes",
-                    got=codes.shape,
-                    remedy="Give one line of codes a sensitive column.",
-                )
+            raise InputError.expected(
+                f"codes of shape ({len(self.columns)}, rows)",
+                of="sensitive codes",
+                got=codes.shape,
+                remedy="Give one line of codes a sensitive column.",
             )
         if self.count > 1 << 63:
             remedy = "Make fewer groups: merge values that are rare, or ask for groups='marginal'."
-            raise InputError(
-                complaint(expected="at most 2^63 cells", of="groups", got=self.count, remedy=remedy)
+            raise InputError.expected(
+                "at most 2^63 cells", of="groups", got=self.count, remedy=remedy
             )
         kind: Any = np.int32 if self.count <= 1 << 31 else np.int64
         if self.mode == "product":
@@ -153,12 +142,10 @@ class Cells:
                 unknown = sorted(
                     {value for value in line.tolist() if value not in code_of}, key=repr
                 )[:5]
-                raise InputError(
-                    complaint(
-                        expected=f"one of {list(column)}",
-                        of=f"sensitive column {name!r}",
-                        got=unknown,
-                        remedy="List every group (a code for missing ones too) in the schema.",
-                    )
+                raise InputError.expected(
+                    f"one of {list(column)}",
+                    of=f"sensitive column {name!r}",
+                    got=unknown,
+                    remedy="List every group (a code for missing ones too) in the schema.",
                 ) from None
         return np.stack(lines)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _checks
-from ..errors import MissingBoundError, SchemaError, complaint
+from ..errors import MissingBoundError, SchemaError
 
 Value = str | int | float | bool
 """What a category, a class or a group may be: everything that both TOML and JSON can write."""
@@ -41,14 +41,14 @@ def _value(given: object, of: str) -> Value:
     elif isinstance(plain, str):
         fits = all(not 0xD800 <= ord(letter) <= 0xDFFF for letter in plain)
     if not fits:
-        raise SchemaError(
-            complaint(
-                expected="a text, a truth value, a whole number below 2^63 or a finite number",
-                of=of,
-                got=given,
-                remedy="List the values that occur; a missing one is declared by missing=, not "
-                "listed as None or NaN.",
-            )
+        raise SchemaError.expected(
+            "a text, a truth value, a whole number below 2^63 or a finite number",
+            of=of,
+            got=given,
+            remedy=(
+                "List the values that occur; a missing one is declared by missing=, not "
+                "listed as None or NaN."
+            ),
         )
     value: Value = plain
     return value
@@ -57,23 +57,21 @@ def _value(given: object, of: str) -> Value:
 def _bound(given: object, of: str) -> float:
     plain = _plain(given)
     if plain is None:
-        raise MissingBoundError(
-            complaint(
-                expected="a finite number",
-                of=of,
-                got=None,
-                remedy="State a bound from public knowledge (a scale, a law, a legal limit); never "
-                "from the rows.",
-            )
+        raise MissingBoundError.expected(
+            "a finite number",
+            of=of,
+            got=None,
+            remedy=(
+                "State a bound from public knowledge (a scale, a law, a legal limit); never "
+                "from the rows."
+            ),
         )
     if isinstance(plain, bool) or not isinstance(plain, int | float) or not math.isfinite(plain):
-        raise SchemaError(
-            complaint(
-                expected="a finite number",
-                of=of,
-                got=given,
-                remedy="Bounds are public numbers, such as 0 and 120.",
-            )
+        raise SchemaError.expected(
+            "a finite number",
+            of=of,
+            got=given,
+            remedy="Bounds are public numbers, such as 0 and 120.",
         )
     return float(plain)
 
@@ -96,18 +94,16 @@ def _shares(given: object, count: int, values: str) -> tuple[float, ...] | None:
             f"State about how large a share each of {values} has, from public knowledge; leave it "
             f"out if that is not known."
         )
-        raise SchemaError(
-            complaint(expected=f"{count} numbers above 0", of="shares", got=given, remedy=remedy)
+        raise SchemaError.expected(
+            f"{count} numbers above 0", of="shares", got=given, remedy=remedy
         )
     total = math.fsum(numbers)
     if abs(total - 1.0) > ABOUT_ONE:
-        raise SchemaError(
-            complaint(
-                expected="numbers of sum 1",
-                of="shares",
-                got=f"a sum of {total:g}",
-                remedy="Shares of all rows: 0.3 and 0.7.",
-            )
+        raise SchemaError.expected(
+            "numbers of sum 1",
+            of="shares",
+            got=f"a sum of {total:g}",
+            remedy="Shares of all rows: 0.3 and 0.7.",
         )
     return tuple(numbers) if abs(total - 1.0) < EXACT else tuple(one / total for one in numbers)
 
@@ -119,14 +115,12 @@ def _edges(given: object, low: float, high: float) -> tuple[float, ...] | None:
         return None
     remedy = "State ascending numbers inside the bounds, such as [18, 25, 65]; or leave edges out."
     if not isinstance(given, list | tuple | np.ndarray):
-        raise SchemaError(
-            complaint(expected="a list of numbers", of="edges", got=given, remedy=remedy)
-        )
+        raise SchemaError.expected("a list of numbers", of="edges", got=given, remedy=remedy)
     edges = tuple(_bound(edge, "edges") for edge in given)
     inside = all(low < edge < high for edge in edges)
     if not inside or any(a >= b for a, b in pairwise(edges)) or len(edges) > MOST_EDGES:
         expected = f"at most {MOST_EDGES} ascending numbers between {low:g} and {high:g}"
-        raise SchemaError(complaint(expected=expected, of="edges", got=list(edges), remedy=remedy))
+        raise SchemaError.expected(expected, of="edges", got=list(edges), remedy=remedy)
     return edges
 
 
@@ -155,25 +149,18 @@ class Number:
     def __post_init__(self) -> None:
         low, high = _bound(self.low, "low"), _bound(self.high, "high")
         if not low < high:
-            raise SchemaError(
-                complaint(
-                    expected="low < high",
-                    of="bounds",
-                    got=(low, high),
-                    remedy="Swap them, or widen the range.",
-                )
+            raise SchemaError.expected(
+                "low < high", of="bounds", got=(low, high), remedy="Swap them, or widen the range."
             )
         _checks.normalise(self, low=low, high=high)
         if self.missing is not None:
             missing = _bound(self.missing, "missing")
             if not low <= missing <= high:
-                raise SchemaError(
-                    complaint(
-                        expected=f"a number between {low:g} and {high:g}",
-                        of="missing",
-                        got=missing,
-                        remedy="Declare a stand-in inside the bounds.",
-                    )
+                raise SchemaError.expected(
+                    f"a number between {low:g} and {high:g}",
+                    of="missing",
+                    got=missing,
+                    remedy="Declare a stand-in inside the bounds.",
                 )
             _checks.normalise(self, missing=missing)
         _checks.normalise(self, edges=_edges(self.edges, low, high))
@@ -220,24 +207,20 @@ class Category:
             or not isinstance(given, list | tuple | np.ndarray)
             or len(given) == 0
         ):
-            raise SchemaError(
-                complaint(
-                    expected="a non-empty list of values",
-                    of="values",
-                    got=given,
-                    remedy='Pass values=["no", "yes"], for example.',
-                )
+            raise SchemaError.expected(
+                "a non-empty list of values",
+                of="values",
+                got=given,
+                remedy='Pass values=["no", "yes"], for example.',
             )
         values = tuple(_value(value, "values") for value in given)
         if len(set(values)) != len(values):
             twice = [value for at, value in enumerate(values) if value in values[:at]]
-            raise SchemaError(
-                complaint(
-                    expected="distinct values (1, 1.0 and true are the same value)",
-                    of="values",
-                    got=twice,
-                    remedy="List each value once.",
-                )
+            raise SchemaError.expected(
+                "distinct values (1, 1.0 and true are the same value)",
+                of="values",
+                got=twice,
+                remedy="List each value once.",
             )
         _checks.normalise(self, values=values)
         for name in ("missing", "unknown"):
@@ -246,13 +229,11 @@ class Category:
                 continue
             option = _value(option, name)
             if option not in values:
-                raise SchemaError(
-                    complaint(
-                        expected=f"one of the listed values {list(values)}",
-                        of=name,
-                        got=option,
-                        remedy=f"Add {option!r} to values, or name a listed value.",
-                    )
+                raise SchemaError.expected(
+                    f"one of the listed values {list(values)}",
+                    of=name,
+                    got=option,
+                    remedy=f"Add {option!r} to values, or name a listed value.",
                 )
             _checks.normalise(self, **{name: values[values.index(option)]})
         _checks.normalise(self, shares=_shares(self.shares, len(values), str(list(values))))
@@ -284,14 +265,14 @@ class Boolean:
     def __post_init__(self) -> None:
         given = _plain(self.missing)
         if given is not None and not isinstance(given, bool):
-            raise SchemaError(
-                complaint(
-                    expected="true, false or nothing",
-                    of="missing",
-                    got=given,
-                    remedy='For a third value use a category: values=[false, true, "unknown"], '
-                    'missing="unknown".',
-                )
+            raise SchemaError.expected(
+                "true, false or nothing",
+                of="missing",
+                got=given,
+                remedy=(
+                    'For a third value use a category: values=[false, true, "unknown"], '
+                    'missing="unknown".'
+                ),
             )
         _checks.normalise(self, missing=given, shares=_shares(self.shares, 2, "false and true"))
 

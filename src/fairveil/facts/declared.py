@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, SchemaError, complaint, together, within
+from ..errors import InputError, SchemaError, together, within
 from .columns import KINDS, OPTIONS, Boolean, Category, Column, Ignored, Number
 
 BLANK = "?"
@@ -41,8 +41,8 @@ def texts(given: object, of: str) -> tuple[str, ...]:
         texts = (texts,)
     listed = tuple(texts)
     if not all(isinstance(text, str) for text in listed):
-        raise SchemaError(
-            complaint(expected="a list of texts", of=of, got=given, remedy=f'Pass {of}=["..."].')
+        raise SchemaError.expected(
+            "a list of texts", of=of, got=given, remedy=f'Pass {of}=["..."].'
         )
     return listed
 
@@ -50,32 +50,26 @@ def texts(given: object, of: str) -> tuple[str, ...]:
 def checked_columns(given: object) -> dict[str, Column]:
     """The declared columns, each with a printable name."""
     if not isinstance(given, Mapping) or not given:
-        raise SchemaError(
-            complaint(
-                expected="at least one column",
-                of="columns",
-                got=given,
-                remedy='Pass {"age": Number(0, 120)}, for example.',
-            )
+        raise SchemaError.expected(
+            "at least one column",
+            of="columns",
+            got=given,
+            remedy='Pass {"age": Number(0, 120)}, for example.',
         )
     for name, column in given.items():
         if not isinstance(name, str) or not name.isprintable():
-            raise SchemaError(
-                complaint(
-                    expected="a printable text",
-                    of="column name",
-                    got=name,
-                    remedy="Rename that column of the table.",
-                )
+            raise SchemaError.expected(
+                "a printable text",
+                of="column name",
+                got=name,
+                remedy="Rename that column of the table.",
             )
         if not isinstance(column, Number | Category | Boolean | Ignored):
-            raise SchemaError(
-                complaint(
-                    expected="Number, Category, Boolean or Ignored",
-                    of=f"column {name!r}",
-                    got=column,
-                    remedy="Declare its kind with one of those.",
-                )
+            raise SchemaError.expected(
+                "Number, Category, Boolean or Ignored",
+                of=f"column {name!r}",
+                got=column,
+                remedy="Declare its kind with one of those.",
             )
     return dict(given)
 
@@ -83,14 +77,13 @@ def checked_columns(given: object) -> dict[str, Column]:
 def columns_of(given: object) -> dict[str, Column]:
     """Columns from the plain values of a file, every option checked."""
     if not isinstance(given, list) or not all(isinstance(row, Mapping) for row in given):
-        raise SchemaError(
-            complaint(
-                expected="a list of tables, each with name and kind",
-                of="columns",
-                got=given,
-                remedy='In TOML: [[columns]], then name = "age", kind = "number", low = 0, high = '
-                "120.",
-            )
+        raise SchemaError.expected(
+            "a list of tables, each with name and kind",
+            of="columns",
+            got=given,
+            remedy=(
+                'In TOML: [[columns]], then name = "age", kind = "number", low = 0, high = 120.'
+            ),
         )
     columns: dict[str, Column] = {}
     wrong: list[InputError] = []
@@ -120,29 +113,19 @@ def _column_of(row: Mapping[str, Any]) -> tuple[str, Column]:
     if blanks:
         listed = f": {', '.join(KINDS)}" if "kind" in blanks else ""
         remedy = "Fill in what is public knowledge, never what stands in the rows."
-        raise SchemaError(
-            complaint(
-                expected=f"{' and '.join(blanks)}{listed}",
-                of=of,
-                got="a blank",
-                remedy=remedy,
-                quote=False,
-            )
+        raise SchemaError.expected(
+            f"{' and '.join(blanks)}{listed}", of=of, got="a blank", remedy=remedy, quote=False
         )
     if not isinstance(kind, str) or kind not in KINDS:
         expected = f"a kind from {list(KINDS)}"
-        raise SchemaError(
-            complaint(expected=expected, of=of, got=kind, remedy="Write its kind.", among=KINDS)
-        )
+        raise SchemaError.expected(expected, of=of, got=kind, remedy="Write its kind.", among=KINDS)
     if not isinstance(name, str):
         raise _named_once(name)
     strange = sorted(set(options) - set(OPTIONS[kind]))
     if strange:
         expected = f"options from {list(OPTIONS[kind])}"
         remedy = "Check the spelling."
-        raise SchemaError(
-            complaint(expected=expected, of=of, got=strange, remedy=remedy, among=OPTIONS[kind])
-        )
+        raise SchemaError.expected(expected, of=of, got=strange, remedy=remedy, among=OPTIONS[kind])
     required = {"number": {"low": None, "high": None}, "category": {"values": None}}.get(kind, {})
     try:
         return name, KINDS[kind](**{**required, **options})
@@ -151,13 +134,8 @@ def _column_of(row: Mapping[str, Any]) -> tuple[str, Column]:
 
 
 def _named_once(name: object) -> SchemaError:
-    return SchemaError(
-        complaint(
-            expected="a name of its own",
-            of=f"column {name!r}",
-            got=name,
-            remedy="Name each column once.",
-        )
+    return SchemaError.expected(
+        "a name of its own", of=f"column {name!r}", got=name, remedy="Name each column once."
     )
 
 
@@ -165,12 +143,7 @@ def suffix(path: Path) -> str:
     """`.toml` or `.json`, or an error."""
     suffix = path.suffix.lower()
     if suffix not in (".toml", ".json"):
-        raise InputError(
-            complaint(
-                expected="a file ending in .toml or .json",
-                of="path",
-                got=str(path),
-                remedy="Rename the file.",
-            )
+        raise InputError.expected(
+            "a file ending in .toml or .json", of="path", got=str(path), remedy="Rename the file."
         )
     return suffix

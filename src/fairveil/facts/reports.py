@@ -30,7 +30,7 @@ import numpy as np
 from .. import _checks
 from .._json import Node
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 
 MOST = 100.0
 """People by which one recorded group may move the estimate of a count: a coin with a bias of 1/2
@@ -79,13 +79,8 @@ class Reports:
         if count < 2 or count > MOST_GROUPS or len(set(groups)) != count:
             got = f"{count} groups"
             remedy = "Name each group once, two of them at least."
-            raise InputError(
-                complaint(
-                    expected=f"2 to {MOST_GROUPS} different groups",
-                    of="groups",
-                    got=got,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"2 to {MOST_GROUPS} different groups", of="groups", got=got, remedy=remedy
             )
         right = (
             rates.shape == (count, count)
@@ -95,9 +90,7 @@ class Reports:
         if not right or np.abs(rates.sum(axis=1) - 1.0).max() > ABOUT_ONE:
             remedy = "Pass P(recorded | true), a line for each true group."
             expected = f"{count} lines of {count} probabilities that sum to 1"
-            raise InputError(
-                complaint(expected=expected, of="rates", got=rates.tolist(), remedy=remedy)
-            )
+            raise InputError.expected(expected, of="rates", got=rates.tolist(), remedy=remedy)
         _checks.normalise(self, groups=groups, rates=tuple(map(tuple, rates.tolist())))
         if not self.largest <= MOST:
             remedy = (
@@ -107,7 +100,7 @@ class Reports:
                 "rates that cannot be undone" if math.isinf(self.largest) else f"{self.largest:.3g}"
             )
             expected = f"rates where one report moves an estimate by at most {MOST:g} people"
-            raise InputError(complaint(expected=expected, of="rates", got=got, remedy=remedy))
+            raise InputError.expected(expected, of="rates", got=got, remedy=remedy)
 
     @staticmethod
     def randomized_response(groups: Sequence[Hashable], epsilon: float) -> Reports:
@@ -205,13 +198,8 @@ class Reports:
                 "Name the groups of the one sensitive column; a schema lists those that do not "
                 "occur."
             )
-            raise InputError(
-                complaint(
-                    expected=f"the groups {list(groups)}",
-                    of="reports",
-                    got=list(self.groups),
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"the groups {list(groups)}", of="reports", got=list(self.groups), remedy=remedy
             )
         at = [self.groups.index(group) for group in groups]
         rates = np.array(self.rates)[np.ix_(at, at)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..errors import SchemaError, complaint
+from ..errors import SchemaError
 from .columns import Column, Ignored
 from .declared import BLANK
 
@@ -27,10 +27,8 @@ FIELDS = (
 def of_keys(got: object) -> SchemaError:
     """The error for a file with keys that no schema has."""
     expected = f"a table with keys from {list(FIELDS)}"
-    return SchemaError(
-        complaint(
-            expected=expected, of="schema", got=got, remedy="Check the spelling.", among=FIELDS
-        )
+    return SchemaError.expected(
+        expected, of="schema", got=got, remedy="Check the spelling.", among=FIELDS
     )
 
 
@@ -42,20 +40,12 @@ def no_column(role: str, name: object, known: list[str]) -> SchemaError:
             if role == "target"
             else "Fill them in, or write sensitive = [] for no groups."
         )
-        return SchemaError(
-            complaint(
-                expected=f"one of the columns {known}",
-                of=role,
-                got="a blank",
-                remedy=remedy,
-                quote=False,
-            )
+        return SchemaError.expected(
+            f"one of the columns {known}", of=role, got="a blank", remedy=remedy, quote=False
         )
     remedy = "Declare that column, or name another."
-    return SchemaError(
-        complaint(
-            expected=f"one of the columns {known}", of=role, got=name, remedy=remedy, among=known
-        )
+    return SchemaError.expected(
+        f"one of the columns {known}", of=role, got=name, remedy=remedy, among=known
     )
 
 
@@ -64,26 +54,20 @@ def wrong_unit(unit: object, most: object, columns: Mapping[str, Column]) -> Ite
     if unit is None:
         if most is not None:
             remedy = 'Name the column that tells persons apart: unit="patient".'
-            yield SchemaError(
-                complaint(
-                    expected="none without a unit", of="max_rows_per_unit", got=most, remedy=remedy
-                )
+            yield SchemaError.expected(
+                "none without a unit", of="max_rows_per_unit", got=most, remedy=remedy
             )
     elif not isinstance(unit, str) or not unit or not unit.isprintable():
         remedy = 'Pass unit="patient", the column that tells persons apart.'
-        yield SchemaError(
-            complaint(expected="the name of a column", of="unit", got=unit, remedy=remedy)
-        )
+        yield SchemaError.expected("the name of a column", of="unit", got=unit, remedy=remedy)
     elif unit in columns and not isinstance(columns[unit], Ignored):
         remedy = (
             "A name is no feature, label or group: declare the column Ignored(), or leave it out "
             "of the columns."
         )
         of = f"unit column {unit!r}"
-        yield SchemaError(
-            complaint(
-                expected="a column that is ignored", of=of, got=columns[unit].kind, remedy=remedy
-            )
+        yield SchemaError.expected(
+            "a column that is ignored", of=of, got=columns[unit].kind, remedy=remedy
         )
 
 

@@ -68,13 +68,8 @@ class Schema:
         _checks.normalise(self, missing_values=texts(self.missing_values, "missing_values"))
         for option in ("name", "source"):
             if not isinstance(getattr(self, option), str):
-                raise SchemaError(
-                    complaint(
-                        expected="a text",
-                        of=option,
-                        got=getattr(self, option),
-                        remedy=f'Pass {option}="...".',
-                    )
+                raise SchemaError.expected(
+                    "a text", of=option, got=getattr(self, option), remedy=f'Pass {option}="...".'
                 )
         if self.rows is not None:
             _checks.normalise(
@@ -104,8 +99,8 @@ class Schema:
             if not isinstance(self.columns[name], allowed):
                 expected, of = " or ".join(kind.kind for kind in allowed), f"{role} column {name!r}"
                 remedy = "Declare its values (groups of a number: make a column of ranges first)."
-                yield SchemaError(
-                    complaint(expected=expected, of=of, got=self.columns[name].kind, remedy=remedy)
+                yield SchemaError.expected(
+                    expected, of=of, got=self.columns[name].kind, remedy=remedy
                 )
             elif role == "sensitive" and len(self.listed(name)) > MOST_VALUES:
                 remedy = (
@@ -116,10 +111,8 @@ class Schema:
                     f"at most {MOST_VALUES:,} values",
                     f"{len(self.listed(name)):,} of them",
                 )
-                yield SchemaError(
-                    complaint(
-                        expected=expected, of=f"{role} column {name!r}", got=got, remedy=remedy
-                    )
+                yield SchemaError.expected(
+                    expected, of=f"{role} column {name!r}", got=got, remedy=remedy
                 )
             elif role == "target" and self.classes is not None and len(self.classes) < 2:
                 remedy, of = "List every class that may occur.", f"target column {name!r}"
@@ -134,9 +127,7 @@ class Schema:
                 "twice."
             )
             expected = "distinct columns, none of them the target"
-            yield SchemaError(
-                complaint(expected=expected, of="sensitive", got=self.sensitive, remedy=remedy)
-            )
+            yield SchemaError.expected(expected, of="sensitive", got=self.sensitive, remedy=remedy)
 
     # What the facts say
 
@@ -165,13 +156,11 @@ class Schema:
         """The values of a category or boolean column."""
         column = self.columns[name]
         if not isinstance(column, Category | Boolean):
-            raise SchemaError(
-                complaint(
-                    expected="a category or boolean",
-                    of=f"column {name!r}",
-                    got=column.kind,
-                    remedy="Numbers have bounds instead.",
-                )
+            raise SchemaError.expected(
+                "a category or boolean",
+                of=f"column {name!r}",
+                got=column.kind,
+                remedy="Numbers have bounds instead.",
             )
         return column.values
 
@@ -211,10 +200,8 @@ class Schema:
         for name in names:
             if name not in self.columns:
                 listed = f"one of the columns {list(self.columns)}"
-                raise SchemaError(
-                    complaint(
-                        expected=listed, of="without", got=name, remedy="Name a declared column."
-                    )
+                raise SchemaError.expected(
+                    listed, of="without", got=name, remedy="Name a declared column."
                 )
         return dataclasses.replace(
             self,
@@ -313,9 +300,7 @@ class Schema:
                 f"Write fairveil_schema = {FORMAT}, the version of this format.",
             )
             wrong.append(
-                SchemaError(
-                    complaint(expected=str(FORMAT), of="fairveil_schema", got=got, remedy=remedy)
-                )
+                SchemaError.expected(str(FORMAT), of="fairveil_schema", got=got, remedy=remedy)
             )
         try:
             columns = columns_of(values.get("columns"))
@@ -362,13 +347,8 @@ class Schema:
             partial.replace(target)
         except OSError as error:
             remedy = "Make the folder first, or name another."
-            raise DataNotFoundError(
-                complaint(
-                    expected="a place to write a schema to",
-                    of=str(target),
-                    got=error.strerror,
-                    remedy=remedy,
-                )
+            raise DataNotFoundError.expected(
+                "a place to write a schema to", of=str(target), got=error.strerror, remedy=remedy
             ) from None
         finally:
             partial.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError
 
 LARGEST = 1.0
 UNITS = {"max_gap": "percentage points"}  # of all others: per cent
@@ -49,9 +49,7 @@ def of_rates(owner: str, *, below: float = LARGEST, **named: object) -> float | 
         remedy = (
             f"Write {owner}({name}=0.05), for example, or {owner}({name}=None) to require nothing."
         )
-        raise InputError(
-            complaint(expected="a bound", of=name, got="none", remedy=remedy, quote=False)
-        )
+        raise InputError.expected("a bound", of=name, got="none", remedy=remedy, quote=False)
     if value is None:
         return None
     way_out = f"{name}=None requires nothing."
@@ -63,10 +61,8 @@ def of_rates(owner: str, *, below: float = LARGEST, **named: object) -> float | 
             else "This loss has no largest value."
         )
         remedy = f"{back} {way_out}"
-        raise InputError(
-            complaint(
-                expected=f"a number from 0 to below {below:g}", of=name, got=value, remedy=remedy
-            )
+        raise InputError.expected(
+            f"a number from 0 to below {below:g}", of=name, got=value, remedy=remedy
         )
     return bound
 
@@ -123,9 +119,7 @@ def below_one(bound: object, name: str) -> float:
         remedy = (
             f"{asked_back(name, found, f'{name}={{}}')} To require nothing, leave the bound out."
         )
-        raise InputError(
-            complaint(expected="a number from 0 to below 1", of=name, got=bound, remedy=remedy)
-        )
+        raise InputError.expected("a number from 0 to below 1", of=name, got=bound, remedy=remedy)
     return found
 
 
@@ -146,10 +140,8 @@ def require_below_one(bound: float, text: str, name: str, limit: str) -> None:
             if bound < 100
             else f"{asked_back(limit, bound)} Leave the option out to require nothing."
         )
-        raise InputError(
-            complaint(
-                expected="a bound from 0 to below 1", of="constraint", got=text, remedy=remedy
-            )
+        raise InputError.expected(
+            "a bound from 0 to below 1", of="constraint", got=text, remedy=remedy
         )
 
 
@@ -160,8 +152,6 @@ def of_confidence(confidence: object) -> None:
     remedy = "Pass confidence=0.95, for example: no finite number of people makes anything certain."
     found = _checks.fraction(confidence=confidence, high_open=True, remedy=remedy)
     if found < 0.5:
-        raise InputError(
-            complaint(
-                expected="0.5 or more, and below 1", of="confidence", got=confidence, remedy=remedy
-            )
+        raise InputError.expected(
+            "0.5 or more, and below 1", of="confidence", got=confidence, remedy=remedy
         )

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Cells
 
 TINY = 1e-300
@@ -65,9 +65,7 @@ class Dependence:
         if not 0.0 < least_share <= 0.5:
             remedy = "It is the share that a group of no rows is taken to have: 0.01, for example."
             expected = "a number above 0, at most 0.5"
-            raise InputError(
-                complaint(expected=expected, of="least_share", got=least_share, remedy=remedy)
-            )
+            raise InputError.expected(expected, of="least_share", got=least_share, remedy=remedy)
         sizes = (cells.count,) if cells.mode == "product" else tuple(cells.sizes)
         ends = itertools.accumulate(sizes, initial=0)
         blocks = tuple(slice(a, b) for a, b in itertools.pairwise(ends))

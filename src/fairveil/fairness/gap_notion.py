@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import GROUP_MODES, Cells
 from ..tables import keys
 from . import bounds
@@ -104,7 +104,7 @@ def positive_class(positive: Hashable, classes: Sequence[Hashable]) -> Hashable:
         else "a class, as there are not exactly two"
     )
     remedy = f"Pass positive= one of {list(classes)}."
-    raise InputError(complaint(expected=expected, of="positive", got=positive, remedy=remedy))
+    raise InputError.expected(expected, of="positive", got=positive, remedy=remedy)
 
 
 def to_dict_of(notion: Notion) -> dict[str, Any]:
@@ -137,14 +137,12 @@ def _refuse_too_many(grouping: Grouping, outcomes: int, compare: str) -> None:
     asked = outcomes * sum(size * (size - 1) if compare == "pairs" else 2 * size for size in sizes)
     if asked > MOST_CONSTRAINTS:
         apart = "compare='rest' holds each group against all others. " if compare == "pairs" else ""
-        raise InputError(
-            complaint(
-                expected=f"at most {MOST_CONSTRAINTS:,} comparisons of groups",
-                of="constraints",
-                got=f"{asked:,} of {sum(sizes):,} groups",
-                remedy=f"{apart}Or merge groups that are rare, or make ranges of a number.",
-                quote=False,
-            )
+        raise InputError.expected(
+            f"at most {MOST_CONSTRAINTS:,} comparisons of groups",
+            of="constraints",
+            got=f"{asked:,} of {sum(sizes):,} groups",
+            remedy=f"{apart}Or merge groups that are rare, or make ranges of a number.",
+            quote=False,
         )
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Cells
 from ..tables import keys as keys_module
 
@@ -36,13 +36,11 @@ class Grouping:
         single = len(cells.columns) == 1
         if mode == "product" or single:
             if cells.mode == "marginal" and not single:
-                raise InputError(
-                    complaint(
-                        expected="product cells, to build product groups from",
-                        of="cells",
-                        got=cells.mode,
-                        remedy='Count Cells(..., mode="product"), or ask for groups="marginal".',
-                    )
+                raise InputError.expected(
+                    "product cells, to build product groups from",
+                    of="cells",
+                    got=cells.mode,
+                    remedy='Count Cells(..., mode="product"), or ask for groups="marginal".',
                 )
             return Grouping(cells.keys, (0,) * cells.count, np.eye(cells.count, dtype=bool))
         marginal = Cells(cells.columns, mode="marginal", names=cells.names)
@@ -62,9 +60,7 @@ class Grouping:
         except (KeyError, TypeError):
             known = ", ".join(map(repr, self.keys[:20]))
             remedy = f"Known groups: {known}{', ...' if len(self.keys) > 20 else ''}."
-            raise InputError(
-                complaint(expected="a known group", of="group", got=key, remedy=remedy)
-            ) from None
+            raise InputError.expected("a known group", of="group", got=key, remedy=remedy) from None
 
     @cached_property
     def _places(self) -> dict[Hashable, int]:

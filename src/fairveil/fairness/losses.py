@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from .. import _checks
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Cells
 from .grouping import Grouping
 from .notions import BoundedGroupLoss
@@ -75,13 +75,8 @@ class LossBounds:
         cells = self.members.shape[1]
         if array.shape[-1:] != (cells,):
             remedy = "Sum over the cells that the bounds were resolved against."
-            raise InputError(
-                complaint(
-                    expected=f"an array of shape (..., {cells})",
-                    of=of,
-                    got=array.shape,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"an array of shape (..., {cells})", of=of, got=array.shape, remedy=remedy
             )
         return _sum_last(array[..., np.newaxis, :] * self.members)
 
@@ -96,13 +91,8 @@ def resolve_losses(notions: Notion | Iterable[Notion], cells: Cells) -> LossBoun
         or len({notion.loss for notion in listed}) != 1
     ):
         remedy = "Resolve rate constraints with systems.resolve, and each loss apart."
-        raise InputError(
-            complaint(
-                expected="BoundedGroupLoss of one loss",
-                of="constraints",
-                got=notions,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "BoundedGroupLoss of one loss", of="constraints", got=notions, remedy=remedy
         )
     members, bounds, names = [], [], []
     for notion in listed:

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 from .. import _checks
 from .._json import Document
-from ..errors import FairveilError, InputError, complaint
+from ..errors import FairveilError, InputError
 from ..facts import Cells
 from ..tables import keys
 from . import bounds
@@ -413,8 +413,8 @@ class BoundedGroupLoss(Notion):
         """
         if self.loss != "zero_one":
             remedy = "Resolve it with losses.resolve_losses, or pass loss='zero_one'."
-            raise InputError(
-                complaint(expected="a loss of decisions", of="loss", got=self.loss, remedy=remedy)
+            raise InputError.expected(
+                "a loss of decisions", of="loss", got=self.loss, remedy=remedy
             )
         grouping = Grouping.of(cells, self.groups)
         rates = [ErrorRate(Event((key,))) for key in grouping.keys]
@@ -471,10 +471,8 @@ def from_dict(values: object) -> Notion:
         or values["notion"] not in NOTIONS
     ):
         expected = f"an object whose 'notion' is one of {sorted(NOTIONS)}"
-        raise InputError(
-            complaint(
-                expected=expected, of="notion", got=values, remedy="Write notions with to_dict()."
-            )
+        raise InputError.expected(
+            expected, of="notion", got=values, remedy="Write notions with to_dict()."
         )
     cls = NOTIONS[values["notion"]]
     if cls is RateConstraint:
@@ -500,9 +498,7 @@ def parse(text: str) -> Notion:
     if name not in known:
         expected = f"a name out of {', '.join(known)}, then ':' and a bound"
         remedy = "Write demographic_parity:0.05, for example."
-        raise InputError(
-            complaint(expected=expected, of="constraint", got=text, remedy=remedy, among=known)
-        )
+        raise InputError.expected(expected, of="constraint", got=text, remedy=remedy, among=known)
     given: dict[str, Any] = {}
     limit = bound_name(NOTIONS[name])
     if bound:
@@ -511,10 +507,8 @@ def parse(text: str) -> Notion:
         key, equals, value = (part.strip() for part in option.partition("="))
         if not equals or key in given:
             remedy = "Write demographic_parity:0.05,groups=marginal, for example."
-            raise InputError(
-                complaint(
-                    expected="name=value, each once", of="constraint", got=option, remedy=remedy
-                )
+            raise InputError.expected(
+                "name=value, each once", of="constraint", got=option, remedy=remedy
             )
         given[key] = _literal(value, key)
     _require_bound(text, name, limit, given)
@@ -528,14 +522,12 @@ def _require_bound(text: str, name: str, limit: str, given: Mapping[str, Any]) -
         remedy = (
             f"Write {name}:0.05 or {name}:5%, for example: how much is allowed is yours to say."
         )
-        raise InputError(
-            complaint(expected="a name, ':' and a bound", of="constraint", got=text, remedy=remedy)
+        raise InputError.expected(
+            "a name, ':' and a bound", of="constraint", got=text, remedy=remedy
         )
     if given.get("loss", "zero_one") != "zero_one" and "%" in text:
         remedy = f"Write {name}:0.5,loss={given['loss']}, for example: this loss is no rate."
-        raise InputError(
-            complaint(expected="a number without %", of="constraint", got=text, remedy=remedy)
-        )
+        raise InputError.expected("a number without %", of="constraint", got=text, remedy=remedy)
     if (
         given.get("loss", "zero_one") == "zero_one"
         and isinstance(found, int | float)
@@ -570,9 +562,7 @@ def _make(cls: type[Notion], given: dict[str, Any], *, complete: bool) -> Notion
     missing = names - {"confidence"} - set(given) if complete else {bound_name(cls)} - set(given)
     if missing or not set(given) <= names:
         expected = f"{'the' if complete else 'a bound, and some of the'} fields {sorted(names)}"
-        raise InputError(
-            complaint(
-                expected=expected, of=cls.kind, got=sorted(given), remedy="See docs/fairness.md."
-            )
+        raise InputError.expected(
+            expected, of=cls.kind, got=sorted(given), remedy="See docs/fairness.md."
         )
     return cls(**given)

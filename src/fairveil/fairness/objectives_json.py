@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..tables import keys
 from .rates import ErrorRate, Event, PredictionRate, Rate
 
@@ -59,9 +59,7 @@ def read(value: object, *, of: str) -> Any:
     if word == "table" and lines and len({len(line) for line in lines}) == 1:
         return np.array([[_number(number, of) for number in line] for line in lines])
     expected = "a plain value, or an object with 'by', 'table' or 'event'"
-    raise InputError(
-        complaint(expected=expected, of=of, got=value, remedy="Write it with to_dict().")
-    )
+    raise InputError.expected(expected, of=of, got=value, remedy="Write it with to_dict().")
 
 
 def _rate_to_dict(rate: Rate) -> dict[str, Any]:
@@ -76,7 +74,5 @@ def _rate_to_dict(rate: Rate) -> dict[str, Any]:
 def _number(value: object, of: str) -> float:
     plain = keys.plain(value, of=of)
     if isinstance(plain, bool) or not isinstance(plain, int | float):
-        raise InputError(
-            complaint(expected="numbers", of=of, got=plain, remedy="Write it with to_dict().")
-        )
+        raise InputError.expected("numbers", of=of, got=plain, remedy="Write it with to_dict().")
     return float(plain)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import GROUP_MODES, Cells
 from ..tables import keys
 
@@ -55,8 +55,8 @@ class Event:
         _checks.normalise(self, also=tuple(self.also))
         if self.outside and self.groups is None:
             remedy = 'Pass Event(groups=("f",), outside=True), for example.'
-            raise InputError(
-                complaint(expected="groups to be outside of", of="groups", got=None, remedy=remedy)
+            raise InputError.expected(
+                "groups to be outside of", of="groups", got=None, remedy=remedy
             )
 
     def __str__(self) -> str:
@@ -190,10 +190,8 @@ class RateConstraint(Notion):
             len(term) != 2 or not isinstance(term[1], (PredictionRate, ErrorRate)) for term in terms
         ):
             remedy = "Pass ((1.0, PredictionRate(1, Event())),), for example."
-            raise InputError(
-                complaint(
-                    expected="pairs (coefficient, rate)", of="terms", got=self.terms, remedy=remedy
-                )
+            raise InputError.expected(
+                "pairs (coefficient, rate)", of="terms", got=self.terms, remedy=remedy
             )
         _checks.normalise(self, terms=tuple((_finite("coefficient", c), rate) for c, rate in terms))
         _checks.normalise(self, bound=_finite("bound", self.bound))
@@ -310,23 +308,16 @@ def _key_list(name: str, value: object) -> tuple[Hashable, ...] | None:
     )
     if not listed or len(set(listed)) != len(listed):
         remedy = f"Pass {name}=(key,) for one, or None for all."
-        raise InputError(
-            complaint(
-                expected="a non-empty tuple of distinct keys", of=name, got=value, remedy=remedy
-            )
+        raise InputError.expected(
+            "a non-empty tuple of distinct keys", of=name, got=value, remedy=remedy
         )
     return listed
 
 
 def _finite(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        raise InputError(
-            complaint(
-                expected="a finite number",
-                of=name,
-                got=value,
-                remedy=f"Pass {name}=1.0, for example.",
-            )
+        raise InputError.expected(
+            "a finite number", of=name, got=value, remedy=f"Pass {name}=1.0, for example."
         )
     return float(value)
 
@@ -339,6 +330,4 @@ def _signed(coefficient: float, rate: Rate, *, first: bool) -> str:
 
 
 def _malformed(expected: str, of: str, got: object) -> InputError:
-    return InputError(
-        complaint(expected=expected, of=of, got=got, remedy="Write it with to_dict().")
-    )
+    return InputError.expected(expected, of=of, got=got, remedy="Write it with to_dict().")

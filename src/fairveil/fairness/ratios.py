@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import GROUP_MODES, Cells
 from ..tables import keys
 from .bounds import of_confidence
@@ -122,13 +122,8 @@ class SelectionRateRatio(Notion):
         """
         if set(values) - {"confidence"} != {"notion", "min_ratio", "positive", "groups"}:
             expected = "'notion', 'min_ratio', 'positive' and 'groups'"
-            raise InputError(
-                complaint(
-                    expected=expected,
-                    of="notion",
-                    got=sorted(values),
-                    remedy="Write it with to_dict().",
-                )
+            raise InputError.expected(
+                expected, of="notion", got=sorted(values), remedy="Write it with to_dict()."
             )
         confidence = values.get("confidence")
         return SelectionRateRatio(

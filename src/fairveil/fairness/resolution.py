@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .._types import Mask
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Cells
 from ..tables import keys
 from .grouping import Grouping
@@ -52,10 +52,8 @@ def as_list(notions: Notion | Iterable[Notion] | None) -> list[Notion]:
     for notion in listed:
         if not isinstance(notion, Notion):
             remedy = "Pass DemographicParity(max_gap=0.05), a list of such, or None."
-            raise InputError(
-                complaint(
-                    expected="a notion of fairness", of="constraints", got=notion, remedy=remedy
-                )
+            raise InputError.expected(
+                "a notion of fairness", of="constraints", got=notion, remedy=remedy
             )
     return listed
 
@@ -68,13 +66,8 @@ class _Builder:
         self.classes = tuple(keys.plain(value, of="classes") for value in classes)
         if not self.classes or len(set(self.classes)) != len(self.classes):
             remedy = "Pass classes=(0, 1), for example."
-            raise InputError(
-                complaint(
-                    expected="distinct classes, at least one",
-                    of="classes",
-                    got=classes,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "distinct classes, at least one", of="classes", got=classes, remedy=remedy
             )
         self.code_of = {value: code for code, value in enumerate(self.classes)}
         self.groupings: dict[str, Grouping] = {}
@@ -164,23 +157,16 @@ class _Builder:
     def _refuse_double_counting(self, mask: Mask, event: Event) -> None:
         if not mask.any():
             remedy = "Name at least one (group, label) pair that exists."
-            raise InputError(
-                complaint(
-                    expected="an event that rows can be in",
-                    of="event",
-                    got=str(event),
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "an event that rows can be in", of="event", got=str(event), remedy=remedy
             )
         if len(set(self._column_of_cell()[mask.any(axis=1)])) > 1:
             remedy = (
                 "A row is in one marginal cell a column and would count twice: resolve it against "
                 "product cells."
             )
-            raise InputError(
-                complaint(
-                    expected="groups of one column", of="event", got=str(event), remedy=remedy
-                )
+            raise InputError.expected(
+                "groups of one column", of="event", got=str(event), remedy=remedy
             )
 
     def _code(self, name: str, value: Hashable) -> int:
@@ -188,9 +174,7 @@ class _Builder:
             return self.code_of[value]
         except KeyError:
             remedy = f"Known classes: {', '.join(map(repr, self.classes))}."
-            raise InputError(
-                complaint(expected="a known class", of=name, got=value, remedy=remedy)
-            ) from None
+            raise InputError.expected("a known class", of=name, got=value, remedy=remedy) from None
 
 
 def _several(notions: object) -> list[Any]:
@@ -199,8 +183,8 @@ def _several(notions: object) -> list[Any]:
             "Pass DemographicParity(max_gap=0.05), a list of such, or None; notions.parse reads a "
             "text."
         )
-        raise InputError(
-            complaint(expected="a notion of fairness", of="constraints", got=notions, remedy=remedy)
+        raise InputError.expected(
+            "a notion of fairness", of="constraints", got=notions, remedy=remedy
         )
     return list(notions)
 

@@ -32,7 +32,7 @@ from scipy import sparse
 
 from .. import _checks
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 
 # entries of a Jacobian: a sparse product of a smaller one costs more than all its zeros
 MOST_DENSE = 1 << 12
@@ -165,13 +165,8 @@ class ConstraintSystem:
         """The same constraints over (cells, 1, classes)."""
         if self.needs_labels:
             remedy = "Keep the histogram by label."
-            raise InputError(
-                complaint(
-                    expected="constraints that ignore labels",
-                    of="system",
-                    got=self.names[0],
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "constraints that ignore labels", of="system", got=self.names[0], remedy=remedy
             )
         cells, labels, classes = self.shape
         return self._picked(np.arange(cells) * labels, (cells, 1, classes))
@@ -191,13 +186,8 @@ class ConstraintSystem:
         """The same constraints over (1, labels, classes)."""
         if self.needs_groups:
             remedy = "Keep the histogram by group."
-            raise InputError(
-                complaint(
-                    expected="constraints that ignore groups",
-                    of="system",
-                    got=self.names[0],
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "constraints that ignore groups", of="system", got=self.names[0], remedy=remedy
             )
         _, labels, classes = self.shape
         return self._picked(np.arange(labels), (1, labels, classes))
@@ -315,13 +305,8 @@ def combine(systems: Sequence[ConstraintSystem]) -> ConstraintSystem:
     if not systems or len({system.shape for system in systems}) != 1:
         got = [system.shape for system in systems]
         remedy = "Resolve all against the same cells and classes."
-        raise InputError(
-            complaint(
-                expected="at least one system, all of one shape",
-                of="systems",
-                got=got,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "at least one system, all of one shape", of="systems", got=got, remedy=remedy
         )
     offsets = np.cumsum([0, *(system.members.shape[0] for system in systems)])
     return ConstraintSystem(
@@ -354,7 +339,7 @@ def _tail(array: npt.ArrayLike, tail: tuple[int, ...], of: str) -> Floats:
         remedy = (
             "Count over the cells, labels and classes that the constraints were resolved against."
         )
-        raise InputError(complaint(expected=expected, of=of, got=array.shape, remedy=remedy))
+        raise InputError.expected(expected, of=of, got=array.shape, remedy=remedy)
     flat: Floats = array.reshape(*array.shape[: array.ndim - len(tail)], math.prod(tail))
     return flat
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .group_function import GroupFunction
 
 USER_MADE = "a user-made objective"
@@ -95,13 +95,11 @@ def _finite(function: Callable[[Floats], Floats], v: Floats) -> Floats:
         found = function(v)
     except Exception as problem:
         got = f"{type(problem).__name__}: {problem}"
-        raise InputError(
-            complaint(expected="a number", of=USER_MADE, got=got, remedy=remedy)
-        ) from problem
+        raise InputError.expected("a number", of=USER_MADE, got=got, remedy=remedy) from problem
     if not np.isfinite(found).all():
         _refuse("finite values and gradients", "NaN or infinite ones", remedy)
     return found
 
 
 def _refuse(expected: str, got: str, remedy: str) -> None:
-    raise InputError(complaint(expected=expected, of=USER_MADE, got=got, remedy=remedy))
+    raise InputError.expected(expected, of=USER_MADE, got=got, remedy=remedy)

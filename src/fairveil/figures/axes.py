@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .contents import Measure
 from .scales import FACTOR, axis_title, minus
 from .styles import AXIS, GRID, INK, Style
@@ -41,15 +41,15 @@ def axes_of(ax: object = None) -> Any:
         from matplotlib.axes import Axes
     except ImportError:
         remedy = 'pip install "fairveil[report]", or take the SVG of a report.'
-        raise InputError(
-            complaint(expected="matplotlib to be installed", of="plot", got=None, remedy=remedy)
+        raise InputError.expected(
+            "matplotlib to be installed", of="plot", got=None, remedy=remedy
         ) from None
     if ax is None:
         return pyplot.subplots(layout="constrained")[1]
     if not isinstance(ax, Axes):
         remedy = "Pass one pair of axes, such as pyplot.subplots()[1]."
-        raise InputError(
-            complaint(expected="axes of matplotlib", of="ax", got=type(ax).__name__, remedy=remedy)
+        raise InputError.expected(
+            "axes of matplotlib", of="ax", got=type(ax).__name__, remedy=remedy
         )
     return ax
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .checked import finite, line, several
 from .contents import Measure
 from .scales import AxisScale, axis_title, round_ticks, tick_texts, with_unit
@@ -112,8 +112,8 @@ class CourseFigure:
             self.when(found[0].days), self.when(found[-1].days)
         except (TypeError, ValueError, OverflowError):
             remedy = "Pass begun='2026-01-31T12:00:00Z', for example."
-            raise InputError(
-                complaint(expected="a date and time", of="begun", got=self.begun, remedy=remedy)
+            raise InputError.expected(
+                "a date and time", of="begun", got=self.begun, remedy=remedy
             ) from None
 
     @property

@@ -7,7 +7,7 @@ import math
 from typing import TypeVar
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ def finite(name: str, value: object) -> float:
         number = math.nan
     if isinstance(value, (bool, str)) or not math.isfinite(number):
         remedy = "Leave out what is undefined."
-        raise InputError(complaint(expected="a finite number", of=name, got=value, remedy=remedy))
+        raise InputError.expected("a finite number", of=name, got=value, remedy=remedy)
     return number
 
 
@@ -38,9 +38,7 @@ def interval(of: object, low: str, high: str) -> None:
         return
     if None in ends or finite(low, ends[0]) > finite(high, ends[1]):
         remedy = f"Pass {low} <= {high}, or neither."
-        raise InputError(
-            complaint(expected="two ends in order", of=f"{low}, {high}", got=ends, remedy=remedy)
-        )
+        raise InputError.expected("two ends in order", of=f"{low}, {high}", got=ends, remedy=remedy)
     _checks.normalise(of, **{low: float(ends[0])})
     _checks.normalise(of, **{high: float(ends[1])})
 
@@ -50,18 +48,14 @@ def line(*, empty: bool = False, **named: object) -> None:
     for name, value in named.items():
         if not isinstance(value, str) or not value.isprintable() or not (value.strip() or empty):
             remedy = f"Say {name} in words, without line breaks."
-            raise InputError(
-                complaint(expected="some words on one line", of=name, got=value, remedy=remedy)
-            )
+            raise InputError.expected("some words on one line", of=name, got=value, remedy=remedy)
 
 
 def sentences(name: str, values: object) -> tuple[str, ...]:
     """Several lines, as a tuple; a single text is refused, it would be read letter by letter."""
     if isinstance(values, str) or not isinstance(values, (list, tuple)):
-        raise InputError(
-            complaint(
-                expected="a list of sentences", of=name, got=values, remedy=f"Pass {name}=['...']."
-            )
+        raise InputError.expected(
+            "a list of sentences", of=name, got=values, remedy=f"Pass {name}=['...']."
         )
     for value in values:
         line(**{name: value})
@@ -73,7 +67,7 @@ def several(kind: type[T], name: str, values: object) -> tuple[T, ...]:
     found = tuple(values) if isinstance(values, (list, tuple)) else ()
     if not found or not all(isinstance(value, kind) for value in found):
         remedy = f"Pass {name}=[{kind.__name__}(...)]."
-        raise InputError(
-            complaint(expected=f"one {kind.__name__} or more", of=name, got=values, remedy=remedy)
+        raise InputError.expected(
+            f"one {kind.__name__} or more", of=name, got=values, remedy=remedy
         )
     return found

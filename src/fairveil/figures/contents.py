@@ -9,7 +9,7 @@ from typing import Literal
 
 from .. import _checks
 from .._verdicts import Verdict, deviations, of_interval, of_noisy
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .checked import finite, finite_if_given, interval, line, sentences, several
 
 Protects = Literal["records", "sensitive_features", "nothing"]
@@ -83,13 +83,8 @@ class Series:
         _checks.one_of(PROTECTS, protects=self.protects)
         if (self.protects == "nothing") != math.isinf(self.epsilon):
             remedy = "Say protects='nothing' where epsilon is inf, and only there."
-            raise InputError(
-                complaint(
-                    expected="an epsilon that fits it",
-                    of="protects",
-                    got=self.protects,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "an epsilon that fits it", of="protects", got=self.protects, remedy=remedy
             )
         _checks.normalise(
             self,
@@ -116,17 +111,12 @@ class Floor:
             if isinstance(problem, InputError):
                 raise
             remedy = "Pass points=[(0.16, 0.004), (0.2, 0.004)], for example."
-            raise InputError(
-                complaint(expected="(error, gap) pairs", of="floor", got=self.points, remedy=remedy)
+            raise InputError.expected(
+                "(error, gap) pairs", of="floor", got=self.points, remedy=remedy
             ) from None
         if len(pairs) < 2:
-            raise InputError(
-                complaint(
-                    expected="two points or more",
-                    of="floor",
-                    got=pairs,
-                    remedy="Pass at least two.",
-                )
+            raise InputError.expected(
+                "two points or more", of="floor", got=pairs, remedy="Pass at least two."
             )
         _checks.normalise(self, points=tuple(sorted(pairs)))
 
@@ -226,16 +216,12 @@ class GapFigure:
         interval(self, "held_out_low", "held_out_high")
         if self.held_out is None and self.held_out_low is not None:
             remedy = "Pass held_out too, or no interval."
-            raise InputError(
-                complaint(
-                    expected="a gap with the interval", of="held_out", got=None, remedy=remedy
-                )
+            raise InputError.expected(
+                "a gap with the interval", of="held_out", got=None, remedy=remedy
             )
         if self.target is None and self.training_noisy is None and self.held_out is None:
             remedy = "Pass at least one of target, training_noisy and held_out."
-            raise InputError(
-                complaint(expected="a number to show", of="GapFigure", got=None, remedy=remedy)
-            )
+            raise InputError.expected("a number to show", of="GapFigure", got=None, remedy=remedy)
         _checks.normalise(
             self,
             confidence=_checks.fraction(confidence=self.confidence, low_open=True, high_open=True),

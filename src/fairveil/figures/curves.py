@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .checked import finite, line, sentences, several
 from .contents import Measure
 from .legend import LegendEntry, draw_legend, legend_height
@@ -39,10 +39,8 @@ class Curve:
         )
         pairs: Any = self.points
         if not isinstance(pairs, (list, tuple)) or not pairs or not all(map(_is_pair, pairs)):
-            raise InputError(
-                complaint(
-                    expected="(across, up) pairs", of="points", got=self.points, remedy=remedy
-                )
+            raise InputError.expected(
+                "(across, up) pairs", of="points", got=self.points, remedy=remedy
             )
         ends = [
             tuple(finite(name, value) for value in getattr(self, name)) for name in ("low", "high")
@@ -50,13 +48,8 @@ class Curve:
         if {len(end) for end in ends} not in ({0}, {len(pairs)}) or any(
             a > b for a, b in zip(*ends, strict=True)
         ):
-            raise InputError(
-                complaint(
-                    expected="two ends in order for each point",
-                    of="low, high",
-                    got=ends,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "two ends in order for each point", of="low, high", got=ends, remedy=remedy
             )
         found = [(finite("points", x), finite("points", y)) for x, y in pairs]
         order = sorted(range(len(found)), key=lambda place: found[place])
@@ -108,13 +101,8 @@ class CurvesFigure:
         ):
             if logarithmic and min(values) <= 0.0:
                 remedy = f"Pass log_{name}=False, or leave out what is not above 0."
-                raise InputError(
-                    complaint(
-                        expected="numbers above 0 on a logarithmic axis",
-                        of=name,
-                        got=min(values),
-                        remedy=remedy,
-                    )
+                raise InputError.expected(
+                    "numbers above 0 on a logarithmic axis", of=name, got=min(values), remedy=remedy
                 )
 
     def _across(self) -> list[float]:

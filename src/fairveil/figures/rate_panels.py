@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .checked import line, several
 from .contents import Rate, RatesFigure
 from .gaps import row_scale
@@ -36,10 +36,8 @@ class RatePanels:
         labels = {tuple(rate.label for rate in one.rates) for one in self.panels}
         if len(labels) > 1:
             remedy = "Pass rates of the same groups in the same order."
-            raise InputError(
-                complaint(
-                    expected="the same groups", of="panels", got=sorted(labels), remedy=remedy
-                )
+            raise InputError.expected(
+                "the same groups", of="panels", got=sorted(labels), remedy=remedy
             )
 
     @property

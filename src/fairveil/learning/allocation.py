@@ -34,7 +34,7 @@ import numpy as np
 from .. import _checks
 from .._types import Floats
 from ..curator import Measurement, Question
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Cells
 from ..privacy.promise import Promise
 from .systems import columns_of
@@ -129,24 +129,24 @@ def afforded(
         return worst(paid, promise, within) if spend == "person" else floor * float(paid.sum())
 
     if bool((high <= 0.0).any()):
-        raise InputError(
-            complaint(
-                expected="more than the releases that everybody is in cost: counts, stage one, the "
-                "last report",
-                of="max_epsilon",
-                got="less",
-                remedy="Raise max_epsilon, or lower epsilon, or stage_one_share with shares by "
-                "standard errors.",
-            )
+        raise InputError.expected(
+            (
+                "more than the releases that everybody is in cost: counts, stage one, the "
+                "last report"
+            ),
+            of="max_epsilon",
+            got="less",
+            remedy=(
+                "Raise max_epsilon, or lower epsilon, or stage_one_share with shares by "
+                "standard errors."
+            ),
         )
     if spent(low) > budget * (1.0 + 1e-9) or bool((low > high).any()):
-        raise InputError(
-            complaint(
-                expected="limits by group that epsilon can keep together",
-                of="min_epsilon, max_epsilon",
-                got="lower limits that cost more than epsilon, or are above the upper ones",
-                remedy="Lower min_epsilon, or raise epsilon.",
-            )
+        raise InputError.expected(
+            "limits by group that epsilon can keep together",
+            of="min_epsilon, max_epsilon",
+            got="lower limits that cost more than epsilon, or are above the upper ones",
+            remedy="Lower min_epsilon, or raise epsilon.",
         )
     shares = np.maximum(np.asarray(shares, np.float64) / float(np.max(shares)), SMALLEST)
     top, bottom = 1.0, 0.0
@@ -312,13 +312,8 @@ def checked_rule(given: object, keys: Sequence[object]) -> str | Floats:
     if isinstance(given, dict):
         if set(given) != set(keys):
             remedy = "Name each group once; shares are relative, and need not add up to anything."
-            raise InputError(
-                complaint(
-                    expected=f"a share for each of {list(keys)}",
-                    of="allocation",
-                    got=given,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"a share for each of {list(keys)}", of="allocation", got=given, remedy=remedy
             )
         given = [given[key] for key in keys]
     try:
@@ -326,14 +321,13 @@ def checked_rule(given: object, keys: Sequence[object]) -> str | Floats:
     except (TypeError, ValueError):
         numbers = np.empty(0)
     if numbers.shape != (len(keys),) or not np.isfinite(numbers).all() or not (numbers > 0).all():
-        raise InputError(
-            complaint(
-                expected=f"one of {', '.join(ALLOCATIONS)}, or {len(keys)} positive numbers, one a "
-                f"group",
-                of="allocation",
-                got=given,
-                remedy="Shares are relative: {'f': 3.0, 'm': 1.0}. A share of 0 would be noise and "
-                "nothing else.",
-            )
+        raise InputError.expected(
+            (f"one of {', '.join(ALLOCATIONS)}, or {len(keys)} positive numbers, one a group"),
+            of="allocation",
+            got=given,
+            remedy=(
+                "Shares are relative: {'f': 3.0, 'm': 1.0}. A share of 0 would be noise and "
+                "nothing else."
+            ),
         )
     return numbers

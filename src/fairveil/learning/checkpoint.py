@@ -37,7 +37,7 @@ from .. import _checks
 from .._json import Document, Node
 from .._reading import MIB, read_bytes
 from ..curator import Journal, LogEntry
-from ..errors import ChecksumError, FairveilError, InputError, PrivacyError, complaint
+from ..errors import ChecksumError, FairveilError, InputError, PrivacyError
 from ..models import npz
 
 FORMAT = "fairveil checkpoint"
@@ -91,13 +91,8 @@ class Checkpoint:
                 "Its result was handed out. Choose another folder, or remove this one once its "
                 "statement is kept."
             )
-            raise InputError(
-                complaint(
-                    expected="a run to resume, or none",
-                    of="checkpoint",
-                    got="a finished one",
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "a run to resume, or none", of="checkpoint", got="a finished one", remedy=remedy
             )
         self.journal = Journal(self.folder / "journal.jsonl")
 
@@ -109,13 +104,8 @@ class Checkpoint:
                 "another folder."
             )
             got = f"another of its choices or its kind: {search}"
-            raise InputError(
-                complaint(
-                    expected=f"the search {self.saved.search}",
-                    of="checkpoint",
-                    got=got,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"the search {self.saved.search}", of="checkpoint", got=got, remedy=remedy
             )
 
     def resume(
@@ -137,13 +127,8 @@ class Checkpoint:
         if len(entries) < saved.entries:
             remedy = "Restore the whole folder from a copy: what was released must stay charged."
             got = f"{len(entries)} entries"
-            raise PrivacyError(
-                complaint(
-                    expected=f"at least {saved.entries} entries",
-                    of="journal",
-                    got=got,
-                    remedy=remedy,
-                )
+            raise PrivacyError.expected(
+                f"at least {saved.entries} entries", of="journal", got=got, remedy=remedy
             )
         after = entries[saved.entries :]
         if any(entry.purpose == AFTER for entry in after):
@@ -204,17 +189,13 @@ def folder_of(given: object) -> Path:
     """The folder of a run, which need not be there yet."""
     if given == "" or not isinstance(given, str | os.PathLike):
         remedy = "Name a folder of its own: 'fit/', for example."
-        raise InputError(
-            complaint(
-                expected="the path of a folder", of="checkpoint", got=repr(given), remedy=remedy
-            )
+        raise InputError.expected(
+            "the path of a folder", of="checkpoint", got=repr(given), remedy=remedy
         )
     folder = Path(given)
     if next((place for place in (folder, *folder.parents) if place.exists()), Path()).is_file():
         remedy = "Name a folder, which is made where it is not there."
-        raise InputError(
-            complaint(expected="a folder", of="checkpoint", got=str(folder), remedy=remedy)
-        )
+        raise InputError.expected("a folder", of="checkpoint", got=str(folder), remedy=remedy)
     return folder
 
 
@@ -245,10 +226,8 @@ def check_values(values: object) -> Mapping[str, Value]:
     the checkpoint's own."""
     if not isinstance(values, Mapping) or not all(_is_name(name) for name in values):
         remedy = "Return {'weights': weights, 'round': 3}, for example."
-        raise InputError(
-            complaint(
-                expected="values by names", of="freeze", got=type(values).__name__, remedy=remedy
-            )
+        raise InputError.expected(
+            "values by names", of="freeze", got=type(values).__name__, remedy=remedy
         )
     for name, value in values.items():
         if not (
@@ -258,13 +237,8 @@ def check_values(values: object) -> Mapping[str, Value]:
         ):
             remedy = "A state on disk is plain: nothing is pickled."
             got = type(value).__name__
-            raise InputError(
-                complaint(
-                    expected="an array of numbers, a number or a word",
-                    of=name,
-                    got=got,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "an array of numbers, a number or a word", of=name, got=got, remedy=remedy
             )
     return values
 
@@ -317,8 +291,8 @@ def _read(folder: Path) -> Saved | None:
     except (FairveilError, OSError, ValueError, OverflowError) as error:
         remedy = "Restore the folder from a copy; what its journal holds stays charged."
         got = f"another ({error})"
-        raise ChecksumError(
-            complaint(expected="a state as it was saved", of=str(folder), got=got, remedy=remedy)
+        raise ChecksumError.expected(
+            "a state as it was saved", of=str(folder), got=got, remedy=remedy
         ) from error
 
 
@@ -359,4 +333,4 @@ def _lost(expected: str, got: str) -> PrivacyError:
         "This run cannot go on, and stays charged whole: its journal says what was released. Begin "
         "another in a new folder."
     )
-    return PrivacyError(complaint(expected=expected, of="checkpoint", got=got, remedy=remedy))
+    return PrivacyError.expected(expected, of="checkpoint", got=got, remedy=remedy)

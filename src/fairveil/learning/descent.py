@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar
 from .._types import Floats
 from ..curator import FULL, Curator, Measurement
 from ..curator.rows.sampling import Batch as Batch
-from ..errors import InputError, PrivacyError, complaint
+from ..errors import InputError, PrivacyError
 from ..privacy.events import Event, NoOp
 from .checkpoint import AFTER, BEFORE, BESIDE, ROUND, Checkpoint, Value, check_values
 
@@ -230,22 +230,15 @@ def _check_way_back(curator: Curator, search: Search[S, R], checkpoint: Checkpoi
             "Make the curator with earlier=checkpoint.journal: else nobody would know what was "
             "released."
         )
-        raise PrivacyError(
-            complaint(
-                expected="the checkpoint's journal",
-                of="curator",
-                got="another or none",
-                remedy=remedy,
-            )
+        raise PrivacyError.expected(
+            "the checkpoint's journal", of="curator", got="another or none", remedy=remedy
         )
 
 
 def _no_way_back(search: object) -> InputError:
     remedy = "Leave checkpoint=None, or give the search `freeze` and `thaw`."
     expected = "a search that can be kept on disk"
-    return InputError(
-        complaint(expected=expected, of="checkpoint", got=type(search).__name__, remedy=remedy)
-    )
+    return InputError.expected(expected, of="checkpoint", got=type(search).__name__, remedy=remedy)
 
 
 def run_to_the_end(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..privacy.promise import Promise
 
 
@@ -14,7 +14,5 @@ def budget_of(promise: Promise, way_out: str = "pass delta=1e-6, say") -> float:
     mu = gaussian_mu(promise.epsilon, promise.delta)
     if mu <= 0:
         remedy = f"Noise here is Gaussian, which is never private at delta=0: {way_out}."
-        raise InputError(
-            complaint(expected="a delta above 0", of="delta", got=promise.delta, remedy=remedy)
-        )
+        raise InputError.expected("a delta above 0", of="delta", got=promise.delta, remedy=remedy)
     return mu

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem, Notion, resolve
 from ..privacy.promise import Promise
@@ -29,24 +29,20 @@ def system_of(
         return None
     system = resolve(asked, cells or NO_GROUPS, layout.classes or ())
     if not len(system):
-        raise InputError(
-            complaint(
-                expected="at least two groups to compare",
-                of="constraints",
-                got=f"groups {list((cells or NO_GROUPS).keys)}",
-                remedy="Pass sensitive_features with several groups, or constraints=None.",
-            )
+        raise InputError.expected(
+            "at least two groups to compare",
+            of="constraints",
+            got=f"groups {list((cells or NO_GROUPS).keys)}",
+            remedy="Pass sensitive_features with several groups, or constraints=None.",
         )
     pulls, classes = system.jacobian(np.ones(system.shape[:2])), system.shape[2]
     apart = sum(lengths(pulls[:, k::classes] - pulls[:, ::classes]) for k in range(1, classes))
     for j in np.flatnonzero(apart < 1e-12):
-        raise InputError(
-            complaint(
-                expected="a constraint that decisions can change",
-                of="constraints",
-                got=f"{system.names[j]!r}, whose rates add up to a constant: its gradient is zero",
-                remedy="Leave out one class's rate, or compare different groups.",
-            )
+        raise InputError.expected(
+            "a constraint that decisions can change",
+            of="constraints",
+            got=f"{system.names[j]!r}, whose rates add up to a constant: its gradient is zero",
+            remedy="Leave out one class's rate, or compare different groups.",
         )
     return system
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._types import ColumnsLike, Floats
-from ..errors import InputError, KindError, complaint
+from ..errors import InputError, KindError
 from ..facts import GROUP_MODES, Cells
 from ..tables import keys
 from ..tables.columns import frame_or_array, one_column, read_columns, read_weights, same_length
@@ -96,17 +96,13 @@ def read_groups(
         if len(groups.columns) != len(columns):
             remedy = "Give the columns that were declared."
             expected = f"{len(groups.columns)} columns"
-            raise InputError(
-                complaint(
-                    expected=expected, of="sensitive_features", got=list(columns), remedy=remedy
-                )
+            raise InputError.expected(
+                expected, of="sensitive_features", got=list(columns), remedy=remedy
             )
         return groups, _encoded(groups, list(columns.values()))
     if groups not in GROUP_MODES:
         remedy = "Pass groups='product', 'marginal', or declared Cells."
-        raise InputError(
-            complaint(expected="'product' or 'marginal'", of="groups", got=groups, remedy=remedy)
-        )
+        raise InputError.expected("'product' or 'marginal'", of="groups", got=groups, remedy=remedy)
     values = tuple(
         tuple(_distinct(column, f"sensitive column {name!r}")) for name, column in columns.items()
     )
@@ -163,14 +159,12 @@ def _refuse_too_many(sizes: Mapping[str, int], mode: str) -> None:
             if mode == "product" and len(sizes) > 1
             else ""
         )
-        raise InputError(
-            complaint(
-                expected=f"at most {MOST_GROUPS:,} groups",
-                of="sensitive_features",
-                got=f"{count:,} (distinct values of {each})",
-                remedy=f"Make ranges of a number first, or merge values that are rare.{apart}",
-                quote=False,
-            )
+        raise InputError.expected(
+            f"at most {MOST_GROUPS:,} groups",
+            of="sensitive_features",
+            got=f"{count:,} (distinct values of {each})",
+            remedy=f"Make ranges of a number first, or merge values that are rare.{apart}",
+            quote=False,
         )
 
 
@@ -186,10 +180,8 @@ def _prediction(prediction: ColumnsLike) -> Values:
             return np.stack(list(columns.values()), axis=1)
         if not columns:
             remedy = "Pass one column of decisions, or one of probabilities for each class."
-            raise InputError(
-                complaint(
-                    expected="at least one column", of="prediction", got="none", remedy=remedy
-                )
+            raise InputError.expected(
+                "at least one column", of="prediction", got="none", remedy=remedy
             )
         return next(iter(columns.values()))
     return one_column(prediction, "prediction")
@@ -207,10 +199,8 @@ def _classes(
         known = tuple(keys.plain(value, of="classes") for value in values) if listed else ()
         if not known or len(set(known)) != len(known):
             remedy = "Pass classes=[0, 1], for example."
-            raise InputError(
-                complaint(
-                    expected="a list of distinct classes", of="classes", got=given, remedy=remedy
-                )
+            raise InputError.expected(
+                "a list of distinct classes", of="classes", got=given, remedy=remedy
             )
     else:
         columns = [
@@ -223,20 +213,15 @@ def _classes(
                     occurring.update(dict.fromkeys(column[a : a + BLOCK].tolist()))
         except TypeError:
             remedy = "Pass one text or number a row."
-            raise KindError(
-                complaint(expected="classes", of="y and prediction", got="others", remedy=remedy)
+            raise KindError.expected(
+                "classes", of="y and prediction", got="others", remedy=remedy
             ) from None
         known = tuple(_sorted(occurring, "y and prediction"))
     if predicted.ndim == 2 and predicted.shape[1] != len(known):
         remedy = "Pass classes= in the order of the columns."
         expected = f"a column for each of the {len(known)} classes"
-        raise InputError(
-            complaint(
-                expected=expected,
-                of="prediction",
-                got=f"{predicted.shape[1]} columns",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            expected, of="prediction", got=f"{predicted.shape[1]} columns", remedy=remedy
         )
     return known
 
@@ -252,13 +237,8 @@ def _refuse_scores(labels: Values | None, predicted: Values) -> None:
     )
     if (strange & (predicted != np.floor(predicted))).any():
         remedy = "Pass decisions, or probabilities as an array of shape (rows, classes)."
-        raise InputError(
-            complaint(
-                expected="classes",
-                of="prediction",
-                got="fractions that are no label",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "classes", of="prediction", got="fractions that are no label", remedy=remedy
         )
 
 
@@ -271,10 +251,8 @@ def _probabilities(predicted: Values) -> Floats:
         or np.abs(sums - 1.0).max(initial=0.0) > 1e-6
     ):
         remedy = "Pass rows of numbers in [0, 1] that sum to 1."
-        raise InputError(
-            complaint(
-                expected="probabilities", of="prediction", got="rows that are none", remedy=remedy
-            )
+        raise InputError.expected(
+            "probabilities", of="prediction", got="rows that are none", remedy=remedy
         )
     return array
 
@@ -282,9 +260,7 @@ def _probabilities(predicted: Values) -> Floats:
 def _refuse_missing(column: Values, of: str, remedy: str) -> None:
     gone = int(missing_mask(column).sum())
     if gone:
-        raise InputError(
-            complaint(expected="no missing values", of=of, got=f"{gone} missing", remedy=remedy)
-        )
+        raise InputError.expected("no missing values", of=of, got=f"{gone} missing", remedy=remedy)
 
 
 def _fill_missing(column: Values, name: str, missing: Hashable) -> Values:
@@ -322,17 +298,15 @@ def _distinct(column: Values, of: str) -> list[Hashable]:
 def _sorted(values: Iterable[Any], of: str) -> list[Any]:
     listed = list(values)
     if not listed:
-        raise InputError(
-            complaint(expected="at least one row", of=of, got="none", remedy="Pass some rows.")
-        )
+        raise InputError.expected("at least one row", of=of, got="none", remedy="Pass some rows.")
     if of.startswith("y "):
         try:
             return sorted(listed)
         except TypeError:
             remedy = "Give labels and predictions as values of one kind."
             kinds = sorted({type(value).__name__ for value in listed})
-            raise InputError(
-                complaint(expected="values of one kind", of=of, got=kinds, remedy=remedy)
+            raise InputError.expected(
+                "values of one kind", of=of, got=kinds, remedy=remedy
             ) from None
     return in_order(listed)
 
@@ -350,8 +324,8 @@ def _code(column: Values, known: tuple[Hashable, ...], of: str) -> Codes:
             {repr(value) for value in column.tolist() if not _is_among(value, code_of)}
         )[:5]
         got = ", ".join(unknown)
-        raise InputError(
-            complaint(expected=f"one of {list(known)}", of=of, got=got, remedy="List every class.")
+        raise InputError.expected(
+            f"one of {list(known)}", of=of, got=got, remedy="List every class."
         ) from None
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from .. import _checks
 from .._types import ColumnsLike, Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Cells
 from ..fairness.gap_notion import GapNotion, Outcome
 from ..fairness.grouping import COMPARISONS, Grouping
@@ -308,7 +308,7 @@ def _gap(
     _check(options)
     if y is None and not isinstance(notion, DemographicParity):
         remedy = "Only demographic parity does without."
-        raise InputError(complaint(expected="labels", of="y", got=None, remedy=remedy))
+        raise InputError.expected("labels", of="y", got=None, remedy=remedy)
     read = read_decisions(
         y,
         prediction,
@@ -366,13 +366,8 @@ def _check(options: Options) -> None:
     known = set(Options.__annotations__)
     if not set(options) <= known:
         remedy = "See docs/fairness.md."
-        raise InputError(
-            complaint(
-                expected=f"options out of {sorted(known)}",
-                of="options",
-                got=sorted(options),
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"options out of {sorted(known)}", of="options", got=sorted(options), remedy=remedy
         )
     _checks.one_of(COMPARISONS, compare=options.get("compare", "pairs"))
     _checks.one_of(("nan", "skip"), undefined=options.get("undefined", "nan"))
@@ -429,9 +424,7 @@ def _losses(loss: str, read: Decisions) -> Floats:
     (label - p)^2)."""
     if read.probabilities is None or read.labels is None:
         remedy = "Pass labels, and probabilities of shape (rows, classes)."
-        raise InputError(
-            complaint(expected="probabilities", of="prediction", got="decisions", remedy=remedy)
-        )
+        raise InputError.expected("probabilities", of="prediction", got="decisions", remedy=remedy)
     if loss == "log":
         with np.errstate(divide="ignore"):
             return np.asarray(-np.log(read.probabilities[np.arange(len(read.labels)), read.labels]))

@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import _checks, _html
 from .._types import ColumnsLike, Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Cells
 from ..fairness.gap_notion import Outcome, positive_class
 from ..tables import keys
@@ -76,10 +76,8 @@ class GroupTable:
             if row.group == group:
                 return row
         known = [row.group for row in self.rows]
-        raise InputError(
-            complaint(
-                expected="a known group", of="group", got=group, remedy=f"Known groups: {known}."
-            )
+        raise InputError.expected(
+            "a known group", of="group", got=group, remedy=f"Known groups: {known}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,10 +100,8 @@ class GroupTable:
             import pandas as pd
         except ImportError:
             remedy = "Install pandas, or use to_dict()."
-            raise InputError(
-                complaint(
-                    expected="pandas to be installed", of="to_pandas", got=None, remedy=remedy
-                )
+            raise InputError.expected(
+                "pandas to be installed", of="to_pandas", got=None, remedy=remedy
             ) from None
         lines = []
         for row in self.rows:
@@ -238,9 +234,7 @@ def group_table(
     (2, 0.5)
     """
     if y is None:
-        raise InputError(
-            complaint(expected="labels", of="y", got=None, remedy="Pass one label a row.")
-        )
+        raise InputError.expected("labels", of="y", got=None, remedy="Pass one label a row.")
     read = read_decisions(
         y,
         prediction,

@@ -18,7 +18,7 @@ from typing import Any
 import numpy.typing as npt
 
 from .._json import MALFORMED, Document, Node, shown
-from ..errors import ChecksumError, FairveilError, InputError, complaint
+from ..errors import ChecksumError, FairveilError, InputError
 from . import npz
 from .folders import LARGEST_TEXT, read_folder, write_folder
 from .grouped import GroupedLinearModel
@@ -47,13 +47,8 @@ def register(kind: str, reader: Reader) -> None:
     """Say how models of a kind are put together again, from their parts and the models that they
     are made of."""
     if kind in _readers:
-        raise InputError(
-            complaint(
-                expected="a kind that is not taken",
-                of="kind",
-                got=kind,
-                remedy="Choose another name.",
-            )
+        raise InputError.expected(
+            "a kind that is not taken", of="kind", got=kind, remedy="Choose another name."
         )
     _readers[kind] = reader
 
@@ -114,8 +109,8 @@ def from_files(files: Mapping[str, bytes], module: object = None) -> Any:
     if hashlib.sha256(packed).hexdigest() != expected:
         remedy = "The file is damaged or from another model: save it again."
         got = "another"
-        raise ChecksumError(
-            complaint(expected=f"SHA-256 {expected[:64]}", of=ARRAYS_FILE, got=got, remedy=remedy)
+        raise ChecksumError.expected(
+            f"SHA-256 {expected[:64]}", of=ARRAYS_FILE, got=got, remedy=remedy
         )
     arrays = npz.read(packed, npz.declared(content["arrays"]), ARRAYS)
     try:
@@ -132,34 +127,19 @@ def _describe(
 ) -> dict[str, Any]:
     if depth > DEEPEST:
         remedy = "Flatten the mixtures."
-        raise InputError(
-            complaint(
-                expected=f"at most {DEEPEST} models inside each other",
-                of="model",
-                got=depth,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"at most {DEEPEST} models inside each other", of="model", got=depth, remedy=remedy
         )
     if parts.kind not in (*_readers, NETWORK):
         remedy = "Register it with models.files.register."
-        raise InputError(
-            complaint(
-                expected=f"one of {sorted(_readers)}",
-                of="kind of model",
-                got=parts.kind,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"one of {sorted(_readers)}", of="kind of model", got=parts.kind, remedy=remedy
         )
     for name, array in parts.arrays.items():
         if array.dtype.str not in TYPES:
             remedy = "Convert the array first."
-            raise InputError(
-                complaint(
-                    expected=f"one of {TYPES}",
-                    of=f"type of {name}",
-                    got=array.dtype.str,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"one of {TYPES}", of=f"type of {name}", got=array.dtype.str, remedy=remedy
             )
         arrays[f"{place}{name}"] = array
     inner = [
@@ -182,7 +162,7 @@ def _revive(
             "Read it with the version of Fairveil that wrote it, or load the extra that it needs."
         )
         expected = f"one of {sorted(_readers)}"
-        raise InputError(complaint(expected=expected, of="kind of model", got=kind, remedy=remedy))
+        raise InputError.expected(expected, of="kind of model", got=kind, remedy=remedy)
     models = tuple(
         _revive(inner, arrays, depth + 1, module) for inner in described["models"].list()
     )
@@ -210,10 +190,8 @@ def _content(raw: bytes) -> Node:
     if type(version) is not int or version != FORMAT_VERSION:
         remedy = "Read it with the version of Fairveil that wrote it."
         expected = f"version {FORMAT_VERSION}"
-        raise InputError(
-            complaint(
-                expected=expected, of=MODEL_FILE, got=shown(version), remedy=remedy, quote=False
-            )
+        raise InputError.expected(
+            expected, of=MODEL_FILE, got=shown(version), remedy=remedy, quote=False
         )
     return content.only(("format", "version", "model", "arrays", "arrays_sha256"))
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from .._reading import MIB, read_bytes
-from ..errors import DataNotFoundError, InputError, complaint
+from ..errors import DataNotFoundError, InputError
 
 LARGEST_TEXT = 256 * MIB
 # What the library writes into folders: of models, estimators (of one inside another with "base."
@@ -157,23 +157,19 @@ def read_folder(
     folder = Path(path)
     if not folder.is_dir():
         remedy = "Pass the folder that was saved."
-        raise DataNotFoundError(
-            complaint(expected="a folder", of="path", got=str(folder), remedy=remedy)
-        )
+        raise DataNotFoundError.expected("a folder", of="path", got=str(folder), remedy=remedy)
     found = {}
     for name in names:
         file = folder / _check_name(name)
         if file.is_symlink():
             remedy = "Copy the file itself into the folder."
-            raise InputError(
-                complaint(
-                    expected="a plain file, not a link", of="path", got=str(file), remedy=remedy
-                )
+            raise InputError.expected(
+                "a plain file, not a link", of="path", got=str(file), remedy=remedy
             )
         if not file.exists():
             remedy = "Part of the folder is missing: save it again."
-            raise DataNotFoundError(
-                complaint(expected=f"a file {name}", of="path", got=str(folder), remedy=remedy)
+            raise DataNotFoundError.expected(
+                f"a file {name}", of="path", got=str(folder), remedy=remedy
             )
         remedy = "It is not what was saved: save the model again."
         found[name] = read_bytes(file, what="a plain file", most=largest(name), remedy=remedy)
@@ -183,30 +179,21 @@ def read_folder(
 def _check_name(name: str) -> str:
     if not FILE_NAME.fullmatch(name):
         remedy = "Pass a name like model.json."
-        raise InputError(
-            complaint(expected="a plain file name", of="file name", got=name, remedy=remedy)
-        )
+        raise InputError.expected("a plain file name", of="file name", got=name, remedy=remedy)
     return name
 
 
 def _may_replace(target: Path, replaces: str | None) -> bool:
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         remedy = "Pass a path that is free, or a folder."
-        raise InputError(
-            complaint(expected="a folder to write", of="path", got=str(target), remedy=remedy)
-        )
+        raise InputError.expected("a folder to write", of="path", got=str(target), remedy=remedy)
     if not target.exists():
         return False
     if any(target.iterdir()):
         if replaces is None or not (target / replaces).is_file():
             remedy = "Pass another path, or overwrite=True where it holds an earlier model."
-            raise InputError(
-                complaint(
-                    expected="a folder that is not there yet",
-                    of="path",
-                    got=str(target),
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "a folder that is not there yet", of="path", got=str(target), remedy=remedy
             )
         require_own(target, of="path")
     return True
@@ -223,7 +210,7 @@ def require_own(folder: Path, *, of: str) -> None:
             "replaced."
         )
         expected = f"only files that Fairveil wrote in {folder}"
-        raise InputError(complaint(expected=expected, of=of, got=f"{shown}{more}", remedy=remedy))
+        raise InputError.expected(expected, of=of, got=f"{shown}{more}", remedy=remedy)
 
 
 def _move_into_place(made: Path, target: Path, replaced: bool) -> None:

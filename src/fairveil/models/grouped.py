@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .. import _checks
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Cells
 from .groups import cell_ids, cells_from_values, cells_to_values
 from .linear import LinearModel
@@ -35,9 +35,7 @@ class GroupedLinearModel(Model):
     def __init__(self, linear: LinearModel, offsets: npt.ArrayLike, cells: Cells) -> None:
         if cells.mode != "product":
             remedy = "Take the cells of combined values."
-            raise InputError(
-                complaint(expected="product groups", of="cells", got=cells.mode, remedy=remedy)
-            )
+            raise InputError.expected("product groups", of="cells", got=cells.mode, remedy=remedy)
         _checks.normalise(
             self,
             linear=linear,
@@ -89,9 +87,7 @@ class GroupedLinearModel(Model):
         """The inverse of `to_parts`."""
         if not isinstance(linear, LinearModel):
             remedy = "It is not what was saved: save the model again."
-            raise InputError(
-                complaint(
-                    expected="a linear model", of="model", got=type(linear).__name__, remedy=remedy
-                )
+            raise InputError.expected(
+                "a linear model", of="model", got=type(linear).__name__, remedy=remedy
             )
         return GroupedLinearModel(linear, parts.arrays["offsets"], cells_from_values(parts.values))

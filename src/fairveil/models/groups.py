@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Cells, RowBlock
 
 
@@ -16,13 +16,8 @@ def cell_ids(rows: object, cells: Cells) -> npt.NDArray[np.integer]:
     """The product cell of each row, from the sensitive codes that the rows carry."""
     if not isinstance(rows, RowBlock) or rows.sensitive is None:
         remedy = "Pass a RowBlock with sensitive codes: this model is group-aware."
-        raise InputError(
-            complaint(
-                expected="rows with sensitive codes",
-                of="rows",
-                got=type(rows).__name__,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "rows with sensitive codes", of="rows", got=type(rows).__name__, remedy=remedy
         )
     return np.asarray(cells.ids(rows.sensitive)[0])
 

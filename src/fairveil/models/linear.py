@@ -12,7 +12,7 @@ from scipy import sparse
 
 from .. import _checks
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import RowBlock, RowLayout
 from .model import Parts, ScoredModel, fixed_array, known_classes
 
@@ -107,9 +107,7 @@ class LinearModel(ScoredModel):
         if affine.scale.size != self.numbers:
             expected = f"a scale and a shift for each of {self.numbers} numbers"
             remedy = "Pass the map of the encoder that made the rows."
-            raise InputError(
-                complaint(expected=expected, of="affine", got=affine.scale.size, remedy=remedy)
-            )
+            raise InputError.expected(expected, of="affine", got=affine.scale.size, remedy=remedy)
         coefficients = np.array(self.weights)
         coefficients[:, : self.numbers] *= affine.scale
         return coefficients, np.asarray(
@@ -144,10 +142,8 @@ def scores_of(
         scores[run] = _scores(block, run, weights, intercept, numbers, code_sizes)
     if not np.isfinite(scores).all():
         remedy = "Encode missing and unbounded values by a schema."
-        raise InputError(
-            complaint(
-                expected="finite numbers", of="rows", got="a score that is none", remedy=remedy
-            )
+        raise InputError.expected(
+            "finite numbers", of="rows", got="a score that is none", remedy=remedy
         )
     return scores
 
@@ -182,21 +178,14 @@ def _fitting(rows: object, numbers: int, code_sizes: tuple[int, ...]) -> RowBloc
     if found != numbers or len(block.codes) != len(code_sizes):
         expected = f"{numbers} numbers and {len(code_sizes)} category columns"
         got = f"{found} and {len(block.codes)}"
-        raise InputError(
-            complaint(
-                expected=expected,
-                of="rows",
-                got=got,
-                remedy="Encode rows as those of the fit were.",
-            )
+        raise InputError.expected(
+            expected, of="rows", got=got, remedy="Encode rows as those of the fit were."
         )
     for j, (line, size) in enumerate(zip(block.codes, code_sizes, strict=True)):
         if line.size and (int(line.max()) >= size or int(line.min()) < 0):
             expected = f"codes from 0 to {size - 1}"
             got, remedy = "a code outside", "Encode rows by the schema of the fit."
-            raise InputError(
-                complaint(expected=expected, of=f"category column {j}", got=got, remedy=remedy)
-            )
+            raise InputError.expected(expected, of=f"category column {j}", got=got, remedy=remedy)
     return block
 
 
@@ -209,10 +198,8 @@ def as_block(rows: Any) -> RowBlock:
     array = np.asarray(rows)
     if array.ndim != 2 or array.dtype.kind not in "fiub":
         got, remedy = f"{array.dtype} of shape {array.shape}", "Encode the rows first."
-        raise InputError(
-            complaint(
-                expected="numbers of shape (rows, numbers)", of="rows", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            "numbers of shape (rows, numbers)", of="rows", got=got, remedy=remedy
         )
     return RowBlock(array.T, _no_codes(array.shape[0]))
 

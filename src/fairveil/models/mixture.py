@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from .. import _checks
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .model import Codes, Model, Parts, RandomState, draw_codes, fixed_array, one_hot
 
 
@@ -34,13 +34,8 @@ class MixtureModel(Model):
         if not listed or any(model.classes != listed[0].classes for model in listed):
             got = [model.classes for model in listed][:5]
             remedy = "Mix models that were made for the same classes."
-            raise InputError(
-                complaint(
-                    expected="at least one model, all of the same classes",
-                    of="models",
-                    got=got,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "at least one model, all of the same classes", of="models", got=got, remedy=remedy
             )
         given = fixed_array(
             np.ones(len(listed)) if weights is None else weights, (len(listed),), "weights"
@@ -48,13 +43,8 @@ class MixtureModel(Model):
         total = float(given.sum())
         if given.min() < 0 or total <= 0:
             remedy = "Pass probabilities."
-            raise InputError(
-                complaint(
-                    expected="weights of at least 0, not all 0",
-                    of="weights",
-                    got=given.tolist(),
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "weights of at least 0, not all 0", of="weights", got=given.tolist(), remedy=remedy
             )
         _checks.normalise(self, models=listed)
         # A sum within rounding of 1 is left alone, so that weights survive a file to the last bit.
@@ -132,13 +122,8 @@ class DerandomisedModel(Model):
             threshold = _checks.fraction(threshold=threshold)
             if len(model.classes) != 2:
                 remedy = "Leave threshold=None: the likeliest class is taken."
-                raise InputError(
-                    complaint(
-                        expected="two classes",
-                        of="threshold",
-                        got=len(model.classes),
-                        remedy=remedy,
-                    )
+                raise InputError.expected(
+                    "two classes", of="threshold", got=len(model.classes), remedy=remedy
                 )
         _checks.normalise(self, model=model, threshold=threshold)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from .. import _checks
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 
 Codes = npt.NDArray[np.intp]
 RandomState = np.random.Generator | int | None
@@ -136,13 +136,8 @@ def known_classes(classes: Sequence[Hashable]) -> tuple[Hashable, ...]:
     )
     if not plain or len(listed) < 2 or len(set(listed)) != len(listed):
         expected = "at least two distinct texts, numbers or booleans"
-        raise InputError(
-            complaint(
-                expected=expected,
-                of="classes",
-                got=classes,
-                remedy="Pass classes=(0, 1), for example.",
-            )
+        raise InputError.expected(
+            expected, of="classes", got=classes, remedy="Pass classes=(0, 1), for example."
         )
     return listed
 
@@ -157,9 +152,7 @@ def fixed_array(values: object, shape: tuple[int, ...], of: str) -> Floats:
             else "a number that is not finite"
         )
         remedy = "Pass weights that fit the rows' layout."
-        raise InputError(
-            complaint(expected=f"finite numbers of shape {shape}", of=of, got=got, remedy=remedy)
-        )
+        raise InputError.expected(f"finite numbers of shape {shape}", of=of, got=got, remedy=remedy)
     array.setflags(write=False)
     return array
 
@@ -177,9 +170,7 @@ def generator(random_state: RandomState) -> np.random.Generator:
     if random_state is not None and not whole:
         expected = "a numpy Generator, a whole number of at least 0, or None"
         remedy = "Pass random_state=0, for example."
-        raise InputError(
-            complaint(expected=expected, of="random_state", got=random_state, remedy=remedy)
-        )
+        raise InputError.expected(expected, of="random_state", got=random_state, remedy=remedy)
     return np.random.default_rng(random_state)
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from .. import _checks
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Cells
 from .groups import cell_ids, cells_from_values, cells_to_values
 from .model import (
@@ -68,29 +68,17 @@ class PostProcessedModel(Model):
         listed = known_classes(classes)
         if cells is not None and cells.mode != "product":
             remedy = "A person is in one product cell: build marginal groups from those."
-            raise InputError(
-                complaint(expected="product cells", of="cells", got=cells.mode, remedy=remedy)
-            )
+            raise InputError.expected("product cells", of="cells", got=cells.mode, remedy=remedy)
         if base is not None and base.classes != listed:
             remedy = "Give the base's own classes, in its order."
-            raise InputError(
-                complaint(
-                    expected=f"the base's classes {base.classes}",
-                    of="classes",
-                    got=listed,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"the base's classes {base.classes}", of="classes", got=listed, remedy=remedy
             )
         bins = None if edges is None else fixed_array(edges, (len(np.atleast_1d(edges)),), "edges")
         if bins is not None and (len(listed) != 2 or not (np.diff(bins) > 0).all()):
             remedy = "Give thresholds to a classifier of two classes."
-            raise InputError(
-                complaint(
-                    expected="rising edges of scores",
-                    of="edges",
-                    got=bins.tolist()[:4],
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "rising edges of scores", of="edges", got=bins.tolist()[:4], remedy=remedy
             )
         answers = len(listed) if bins is None else 1 + len(bins)
         table = fixed_array(
@@ -98,13 +86,8 @@ class PostProcessedModel(Model):
         )
         if table.min() < 0 or np.abs(table.sum(axis=2) - 1.0).max() > ROUNDING:
             remedy = "Give a distribution over classes for each cell and base decision."
-            raise InputError(
-                complaint(
-                    expected="rows of probabilities",
-                    of="mixing",
-                    got=table.tolist()[:2],
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "rows of probabilities", of="mixing", got=table.tolist()[:2], remedy=remedy
             )
         _checks.normalise(self, base=base, mixing=table, cells=cells, edges=bins, _classes=listed)
 
@@ -135,10 +118,8 @@ class PostProcessedModel(Model):
         if self.edges is None or np.isnan(scores).any():
             remedy = "Fill in missing features, or see why the base has no score for some rows."
             got = "NaN" if self.edges is not None else "decisions"
-            raise InputError(
-                complaint(
-                    expected="scores of the base classifier", of="scores", got=got, remedy=remedy
-                )
+            raise InputError.expected(
+                "scores of the base classifier", of="scores", got=got, remedy=remedy
             )
         return np.searchsorted(self.edges, scores, side="left").astype(np.intp)
 
@@ -159,7 +140,7 @@ class PostProcessedModel(Model):
         """The distribution of the decision for rows that carry sensitive codes."""
         if self.base is None:
             remedy = "Hand its decisions to law(decisions, cell_ids)."
-            raise InputError(complaint(expected="a base model", of="base", got=None, remedy=remedy))
+            raise InputError.expected("a base model", of="base", got=None, remedy=remedy)
         ids = self._cell_ids(rows)
         if self.edges is not None:
             return self.law(self.bins(scores_of(self.base, rows)), ids)

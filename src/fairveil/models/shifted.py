@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from .. import _checks
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Cells
 from .groups import cell_ids, cells_from_values, cells_to_values
 from .model import Codes, Model, Parts, RandomState, draw_codes, fixed_array, known_classes, one_hot
@@ -51,18 +51,11 @@ class ShiftedModel(Model):
         listed = known_classes(classes)
         if cells.mode != "product":
             remedy = "A person is in one product cell: build marginal groups from those."
-            raise InputError(
-                complaint(expected="product cells", of="cells", got=cells.mode, remedy=remedy)
-            )
+            raise InputError.expected("product cells", of="cells", got=cells.mode, remedy=remedy)
         if base is not None and base.classes != listed:
             remedy = "Give the base's own classes, in its order."
-            raise InputError(
-                complaint(
-                    expected=f"the base's classes {base.classes}",
-                    of="classes",
-                    got=listed,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"the base's classes {base.classes}", of="classes", got=listed, remedy=remedy
             )
         table = fixed_array(offsets, (cells.count, len(listed)), "offsets")
         heat = None if temperature is None else _checks.positive(temperature=temperature)
@@ -101,7 +94,7 @@ class ShiftedModel(Model):
         """The distribution of the decision for rows that carry sensitive codes."""
         if self.base is None:
             remedy = "Hand its probabilities to law(probabilities, ids)."
-            raise InputError(complaint(expected="a base model", of="base", got=None, remedy=remedy))
+            raise InputError.expected("a base model", of="base", got=None, remedy=remedy)
         return self.law(self.base.predict_proba(rows), cell_ids(rows, self.cells))
 
     def predict_codes(self, rows: object, random_state: RandomState = None) -> Codes:

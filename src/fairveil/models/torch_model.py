@@ -14,7 +14,7 @@ from torch import nn
 
 from .. import _checks
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import RowBlock, RowLayout
 from .linear import as_block, is_sparse
 from .model import Parts, ScoredModel, fixed_array, known_classes
@@ -60,7 +60,7 @@ class NetworkModel(ScoredModel):
         ):
             if got != wanted:
                 remedy = "Make the skeleton for these rows and classes."
-                raise InputError(complaint(expected=f"{wanted}", of=name, got=got, remedy=remedy))
+                raise InputError.expected(f"{wanted}", of=name, got=got, remedy=remedy)
         # what the module computes with
         singles = skeleton.check_parameters(parameters).astype(np.float32)
         _checks.normalise(self, parameters=fixed_array(singles, (skeleton.size,), "parameters"))
@@ -93,9 +93,7 @@ class NetworkModel(ScoredModel):
                 out[a : a + step] = self.skeleton.logits(self.skeleton.tensor(part)).cpu().numpy()
         if not np.isfinite(out).all():
             remedy = "Encode missing and unbounded values by a schema."
-            raise InputError(
-                complaint(expected="finite logits", of="rows", got="NaN or inf", remedy=remedy)
-            )
+            raise InputError.expected("finite logits", of="rows", got="NaN or inf", remedy=remedy)
         return out
 
     def to_parts(self) -> Parts:
@@ -128,13 +126,8 @@ class NetworkModel(ScoredModel):
                 f"Classes of torch are never written to disk: load(path, model=module). It was "
                 f"{parts.values['architecture']}"
             )
-            raise InputError(
-                complaint(
-                    expected="the module that the network was made of",
-                    of="model",
-                    got=None,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "the module that the network was made of", of="model", got=None, remedy=remedy
             )
         check_module(module)
         twin = copy.deepcopy(module)
@@ -156,25 +149,15 @@ class NetworkModel(ScoredModel):
         if numbers != self.numbers or len(block.codes) != len(self.code_sizes):
             expected = f"{self.numbers} numbers and {len(self.code_sizes)} category columns"
             got = f"{numbers} and {len(block.codes)}"
-            raise InputError(
-                complaint(
-                    expected=expected,
-                    of="rows",
-                    got=got,
-                    remedy="Encode rows as those of the fit were.",
-                )
+            raise InputError.expected(
+                expected, of="rows", got=got, remedy="Encode rows as those of the fit were."
             )
         for j, (line, size) in enumerate(zip(block.codes, self.code_sizes, strict=True)):
             if line.size and (int(line.max()) >= size or int(line.min()) < 0):
                 remedy = "Encode rows by the schema of the fit."
                 of = f"category column {j}"
-                raise InputError(
-                    complaint(
-                        expected=f"codes from 0 to {size - 1}",
-                        of=of,
-                        got="a code outside",
-                        remedy=remedy,
-                    )
+                raise InputError.expected(
+                    f"codes from 0 to {size - 1}", of=of, got="a code outside", remedy=remedy
                 )
         return block
 
@@ -188,4 +171,4 @@ def _check_state(state: Mapping[str, torch.Tensor], parts: Parts) -> None:
             expected = f"{name} of shape {saved[name]}" if name in saved else f"no {name}"
             got = f"shape {found[name]}" if name in found else "a module without it"
             remedy = f"Hand in the module that was trained: {parts.values['architecture']}"
-            raise InputError(complaint(expected=expected, of="model", got=got, remedy=remedy))
+            raise InputError.expected(expected, of="model", got=got, remedy=remedy)

@@ -20,7 +20,7 @@ from torch import nn
 
 from .. import _checks
 from .._types import Floats, Singles
-from ..errors import FairveilError, InputError, complaint
+from ..errors import FairveilError, InputError
 from ..facts import RowBlock
 from .linear import is_sparse
 from .model import fixed_array
@@ -120,10 +120,8 @@ class Skeleton:
         check_module(module)
         if not _is_there(device):
             remedy = "Pass device='cpu'."
-            raise InputError(
-                complaint(
-                    expected="a device that there is", of="device", got=str(device), remedy=remedy
-                )
+            raise InputError.expected(
+                "a device that there is", of="device", got=str(device), remedy=remedy
             )
         try:
             skeleton = Skeleton(module, width, classes, shape, str(device))
@@ -131,13 +129,8 @@ class Skeleton:
             raise
         except Exception as error:
             remedy = "Fairveil works on a copy: make a module that copy.deepcopy can copy."
-            raise InputError(
-                complaint(
-                    expected="a module that can be copied",
-                    of="model",
-                    got=str(error),
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "a module that can be copied", of="model", got=str(error), remedy=remedy
             ) from error
         _probe(skeleton)
         return skeleton
@@ -206,9 +199,7 @@ class Skeleton:
                 + f") for {self.classes} classes"
             )
             remedy = "Let the last layer have one output a class (for two classes one is enough)."
-            raise InputError(
-                complaint(expected=expected, of="output of the network", got=got, remedy=remedy)
-            )
+            raise InputError.expected(expected, of="output of the network", got=got, remedy=remedy)
         return out[:, 1:] - out[:, :1] if self.classes == 2 and out.shape[1] == 2 else out
 
     @property
@@ -294,13 +285,11 @@ def _probe(skeleton: Skeleton) -> None:
     else:
         shape = skeleton.input_shape or (skeleton.width,)
         remedy = "Check the first layer and input_shape against the coded rows."
-        raise InputError(
-            complaint(
-                expected=f"a module that takes float32 (rows, {', '.join(map(str, shape))})",
-                of="model",
-                got=str(trouble),
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"a module that takes float32 (rows, {', '.join(map(str, shape))})",
+            of="model",
+            got=str(trouble),
+            remedy=remedy,
         ) from trouble
     if not all(bool(torch.isfinite(out).all()) for out in (one, beside, alone)):
         remedy = (
@@ -308,13 +297,8 @@ def _probe(skeleton: Skeleton) -> None:
             "for example."
         )
         got = "NaN or inf for some that were made up"
-        raise InputError(
-            complaint(
-                expected="finite outputs for rows of any numbers",
-                of="model",
-                got=got,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "finite outputs for rows of any numbers", of="model", got=got, remedy=remedy
         )
     size = SAME * (1.0 + float(one[0].abs().max()))
     if not all(float((out[0] - one[0]).abs().max()) <= size for out in (beside, alone)):
@@ -322,23 +306,19 @@ def _probe(skeleton: Skeleton) -> None:
             "No layer may look at several rows at a time (GroupNorm and LayerNorm look at one), "
             "nor draw random numbers."
         )
-        raise InputError(
-            complaint(
-                expected="a row's output to depend on that row alone",
-                of="model",
-                got="one that changed with the rows beside it",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a row's output to depend on that row alone",
+            of="model",
+            got="one that changed with the rows beside it",
+            remedy=remedy,
         )
     if any(not torch.equal(before[name], b) for name, b in skeleton.module.named_buffers()):
         remedy = "Keep no running statistics: use GroupNorm or LayerNorm."
-        raise InputError(
-            complaint(
-                expected="buffers that stay as they are",
-                of="model",
-                got="some that change with rows",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "buffers that stay as they are",
+            of="model",
+            got="some that change with rows",
+            remedy=remedy,
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .units import Unit
 
 Protects = Literal["records", "sensitive_features"]
@@ -78,21 +78,19 @@ class Promise:
         given: object = unit
         if given is not None and not isinstance(given, Unit):
             remedy = "Pass Unit('patient', max_rows=12), or None to protect rows."
-            raise InputError(
-                complaint(
-                    expected="a Unit, or None", of="unit", got=type(given).__name__, remedy=remedy
-                )
+            raise InputError.expected(
+                "a Unit, or None", of="unit", got=type(given).__name__, remedy=remedy
             )
         _checks.normalise(self, unit=unit)
         if self.protects == "sensitive_features" and self.neighbours == "add-remove":
-            raise InputError(
-                complaint(
-                    expected="'replace-one' when only sensitive features are protected",
-                    of="neighbours",
-                    got=neighbours,
-                    remedy="The rows themselves are public then: pass neighbours=None, or "
-                    "protects='records'.",
-                )
+            raise InputError.expected(
+                "'replace-one' when only sensitive features are protected",
+                of="neighbours",
+                got=neighbours,
+                remedy=(
+                    "The rows themselves are public then: pass neighbours=None, or "
+                    "protects='records'."
+                ),
             )
 
     @property
@@ -128,13 +126,8 @@ class Promise:
             return 1
         if self.unit.max_rows is None:
             remedy = "Pass max_rows_per_unit=12, for example."
-            raise InputError(
-                complaint(
-                    expected="the most rows of one person",
-                    of="max_rows_per_unit",
-                    got=None,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "the most rows of one person", of="max_rows_per_unit", got=None, remedy=remedy
             )
         return self.unit.max_rows
 
@@ -191,13 +184,11 @@ class Promise:
         """
         expected = {"epsilon", "delta", "protects", "neighbours"}
         if set(values) - {"unit"} != expected:
-            raise InputError(
-                complaint(
-                    expected=f"exactly {sorted(expected)}",
-                    of="promise",
-                    got=sorted(values),
-                    remedy="Write promises with to_dict().",
-                )
+            raise InputError.expected(
+                f"exactly {sorted(expected)}",
+                of="promise",
+                got=sorted(values),
+                remedy="Write promises with to_dict().",
             )
         epsilon = math.inf if values["epsilon"] == "inf" else values["epsilon"]
         unit = Unit.from_dict(values["unit"]) if "unit" in values else None

@@ -23,7 +23,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from .. import _checks
-from ..errors import PrivacyError, complaint
+from ..errors import PrivacyError
 from .promise import Neighbours
 
 # Every bound below is computed with a handful of rounded operations; this factor is far above their
@@ -44,14 +44,14 @@ class Bound:
         if not (
             0 <= self.norm < math.inf and 0 <= self.diameter < math.inf and self.order in (1, 2)
         ):
-            raise PrivacyError(
-                complaint(
-                    expected="finite non-negative norm and diameter, order 1 or 2",
-                    of="Bound",
-                    got=(self.norm, self.diameter, self.order),
-                    remedy="A question without a finite bound cannot be answered privately: give "
-                    "it a clip.",
-                )
+            raise PrivacyError.expected(
+                "finite non-negative norm and diameter, order 1 or 2",
+                of="Bound",
+                got=(self.norm, self.diameter, self.order),
+                remedy=(
+                    "A question without a finite bound cannot be answered privately: give "
+                    "it a clip."
+                ),
             )
 
     def sensitivity(self, neighbours: Neighbours) -> float:

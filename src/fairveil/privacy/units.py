@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError
 
 MOST = 1 << 20
 """Rows of one person at most: sums over a person's rows stay exact in floats of 53 bits."""
@@ -45,9 +45,7 @@ class Unit:
             or given.isspace()
         ):
             remedy = "Name the column that tells persons apart: unit='patient'."
-            raise InputError(
-                complaint(expected="the name of a column", of="unit", got=given, remedy=remedy)
-            )
+            raise InputError.expected("the name of a column", of="unit", got=given, remedy=remedy)
         if self.max_rows is not None:
             remedy = (
                 "Pass max_rows_per_unit=12, for example: the most rows that one person adds to a "
@@ -55,13 +53,8 @@ class Unit:
             )
             most = _checks.whole(at_least=1, max_rows_per_unit=self.max_rows, remedy=remedy)
             if most > MOST:
-                raise InputError(
-                    complaint(
-                        expected=f"at most {MOST:,}",
-                        of="max_rows_per_unit",
-                        got=most,
-                        remedy=remedy,
-                    )
+                raise InputError.expected(
+                    f"at most {MOST:,}", of="max_rows_per_unit", got=most, remedy=remedy
                 )
             _checks.normalise(self, max_rows=most)
 
@@ -87,7 +80,5 @@ class Unit:
         if not isinstance(values, dict) or set(values) != {"name", "max_rows"}:
             remedy = "Write promises with to_dict()."
             got = sorted(map(str, values)) if isinstance(values, dict) else values
-            raise InputError(
-                complaint(expected="name and max_rows", of="unit", got=got, remedy=remedy)
-            )
+            raise InputError.expected("name and max_rows", of="unit", got=got, remedy=remedy)
         return Unit(values["name"], values["max_rows"])

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..metrics import GroupTable
 from ..tables.keys import shown
 from .contents import Baseline, Baselines
@@ -74,9 +74,7 @@ def baselines(found: object) -> Baselines:
     except AttributeError:
         remedy = "Pass clf.baselines_ of a fitted estimator."
         got = type(found).__name__
-        raise InputError(
-            complaint(expected="a baselines_", of="baselines", got=got, remedy=remedy)
-        ) from None
+        raise InputError.expected("a baselines_", of="baselines", got=got, remedy=remedy) from None
 
 
 def against_constant(table: GroupTable) -> AgainstConstant | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..figures.contents import Unit
 from ..figures.scales import FACTOR, minus
 from ..figures.words import percent
@@ -80,10 +80,8 @@ def certain(guarantee: object) -> Certainty:
         "of a GroupObjectiveClassifier "
         "with method='exponential'; others have none."
     )
-    raise InputError(
-        complaint(
-            expected="a guarantee", of="guarantee", got=type(guarantee).__name__, remedy=remedy
-        )
+    raise InputError.expected(
+        "a guarantee", of="guarantee", got=type(guarantee).__name__, remedy=remedy
     )
 
 

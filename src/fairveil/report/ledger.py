@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..figures import BudgetFigure, BudgetPart, CourseFigure, Moment
 from ..figures.budget import share_scale
 from ..privacy.ledger.balance import account_of, is_open
@@ -65,9 +65,7 @@ def ledger(ledger: Ledger, findings: Sequence[Finding] | None = None) -> LedgerS
     given: object = ledger
     if not isinstance(given, Ledger):
         remedy = "Pass Ledger.open('budget.db', read_only=True), for example."
-        raise InputError(
-            complaint(expected="a Ledger", of="ledger", got=type(given).__name__, remedy=remedy)
-        )
+        raise InputError.expected("a Ledger", of="ledger", got=type(given).__name__, remedy=remedy)
     first = next(ledger.history(0, 1))
     place = ledger.shown if "://" in ledger.shown else PurePath(ledger.shown).name
     found = ledger.check() if findings is None else findings

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .contents import GroupPayment, Payments
 
 if TYPE_CHECKING:
@@ -54,10 +54,8 @@ def payments(tailoring: object) -> Payments:
             "Pass clf.tailoring_ of a TailoredClassifier or a TailoredRegressor; others share no "
             "budget among groups."
         )
-        raise InputError(
-            complaint(
-                expected="a tailoring_", of="tailoring", got=type(tailoring).__name__, remedy=remedy
-            )
+        raise InputError.expected(
+            "a tailoring_", of="tailoring", got=type(tailoring).__name__, remedy=remedy
         )
     return _of(tailoring)
 

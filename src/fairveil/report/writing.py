@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .numbers import to_dict, to_json
 from .page import page
 from .whole import Report
@@ -31,23 +31,16 @@ def write(path: str | os.PathLike[str], report: Report) -> Written:
     disk or an interruption leave what was there. Files of these names are replaced.
     """
     if not isinstance(report, Report):
-        raise InputError(
-            complaint(
-                expected="a Report", of="report", got=report, remedy="Pass Report('My model', ...)."
-            )
+        raise InputError.expected(
+            "a Report", of="report", got=report, remedy="Pass Report('My model', ...)."
         )
     target = Path(path)
     if target.is_dir():
         target = target / "report.html"
     if target.suffix.lower() not in SUFFIXES:
         remedy = "Name the file report.html, for example."
-        raise InputError(
-            complaint(
-                expected="a file that ends in .html, or a folder",
-                of="path",
-                got=str(target),
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a file that ends in .html, or a folder", of="path", got=str(target), remedy=remedy
         )
     twin = target.with_suffix(".json")
     numbers = to_dict(report, twin=twin.name)
@@ -63,8 +56,8 @@ def _bytes(text: str) -> bytes:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
         got, remedy = text[error.start : error.end], "Use texts that can be written as UTF-8."
-        raise InputError(
-            complaint(expected="letters that can be written", of="report", got=got, remedy=remedy)
+        raise InputError.expected(
+            "letters that can be written", of="report", got=got, remedy=remedy
         ) from None
 
 
@@ -72,10 +65,8 @@ def _replace(contents: dict[Path, bytes]) -> None:
     for file in contents:
         if file.is_dir():
             remedy = "Pass another path."
-            raise InputError(
-                complaint(
-                    expected="a file name that is free", of="path", got=str(file), remedy=remedy
-                )
+            raise InputError.expected(
+                "a file name that is free", of="path", got=str(file), remedy=remedy
             )
     made = {file: file.with_name(f".{file.name}.{secrets.token_hex(6)}.part") for file in contents}
     try:

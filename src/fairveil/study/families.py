@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._types import Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Cells
 from ..fairness import ConstraintSystem, Notion, RateConstraint, resolve
 from ..fairness.notions import bound_name, parse
@@ -151,4 +151,4 @@ def _words(notion: Notion) -> str:
 
 
 def _wrong(expected: str, got: object) -> InputError:
-    return InputError(complaint(expected=expected, of="constraint", got=got, remedy=REMEDY))
+    return InputError.expected(expected, of="constraint", got=got, remedy=REMEDY)

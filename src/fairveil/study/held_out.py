@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from .._types import ColumnsLike, Floats, TableLike
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..estimators.reading import inputs
 from ..estimators.reading.carried import groups_of
 from ..estimators.reading.columns import read_labels
@@ -53,7 +53,7 @@ class HeldOut:
                 expected = (
                     f"the training rows' classes and groups {(layout.classes, layout.sensitive)}"
                 )
-                raise InputError(complaint(expected=expected, of="test", got=got, remedy=REMEDY))
+                raise InputError.expected(expected, of="test", got=got, remedy=REMEDY)
             labels = np.concatenate([block.labels for block in found.blocks()]).astype(np.intp)
             codes = np.concatenate([block.sensitive for block in found.blocks()], axis=1)
         else:
@@ -68,9 +68,7 @@ class HeldOut:
             }
         )
         if not rows:
-            raise InputError(
-                complaint(expected="at least one row", of="test", got="none", remedy=REMEDY)
-            )
+            raise InputError.expected("at least one row", of="test", got="none", remedy=REMEDY)
         ids = np.zeros(rows, np.intp) if cells is None else cells.ids(codes)[0].astype(np.intp)
         return HeldOut(cells, training.classes, blocks, labels, ids)
 
@@ -118,9 +116,7 @@ def _parts(test: TableLike) -> tuple[Any, Any, Any]:
         return test, None, None
     if isinstance(test, (tuple, list)) and len(test) == 3:
         return test[0], test[1], test[2]
-    raise InputError(
-        complaint(expected="three things", of="test", got=type(test).__name__, remedy=REMEDY)
-    )
+    raise InputError.expected("three things", of="test", got=type(test).__name__, remedy=REMEDY)
 
 
 def _codes(labels: npt.NDArray[Any], classes: Sequence[Any]) -> npt.NDArray[np.intp]:
@@ -130,8 +126,8 @@ def _codes(labels: npt.NDArray[Any], classes: Sequence[Any]) -> npt.NDArray[np.i
     if unknown:
         got = ", ".join(unknown)
         remedy = "Leave rows of other classes out."
-        raise InputError(
-            complaint(expected=f"one of {list(classes)}", of="test labels", got=got, remedy=remedy)
+        raise InputError.expected(
+            f"one of {list(classes)}", of="test labels", got=got, remedy=remedy
         )
     return np.fromiter((code_of[value] for value in listed), np.intp, len(listed))
 

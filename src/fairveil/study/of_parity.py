@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ConstraintNotMet, InputError, complaint
+from ..errors import ConstraintNotMet, InputError
 from ..estimators import ParityPostProcessor
 from ..estimators.fitting import promises
 from ..estimators.fitting.recorded import require_room
@@ -93,20 +93,13 @@ def _require(template: ParityPostProcessor, family: Family) -> None:
     if not parity or None in family.bounds:
         remedy = "Leave constraint=DemographicParity, and give every gap as a number."
         got = family.name if not parity else "a gap of None"
-        raise InputError(
-            complaint(
-                expected="gaps of demographic parity", of="constraint", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            "gaps of demographic parity", of="constraint", got=got, remedy=remedy
         )
     if not template.public_base or template.estimator is None:
         remedy = "Fit the base to other rows, and pass ParityPostProcessor(base, public_base=True)."
-        raise InputError(
-            complaint(
-                expected="a fitted base that is public",
-                of="estimator",
-                got="another",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a fitted base that is public", of="estimator", got="another", remedy=remedy
         )
 
 

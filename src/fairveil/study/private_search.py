@@ -30,7 +30,7 @@ from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
 from .._waiting import waiting
 from ..curator.elsewhere import Elsewhere
-from ..errors import InputError, PrivacyError, complaint
+from ..errors import InputError, PrivacyError
 from ..estimators.fitting import promises
 from ..estimators.reading import units
 from ..models.model import RandomState
@@ -225,13 +225,8 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         if not promise.is_private or promise.delta <= 0:
             remedy = "Pass epsilon=1.0, delta=1e-6; without privacy use scikit-learn's own search."
-            raise InputError(
-                complaint(
-                    expected="a finite epsilon and a delta above 0",
-                    of="epsilon",
-                    got=promise,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "a finite epsilon and a delta above 0", of="epsilon", got=promise, remedy=remedy
             )
         way, law = _checks.one_of(WAYS, way=self.way), _checks.one_of(tuple(SHAPES), law=self.law)
         holdout = _checks.fraction(holdout=self.holdout, low_open=True, high_open=True)
@@ -245,8 +240,8 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         mean = float(len(candidates)) if self.runs is None else _checks.positive(runs=self.runs)
         if law == GEOMETRIC and mean < 1:
             remedy = "Pass runs=10, for example, or law='poisson'."
-            raise InputError(
-                complaint(expected="a mean of at least 1", of="runs", got=self.runs, remedy=remedy)
+            raise InputError.expected(
+                "a mean of at least 1", of="runs", got=self.runs, remedy=remedy
             )
         constraint = (
             self.constraint if self.constraint is not None else getattr(last, "constraints", None)
@@ -400,13 +395,8 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "What it cost is spent. Search again with law='geometric', whose number of runs is "
                 "at least 1."
             )
-            raise PrivacyError(
-                complaint(
-                    expected="a run",
-                    of="PrivateSearchCV",
-                    got="none: the number drawn was 0",
-                    remedy=remedy,
-                )
+            raise PrivacyError.expected(
+                "a run", of="PrivateSearchCV", got="none: the number drawn was 0", remedy=remedy
             )
         best = self._winner(found, asked, price, promise)
         model = best.model if self._again is None else self._again

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _html
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..estimators import RateConstrainedClassifier
 from ..figures import Floor, FrontierFigure, Measure, Point, Series, svg_frontier
 from ..privacy.shown import at_most
@@ -105,14 +105,14 @@ class FrontierContents:
             Contents to draw as SVG, or on axes by `FrontierDisplay`.
         """
         if self.held_out_rows is None:
-            raise InputError(
-                complaint(
-                    expected="held-out rows",
-                    of="plot",
-                    got=None,
-                    remedy="Errors of training rows are not released: pass frontier(..., test=(X, "
-                    "y, sensitive_features)).",
-                )
+            raise InputError.expected(
+                "held-out rows",
+                of="plot",
+                got=None,
+                remedy=(
+                    "Errors of training rows are not released: pass frontier(..., test=(X, "
+                    "y, sensitive_features))."
+                ),
             )
         lines = [
             line
@@ -132,9 +132,7 @@ class FrontierContents:
         ]
         if not series:
             remedy = "A group has no held-out row that a rate is about: hold more rows out."
-            raise InputError(
-                complaint(expected="a gap that is defined", of="plot", got="none", remedy=remedy)
-            )
+            raise InputError.expected("a gap that is defined", of="plot", got="none", remedy=remedy)
         unit: Any = "points" if self.measure.endswith("gap") else "percent"
         return FrontierFigure(
             self.measure.removesuffix(" gap"),
@@ -170,10 +168,8 @@ class FrontierContents:
         if path is not None:
             if Path(path).suffix.lower() != ".svg":
                 remedy = "Pass plot('frontier.svg')."
-                raise InputError(
-                    complaint(
-                        expected="a name that ends .svg", of="path", got=str(path), remedy=remedy
-                    )
+                raise InputError.expected(
+                    "a name that ends .svg", of="path", got=str(path), remedy=remedy
                 )
             Path(path).write_text(drawn + "\n", encoding="utf-8")
         return drawn

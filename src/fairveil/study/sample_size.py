@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .. import _checks
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..facts import Cells
 from ..privacy.promise import NEIGHBOURS
 from . import sample_bounds as bounds
@@ -355,8 +355,8 @@ def _setting(
     rows_in = _checks.whole(at_least=1, rows_in=1 if rows_in is None else rows_in)
     if rows_in > groups:
         remedy = "Pass rows_in=groups if every row counts in every group."
-        raise InputError(
-            complaint(expected=f"at most {groups} groups", of="rows_in", got=rows_in, remedy=remedy)
+        raise InputError.expected(
+            f"at most {groups} groups", of="rows_in", got=rows_in, remedy=remedy
         )
     return Setting(
         _checks.positive(alpha=alpha),
@@ -386,19 +386,15 @@ def _decisions(
                 "With sensitive features alone protected no row comes or goes: pass "
                 "neighbours='replace-one'."
             )
-            raise InputError(
-                complaint(
-                    expected="neighbours='replace-one'", of="vc", got=neighbours, remedy=remedy
-                )
+            raise InputError.expected(
+                "neighbours='replace-one'", of="vc", got=neighbours, remedy=remedy
             )
     if not sets:
         remedy = (
             "Pass candidates=100 for a finite list, dimension=5 for a convex set, or vc=3 for a "
             "class."
         )
-        raise InputError(
-            complaint(expected="what is chosen from", of="candidates", got=None, remedy=remedy)
-        )
+        raise InputError.expected("what is chosen from", of="candidates", got=None, remedy=remedy)
     return sets
 
 
@@ -407,7 +403,7 @@ def _pair(name: str, given: Any) -> tuple[float, float]:
         first, second = given
     except (TypeError, ValueError):
         remedy = f"Pass {name}=(1.0, 1.0), for example."
-        raise InputError(
-            complaint(expected="two numbers, f's and g's", of=name, got=given, remedy=remedy)
+        raise InputError.expected(
+            "two numbers, f's and g's", of=name, got=given, remedy=remedy
         ) from None
     return _checks.non_negative(**{name: first}), _checks.non_negative(**{name: second})

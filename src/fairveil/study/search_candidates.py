@@ -10,7 +10,7 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
 
 from .. import _checks
-from ..errors import InputError, PrivacyError, complaint
+from ..errors import InputError, PrivacyError
 from ..estimators.reading import pipelines
 from ..estimators.settings.face import placed
 from ..estimators.wrapped import bases
@@ -33,14 +33,12 @@ def parts_of(estimator: object) -> tuple[Any, Any, str]:
                 "Scale by a schema, or give the step public numbers; FunctionTransformer learns "
                 "nothing."
             )
-            raise PrivacyError(
-                complaint(
-                    expected="steps that learn nothing from rows",
-                    of="estimator",
-                    got=named,
-                    remedy=remedy,
-                    quote=False,
-                )
+            raise PrivacyError.expected(
+                "steps that learn nothing from rows",
+                of="estimator",
+                got=named,
+                remedy=remedy,
+                quote=False,
             )
         name, last = estimator.steps[-1]
         front = Pipeline(estimator.steps[:-1]) if len(estimator.steps) > 1 else None
@@ -55,20 +53,13 @@ def parts_of(estimator: object) -> tuple[Any, Any, str]:
             "searched."
         )
         got = type(last).__name__
-        raise InputError(
-            complaint(
-                expected="a private classifier of this library",
-                of="estimator",
-                got=got,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a private classifier of this library", of="estimator", got=got, remedy=remedy
         )
     if last.checkpoint is not None:
         remedy = "A folder keeps one fit, and a search has many: leave checkpoint=None."
-        raise InputError(
-            complaint(
-                expected="None", of="estimator.checkpoint", got=str(last.checkpoint), remedy=remedy
-            )
+        raise InputError.expected(
+            "None", of="estimator.checkpoint", got=str(last.checkpoint), remedy=remedy
         )
     return front, last, name
 
@@ -86,13 +77,8 @@ def candidates_of(
     )
     remedy = 'Pass {"solver__clip": [0.5, 1.0, 2.0]}, for example.'
     if not listed or any(not isinstance(one, Mapping) or not one for one in listed):
-        raise InputError(
-            complaint(
-                expected="names of parameters with values",
-                of="param_distributions",
-                got=given,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "names of parameters with values", of="param_distributions", got=given, remedy=remedy
         )
     for one in listed:
         for key, values in one.items():
@@ -100,13 +86,8 @@ def candidates_of(
                 isinstance(values, str) or not hasattr(values, "__len__") or not len(values)
             ):
                 of = f"param_distributions[{key!r}]"
-                raise InputError(
-                    complaint(
-                        expected="a list of values, or a distribution",
-                        of=of,
-                        got=values,
-                        remedy=remedy,
-                    )
+                raise InputError.expected(
+                    "a list of values, or a distribution", of=of, got=values, remedy=remedy
                 )
     drawn = any(hasattr(values, "rvs") for one in listed for values in one.values())
     if drawn:
@@ -121,13 +102,11 @@ def candidates_of(
     else:
         found = list(ParameterGrid(listed))
     if len(found) > MOST_CANDIDATES:
-        raise InputError(
-            complaint(
-                expected=f"at most {MOST_CANDIDATES} candidates",
-                of="param_distributions",
-                got=len(found),
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"at most {MOST_CANDIDATES} candidates",
+            of="param_distributions",
+            got=len(found),
+            remedy=remedy,
         )
     prefix = f"{name}__" if name else ""
     known = set(last.get_params()) - set(SPENT_HERE)
@@ -136,13 +115,11 @@ def candidates_of(
             if not key.startswith(prefix) or placed(last, key.removeprefix(prefix)) not in known:
                 listed_names = [f"{prefix}{each}" for each in sorted(known)]
                 remedy = "Name a parameter of the classifier; the search itself sets what is spent."
-                raise InputError(
-                    complaint(
-                        expected=f"one of {listed_names}",
-                        of="param_distributions",
-                        got=key,
-                        remedy=remedy,
-                        among=listed_names,
-                    )
+                raise InputError.expected(
+                    f"one of {listed_names}",
+                    of="param_distributions",
+                    got=key,
+                    remedy=remedy,
+                    among=listed_names,
                 )
     return [{key.removeprefix(prefix): value for key, value in one.items()} for one in found]

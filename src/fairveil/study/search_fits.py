@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 from .._types import Mask, TableLike
 from ..curator.elsewhere import Elsewhere
-from ..errors import InputError, PrivacyError, complaint
+from ..errors import InputError, PrivacyError
 from ..estimators.fitting.row_parts import SEARCH, aside_of, length_of, parts_elsewhere, rows_at
 from ..estimators.reading import inputs
 from ..estimators.reading.training import ReadOptions
@@ -206,13 +206,8 @@ class Fits:
                 remedy = (
                     "Fit the candidates one by one to rows that were made up, to see which fails."
                 )
-                raise PrivacyError(
-                    complaint(
-                        expected="runs that end",
-                        of="PrivateSearchCV",
-                        got="one that failed",
-                        remedy=remedy,
-                    )
+                raise PrivacyError.expected(
+                    "runs that end", of="PrivateSearchCV", got="one that failed", remedy=remedy
                 ) from None
             kept = found if kept is None or found.score > kept.score else kept
         return [] if kept is None else [kept]
@@ -234,21 +229,17 @@ def split(rows: Rows, share: float, seed: int | None) -> tuple[Rows, Rows]:
             "schema coded."
         )
         got = type(X).__name__
-        raise InputError(
-            complaint(
-                expected="a table whose rows can be set aside", of="X", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            "a table whose rows can be set aside", of="X", got=got, remedy=remedy
         )
     persons = None if rows.whose is None else numbers_of(rows.whose, X, count)
     aside = aside_of(NoiseSource.of(derived_seed(seed, 3 << 20)), count, share, SEARCH, persons)
     if aside.all() or not aside.any():
-        raise InputError(
-            complaint(
-                expected="rows in both parts",
-                of="holdout",
-                got=share,
-                remedy="Take another share, or more rows.",
-            )
+        raise InputError.expected(
+            "rows in both parts",
+            of="holdout",
+            got=share,
+            remedy="Take another share, or more rows.",
         )
     named = isinstance(groups, str) or (
         isinstance(groups, list | tuple) and all(isinstance(one, str) for one in groups)
@@ -290,20 +281,13 @@ def refuse_elsewhere(way: str, front: BaseEstimator, whose: Whose | None) -> Non
     if way == search_price.SELECTION:
         remedy = "Pass way='all': the answers to each candidate are then charged."
         got = "a selection, whose price is that of the best run alone"
-        raise InputError(
-            complaint(expected="a search of all", of="way", got=got, remedy=remedy, quote=False)
-        )
+        raise InputError.expected("a search of all", of="way", got=got, remedy=remedy, quote=False)
     if front is not None:
         remedy = "Pass the classifier alone: the holder codes the rows."
-        raise InputError(
-            complaint(
-                expected="no steps before remote data",
-                of="estimator",
-                got="a pipeline",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "no steps before remote data", of="estimator", got="a pipeline", remedy=remedy
         )
     if whose is not None:
         remedy = "Search where the rows are; or on a data set of rows, with unit=None."
         expected = "None beside remote data, whose holder throws coins for rows"
-        raise InputError(complaint(expected=expected, of="unit", got="persons", remedy=remedy))
+        raise InputError.expected(expected, of="unit", got="persons", remedy=remedy)

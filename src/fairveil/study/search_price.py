@@ -32,7 +32,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import BudgetError, PrivacyError, complaint
+from ..errors import BudgetError, PrivacyError
 from ..privacy import epsilon as price
 from ..privacy.accounting import rdp as renyi
 from ..privacy.accounting.inventory import inventory
@@ -139,13 +139,11 @@ def refit_of(promise: Promise, plans: Plans, share: float, delta: float) -> tupl
     if found is None:
         return share * promise.epsilon, Approximate(share * promise.epsilon, delta)
     if found > mu * (1.0 + 1e-6):
-        raise PrivacyError(
-            complaint(
-                expected="plans that keep the epsilon they are given",
-                of="refit",
-                got=promise,
-                remedy="Search others.",
-            )
+        raise PrivacyError.expected(
+            "plans that keep the epsilon they are given",
+            of="refit",
+            got=promise,
+            remedy="Search others.",
         )
     return epsilon, Gaussian(1.0 / found)
 
@@ -190,10 +188,8 @@ def _priced(
     if cost(supposed(low)) > promise.epsilon:
         remedy = "Search fewer candidates, or raise epsilon or delta."
         got = f"{candidates} candidates at {promise}"
-        raise BudgetError(
-            complaint(
-                expected="a budget that a search fits into", of="epsilon", got=got, remedy=remedy
-            )
+        raise BudgetError.expected(
+            "a budget that a search fits into", of="epsilon", got=got, remedy=remedy
         )
     for _ in range(STEPS):
         middle = (low + high) / 2.0
@@ -211,13 +207,11 @@ def _priced(
                 way, epsilon, delta, each, z, events_of(each), total, number, shape, again, floor
             )
         epsilon *= 0.97
-    raise PrivacyError(
-        complaint(
-            expected="plans that keep the epsilon they are given",
-            of="estimator",
-            got=promise,
-            remedy="Search others.",
-        )
+    raise PrivacyError.expected(
+        "plans that keep the epsilon they are given",
+        of="estimator",
+        got=promise,
+        remedy="Search others.",
     )
 
 
@@ -259,13 +253,8 @@ def require_covered(statement: PrivacyStatement, price: SearchPrice) -> None:
             "This is an error of the library: please report it. What was reserved stays charged."
         )
         got = f"epsilon {statement.epsilon:g} at delta {statement.delta:g}"
-        raise PrivacyError(
-            complaint(
-                expected=f"a fit that costs {price.each}",
-                of="PrivateSearchCV",
-                got=got,
-                remedy=remedy,
-            )
+        raise PrivacyError.expected(
+            f"a fit that costs {price.each}", of="PrivateSearchCV", got=got, remedy=remedy
         )
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from .._types import Floats
 from ..curator import CodeHistogram, Measurement
 from ..curator.elsewhere import curator_of
-from ..errors import InputError, complaint
+from ..errors import InputError
 from ..estimators.fitting.promises import notions_of
 from ..estimators.reading.units import Whose
 from ..estimators.wrapped import decided_rows
@@ -55,15 +55,11 @@ class Scoring:
         if not callable(self.kind) and self.kind not in SCORES:
             remedy = "Pass scoring='error', or a function of the released counts."
             expected = f"one of {list(SCORES)}, or a function"
-            raise InputError(
-                complaint(expected=expected, of="scoring", got=self.kind, remedy=remedy)
-            )
+            raise InputError.expected(expected, of="scoring", got=self.kind, remedy=remedy)
         if self.kind in (GAP_OF, LAGRANGIAN) and not notions_of(self.constraint):
             remedy = "Pass constraint='demographic_parity:0.05', for example."
-            raise InputError(
-                complaint(
-                    expected="a constraint to score by", of="constraint", got=None, remedy=remedy
-                )
+            raise InputError.expected(
+                "a constraint to score by", of="constraint", got=None, remedy=remedy
             )
 
     @property

@@ -37,7 +37,6 @@ from ..errors import (
     UnstatedBounds,
     WeakDelta,
     WeakEpsilon,
-    complaint,
 )
 from ..estimators import ParityPostProcessor, RateConstrainedClassifier
 from ..estimators import batched as batched
@@ -225,29 +224,19 @@ def _template(estimator: object) -> RateConstrainedClassifier:
         )
         got = type(estimator).__name__
         expected = "a RateConstrainedClassifier or a ParityPostProcessor"
-        raise InputError(complaint(expected=expected, of="estimator", got=got, remedy=remedy))
+        raise InputError.expected(expected, of="estimator", got=got, remedy=remedy)
     if estimator.constraints is not None:
         remedy = (
             "Pass frontier(..., constraint=[DemographicParity, FalseNegativeRate(0.3)]), for "
             "example."
         )
-        raise InputError(
-            complaint(
-                expected="None",
-                of="estimator.constraints",
-                got=estimator.constraints,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "None", of="estimator.constraints", got=estimator.constraints, remedy=remedy
         )
     if estimator.checkpoint is not None:
         remedy = "A folder keeps one fit: leave checkpoint=None."
-        raise InputError(
-            complaint(
-                expected="None",
-                of="estimator.checkpoint",
-                got=str(estimator.checkpoint),
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "None", of="estimator.checkpoint", got=str(estimator.checkpoint), remedy=remedy
         )
     return estimator
 
@@ -266,10 +255,8 @@ def _numbers(name: str, values: object) -> tuple[Any, ...]:
         out = tuple(None if value is None else _checks.non_negative(gaps=value) for value in listed)
     if not out or len(set(out)) != len(out):
         remedy = f"Pass {name}=(0.5, 1.0), for example."
-        raise InputError(
-            complaint(
-                expected="distinct numbers, at least one", of=name, got=list(listed), remedy=remedy
-            )
+        raise InputError.expected(
+            "distinct numbers, at least one", of=name, got=list(listed), remedy=remedy
         )
     return out
 
@@ -282,10 +269,8 @@ def _seeds(seeds: object) -> tuple[int | None, ...]:
     listed = tuple(_checks.whole(seeds=seed) for seed in seeds)
     if not listed or len(set(listed)) != len(listed):
         remedy = "Pass seeds=5, or seeds=(1, 2, 3)."
-        raise InputError(
-            complaint(
-                expected="distinct seeds, at least one", of="seeds", got=list(listed), remedy=remedy
-            )
+        raise InputError.expected(
+            "distinct seeds, at least one", of="seeds", got=list(listed), remedy=remedy
         )
     return listed
 

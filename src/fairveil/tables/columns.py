@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._types import ColumnsLike, Floats
-from ..errors import InputError, complaint
+from ..errors import InputError
 from .given import as_array, numbers
 
 if TYPE_CHECKING:
@@ -25,10 +25,8 @@ def read_columns(sensitive_features: ColumnsLike, rows: int) -> dict[str, Values
     given = sensitive_features
     if given is None:
         remedy = "Pass a column, a list of columns, a mapping or a frame."
-        raise InputError(
-            complaint(
-                expected="at least one column", of="sensitive_features", got=given, remedy=remedy
-            )
+        raise InputError.expected(
+            "at least one column", of="sensitive_features", got=given, remedy=remedy
         )
     if isinstance(given, Mapping):
         found = {str(name): one_column(column, str(name)) for name, column in given.items()}
@@ -39,22 +37,15 @@ def read_columns(sensitive_features: ColumnsLike, rows: int) -> dict[str, Values
         }
         if len(found) != len(given):
             remedy = "Pass a mapping from name to column."
-            raise InputError(
-                complaint(
-                    expected="distinct names",
-                    of="sensitive_features",
-                    got=list(found),
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "distinct names", of="sensitive_features", got=list(found), remedy=remedy
             )
     else:
         found = frame_or_array(given)
     if not found:
         remedy = "Pass a column, a list of columns, a mapping or a frame."
-        raise InputError(
-            complaint(
-                expected="at least one column", of="sensitive_features", got=given, remedy=remedy
-            )
+        raise InputError.expected(
+            "at least one column", of="sensitive_features", got=given, remedy=remedy
         )
     return found
 
@@ -69,13 +60,11 @@ def frame_or_array(given: object) -> dict[str, Values]:
         except Exception as error:
             # names twice, and what else a table of somebody else's does not bear
             remedy = f"{error}"
-            raise InputError(
-                complaint(
-                    expected="columns with distinct names",
-                    of="sensitive_features",
-                    got="another table",
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "columns with distinct names",
+                of="sensitive_features",
+                got="another table",
+                remedy=remedy,
             ) from None
         if isinstance(wrapped, nw.LazyFrame):
             wrapped = wrapped.collect()
@@ -105,7 +94,7 @@ def one_column(values: object, of: str) -> Values:
     if array.ndim != 1:
         remedy = "Pass one value a row."
         got = f"an array of shape {array.shape}" if array.ndim else type(values).__name__
-        raise InputError(complaint(expected="a column", of=of, got=got, remedy=remedy))
+        raise InputError.expected("a column", of=of, got=got, remedy=remedy)
     return array
 
 
@@ -125,13 +114,8 @@ def read_weights(sample_weight: ColumnsLike, rows: int, *, of: str = "prediction
     weights = numbers(one_column(sample_weight, "sample_weight"), "sample_weight", remedy=remedy)
     same_length({of: rows, "sample_weight": len(weights)})
     if not np.isfinite(weights).all() or (weights < 0).any():
-        raise InputError(
-            complaint(
-                expected="weights",
-                of="sample_weight",
-                got="a negative or missing one",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "weights", of="sample_weight", got="a negative or missing one", remedy=remedy
         )
     return weights
 
@@ -141,7 +125,7 @@ def read_numbers(values: object, of: str) -> Floats:
     column = one_column(values, of)
     if column.dtype.kind not in "fiub" or not np.isfinite(column.astype(np.float64)).all():
         got, remedy = "others", "Pass one finite number a row."
-        raise InputError(complaint(expected="finite numbers", of=of, got=got, remedy=remedy))
+        raise InputError.expected("finite numbers", of=of, got=got, remedy=remedy)
     return column.astype(np.float64)
 
 
@@ -151,9 +135,7 @@ def same_length(lengths: Mapping[str, int | None]) -> None:
     if len(set(given.values())) > 1:
         got = ", ".join(f"{name}: {length}" for name, length in given.items())
         remedy = "Rows are matched by position: pass columns of one length."
-        raise InputError(
-            complaint(expected="columns of one length", of="rows", got=got, remedy=remedy)
-        )
+        raise InputError.expected("columns of one length", of="rows", got=got, remedy=remedy)
 
 
 def _is_column(item: object) -> bool:

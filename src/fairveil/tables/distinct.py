@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, KindError, complaint
+from ..errors import InputError, KindError
 from . import keys
 from .given import refuse_other_kinds
 from .raw import Listed, Raw, in_order, is_missing
@@ -81,10 +81,8 @@ def _of_objects(listed: list[Any], of: str) -> tuple[tuple[Hashable, ...], Codes
         )
         if strange:
             remedy = "Make texts of them first: column.astype(str), for example."
-            raise KindError(
-                complaint(
-                    expected="texts, numbers or truth values", of=of, got=strange, remedy=remedy
-                )
+            raise KindError.expected(
+                "texts, numbers or truth values", of=of, got=strange, remedy=remedy
             )
         if any(isinstance(value, float) and math.isinf(value) for value in listed):
             _refuse_infinite(of)
@@ -99,31 +97,27 @@ def _of_objects(listed: list[Any], of: str) -> tuple[tuple[Hashable, ...], Codes
 def _checked(values: list[Any], of: str) -> tuple[Hashable, ...]:
     if len(values) > MOST_VALUES:
         remedy = "Make ranges of a number first; leave out columns that identify people."
-        raise InputError(
-            complaint(
-                expected=f"at most {MOST_VALUES} distinct values",
-                of=of,
-                got=f"{len(values)} of them",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"at most {MOST_VALUES} distinct values",
+            of=of,
+            got=f"{len(values)} of them",
+            remedy=remedy,
         )
     return tuple(values)
 
 
 def _refuse_missing(of: str) -> None:
-    raise InputError(
-        complaint(
-            expected="a value in every row",
-            of=of,
-            got="missing ones (None or NaN)",
-            remedy='Give them a value of their own ("unknown", for example), or declare what they '
-            "count as in a schema.",
-        )
+    raise InputError.expected(
+        "a value in every row",
+        of=of,
+        got="missing ones (None or NaN)",
+        remedy=(
+            'Give them a value of their own ("unknown", for example), or declare what they '
+            "count as in a schema."
+        ),
     )
 
 
 def _refuse_infinite(of: str) -> None:
     remedy = "Write a word for them: 'unknown', for example."
-    raise InputError(
-        complaint(expected="finite numbers or words", of=of, got="infinite ones", remedy=remedy)
-    )
+    raise InputError.expected("finite numbers or words", of=of, got="infinite ones", remedy=remedy)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, SchemaError, complaint
+from ..errors import InputError, SchemaError
 from .raw import Listed, Plain, Raw
 
 if TYPE_CHECKING:
@@ -49,24 +49,20 @@ class Arrays:
     def __init__(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
         for name, column in columns.items():
             if column.ndim != 1:
-                raise InputError(
-                    complaint(
-                        expected="one dimension",
-                        of=f"column {name!r}",
-                        got=column.shape,
-                        remedy="Pass one value a row.",
-                    )
+                raise InputError.expected(
+                    "one dimension",
+                    of=f"column {name!r}",
+                    got=column.shape,
+                    remedy="Pass one value a row.",
                 )
         self._columns = columns
         lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
-            raise SchemaError(
-                complaint(
-                    expected="columns of one length",
-                    of="table",
-                    got=lengths,
-                    remedy="Align the columns by position.",
-                )
+            raise SchemaError.expected(
+                "columns of one length",
+                of="table",
+                got=lengths,
+                remedy="Align the columns by position.",
             )
         self._rows = next(iter(lengths.values()), 0)
 
@@ -92,13 +88,11 @@ class Frame:
         self._frame = frame
         self._columns = {str(name): name for name in frame.columns}
         if len(self._columns) != len(frame.columns):
-            raise SchemaError(
-                complaint(
-                    expected="columns with distinct names",
-                    of="table",
-                    got=list(map(str, frame.columns)),
-                    remedy="Rename them.",
-                )
+            raise SchemaError.expected(
+                "columns with distinct names",
+                of="table",
+                got=list(map(str, frame.columns)),
+                remedy="Rename them.",
             )
 
     @property
@@ -174,9 +168,7 @@ def table_of(given: object, names: Sequence[str] | None = None) -> Table:
     try:
         frame: Any = nw.from_native(given, eager_only=True)
     except TypeError:
-        raise InputError(
-            complaint(expected=FRAMES, of="table", got=_kind(given), remedy=f"{LAZY}.")
-        ) from None
+        raise InputError.expected(FRAMES, of="table", got=_kind(given), remedy=f"{LAZY}.") from None
     return Frame(frame)
 
 
@@ -192,24 +184,17 @@ def column_of(given: object, name: str) -> npt.NDArray[Any]:
 
         series = nw.from_native(given, series_only=True, pass_through=True)
         if not isinstance(series, nw.Series):
-            raise InputError(
-                complaint(
-                    expected="an array, a list or a series",
-                    of=f"column {name!r}",
-                    got=_kind(given),
-                    remedy="Convert it.",
-                )
+            raise InputError.expected(
+                "an array, a list or a series",
+                of=f"column {name!r}",
+                got=_kind(given),
+                remedy="Convert it.",
             )
         raw = Frame(series.alias("column").to_frame()).run("column", 0, len(series))
         return _merged(raw)
     if column.ndim != 1:
-        raise InputError(
-            complaint(
-                expected="one dimension",
-                of=f"column {name!r}",
-                got=column.shape,
-                remedy="Pass one value a row.",
-            )
+        raise InputError.expected(
+            "one dimension", of=f"column {name!r}", got=column.shape, remedy="Pass one value a row."
         )
     return column
 
@@ -234,13 +219,11 @@ def _from_array(given: npt.NDArray[Any], names: Sequence[str] | None) -> Table:
         or len(names) != given.shape[1]
         or len(set(names)) != len(names)
     ):
-        raise InputError(
-            complaint(
-                expected="a 2-D array and a distinct name for each of its columns",
-                of="table",
-                got=f"shape {given.shape} and names {None if names is None else list(names)}",
-                remedy='Pass names=["age", "income"], in the order of the columns.',
-            )
+        raise InputError.expected(
+            "a 2-D array and a distinct name for each of its columns",
+            of="table",
+            got=f"shape {given.shape} and names {None if names is None else list(names)}",
+            remedy='Pass names=["age", "income"], in the order of the columns.',
         )
     return Arrays({str(name): given[:, at] for at, name in enumerate(names)})
 

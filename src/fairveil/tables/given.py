@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, KindError, complaint
+from ..errors import InputError, KindError
 
 Values = npt.NDArray[Any]
 
@@ -45,13 +45,8 @@ def as_array(given: Any, of: str, *, dtype: npt.DTypeLike | None = None) -> Valu
             array = np.asarray(given, dtype=dtype)
     except Exception as error:
         # whatever an object of somebody else's has to say: nothing was asked of the rows yet
-        raise InputError(
-            complaint(
-                expected="an array of one value a place",
-                of=of,
-                got=type(given).__name__,
-                remedy=f"{error}",
-            )
+        raise InputError.expected(
+            "an array of one value a place", of=of, got=type(given).__name__, remedy=f"{error}"
         ) from error
     return array
 
@@ -70,10 +65,8 @@ def refuse_other_kinds(array: Values, of: str, *, bytes_too: bool = True) -> Non
     kind = array.dtype.kind
     if kind in NO_NUMBERS and (bytes_too or kind != "S"):
         words, remedy = NO_NUMBERS[kind]
-        raise KindError(
-            complaint(
-                expected="numbers or words", of=of, got=f"{words} ({array.dtype})", remedy=remedy
-            )
+        raise KindError.expected(
+            "numbers or words", of=of, got=f"{words} ({array.dtype})", remedy=remedy
         )
 
 
@@ -93,6 +86,4 @@ def numbers(given: object, of: str, *, remedy: str) -> npt.NDArray[np.float64]:
         with np.errstate(over="ignore"):  # a long double beyond float64 is infinite
             return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise KindError(
-            complaint(expected="one number a row", of=of, got="others", remedy=remedy)
-        ) from None
+        raise KindError.expected("one number a row", of=of, got="others", remedy=remedy) from None

@@ -70,8 +70,8 @@ def grid_of(X: TableLike) -> FeatureTable:
         return _of_table(table_of(_with_text_names(X)), named=_has_text_names(X))
     if is_masked(X):
         remedy = "Fill them in, or use a schema with a code for missing values."
-        raise InputError(
-            complaint(expected="a value in every place", of="X", got="masked ones", remedy=remedy)
+        raise InputError.expected(
+            "a value in every place", of="X", got="masked ones", remedy=remedy
         )
     raw = as_array(X, "X")
     if isinstance(X, (list, tuple)) and raw.dtype.kind in "US":
@@ -81,7 +81,7 @@ def grid_of(X: TableLike) -> FeatureTable:
             "Pass an array, a table or a mapping of columns; make a list of what can be walked "
             "through only once."
         )
-        raise InputError(complaint(expected="a table", of="X", got=type(X).__name__, remedy=remedy))
+        raise InputError.expected("a table", of="X", got=type(X).__name__, remedy=remedy)
     refuse_other_kinds(raw, "X", bytes_too=False)
     if raw.dtype.kind in "OUST":
         objects = _checked(raw, dtype=object, ensure_all_finite=False, input_name="X")
@@ -110,13 +110,11 @@ def numbers_of(raw: Raw, of: str) -> Values | None:
             values = values.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
             listed = sorted(kind.__name__ for kind in kinds)
-            raise KindError(
-                complaint(
-                    expected="numbers or words (each argument must be a string or a number)",
-                    of=of,
-                    got=listed,
-                    remedy="Turn dates and the like into numbers first.",
-                )
+            raise KindError.expected(
+                "numbers or words (each argument must be a string or a number)",
+                of=of,
+                got=listed,
+                remedy="Turn dates and the like into numbers first.",
             ) from None
     if values.dtype.kind in "US":
         return None
@@ -126,14 +124,14 @@ def numbers_of(raw: Raw, of: str) -> Values | None:
             values = values.astype(np.float64)
     missing = raw.null is not None and bool(raw.null.any())
     if missing or (values.dtype.kind == "f" and not np.isfinite(values).all()):
-        raise InputError(
-            complaint(
-                expected="finite numbers in every row",
-                of=of,
-                got="missing (NaN) or infinite ones",
-                remedy="Fill them in, or declare what they count as in a schema: Number(low, high, "
-                "missing=...).",
-            )
+        raise InputError.expected(
+            "finite numbers in every row",
+            of=of,
+            got="missing (NaN) or infinite ones",
+            remedy=(
+                "Fill them in, or declare what they count as in a schema: Number(low, high, "
+                "missing=...)."
+            ),
         )
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
 
@@ -155,14 +153,8 @@ def refuse_duplicates(table: object, of: str) -> None:
             and any(0xD800 <= ord(letter) <= 0xDFFF for letter in name)
         ):
             remedy = "Rename that column: its name holds half a character."
-            raise InputError(
-                complaint(
-                    expected="names that can be written",
-                    of=of,
-                    got=ascii(name),
-                    remedy=remedy,
-                    quote=False,
-                )
+            raise InputError.expected(
+                "names that can be written", of=of, got=ascii(name), remedy=remedy, quote=False
             )
     texts = [isinstance(name, str) for name in names]
     if any(texts) and not all(texts):
@@ -171,16 +163,11 @@ def refuse_duplicates(table: object, of: str) -> None:
             "Feature names are only supported if all input features have string names: X.columns = "
             "X.columns.astype(str)."
         )
-        raise KindError(complaint(expected="names of one kind", of=of, got=kinds, remedy=remedy))
+        raise KindError.expected("names of one kind", of=of, got=kinds, remedy=remedy)
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
-        raise InputError(
-            complaint(
-                expected="distinct names of columns",
-                of=of,
-                got=twice,
-                remedy="Rename or drop a column.",
-            )
+        raise InputError.expected(
+            "distinct names of columns", of=of, got=twice, remedy="Rename or drop a column."
         )
 
 
@@ -192,9 +179,7 @@ def _refuse_numbers_beside_words(kinds: set[type], of: str) -> None:
             "column.astype(str)."
         )
         got = "numbers beside words"
-        raise KindError(
-            complaint(expected="numbers or words in one column", of=of, got=got, remedy=remedy)
-        )
+        raise KindError.expected("numbers or words in one column", of=of, got=got, remedy=remedy)
 
 
 def _of_table(table: Table, *, named: bool = True) -> FeatureTable:
@@ -204,13 +189,8 @@ def _of_table(table: Table, *, named: bool = True) -> FeatureTable:
             f"{table.rows} rows and {len(names)} columns (Found array with 0 sample(s) or 0 "
             f"feature(s))"
         )
-        raise InputError(
-            complaint(
-                expected="at least one row and one column",
-                of="X",
-                got=got,
-                remedy="Pass some rows.",
-            )
+        raise InputError.expected(
+            "at least one row and one column", of="X", got=got, remedy="Pass some rows."
         )
     return FeatureTable(names, table.rows, named, table=table)
 
@@ -226,12 +206,10 @@ def _is_frame(X: TableLike) -> bool:
             "Expected 2D array, got 1D array instead: pass X[['a']], for example, for a table of "
             "one column."
         )
-        raise InputError(complaint(expected="a table", of="X", got="a column", remedy=remedy))
+        raise InputError.expected("a table", of="X", got="a column", remedy=remedy)
     if isinstance(wrapped, nw.LazyFrame):
         remedy = "Call .collect() first; of dask use fairveil.distributed.DaskRows.from_dataframe."
-        raise InputError(
-            complaint(expected="a table in memory", of="X", got="a lazy frame", remedy=remedy)
-        )
+        raise InputError.expected("a table in memory", of="X", got="a lazy frame", remedy=remedy)
     return isinstance(wrapped, nw.DataFrame)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, complaint
+from ..errors import InputError
 
 
 def plain(value: object, *, of: str) -> Hashable:
@@ -23,21 +23,14 @@ def plain(value: object, *, of: str) -> Hashable:
     if isinstance(value, (list, tuple)):
         return tuple(plain(item, of=of) for item in value)
     if isinstance(value, float) and math.isnan(value):
-        raise InputError(
-            complaint(
-                expected="a value that equals itself",
-                of=of,
-                got=value,
-                remedy="Give missing ones a code.",
-            )
+        raise InputError.expected(
+            "a value that equals itself", of=of, got=value, remedy="Give missing ones a code."
         )
     try:
         hash(value)
     except TypeError:
-        raise InputError(
-            complaint(
-                expected="a hashable value", of=of, got=value, remedy="Pass a text or a number."
-            )
+        raise InputError.expected(
+            "a hashable value", of=of, got=value, remedy="Pass a text or a number."
         ) from None
     return value
 
@@ -53,9 +46,7 @@ def to_json(key: Hashable, *, of: str) -> Any:
     ):
         return key
     remedy = "Use texts, numbers or booleans as group and class values."
-    raise InputError(
-        complaint(expected="a value that JSON can hold", of=of, got=key, remedy=remedy)
-    )
+    raise InputError.expected("a value that JSON can hold", of=of, got=key, remedy=remedy)
 
 
 def shown(key: Hashable) -> str:

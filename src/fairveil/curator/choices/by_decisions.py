@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import Ints
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ...privacy.promise import Promise
 from ...privacy.sensitivity import OUTWARDS
@@ -64,17 +64,13 @@ def check(questions: Sequence[Deciding]) -> None:
         if decisions != "hard" or getattr(question, "group", None) is not None:
             got = f"{decisions} decisions" if decisions != "hard" else "one group alone"
             remedy = 'Pass decisions="hard", and no group.'
-            raise InputError(
-                complaint(
-                    expected="hard decisions in all cells", of="choose", got=got, remedy=remedy
-                )
+            raise InputError.expected(
+                "hard decisions in all cells", of="choose", got=got, remedy=remedy
             )
         if question.cells != first.cells or question.by_label != first.by_label:
             remedy = "Ask all questions of a choice about the same cells and labels."
-            raise InputError(
-                complaint(
-                    expected="the same cells and labels", of="choose", got="others", remedy=remedy
-                )
+            raise InputError.expected(
+                "the same cells and labels", of="choose", got="others", remedy=remedy
             )
 
 
@@ -99,15 +95,17 @@ class Costs:
             costs = np.empty(0)
         good = costs.shape in ((count, labels, classes), (count, 1, classes))
         if not good or not (np.abs(costs) <= LARGEST_COST).all():
-            raise InputError(
-                complaint(
-                    expected=f"finite numbers of size at most 2^500, shape ({count}, {labels} or "
-                    f"1, {classes})",
-                    of="costs",
-                    got="others" if good else costs.shape,
-                    remedy="One cost for each cell, true label (or 1 for all) and predicted class, "
-                    "from released values only.",
-                )
+            raise InputError.expected(
+                (
+                    f"finite numbers of size at most 2^500, shape ({count}, {labels} or "
+                    f"1, {classes})"
+                ),
+                of="costs",
+                got="others" if good else costs.shape,
+                remedy=(
+                    "One cost for each cell, true label (or 1 for all) and predicted class, "
+                    "from released values only."
+                ),
             )
         more = costs - costs[..., :1]
         exponent = COST_BITS - math.frexp(float(np.abs(more).max()))[1]

@@ -31,7 +31,7 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats, Ints
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...privacy.noise.samplers import Stream
 from ...privacy.promise import Promise
 from ...privacy.sensitivity import OUTWARDS
@@ -79,13 +79,8 @@ class Score:
         given: object = self.function
         if not callable(given):
             remedy = "Pass a function of sums (candidates, ...) to (candidates,) numbers."
-            raise InputError(
-                complaint(
-                    expected="a function",
-                    of="Score.function",
-                    got=type(given).__name__,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "a function", of="Score.function", got=type(given).__name__, remedy=remedy
             )
         lowest, highest = (_slopes(name, getattr(self, name)) for name in ("lowest", "highest"))
         try:
@@ -94,26 +89,19 @@ class Score:
             ordered = False
         if not ordered:
             remedy = "lowest <= derivative <= highest, sum by sum."
-            raise InputError(
-                complaint(
-                    expected="slopes of one shape, none above highest",
-                    of="Score.lowest",
-                    got="others",
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "slopes of one shape, none above highest",
+                of="Score.lowest",
+                got="others",
+                remedy=remedy,
             )
         _checks.normalise(self, lowest=lowest, highest=highest)
         if self.within is not None:
             ends = _numbers(self.within)
             if ends.shape != (2,) or not -math.inf < ends[0] <= ends[1] < math.inf:
                 remedy = "Leave it out where slopes say enough."
-                raise InputError(
-                    complaint(
-                        expected="two finite numbers that rise",
-                        of="within",
-                        got=self.within,
-                        remedy=remedy,
-                    )
+                raise InputError.expected(
+                    "two finite numbers that rise", of="within", got=self.within, remedy=remedy
                 )
             _checks.normalise(self, within=tuple(ends.tolist()))
         if self.rounding is not None:
@@ -136,8 +124,8 @@ class Score:
                 "One slope for each cell, true label (or 1 for all) and predicted class; for "
                 "losses one a cell."
             )
-            raise InputError(
-                complaint(expected=f"slopes of shape {shape}", of="Score", got=got, remedy=remedy)
+            raise InputError.expected(
+                f"slopes of shape {shape}", of="Score", got=got, remedy=remedy
             ) from None
 
     def at_nothing(self, shape: tuple[int, ...]) -> float:
@@ -158,9 +146,7 @@ class Score:
                 "These were sums of zeros: no row was read. Try the function on sums of your own "
                 "making."
             )
-            raise InputError(
-                complaint(expected=expected, of="Score.function", got=got, remedy=remedy)
-            )
+            raise InputError.expected(expected, of="Score.function", got=got, remedy=remedy)
         return float(np.abs(found).max())
 
 
@@ -168,13 +154,8 @@ def _slopes(name: str, given: object) -> Floats:
     slopes = _numbers(given)
     if not (np.abs(slopes) <= LARGEST_SLOPE).all():
         remedy = "A function whose slopes have no bound has no price: cut or smooth it."
-        raise InputError(
-            complaint(
-                expected="finite numbers of size at most 2^500",
-                of=f"Score.{name}",
-                got="others",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "finite numbers of size at most 2^500", of=f"Score.{name}", got="others", remedy=remedy
         )
     slopes.setflags(write=False)
     return slopes
@@ -283,10 +264,8 @@ def by_function(score: Score, sums: Sums, reach: float, troubles: Troubles) -> F
     finest = max(reach * 2.0**-SCORE_BITS, 16.0 * lost, max(abs(low), abs(high)) * 2.0**-44, FINEST)
     if not math.isfinite(size) or not math.isfinite(finest):
         remedy = "Take the score in other units: divide by a public number of rows."
-        raise InputError(
-            complaint(
-                expected="scores of finite size", of="Score", got="slopes too steep", remedy=remedy
-            )
+        raise InputError.expected(
+            "scores of finite size", of="Score", got="slopes too steep", remedy=remedy
         )
     exponent = math.frexp(finest)[1]
     step = math.ldexp(1.0, exponent)

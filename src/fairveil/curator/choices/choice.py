@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...privacy.noise.samplers import Stream
 from ...privacy.promise import Promise
 from ...privacy.sensitivity import OUTWARDS
@@ -94,13 +94,11 @@ def dyadic(given: Sequence[float] | None, count: int) -> list[int]:
     except (TypeError, ValueError):
         weights = np.empty(0)
     if weights.shape != (count,) or not (np.abs(weights) <= 2.0**WEIGHT_BITS).all():
-        raise InputError(
-            complaint(
-                expected=f"{count} finite numbers of size at most 2^24, one a cell",
-                of="cell_weights",
-                got=given,
-                remedy="Take weights from released values only.",
-            )
+        raise InputError.expected(
+            f"{count} finite numbers of size at most 2^24, one a cell",
+            of="cell_weights",
+            got=given,
+            remedy="Take weights from released values only.",
         )
     return [round(w * 2**WEIGHT_BITS) for w in weights.tolist()]
 

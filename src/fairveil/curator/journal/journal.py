@@ -26,7 +26,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...privacy.accounting.filters import Filter
 from ...privacy.events import Event
 from ...privacy.promise import Promise
@@ -248,13 +248,8 @@ def earlier_entries(earlier: object) -> tuple[LogEntry, ...]:
     if isinstance(earlier, list | tuple) and all(isinstance(entry, LogEntry) for entry in earlier):
         return tuple(earlier)
     remedy = "Pass earlier=Journal(path), or the entries of an earlier log."
-    raise InputError(
-        complaint(
-            expected="a Journal, or entries",
-            of="earlier",
-            got=type(earlier).__name__,
-            remedy=remedy,
-        )
+    raise InputError.expected(
+        "a Journal, or entries", of="earlier", got=type(earlier).__name__, remedy=remedy
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..._json import Document
 from ..._reading import read_bytes
-from ...errors import FairveilError, PrivacyError, complaint
+from ...errors import FairveilError, PrivacyError
 from ...privacy.accounting.filters import Filter
 from ...privacy.events import Event, compose, from_dict, from_json_dict, spelled_out, to_json_dict
 from ...privacy.promise import Promise
@@ -245,7 +245,7 @@ def parsed(line: bytes) -> dict[str, Any] | None:
 
 def refused(expected: str, got: str, remedy: str) -> PrivacyError:
     """An error about a journal."""
-    return PrivacyError(complaint(expected=expected, of="journal", got=got, remedy=remedy))
+    return PrivacyError.expected(expected, of="journal", got=got, remedy=remedy)
 
 
 def damaged() -> PrivacyError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ...errors import PrivacyError, complaint
+from ...errors import PrivacyError
 from ...privacy.accounting.bounding import covers
 from ...privacy.events import Event, compose, spelled_out
 from ...privacy.promise import Neighbours
@@ -64,11 +64,9 @@ class Log:
             (i for i, (a, b) in pairs if not covers(a, b, neighbours)), min(len(planned), len(done))
         )
         if at < max(len(planned), len(done)):
-            raise PrivacyError(
-                complaint(
-                    expected=f"the plan's {len(planned)} events",
-                    of="log",
-                    got=f"{len(done)} events, which part from the plan at number {at}",
-                    remedy="A plan is fixed in advance: account for what was done instead.",
-                )
+            raise PrivacyError.expected(
+                f"the plan's {len(planned)} events",
+                of="log",
+                got=f"{len(done)} events, which part from the plan at number {at}",
+                remedy="A plan is fixed in advance: account for what was done instead.",
             )

@@ -114,7 +114,7 @@ class Recording:
             expected = f"the ledger of data set {mark[0]!r}, which the run began with"
             got = None if self.ledger is None else self.ledger.dataset
             remedy = "Pass that ledger: what the journal holds is charged there."
-            raise LedgerError(complaint(expected=expected, of="ledger", got=got, remedy=remedy))
+            raise LedgerError.expected(expected, of="ledger", got=got, remedy=remedy)
 
         def agreed(sitting: int) -> None:
             # by what was not reserved

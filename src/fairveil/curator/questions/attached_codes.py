@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._types import Ints
-from ...errors import InputError, PrivacyError, complaint
+from ...errors import InputError, PrivacyError
 from ...facts import Cells, RowLayout
 from ...privacy import sensitivity
 from ...privacy.promise import Promise
@@ -53,10 +53,8 @@ class AttachedCodes:
         self.count = _checks.whole(at_least=1, count=count)
         if self.count > MOST_CODES:
             remedy = "Take wider bins."
-            raise InputError(
-                complaint(
-                    expected=f"at most {MOST_CODES} codes", of="count", got=count, remedy=remedy
-                )
+            raise InputError.expected(
+                f"at most {MOST_CODES} codes", of="count", got=count, remedy=remedy
             )
         self.title = title
         self.columns_read = columns_read
@@ -91,22 +89,15 @@ def given_codes(codes: object, rows: Rows, promise: Promise) -> Callable[[Block]
     """Codes of all rows that were made of public columns, block by block."""
     if not promise.features_are_public:
         remedy = "Pass a function of a block: it runs inside."
-        raise PrivacyError(
-            complaint(
-                expected="public features and labels",
-                of="codes",
-                got=promise.protects,
-                remedy=remedy,
-            )
+        raise PrivacyError.expected(
+            "public features and labels", of="codes", got=promise.protects, remedy=remedy
         )
     array, rows = np.asarray(codes), rows.given
     if array.shape != (rows.exact_count,) or array.dtype.kind not in "iu":
         got = f"{array.dtype} of shape {array.shape}"
         remedy = "Pass one code a row, in the order of the rows."
-        raise InputError(
-            complaint(
-                expected=f"{rows.exact_count} whole numbers", of="codes", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            f"{rows.exact_count} whole numbers", of="codes", got=got, remedy=remedy
         )
     ends = np.cumsum([block.rows for block in rows.blocks()])
     parts = np.split(array, ends[:-1])

@@ -43,7 +43,7 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._types import Floats, Ints
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ...privacy.events import LARGEST
 from ...privacy.sensitivity import OUTWARDS, Bound
@@ -300,10 +300,8 @@ def _same(inner: Question, other: object) -> Question:
     if not isinstance(other, Question) or other.key != inner.key:
         remedy = "Make it by the inner question's own `at`, or make a new question."
         got = getattr(other, "name", type(other).__name__)
-        raise InputError(
-            complaint(
-                expected=f"a {inner.name} of the same form", of="inner", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            f"a {inner.name} of the same form", of="inner", got=got, remedy=remedy
         )
     return other
 
@@ -321,28 +319,30 @@ def _check_inner(inner: object) -> None:
     elif isinstance(inner, FeatureSums | GramMatrices):
         good = inner.cells is None
     if not good:
-        raise InputError(
-            complaint(
-                expected="a GradientSum, NetworkGradient, FeatureSums or GramMatrices of one "
-                "model, without cells",
-                of="inner",
-                got=getattr(inner, "name", type(inner).__name__),
-                remedy="Leave out its cells, costs and weights by cell: the question around it has "
-                "the cells.",
-            )
+        raise InputError.expected(
+            (
+                "a GradientSum, NetworkGradient, FeatureSums or GramMatrices of one "
+                "model, without cells"
+            ),
+            of="inner",
+            got=getattr(inner, "name", type(inner).__name__),
+            remedy=(
+                "Leave out its cells, costs and weights by cell: the question around it has "
+                "the cells."
+            ),
         )
 
 
 def _check_cells(cells: object) -> None:
     if not isinstance(cells, Cells) or cells.per_row != 1:
-        raise InputError(
-            complaint(
-                expected="cells that do not overlap",
-                of="cells",
-                got=cells,
-                remedy="Ask once a sensitive column, with rows.cells(names=[column]), or use "
-                "product cells.",
-            )
+        raise InputError.expected(
+            "cells that do not overlap",
+            of="cells",
+            got=cells,
+            remedy=(
+                "Ask once a sensitive column, with rows.cells(names=[column]), or use "
+                "product cells."
+            ),
         )
 
 
@@ -359,14 +359,11 @@ def _checked(given: object, cells: Cells) -> Floats:
         or not (factors >= 0).all()
         or not (factors > 0).any()
     ):
-        raise InputError(
-            complaint(
-                expected=f"{cells.count} finite numbers of at least 0, one a cell, not all of them "
-                f"0",
-                of="factors",
-                got="negative or infinite ones, or zeros" if fits else factors.shape,
-                remedy="Factors are public or released numbers; a sum with signs is two questions.",
-            )
+        raise InputError.expected(
+            (f"{cells.count} finite numbers of at least 0, one a cell, not all of them 0"),
+            of="factors",
+            got="negative or infinite ones, or zeros" if fits else factors.shape,
+            remedy="Factors are public or released numbers; a sum with signs is two questions.",
         )
     factors.setflags(write=False)
     return factors

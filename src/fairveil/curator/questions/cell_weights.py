@@ -23,7 +23,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..._types import Floats
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells
 from ..question import cell_count
 
@@ -49,15 +49,14 @@ def checked(given: object, models: int, cells: Cells | None) -> Floats:
     with np.errstate(over="ignore"):
         finite = fits and bool(np.isfinite(np.abs(weights).sum(axis=-1)).all())
     if not finite:
-        raise InputError(
-            complaint(
-                expected=f"finite numbers of shape ({count},), or ({models}, {count}), whose sum "
-                f"is finite too",
-                of="cell_weights",
-                got="NaN, inf or too large ones" if fits else weights.shape,
-                remedy="One weight of the loss for each cell, and for each model where they "
-                "differ.",
-            )
+        raise InputError.expected(
+            (
+                f"finite numbers of shape ({count},), or ({models}, {count}), whose sum "
+                f"is finite too"
+            ),
+            of="cell_weights",
+            got="NaN, inf or too large ones" if fits else weights.shape,
+            remedy=("One weight of the loss for each cell, and for each model where they differ."),
         )
     weights.setflags(write=False)
     return weights

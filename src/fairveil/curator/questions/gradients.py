@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
-from ...errors import InputError, MissingBoundError, complaint
+from ...errors import InputError, MissingBoundError
 from ...facts import Cells, RowLayout
 from ...privacy import sensitivity
 from ..question import Linear, Question, Scale, cell_count, gridded, need_classes, need_order_two
@@ -27,9 +27,7 @@ def finite_costs(costs: object) -> Floats:
     copied.setflags(write=False)
     if not np.vdot(copied, copied) < np.inf and not np.isfinite(copied).all():
         remedy = "Floor the counts that divide them."
-        raise InputError(
-            complaint(expected="finite costs", of="cell_costs", got="NaN or inf", remedy=remedy)
-        )
+        raise InputError.expected("finite costs", of="cell_costs", got="NaN or inf", remedy=remedy)
     return copied
 
 
@@ -41,13 +39,8 @@ def weights_of_models(weights: object, models: int) -> Floats:
         array.shape != (models,) or not (array >= 0).all() or not (array < np.inf).all()
     ):
         remedy = "Give one weight of the loss for each model."
-        raise InputError(
-            complaint(
-                expected=f"{models} numbers of at least 0",
-                of="loss_weight",
-                got=array.shape,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"{models} numbers of at least 0", of="loss_weight", got=array.shape, remedy=remedy
         )
     array.setflags(write=False)
     return array
@@ -100,13 +93,8 @@ class GradientSum(Question):
         if self.cell_weights is not None:
             if self.loss == "none":
                 remedy = 'Leave cell_weights out, or ask for the loss: loss="log".'
-                raise InputError(
-                    complaint(
-                        expected="a loss to weigh",
-                        of="cell_weights",
-                        got='loss="none"',
-                        remedy=remedy,
-                    )
+                raise InputError.expected(
+                    "a loss to weigh", of="cell_weights", got='loss="none"', remedy=remedy
                 )
             _checks.normalise(
                 self, cell_weights=by_cell.checked(self.cell_weights, self.models, self.cells)
@@ -132,9 +120,7 @@ class GradientSum(Question):
             old, new = (None if array is None else array.shape for array in (before, now))
             if new != old:
                 remedy = "Make a new GradientSum."
-                raise InputError(
-                    complaint(expected=f"shape {old}", of=name, got=new, remedy=remedy)
-                )
+                raise InputError.expected(f"shape {old}", of=name, got=new, remedy=remedy)
         changed: dict[str, object] = {
             "model": same_form(self.model, model),
             "cell_costs": costs,
@@ -145,10 +131,8 @@ class GradientSum(Question):
             return self.again(**changed)
         if not isinstance(self.loss_weight, np.ndarray):
             remedy = "Make the first GradientSum with an array."
-            raise InputError(
-                complaint(
-                    expected="a number, as before", of="loss_weight", got="an array", remedy=remedy
-                )
+            raise InputError.expected(
+                "a number, as before", of="loss_weight", got="an array", remedy=remedy
             )
         return self.again(**changed, loss_weight=weights_of_models(loss_weight, self.models))
 
@@ -204,13 +188,11 @@ class GradientSum(Question):
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
         self.model.check(layout, classification=self.loss != "squared")
         if self.cell_costs is not None and self.loss == "squared":
-            raise InputError(
-                complaint(
-                    expected="log loss, or none, beside costs of predictions",
-                    of="GradientSum.loss",
-                    got="squared",
-                    remedy="A regression has no predicted classes to cost.",
-                )
+            raise InputError.expected(
+                "log loss, or none, beside costs of predictions",
+                of="GradientSum.loss",
+                got="squared",
+                remedy="A regression has no predicted classes to cost.",
             )
         if self.cell_costs is not None:
             self.costs(layout)
@@ -247,14 +229,14 @@ class GradientSum(Question):
             or costs.shape[2] not in (1, classes)
             or costs.shape[3] != classes
         ):
-            raise InputError(
-                complaint(
-                    expected=f"shape ({wanted[1]}, {classes} or 1, {classes}), with {self.models} "
-                    f"models in front if many",
-                    of="cell_costs",
-                    got=costs.shape,
-                    remedy="One cost for each cell, true label (or 1 for all) and predicted class.",
-                )
+            raise InputError.expected(
+                (
+                    f"shape ({wanted[1]}, {classes} or 1, {classes}), with {self.models} "
+                    f"models in front if many"
+                ),
+                of="cell_costs",
+                got=costs.shape,
+                remedy="One cost for each cell, true label (or 1 for all) and predicted class.",
             )
         if self.model.outputs == 1:
             costs = costs[..., 1:2] - costs[..., 0:1]
@@ -273,14 +255,13 @@ class GradientSum(Question):
     def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
         need_order_two(order, self.name)
         if self.clip is None:
-            raise MissingBoundError(
-                complaint(
-                    expected="a clip: the largest norm of one row's gradient",
-                    of="GradientSum.clip",
-                    got=None,
-                    remedy="Pass clip=1.0, for example; it is a public choice, never read from the "
-                    "rows.",
-                )
+            raise MissingBoundError.expected(
+                "a clip: the largest norm of one row's gradient",
+                of="GradientSum.clip",
+                got=None,
+                remedy=(
+                    "Pass clip=1.0, for example; it is a public choice, never read from the rows."
+                ),
             )
         return gridded(
             sensitivity.of_signed(self.limit(layout), cap or 1.0), self.coordinates(layout)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Ints
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ...privacy import sensitivity
 from ..question import Linear, OwnJob, Scale, cell_count, gridded, need_classes
@@ -46,13 +46,11 @@ class GroupedHistogram(OwnJob):
             or not np.isfinite(offsets).all()
         ):
             remedy = "Give one line of offsets a group, and one model."
-            raise InputError(
-                complaint(
-                    expected=f"finite offsets of shape {wanted}, of product groups",
-                    of="offsets",
-                    got=offsets.shape,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"finite offsets of shape {wanted}, of product groups",
+                of="offsets",
+                got=offsets.shape,
+                remedy=remedy,
             )
         offsets.setflags(write=False)
         _checks.normalise(self, offsets=offsets)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ...privacy import sensitivity
 from ...privacy.sensitivity import Bound
@@ -105,10 +105,8 @@ class ScoreHistogram(Question):
             or not (np.diff(edges) > 0).all()
         ):
             remedy = "Pass (-1.0, 0.0, 1.0), for example."
-            raise InputError(
-                complaint(
-                    expected="rising finite numbers", of="edges", got=self.edges, remedy=remedy
-                )
+            raise InputError.expected(
+                "rising finite numbers", of="edges", got=self.edges, remedy=remedy
             )
         _checks.normalise(self, edges=tuple(edges.tolist()))
 
@@ -132,13 +130,8 @@ class ScoreHistogram(Question):
         self.model.check(layout)
         if self.model.outputs != 1:
             remedy = "Several classes have no threshold: ask for a PredictionHistogram."
-            raise InputError(
-                complaint(
-                    expected="two classes",
-                    of=self.name,
-                    got=len(layout.classes or ()),
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "two classes", of=self.name, got=len(layout.classes or ()), remedy=remedy
             )
         labels = (need_classes(layout, self.name),) if self.by_label else ()
         return (cell_count(self.cells), *labels, 1 + len(self.edges))

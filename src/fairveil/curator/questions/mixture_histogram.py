@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._types import Floats, Ints
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ...privacy import sensitivity
 from ..question import OwnJob, Scale, cell_count, gridded, need_classes
@@ -55,8 +55,8 @@ class MixtureHistogram(OwnJob):
         ):
             remedy = "One line a rule, and one share each; shares add up to 1."
             got = f"shapes {weights.shape} and {shares.shape}"
-            raise InputError(
-                complaint(expected="rules and their shares", of=self.name, got=got, remedy=remedy)
+            raise InputError.expected(
+                "rules and their shares", of=self.name, got=got, remedy=remedy
             )
         for name, array in (("weights", weights), ("shares", shares)):
             array.setflags(write=False)
@@ -82,13 +82,8 @@ class MixtureHistogram(OwnJob):
                 "The intercept comes first, then numbers, then the categories of each coded "
                 "feature."
             )
-            raise InputError(
-                complaint(
-                    expected=f"rules {wanted}",
-                    of=self.name,
-                    got=self.weights.shape[1:],
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"rules {wanted}", of=self.name, got=self.weights.shape[1:], remedy=remedy
             )
         return (cell_count(self.cells), *((classes,) if self.by_label else ()), classes)
 

@@ -30,7 +30,7 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
-from ...errors import InputError, MissingBoundError, complaint
+from ...errors import InputError, MissingBoundError
 from ...facts import Cells, RowLayout
 from ...privacy import sensitivity
 from ...privacy.sensitivity import Bound
@@ -97,18 +97,16 @@ class Network:
                     "Make the skeleton for these rows: Skeleton.of(module, layout.width, "
                     "len(layout.classes))."
                 )
-                raise InputError(
-                    complaint(expected=f"{wanted}, as the rows have", of=of, got=got, remedy=remedy)
+                raise InputError.expected(
+                    f"{wanted}, as the rows have", of=of, got=got, remedy=remedy
                 )
 
 
 def _same_form(one: Network, other: Network) -> Network:
     if other.form != one.form:
         remedy = "Make a new question."
-        raise InputError(
-            complaint(
-                expected="parameters of the same network", of="model", got=str(other), remedy=remedy
-            )
+        raise InputError.expected(
+            "parameters of the same network", of="model", got=str(other), remedy=remedy
         )
     return other
 
@@ -177,17 +175,13 @@ class NetworkGradient(Question):
         old, new = (None if array is None else array.shape for array in (self.cell_costs, costs))
         if new != old:
             remedy = "Make a new NetworkGradient."
-            raise InputError(
-                complaint(expected=f"shape {old}", of="cell_costs", got=new, remedy=remedy)
-            )
+            raise InputError.expected(f"shape {old}", of="cell_costs", got=new, remedy=remedy)
         if loss_weight is None:
             return self.again(model=_same_form(self.model, model), cell_costs=costs)
         if not isinstance(self.loss_weight, np.ndarray):
             remedy = "Make the first NetworkGradient with an array."
-            raise InputError(
-                complaint(
-                    expected="a number, as before", of="loss_weight", got="an array", remedy=remedy
-                )
+            raise InputError.expected(
+                "a number, as before", of="loss_weight", got="an array", remedy=remedy
             )
         weight = weights_of_models(loss_weight, 1)
         return self.again(model=_same_form(self.model, model), cell_costs=costs, loss_weight=weight)
@@ -229,9 +223,7 @@ class NetworkGradient(Question):
         ):
             expected = f"shape ({cells}, {classes} or 1, {classes})"
             remedy = "One cost for each cell, true label (or 1 for all) and predicted class."
-            raise InputError(
-                complaint(expected=expected, of="cell_costs", got=costs.shape, remedy=remedy)
-            )
+            raise InputError.expected(expected, of="cell_costs", got=costs.shape, remedy=remedy)
         return (self.model.skeleton.size,)
 
     @property
@@ -252,8 +244,8 @@ class NetworkGradient(Question):
         if self.clip is None:
             remedy = "Pass clip=1.0, for example; it is a public choice, never read from the rows."
             expected = "a clip: the largest norm of one row's gradient"
-            raise MissingBoundError(
-                complaint(expected=expected, of="NetworkGradient.clip", got=None, remedy=remedy)
+            raise MissingBoundError.expected(
+                expected, of="NetworkGradient.clip", got=None, remedy=remedy
             )
         return self._scale(self.clip, cap)
 

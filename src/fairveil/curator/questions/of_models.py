@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ... import _checks
-from ...errors import InputError, MissingBoundError, complaint
+from ...errors import InputError, MissingBoundError
 from ...facts import Cells, RowLayout
 from ...privacy import sensitivity
 from ...privacy.sensitivity import Bound
@@ -24,13 +24,8 @@ def same_form(one: Linear, other: Linear) -> Linear:
         or other.sharpness != one.sharpness
     ):
         remedy = "Make a new question."
-        raise InputError(
-            complaint(
-                expected=f"weights of shape {one.array.shape}",
-                of="model",
-                got=str(other),
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"weights of shape {one.array.shape}", of="model", got=str(other), remedy=remedy
         )
     return other
 
@@ -78,13 +73,11 @@ class GroupLosses(Question):
         if self.loss == "zero-one":
             return 1.0 if self.clip is None else min(1.0, self.clip)
         if self.clip is None:
-            raise MissingBoundError(
-                complaint(
-                    expected="a clip: the largest loss that counts",
-                    of="GroupLosses.clip",
-                    got=None,
-                    remedy=f"Pass clip=5.0, say: {self.loss} losses have no bound of their own.",
-                )
+            raise MissingBoundError.expected(
+                "a clip: the largest loss that counts",
+                of="GroupLosses.clip",
+                got=None,
+                remedy=f"Pass clip=5.0, say: {self.loss} losses have no bound of their own.",
             )
         return self.clip
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import _checks
-from ...errors import InputError, MissingBoundError, complaint
+from ...errors import InputError, MissingBoundError
 from ...facts import Cells, RowLayout
 from ...privacy import sensitivity
 from ...privacy.sensitivity import Bound
@@ -123,14 +123,11 @@ class _Clipped(Question):
 
     def _radius(self, layout: RowLayout) -> float:
         if self.clip is None:
-            raise MissingBoundError(
-                complaint(
-                    expected="a clip: the largest norm of one row, its 1 for the intercept "
-                    "included",
-                    of=f"{type(self).__name__}.clip",
-                    got=None,
-                    remedy="Take it from the bounds that the schema declares, never from the rows.",
-                )
+            raise MissingBoundError.expected(
+                ("a clip: the largest norm of one row, its 1 for the intercept included"),
+                of=f"{type(self).__name__}.clip",
+                got=None,
+                remedy="Take it from the bounds that the schema declares, never from the rows.",
             )
         return _checks.positive(clip=self.clip) * (
             1.0 + (layout.width + self.coordinates(layout) + 32) * 2.0**-52
@@ -169,10 +166,8 @@ class FeatureSums(_Clipped):
                 "One line a coordinate: the intercept's factor, the numbers', then the categories'."
             )
             got = basis.shape if basis.ndim != 2 or not len(basis) else "NaN or infinite values"
-            raise InputError(
-                complaint(
-                    expected="finite numbers (k, 1 + width)", of="basis", got=got, remedy=remedy
-                )
+            raise InputError.expected(
+                "finite numbers (k, 1 + width)", of="basis", got=got, remedy=remedy
             )
         basis.setflags(write=False)
         _checks.normalise(self, basis=basis)
@@ -195,10 +190,8 @@ class FeatureSums(_Clipped):
                 "The intercept comes first, then numbers, then the categories of each coded "
                 "feature."
             )
-            raise InputError(
-                complaint(
-                    expected=f"{1 + layout.width} columns", of="basis", got=width, remedy=remedy
-                )
+            raise InputError.expected(
+                f"{1 + layout.width} columns", of="basis", got=width, remedy=remedy
             )
         return (cell_count(self.cells), *labels, k)
 
@@ -267,13 +260,11 @@ class NumberMoments(Question):
     def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
         need_order_two(order, self.name)
         if self.clip is None:
-            raise MissingBoundError(
-                complaint(
-                    expected="a clip: the largest norm of a row's numbers and their squares",
-                    of="NumberMoments.clip",
-                    got=None,
-                    remedy="Numbers coded by a schema are within [-1, 1]: pass sqrt(2 x numbers).",
-                )
+            raise MissingBoundError.expected(
+                "a clip: the largest norm of a row's numbers and their squares",
+                of="NumberMoments.clip",
+                got=None,
+                remedy="Numbers coded by a schema are within [-1, 1]: pass sqrt(2 x numbers).",
             )
         radius = _checks.positive(clip=self.clip) * (1.0 + (layout.numbers + 32) * 2.0**-52)
         return gridded(sensitivity.of_signed(radius, cap or 1.0), 2 * layout.numbers)

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ...privacy import sensitivity
 from ..question import OwnJob, Scale, gridded
@@ -61,13 +61,11 @@ class RowFunction(OwnJob):
         _checks.whole(at_least=1, width=self.width)
         _checks.positive(clip=self.clip)
         if not set(self.columns_read) <= COLUMNS:
-            raise InputError(
-                complaint(
-                    expected=f"some of {sorted(COLUMNS)}",
-                    of="columns_read",
-                    got=sorted(self.columns_read),
-                    remedy="Say which columns the function reads; it is not given the rest.",
-                )
+            raise InputError.expected(
+                f"some of {sorted(COLUMNS)}",
+                of="columns_read",
+                got=sorted(self.columns_read),
+                remedy="Say which columns the function reads; it is not given the rest.",
             )
 
     @property
@@ -167,13 +165,8 @@ class RowFunction(OwnJob):
             f"for zeros too, and try "
             "the function on rows of your own making."
         )
-        raise InputError(
-            complaint(
-                expected=f"finite numbers of shape (rows, {self.width})",
-                of=self.title,
-                got=got,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"finite numbers of shape (rows, {self.width})", of=self.title, got=got, remedy=remedy
         )
 
     def unclipped(self, rows: Rows) -> RowFunction:

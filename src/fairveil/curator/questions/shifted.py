@@ -19,7 +19,7 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Ints
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import RowLayout
 from ...models.shifted import softened
 from ..question import Scale
@@ -47,18 +47,14 @@ class ShiftedHistogram(AttachedHistogram):
         cells = self.cells
         if cells is None or cells.mode != "product" or self.group is not None or self.by_label:
             remedy = "Pass product cells, and neither by_label nor group."
-            raise InputError(
-                complaint(
-                    expected="cells that do not overlap", of="cells", got=cells, remedy=remedy
-                )
+            raise InputError.expected(
+                "cells that do not overlap", of="cells", got=cells, remedy=remedy
             )
         table = np.array(self.offsets, np.float64)
         if table.shape != (cells.count, self.attached.classes) or not np.isfinite(table).all():
             remedy = "Pass one offset for each cell and class."
             expected = f"finite offsets of shape {(cells.count, self.attached.classes)}"
-            raise InputError(
-                complaint(expected=expected, of="offsets", got=table.shape, remedy=remedy)
-            )
+            raise InputError.expected(expected, of="offsets", got=table.shape, remedy=remedy)
         table.setflags(write=False)
         _checks.normalise(self, offsets=table)
 

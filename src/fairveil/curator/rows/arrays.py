@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._types import ColumnsLike, TableLike
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowBlock, RowLayout
 
 BLOCK_ROWS = 1 << 18
@@ -44,13 +44,11 @@ class ArrayRows:
         for j, column in enumerate(columns):
             if column.ndim != 1:
                 remedy = "Pass a list with one array a sensitive column: [sex], for example."
-                raise InputError(
-                    complaint(
-                        expected="one value a row",
-                        of=f"sensitive[{j}]",
-                        got=f"{column.ndim} axes",
-                        remedy=remedy,
-                    )
+                raise InputError.expected(
+                    "one value a row",
+                    of=f"sensitive[{j}]",
+                    got=f"{column.ndim} axes",
+                    remedy=remedy,
                 )
         if groups is None:
             groups = [_distinct(column, f"sensitive[{j}]") for j, column in enumerate(columns)]
@@ -71,13 +69,8 @@ class ArrayRows:
             ("sample_weight", None if self._weights is None else len(self._weights)),
         ):
             if length is not None and length != n:
-                raise InputError(
-                    complaint(
-                        expected=f"{n} entries, as many as X has rows",
-                        of=name,
-                        got=length,
-                        remedy="Align them.",
-                    )
+                raise InputError.expected(
+                    f"{n} entries, as many as X has rows", of=name, got=length, remedy="Align them."
                 )
         self.layout = RowLayout(
             int(self._X.shape[1]), tuple(code_sizes), known, tuple(map(tuple, groups)), names
@@ -93,9 +86,7 @@ class ArrayRows:
         labels = np.asarray(y)
         if labels.ndim != 1:
             remedy = "Pass one label a row."
-            raise InputError(
-                complaint(expected="one axis", of="y", got=f"{labels.ndim} axes", remedy=remedy)
-            )
+            raise InputError.expected("one axis", of="y", got=f"{labels.ndim} axes", remedy=remedy)
         if classes is None:
             classes = _distinct(labels, "y")
             self.read_from_data.append("classes")
@@ -105,13 +96,11 @@ class ArrayRows:
                 (code_of[label] for label in labels.tolist()), np.int32, len(labels)
             )
         except KeyError as unknown:
-            raise InputError(
-                complaint(
-                    expected=f"one of {list(classes)}",
-                    of="label",
-                    got=unknown.args[0],
-                    remedy="List every class in classes= or in the schema.",
-                )
+            raise InputError.expected(
+                f"one of {list(classes)}",
+                of="label",
+                got=unknown.args[0],
+                remedy="List every class in classes= or in the schema.",
             ) from None
         return coded, tuple(classes)
 
@@ -132,8 +121,8 @@ class ArrayRows:
 def _as_numbers(X: TableLike) -> npt.NDArray[Any]:
     if np.ma.is_masked(X):
         remedy = "Fill them in, or code them by a schema."
-        raise InputError(
-            complaint(expected="numbers in every place", of="X", got="masked ones", remedy=remedy)
+        raise InputError.expected(
+            "numbers in every place", of="X", got="masked ones", remedy=remedy
         )
     numbers = np.asarray(X)
     if numbers.dtype not in (np.float32, np.float64):
@@ -142,23 +131,20 @@ def _as_numbers(X: TableLike) -> npt.NDArray[Any]:
                 raise TypeError
             numbers = numbers.astype(np.float64)
         except (TypeError, ValueError):
-            raise InputError(
-                complaint(
-                    expected="numbers",
-                    of="X",
-                    got=f"values of type {numbers.dtype}",
-                    remedy="Encode words with a schema (fairveil.data.encode), or pass them as "
-                    "codes.",
-                )
+            raise InputError.expected(
+                "numbers",
+                of="X",
+                got=f"values of type {numbers.dtype}",
+                remedy=(
+                    "Encode words with a schema (fairveil.data.encode), or pass them as codes."
+                ),
             ) from None
     if numbers.ndim != 2:
-        raise InputError(
-            complaint(
-                expected="a table of shape (rows, numbers)",
-                of="X",
-                got=f"shape {numbers.shape}",
-                remedy="Reshape X.",
-            )
+        raise InputError.expected(
+            "a table of shape (rows, numbers)",
+            of="X",
+            got=f"shape {numbers.shape}",
+            remedy="Reshape X.",
         )
     return numbers
 
@@ -171,14 +157,14 @@ def _distinct(values: npt.NDArray[Any], name: str) -> tuple[Hashable, ...]:
     except TypeError:
         found = {None}
     if any(value is None or value != value for value in found):
-        raise InputError(
-            complaint(
-                expected="a value in every row",
-                of=name,
-                got="missing ones",
-                remedy="List the values yourself (classes=, groups=), with a word for missing "
-                "ones, or use a schema.",
-            )
+        raise InputError.expected(
+            "a value in every row",
+            of=name,
+            got="missing ones",
+            remedy=(
+                "List the values yourself (classes=, groups=), with a word for missing "
+                "ones, or use a schema."
+            ),
         )
     try:
         return tuple(sorted(found))
@@ -193,10 +179,8 @@ def _floats(values: object, name: str) -> npt.NDArray[np.float64]:
         floats = np.empty((0, 0))
     if floats.ndim != 1:
         remedy = "Pass one number a row."
-        raise InputError(
-            complaint(
-                expected="one number a row", of=name, got=type(values).__name__, remedy=remedy
-            )
+        raise InputError.expected(
+            "one number a row", of=name, got=type(values).__name__, remedy=remedy
         )
     return floats
 
@@ -206,9 +190,7 @@ def _codes(codes: object) -> npt.NDArray[Any]:
     lines = np.atleast_2d(np.asarray(codes).T)
     if lines.ndim != 2 or lines.dtype.kind not in "iub":
         remedy = "Pass whole numbers, a column for each coded feature."
-        raise InputError(
-            complaint(expected="whole numbers", of="codes", got=str(lines.dtype), remedy=remedy)
-        )
+        raise InputError.expected("whole numbers", of="codes", got=str(lines.dtype), remedy=remedy)
     native = np.uint8 if lines.dtype.kind == "b" else lines.dtype.newbyteorder("=")
     return np.array(lines, dtype=native, order="C")
 
@@ -220,13 +202,8 @@ def _need_lists(
 ) -> None:
     """Distinct classes, a list of groups a column, whole sizes."""
     if classes is not None and len(set(classes)) != len(tuple(classes)):
-        raise InputError(
-            complaint(
-                expected="distinct classes",
-                of="classes",
-                got=classes,
-                remedy="Name each class once.",
-            )
+        raise InputError.expected(
+            "distinct classes", of="classes", got=classes, remedy="Name each class once."
         )
     for values in cast(Sequence[object], groups):
         if (
@@ -235,13 +212,8 @@ def _need_lists(
             or len(values) > 1 << 16
         ):
             remedy = 'Pass groups=[["f", "m"]], one list a sensitive column.'
-            raise InputError(
-                complaint(
-                    expected="a list of at most 65,536 groups a column",
-                    of="groups",
-                    got=values,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "a list of at most 65,536 groups a column", of="groups", got=values, remedy=remedy
             )
     for size in code_sizes:
         _checks.whole(at_least=1, code_sizes=size)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import Floats, Ints
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowBlock, RowLayout
 from .one_hot import Repeats
 
@@ -203,15 +203,14 @@ def lines_of(cells: Cells, layout: RowLayout) -> list[int]:
     for name, values in zip(cells.names, cells.columns, strict=True):
         names = layout.sensitive_names
         if name not in names or layout.sensitive[names.index(name)] != values:
-            raise InputError(
-                complaint(
-                    expected=f"sensitive columns of "
-                    f"{dict(zip(names, layout.sensitive, strict=True))}",
-                    of="cells",
-                    got={name: values},
-                    remedy="Make the cells with Rows.cells(), from the layout of the rows that are "
-                    "asked about.",
-                )
+            raise InputError.expected(
+                (f"sensitive columns of {dict(zip(names, layout.sensitive, strict=True))}"),
+                of="cells",
+                got={name: values},
+                remedy=(
+                    "Make the cells with Rows.cells(), from the layout of the rows that are "
+                    "asked about."
+                ),
             )
         out.append(names.index(name))
     return out

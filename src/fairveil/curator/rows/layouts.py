@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowLayout
 
 
@@ -25,12 +25,10 @@ def cells_of(layout: RowLayout, mode: str, names: Sequence[str] | None) -> Cells
     try:
         columns = tuple(layout.sensitive[layout.sensitive_names.index(name)] for name in names)
     except ValueError:
-        raise InputError(
-            complaint(
-                expected=f"names among {layout.sensitive_names}",
-                of="sensitive columns",
-                got=names,
-                remedy="Give the sensitive columns to the rows first.",
-            )
+        raise InputError.expected(
+            f"names among {layout.sensitive_names}",
+            of="sensitive columns",
+            got=names,
+            remedy="Give the sensitive columns to the rows first.",
         ) from None
     return Cells(columns, mode, names)  # type: ignore[arg-type]  # Cells checks the mode

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import Ints, Mask
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts.rows import PERSON_BY_PERSON
 from ...privacy.noise.samplers import Stream
 from ...privacy.sensitivity import Bound, product_up
@@ -43,17 +43,13 @@ def persons_of(units: object, rows: int) -> Ints:
     values = _column(units)
     if len(values) != rows:
         remedy = "Pass one value a row, in the order of the rows."
-        raise InputError(
-            complaint(
-                expected=f"{rows} values, one a row", of="unit", got=len(values), remedy=remedy
-            )
+        raise InputError.expected(
+            f"{rows} values, one a row", of="unit", got=len(values), remedy=remedy
         )
     if _has_missing(values):
         remedy = "Whose row it is must be known: give it a person of its own, or leave it out."
-        raise InputError(
-            complaint(
-                expected="a person for every row", of="unit", got="missing values", remedy=remedy
-            )
+        raise InputError.expected(
+            "a person for every row", of="unit", got="missing values", remedy=remedy
         )
     if not rows:
         return NOBODY
@@ -65,8 +61,8 @@ def persons_of(units: object, rows: int) -> Ints:
             )
         except TypeError:
             remedy = "Pass names or numbers."
-            raise InputError(
-                complaint(expected="one name a row", of="unit", got="others", remedy=remedy)
+            raise InputError.expected(
+                "one name a row", of="unit", got="others", remedy=remedy
             ) from None
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     by_place = np.empty(len(first), np.int64)
@@ -84,7 +80,7 @@ def _column(units: Any) -> npt.NDArray[Any]:
     if values.ndim != 1:
         remedy = "Pass the name of a column of X, or one value a row."
         got = f"{values.ndim} axes" if values.ndim else type(units).__name__
-        raise InputError(complaint(expected="one column", of="unit", got=got, remedy=remedy))
+        raise InputError.expected("one column", of="unit", got=got, remedy=remedy)
     return values
 
 
@@ -124,9 +120,7 @@ def by_person(
     kinds = {None if block is None else block.dtype for block in blocks}
     if len(kinds) > 1:
         remedy = "Code all blocks alike."
-        raise InputError(
-            complaint(expected="blocks of one kind", of="unit", got="several", remedy=remedy)
-        )
+        raise InputError.expected("blocks of one kind", of="unit", got="several", remedy=remedy)
     if PERSON_BY_PERSON not in kinds:
         return None
     if told:
@@ -134,20 +128,13 @@ def by_person(
             "Leave them out, and name the column: unit='patient'; rows stand in another order than "
             "in the table."
         )
-        raise InputError(
-            complaint(
-                expected="whose each row is from the rows",
-                of="unit",
-                got="other values",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "whose each row is from the rows", of="unit", got="other values", remedy=remedy
         )
     if not all(block["begins"][0] for block in found if len(block)):
         remedy = "Write the store anew with data.encode(table, schema, out)."
-        raise InputError(
-            complaint(
-                expected="whole persons in each block", of="rows", got="parts of one", remedy=remedy
-            )
+        raise InputError.expected(
+            "whole persons in each block", of="rows", got="parts of one", remedy=remedy
         )
     return found
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import RowBlock, RowLayout
 from .block import EMPTY_FLOAT, EMPTY_INT, Block
 
@@ -56,14 +56,11 @@ def _check_types(raw: RowBlock, layout: RowLayout) -> None:
         dtype: Any = getattr(values, "dtype", None)
         good = isinstance(dtype, np.dtype) and dtype.kind in kinds and dtype.isnative
         if not good or (dtype.kind == "f" and dtype.itemsize not in (4, 8)):
-            raise InputError(
-                complaint(
-                    expected="native "
-                    + ("whole numbers" if "f" not in kinds else "float32 or float64"),
-                    of=name,
-                    got=str(dtype) if dtype is not None else type(values).__name__,
-                    remedy="Convert it first: values.astype(np.int32), for example, or np.float64.",
-                )
+            raise InputError.expected(
+                ("native " + ("whole numbers" if "f" not in kinds else "float32 or float64")),
+                of=name,
+                got=str(dtype) if dtype is not None else type(values).__name__,
+                remedy="Convert it first: values.astype(np.int32), for example, or np.float64.",
             )
 
 
@@ -80,13 +77,11 @@ def _canonical(numbers: sparse.csr_array) -> Any:
     memory.
     """
     if getattr(numbers, "format", "") != "csr" or not _in_range(numbers):
-        raise InputError(
-            complaint(
-                expected="a CSR array whose row bounds and column indices lie inside its shape",
-                of="numbers",
-                got="another",
-                remedy="Build it with scipy.sparse.csr_array(...), and call check_format().",
-            )
+        raise InputError.expected(
+            "a CSR array whose row bounds and column indices lie inside its shape",
+            of="numbers",
+            got="another",
+            remedy="Build it with scipy.sparse.csr_array(...), and call check_format().",
         )
     at, ptr = numbers.indices, numbers.indptr
     rises = np.diff(at.astype(np.int64)) > 0
@@ -141,9 +136,7 @@ def _check_shapes(block: Block, raw: RowBlock) -> None:
     ):
         if got != wanted:
             remedy = "Make blocks of the shape that the layout states."
-            raise InputError(
-                complaint(expected=f"{wanted} {name}", of="block", got=got, remedy=remedy)
-            )
+            raise InputError.expected(f"{wanted} {name}", of="block", got=got, remedy=remedy)
 
 
 def _check_values(block: Block) -> None:
@@ -166,13 +159,8 @@ def _check_values(block: Block) -> None:
         ),
     ):
         if bad:
-            raise InputError(
-                complaint(
-                    expected="finite values",
-                    of=name,
-                    got="NaN, infinite or negative",
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "finite values", of=name, got="NaN, infinite or negative", remedy=remedy
             )
     for name, values, size in (
         (
@@ -184,11 +172,9 @@ def _check_values(block: Block) -> None:
         *((f"sensitive[{j}]", block.sensitive[j], len(v)) for j, v in enumerate(layout.sensitive)),
     ):
         if len(values) and not (int(values.min()) >= 0 and int(values.max()) < size):
-            raise InputError(
-                complaint(
-                    expected=f"codes from 0 to {size - 1}",
-                    of=name,
-                    got=f"{values.min()} to {values.max()}",
-                    remedy="Encode with the schema that the layout was made from.",
-                )
+            raise InputError.expected(
+                f"codes from 0 to {size - 1}",
+                of=name,
+                got=f"{values.min()} to {values.max()}",
+                remedy="Encode with the schema that the layout was made from.",
             )

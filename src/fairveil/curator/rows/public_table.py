@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import Floats
-from ...errors import PrivacyError, complaint
+from ...errors import PrivacyError
 from ...facts import Cells
 from ...privacy.promise import Promise
 from .block import Block
@@ -39,13 +39,8 @@ def public_table(rows: Rows, promise: Promise, cells: Cells | None, most: int) -
     alone."""
     if not promise.features_are_public:
         remedy = "Ask bounded questions of the rows."
-        raise PrivacyError(
-            complaint(
-                expected="public features and labels",
-                of="public_table",
-                got=promise.protects,
-                remedy=remedy,
-            )
+        raise PrivacyError.expected(
+            "public features and labels", of="public_table", got=promise.protects, remedy=remedy
         )
     numbers = rows.exact_count * (1 + rows.layout.width)
     step = max(1, -(-numbers // max(1, most)))

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._types import ColumnsLike, Floats, Mask, TableLike
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowBlock, RowSource
 from ...privacy.noise.samplers import Stream
 from . import persons
@@ -375,13 +375,11 @@ class Rows:
         """No part may be empty: the number of rows is public where parts are allowed."""
         if part.parts > max(1, self.exact_units):
             remedy, one = "Ask for fewer parts.", "row" if self._begins is None else "person"
-            raise InputError(
-                complaint(
-                    expected=f"at most {self.exact_units} parts, one a {one}",
-                    of="batch",
-                    got=part,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"at most {self.exact_units} parts, one a {one}",
+                of="batch",
+                got=part,
+                remedy=remedy,
             )
 
     def drawn(self, index: npt.NDArray[np.integer]) -> Iterator[Drawn]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,8 @@ class Part:
         )
         if self.number >= self.parts:
             remedy = "Parts are numbered from 0."
-            raise InputError(
-                complaint(
-                    expected=f"a number below {self.parts}",
-                    of="Part",
-                    got=self.number,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"a number below {self.parts}", of="Part", got=self.number, remedy=remedy
             )
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import Floats, Ints, Mask
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import RowBlock, RowLayout, RowSource
 from ...facts.rows import PERSON_BY_PERSON
 from ..question import Question, Scale
@@ -175,9 +175,7 @@ class ShardedRows(Rows):
         )
         if len({(fact.weighted, fact.labelled) for fact in filled}) > 1:
             remedy = "Code all parts alike: with labels in all of them or in none."
-            raise InputError(
-                complaint(expected="shards of one kind", of="rows", got="several", remedy=remedy)
-            )
+            raise InputError.expected("shards of one kind", of="rows", got="several", remedy=remedy)
         require_few(self._starts[-1])
         self._kept, self._is_mapped, self._require_same, self._maps = None, False, None, ()
         self._order, self._parts, self.largest_row = None, {}, None
@@ -307,12 +305,6 @@ class ShardedRows(Rows):
 def refuse(got: str) -> NoReturn:
     """Of what cannot be asked of shards."""
     remedy = "Hold the rows in memory, or in a coded store on this machine: data.write_store."
-    raise InputError(
-        complaint(
-            expected="questions that shards answer with sums",
-            of="rows",
-            got=got,
-            remedy=remedy,
-            quote=False,
-        )
+    raise InputError.expected(
+        "questions that shards answer with sums", of="rows", got=got, remedy=remedy, quote=False
     )

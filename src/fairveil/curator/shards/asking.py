@@ -19,7 +19,7 @@ import numpy as np
 
 from ... import errors
 from ..._types import Mask
-from ...errors import FairveilError, InputError, PrivacyError, complaint
+from ...errors import FairveilError, InputError, PrivacyError
 from ..rows.sharded import Reading, Recipe, Request, ShardFacts, Taking
 from .shard import Failed, Opened
 
@@ -35,10 +35,8 @@ class Asking(ABC):
 
     def __init__(self, recipes: Sequence[Recipe], patience: float) -> None:
         if not recipes:
-            raise InputError(
-                complaint(
-                    expected="at least one shard", of="source", got="none", remedy="Pass rows."
-                )
+            raise InputError.expected(
+                "at least one shard", of="source", got="none", remedy="Pass rows."
             )
         self.recipes, self.patience = tuple(recipes), patience
         self._taking: Taking | None = None
@@ -104,9 +102,7 @@ class Asking(ABC):
             )
             got = f"none after {TRIES} workers: they ended, or took longer than {self.patience:g} s"
             of = f"shard {lacking[0]}"
-            raise PrivacyError(
-                complaint(expected="an answer", of=of, got=got, remedy=remedy, quote=False)
-            )
+            raise PrivacyError.expected("an answer", of=of, got=got, remedy=remedy, quote=False)
         return [answers.get(number) for number in range(len(wanted))]
 
     def _remade(self, number: int) -> list[tuple[str, Any]]:
@@ -123,13 +119,8 @@ class Asking(ABC):
             self._refuse(number, opened)
         if self._opened and opened != self._opened[number]:
             remedy = "Keep files as they are while a fit runs, and the same on all machines."
-            raise PrivacyError(
-                complaint(
-                    expected="the rows of the first time",
-                    of=f"shard {number}",
-                    got=_Others(),
-                    remedy=remedy,
-                )
+            raise PrivacyError.expected(
+                "the rows of the first time", of=f"shard {number}", got=_Others(), remedy=remedy
             )
 
     def _refuse(self, number: int, failed: Failed) -> NoReturn:
@@ -141,10 +132,8 @@ class Asking(ABC):
             "row."
         )
         got = failed.kind or "a failure"
-        raise PrivacyError(
-            complaint(
-                expected="an answer", of=f"shard {number}", got=got, remedy=remedy, quote=False
-            )
+        raise PrivacyError.expected(
+            "an answer", of=f"shard {number}", got=got, remedy=remedy, quote=False
         ) from None
 
 

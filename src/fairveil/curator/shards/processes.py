@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from ... import _checks
-from ...errors import PrivacyError, complaint
+from ...errors import PrivacyError
 from ..rows.sharded import Recipe
 from .asking import Asking
 from .serving import VERSION, read, version, write
@@ -59,9 +59,7 @@ class ShardsInProcesses(Asking):
             of_worker.setdefault(number % len(self._workers), {})[number] = one
         if not self._end.alive:
             remedy = "Fit before the source is closed."
-            raise PrivacyError(
-                complaint(expected="workers", of="shards", got="closed ones", remedy=remedy)
-            )
+            raise PrivacyError.expected("workers", of="shards", got="closed ones", remedy=remedy)
         futures = {
             place: self._pool.submit(self._exchange, place, mine)
             for place, mine in of_worker.items()
@@ -120,9 +118,7 @@ class ShardsInProcesses(Asking):
     def _require_version(self, found: str) -> None:
         if found != version():
             remedy = "Install one version everywhere."
-            raise PrivacyError(
-                complaint(expected=version(), of="a worker", got=found, remedy=remedy)
-            )
+            raise PrivacyError.expected(version(), of="a worker", got=found, remedy=remedy)
 
 
 class _Process:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats, Ints
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ..question import Question, Scale, cell_count
 from ..questions.by_cell import ByCell, Weighed, inner_of
 from ..questions.networks import LARGEST, MOST_ROWS, Network, NetworkGradient, NetworkHistogram
@@ -39,10 +39,8 @@ class NetworkPass:
                 "Gradients of networks add up exactly so far; take a sample of the table, or a "
                 "linear model."
             )
-            raise InputError(
-                complaint(
-                    expected=f"at most {MOST_ROWS} rows", of="rows", got="more", remedy=remedy
-                )
+            raise InputError.expected(
+                f"at most {MOST_ROWS} rows", of="rows", got="more", remedy=remedy
             )
         from ..kernels.torch_parts import Scratch
 

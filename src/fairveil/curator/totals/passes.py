@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Ints
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ..question import OwnJob, Question, Scale, cell_count
 from ..questions.by_cell import ByCell, CellwiseQuestion, Weighed, inner_of
 from ..questions.gradients import GradientSum
@@ -155,13 +155,8 @@ class Passes:
 def check_labels(question: Question, rows: Rows) -> None:
     """The kernels do not look: labels that are read must be there."""
     if "label" in question.reads and not rows.labelled:
-        raise InputError(
-            complaint(
-                expected="rows with labels",
-                of=question.name,
-                got="rows without",
-                remedy="Give y to the rows.",
-            )
+        raise InputError.expected(
+            "rows with labels", of=question.name, got="rows without", remedy="Give y to the rows."
         )
     inner = inner_of(question)
     if isinstance(rows, ShardedRows) and (isinstance(inner, OwnJob) or _is_network(inner)):

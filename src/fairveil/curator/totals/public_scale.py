@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import Floats
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...privacy.sensitivity import OUTWARDS, Bound
 from ..question import GRID_BITS, Question, Scale, gridded
 from ..questions import cell_weights
@@ -131,13 +131,11 @@ def found(
 def _need_finite(sizes: Floats, moves: Floats, question: Question) -> None:
     """Features, labels and listed groups are public here, so this error shows nothing."""
     if not (np.isfinite(sizes).all() and np.isfinite(moves).all()):
-        raise InputError(
-            complaint(
-                expected="rows and weights whose contributions are finite numbers",
-                of=question.name,
-                got="some that overflow",
-                remedy="Scale the features (a schema's bounds do), or pass a clip.",
-            )
+        raise InputError.expected(
+            "rows and weights whose contributions are finite numbers",
+            of=question.name,
+            got="some that overflow",
+            remedy="Scale the features (a schema's bounds do), or pass a clip.",
         )
 
 

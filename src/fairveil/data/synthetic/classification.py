@@ -16,7 +16,7 @@ from scipy.special import logsumexp, ndtr
 
 from ... import _checks
 from ..._types import Floats
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts.columns import Category, Column, Number
 from ...facts.schema import Schema
 
@@ -95,23 +95,13 @@ class GroupedClasses:
             if any(
                 isinstance(size, bool) or not isinstance(size, int) or size < 2 for size in sizes
             ):
-                raise InputError(
-                    complaint(
-                        expected="whole numbers of at least 2",
-                        of=name,
-                        got=sizes,
-                        remedy="Pass (2, 3).",
-                    )
+                raise InputError.expected(
+                    "whole numbers of at least 2", of=name, got=sizes, remedy="Pass (2, 3)."
                 )
             _checks.normalise(self, **{name: sizes})
         if not self.sensitive_sizes:
-            raise InputError(
-                complaint(
-                    expected="a sensitive column",
-                    of="sensitive_sizes",
-                    got=(),
-                    remedy="Pass (2,), for example.",
-                )
+            raise InputError.expected(
+                "a sensitive column", of="sensitive_sizes", got=(), remedy="Pass (2,), for example."
             )
         for name in ("separation", "shift", "slope", "informative"):
             value = getattr(self, name)
@@ -120,13 +110,8 @@ class GroupedClasses:
                 or not isinstance(value, int | float)
                 or not math.isfinite(value)
             ):
-                raise InputError(
-                    complaint(
-                        expected="a finite number",
-                        of=name,
-                        got=value,
-                        remedy=f"Pass {name}=1.0, for example.",
-                    )
+                raise InputError.expected(
+                    "a finite number", of=name, got=value, remedy=f"Pass {name}=1.0, for example."
                 )
 
     # The population
@@ -235,13 +220,11 @@ class GroupedClasses:
         closed form."""
         points = np.asarray(cuts, dtype=np.float64)
         if points.shape != (self.classes - 1,) or np.any(np.diff(points) < 0):
-            raise InputError(
-                complaint(
-                    expected=f"{self.classes - 1} ascending numbers",
-                    of="cuts",
-                    got=points.tolist(),
-                    remedy="One between two classes.",
-                )
+            raise InputError.expected(
+                f"{self.classes - 1} ascending numbers",
+                of="cuts",
+                got=points.tolist(),
+                remedy="One between two classes.",
             )
         edges = np.concatenate([[-np.inf], points, [np.inf]])
         return Rates(np.diff(ndtr(edges - self.means[..., np.newaxis]), axis=-1), self.weights)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._types import Floats
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts.columns import Category, Column, Number
 from ...facts.schema import Schema
 
@@ -45,13 +45,11 @@ class GroupedLines:
             "noise": len(self.noise),
         }
         if count < 1 or set(lengths.values()) != {count}:
-            raise InputError(
-                complaint(
-                    expected=f"{count} values each, one a group",
-                    of="groups",
-                    got=lengths,
-                    remedy="Match shares.",
-                )
+            raise InputError.expected(
+                f"{count} values each, one a group",
+                of="groups",
+                got=lengths,
+                remedy="Match shares.",
             )
         for share in self.shares:
             _checks.positive(shares=share)
@@ -60,13 +58,11 @@ class GroupedLines:
         if len({line.shape for line in map(np.atleast_1d, self.slopes)}) != 1 or not np.all(
             np.isfinite(self.coefficients)
         ):
-            raise InputError(
-                complaint(
-                    expected="finite slopes, equally many a group",
-                    of="slopes",
-                    got=self.slopes,
-                    remedy="Pass (-1.0, 1.0), for example.",
-                )
+            raise InputError.expected(
+                "finite slopes, equally many a group",
+                of="slopes",
+                got=self.slopes,
+                remedy="Pass (-1.0, 1.0), for example.",
             )
 
     @property

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._types import Floats
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ..images import as_floats, bytes_of
 
 SATURATION = 0.7
@@ -83,13 +83,11 @@ class Tints:
             or shares.sum() <= 0
         ):
             remedy = "Count the classes, for example."
-            raise InputError(
-                complaint(
-                    expected=f"{self.classes} numbers of at least 0",
-                    of="class_shares",
-                    got=class_shares,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"{self.classes} numbers of at least 0",
+                of="class_shares",
+                got=class_shares,
+                remedy=remedy,
             )
         both = (self.chances * shares[:, np.newaxis]).T
         total = both.sum(axis=1, keepdims=True)
@@ -119,13 +117,8 @@ class Tints:
         if not fits or not ((codes >= 0) & (codes < self.classes)).all():
             remedy = "Pass one whole number an image."
             got = f"{codes.dtype} of shape {codes.shape}"
-            raise InputError(
-                complaint(
-                    expected=f"{len(grey)} classes below {self.classes}",
-                    of="labels",
-                    got=got,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"{len(grey)} classes below {self.classes}", of="labels", got=got, remedy=remedy
             )
         rng = np.random.default_rng(random_state)
         free = rng.integers(self.groups, size=len(codes))

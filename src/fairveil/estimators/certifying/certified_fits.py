@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 from sklearn.base import BaseEstimator
 
 from ..._types import ColumnsLike, TableLike
-from ...errors import InputError, complaint
+from ...errors import InputError
 from . import seen
 from .asked import CERTIFY, listed_in, parameter_of
 from .certified_run import Both
@@ -50,13 +50,8 @@ def certified(fit: Fit) -> Fit:
                 f"Pass {of}=DemographicParity(0.05, confidence=0.95), for example, or leave "
                 f"certify_share out."
             )
-            raise InputError(
-                complaint(
-                    expected="a constraint with a confidence",
-                    of="certify_share",
-                    got=got,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "a constraint with a confidence", of="certify_share", got=got, remedy=remedy
             )
         fit(self, X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         forget_certificate(self)
@@ -73,7 +68,7 @@ def refuse_certify(estimator: BaseEstimator) -> None:
             "Leave it out here; a call of fit certifies, and fv.certify certifies a finished model "
             "on other rows."
         )
-        raise InputError(complaint(expected="None here", of=CERTIFY, got=got, remedy=remedy))
+        raise InputError.expected("None here", of=CERTIFY, got=got, remedy=remedy)
 
 
 def forget_certificate(estimator: object) -> None:

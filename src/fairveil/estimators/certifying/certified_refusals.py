@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from ..._types import ColumnsLike, TableLike
 from ...curator.elsewhere import Elsewhere
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import RowSource
 from ...fairness import Notion
 from ...privacy.promise import Promise
@@ -29,9 +29,7 @@ def one_confidence(notions: Sequence[Notion], of: str) -> float:
     found = {one for notion in notions if (one := notion_confidence(notion)) is not None}
     if len(found) > 1:
         remedy = "All of them are certified together: give them one confidence."
-        raise InputError(
-            complaint(expected="one confidence", of=of, got=sorted(found), remedy=remedy)
-        )
+        raise InputError.expected("one confidence", of=of, got=sorted(found), remedy=remedy)
     return confidence_of(found.pop() if found else CONFIDENCE)
 
 
@@ -40,10 +38,8 @@ def require_both(parts: list[tuple[Any, Any, Any]], y: ColumnsLike) -> None:
     released."""
     if not all(length_of(part[0]) for part in parts):
         remedy = "Pass more rows, or another certify_share."
-        raise InputError(
-            complaint(
-                expected="rows on both sides", of="certify_share", got="none on one", remedy=remedy
-            )
+        raise InputError.expected(
+            "rows on both sides", of="certify_share", got="none on one", remedy=remedy
         )
     if y is None:
         return
@@ -51,9 +47,7 @@ def require_both(parts: list[tuple[Any, Any, Any]], y: ColumnsLike) -> None:
     if not others <= known:
         remedy = "Pass schema=, which lists the classes, or more rows."
         got = sorted(map(str, others - known))
-        raise InputError(
-            complaint(expected="classes that the model sees", of="y", got=got, remedy=remedy)
-        )
+        raise InputError.expected("classes that the model sees", of="y", got=got, remedy=remedy)
 
 
 def require_certifiable(
@@ -86,4 +80,4 @@ def require_certifiable(
         remedy = "Or pass notions without confidence=, and call fv.certify with other rows."
         if of == CERTIFY:
             remedy = "Or leave certify=None, and call fv.certify with other rows."
-        raise InputError(complaint(expected=expected, of=name, got=got, remedy=remedy))
+        raise InputError.expected(expected, of=name, got=got, remedy=remedy)

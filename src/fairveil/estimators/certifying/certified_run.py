@@ -48,7 +48,7 @@ from sklearn.base import BaseEstimator
 
 from ..._types import ColumnsLike, Ints, TableLike
 from ...curator.elsewhere import Elsewhere
-from ...errors import DecisionsReplaced, InputError, complaint
+from ...errors import DecisionsReplaced, InputError
 from ...fairness import Notion
 from ...fairness.objectives import Bound
 from ...fairness.ratios import SelectionRateRatio
@@ -285,21 +285,14 @@ class Both:
         training = decided.read_rows(X, y, groups, None, ways, ()).training
         if self.whose is not None and training.rows.persons is None:
             remedy = "Pass a table in memory, in place of one that is coded person by person."
-            raise InputError(
-                complaint(
-                    expected="rows whose persons can be set aside",
-                    of="X",
-                    got="a store",
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "rows whose persons can be set aside", of="X", got="a store", remedy=remedy
             )
         ratios = any(isinstance(notion, SelectionRateRatio) for notion in self.wanted)
         if ratios and self.of == CERTIFY and not training.rows.layout.sensitive:
             remedy = "Pass sensitive_features=...: columns, or names of columns of X."
-            raise InputError(
-                complaint(
-                    expected="groups to compare", of="sensitive_features", got=None, remedy=remedy
-                )
+            raise InputError.expected(
+                "groups to compare", of="sensitive_features", got=None, remedy=remedy
             )
         promises.require_groups(
             [notion for notion in self.notions if not isinstance(notion, SelectionRateRatio)],

@@ -19,7 +19,7 @@ from typing import Any
 from ... import _checks
 from ..._types import ColumnsLike, TableLike
 from ...curator.elsewhere import curator_of
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, Schema
 from ...fairness import BoundedGroupLoss, Notion
 from ...fairness.notions import uses_groups
@@ -258,10 +258,8 @@ def require_compared(layout: Layout, notions: Sequence[Notion], cells: Cells) ->
                 "Pass people of all groups, or schema=, which lists groups of whom nobody is there."
             )
             expected = f"at least two groups, which {type(notion).__name__} compares"
-            raise InputError(
-                complaint(
-                    expected=expected, of="sensitive_features", got=list(cells.keys), remedy=remedy
-                )
+            raise InputError.expected(
+                expected, of="sensitive_features", got=list(cells.keys), remedy=remedy
             )
 
 
@@ -273,9 +271,7 @@ def _listed(constraints: object, of: str) -> list[Any]:
             "Pass DemographicParity(0.05), for example: bounds on other functions than rates "
             "cannot be certified."
         )
-        raise InputError(
-            complaint(expected="notions of fairness", of=of, got=constraints, remedy=remedy)
-        )
+        raise InputError.expected("notions of fairness", of=of, got=constraints, remedy=remedy)
     return list(constraints)
 
 
@@ -290,10 +286,8 @@ def _refuse_other_losses(notions: list[Notion], of: str) -> None:
                 "loss that is clipped to public ends, by group; its upper ends hold in the "
                 "population."
             )
-            raise InputError(
-                complaint(
-                    expected="a loss of decisions", of=of, got=f"the {one.loss} loss", remedy=remedy
-                )
+            raise InputError.expected(
+                "a loss of decisions", of=of, got=f"the {one.loss} loss", remedy=remedy
             )
 
 
@@ -316,9 +310,7 @@ def notions_of(
             "Pass DemographicParity(0.05), 'equalized_odds:0.1' or 'selection_rate_ratio:0.8', for "
             "example."
         )
-        raise InputError(
-            complaint(expected="notions with a bound", of=of, got=empty or None, remedy=remedy)
-        )
+        raise InputError.expected("notions with a bound", of=of, got=empty or None, remedy=remedy)
     _refuse_other_losses(out, of)
     return out
 
@@ -331,9 +323,7 @@ def _ratio(text: str) -> SelectionRateRatio:
         )
     except ValueError:
         remedy = "Write selection_rate_ratio:0.8, for example."
-        raise InputError(
-            complaint(expected="a ratio", of="constraint", got=text, remedy=remedy)
-        ) from None
+        raise InputError.expected("a ratio", of="constraint", got=text, remedy=remedy) from None
     return SelectionRateRatio(ratio)
 
 
@@ -350,10 +340,8 @@ def one_row_each(
             "Rows of one person are no independent draws: pass max_rows_per_unit=1, and a finite "
             "epsilon."
         )
-        raise InputError(
-            complaint(
-                expected="one row of each person", of="max_rows_per_unit", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            "one row of each person", of="max_rows_per_unit", got=got, remedy=remedy
         )
     return found
 
@@ -370,9 +358,7 @@ def required_promise(
             "Pass epsilon=1.0, for example; float('inf') for people who are public or have "
             "consented."
         )
-        raise InputError(
-            complaint(expected="a privacy budget", of="epsilon", got=None, remedy=remedy)
-        )
+        raise InputError.expected("a privacy budget", of="epsilon", got=None, remedy=remedy)
     return promises.promise_of(epsilon, delta, protects, neighbours, whose)
 
 
@@ -380,13 +366,8 @@ def confidence_of(confidence: object) -> float:
     remedy = "Pass confidence=0.95, for example: no finite number of people makes anything certain."
     found = _checks.fraction(confidence=confidence, low_open=True, high_open=True, remedy=remedy)
     if not 0.5 <= found <= 1.0 - 1e-9 or math.isnan(found):
-        raise InputError(
-            complaint(
-                expected="0.5 or more, and at most 1 - 1e-9",
-                of="confidence",
-                got=found,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "0.5 or more, and at most 1 - 1e-9", of="confidence", got=found, remedy=remedy
         )
     return float(found)
 
@@ -396,11 +377,6 @@ def _require_groups(notions: list[Notion], people: DecidedRows) -> None:
     if compared and not people.rows.layout.sensitive:
         remedy = "Pass sensitive_features=...: columns, or names of columns of X."
         name = type(compared[0]).__name__
-        raise InputError(
-            complaint(
-                expected=f"groups, which {name} compares",
-                of="sensitive_features",
-                got=None,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"groups, which {name} compares", of="sensitive_features", got=None, remedy=remedy
         )

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..._json import MALFORMED, Document
-from ...errors import FairveilError, InputError, complaint
+from ...errors import FairveilError, InputError
 from ...facts import Cells
 from ...fairness import Notion
 from ...fairness.notions import from_dict as notion_of
@@ -107,13 +107,8 @@ class CountsFile:
                 "Ask its author for the file again; `fairveil verify FILE` lists all that does not "
                 "fit."
             )
-            raise InputError(
-                complaint(
-                    expected="one that follows from its counts",
-                    of=self.what,
-                    got=grave[0],
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "one that follows from its counts", of=self.what, got=grave[0], remedy=remedy
             )
         return found
 

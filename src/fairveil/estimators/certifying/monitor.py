@@ -34,7 +34,7 @@ from ... import _checks
 from ..._json import Document
 from ..._types import ColumnsLike, TableLike
 from ...curator.elsewhere import curator_of
-from ...errors import InputError, PrivacyError, complaint
+from ...errors import InputError, PrivacyError
 from ...facts import Cells
 from ...fairness import Notion
 from ...learning.certificates.certificate import NotionBound, certified
@@ -165,9 +165,7 @@ class Monitor:
         promise = required_promise(epsilon, delta, "records", None, whose)
         if not promise.is_private:
             remedy = "Pass epsilon=1.0, for example; for public people fv.certify counts exactly."
-            raise PrivacyError(
-                complaint(expected="a finite number", of="epsilon", got=epsilon, remedy=remedy)
-            )
+            raise PrivacyError.expected("a finite number", of="epsilon", got=epsilon, remedy=remedy)
         notions = notions_of(constraints)
         rate = _checks.fraction(
             false_alarm=false_alarm, low_open=True, high_open=True, remedy="Pass false_alarm=0.05."
@@ -175,9 +173,7 @@ class Monitor:
         given: Any = groups
         if not isinstance(given, Mapping) or not given:
             remedy = 'Pass groups={"sex": ["f", "m"]}: the values that are public.'
-            raise InputError(
-                complaint(expected="groups by column", of="groups", got=given, remedy=remedy)
-            )
+            raise InputError.expected("groups by column", of="groups", got=given, remedy=remedy)
         cells = Cells(
             tuple(tuple(values) for values in groups.values()), names=tuple(map(str, groups))
         )
@@ -276,13 +272,8 @@ class Monitor:
         """
         name: Any = period
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
-            raise InputError(
-                complaint(
-                    expected="a name",
-                    of="period",
-                    got=period,
-                    remedy='Pass "2026-05", for example.',
-                )
+            raise InputError.expected(
+                "a name", of="period", got=period, remedy='Pass "2026-05", for example.'
             )
         with monitor_state.only_writer(self.path):
             # another process may have written meanwhile
@@ -293,10 +284,8 @@ class Monitor:
                     "Give it another name, if these are other people; the same people must not be "
                     "counted twice."
                 )
-                raise InputError(
-                    complaint(
-                        expected="a period that is new", of="period", got=period, remedy=remedy
-                    )
+                raise InputError.expected(
+                    "a period that is new", of="period", got=period, remedy=remedy
                 )
             counts = self._counted(
                 model, X, y, sensitive_features, promises.seed_of(random_state), unit
@@ -355,10 +344,8 @@ class Monitor:
                 )
                 return found.notions
         known = [one.name for one in self.periods]
-        raise InputError(
-            complaint(
-                expected="a period", of="period", got=period, remedy=f"Known: {', '.join(known)}."
-            )
+        raise InputError.expected(
+            "a period", of="period", got=period, remedy=f"Known: {', '.join(known)}."
         )
 
     @cached_property
@@ -479,13 +466,8 @@ class Monitor:
         ):
             remedy = f"Pass the columns {', '.join(self.cells.names)}."
             got = list(people.cells.names)
-            raise InputError(
-                complaint(
-                    expected="the groups of this monitor",
-                    of="sensitive_features",
-                    got=got,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "the groups of this monitor", of="sensitive_features", got=got, remedy=remedy
             )
         decided_rows.require_labels(
             people.labelled, self.layout.needs_labels, [one.kind for one in self.constraints]

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..._json import Document
 from ..._reading import read_text
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...privacy.statement.documents import write
 from .counts_json import checksum
 
@@ -40,10 +40,8 @@ def only_writer(path: Path) -> Iterator[None]:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             remedy = "Wait until it has ended: a monitor has one writer at a time."
-            raise InputError(
-                complaint(
-                    expected="no other writer", of="monitor", got="another process", remedy=remedy
-                )
+            raise InputError.expected(
+                "no other writer", of="monitor", got="another process", remedy=remedy
             ) from None
         yield
 
@@ -70,10 +68,8 @@ def save(path: Path, values: dict[str, Any], *, new: bool = False) -> None:
     too."""
     if new and path.exists():
         remedy = "Open it with fv.Monitor.open(path), or name another."
-        raise InputError(
-            complaint(
-                expected="a file that is not there yet", of="path", got=str(path), remedy=remedy
-            )
+        raise InputError.expected(
+            "a file that is not there yet", of="path", got=str(path), remedy=remedy
         )
     out = {"format": FORMAT, "version": _version(values)} | values
     write(path, json.dumps(out | {"checksum": checksum(out)}, indent=2, allow_nan=False) + "\n")

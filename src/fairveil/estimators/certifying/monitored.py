@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._types import ColumnsLike, TableLike
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells
 from ...privacy.units import Unit
 from ...tables import keys
@@ -38,10 +38,8 @@ def places_of(found: Cells, known: Cells) -> npt.NDArray[np.intp]:
         strange = [value for value in found.columns[column] if value not in values]
         if strange:
             remedy = f"Groups of {known.names[at]}: {', '.join(map(keys.shown, values))}."
-            raise InputError(
-                complaint(
-                    expected="a known group", of="sensitive_features", got=strange, remedy=remedy
-                )
+            raise InputError.expected(
+                "a known group", of="sensitive_features", got=strange, remedy=remedy
             )
         codes.append(
             np.array([values.index(value) for value in found.columns[column]])[grid[column]]
@@ -54,10 +52,8 @@ def codes_in(found: tuple[Hashable, ...], known: tuple[Hashable, ...]) -> npt.ND
     strange = [value for value in found if value not in known]
     if strange:
         remedy = f"Classes of this monitor: {', '.join(map(keys.shown, known))}."
-        raise InputError(
-            complaint(
-                expected="a known class", of="y and the decisions", got=strange, remedy=remedy
-            )
+        raise InputError.expected(
+            "a known class", of="y and the decisions", got=strange, remedy=remedy
         )
     return np.array([known.index(value) for value in found], np.intp)
 
@@ -69,10 +65,8 @@ def coming_back(unit: object, most: object) -> Whose | None:
         return None
     if not isinstance(unit, str):
         remedy = 'Pass unit="patient", its name; `add` takes whose each row is.'
-        raise InputError(
-            complaint(
-                expected="the name of a column", of="unit", got=unit, remedy=remedy, quote=False
-            )
+        raise InputError.expected(
+            "the name of a column", of="unit", got=unit, remedy=remedy, quote=False
         )
     remedy = (
         "Pass max_periods_per_unit=12, for example: in how many periods a person may be at most, "
@@ -88,14 +82,8 @@ def whose_of(given: ColumnsLike, unit: Unit | None, X: TableLike) -> Whose | Non
         if given is None:
             return None
         remedy = 'Begin a monitor with unit="patient", max_periods_per_unit=12, for example.'
-        raise InputError(
-            complaint(
-                expected="None: this monitor has no unit",
-                of="unit",
-                got="values",
-                remedy=remedy,
-                quote=False,
-            )
+        raise InputError.expected(
+            "None: this monitor has no unit", of="unit", got="values", remedy=remedy, quote=False
         )
     if given is not None and not isinstance(given, str):
         return units.whose(
@@ -105,14 +93,8 @@ def whose_of(given: ColumnsLike, unit: Unit | None, X: TableLike) -> Whose | Non
         )
     if X is None or given not in (None, unit.name):
         remedy = "Pass unit=ids, one value a row, or X with this column."
-        raise InputError(
-            complaint(
-                expected=f"whose each row is, by {unit.name!r}",
-                of="unit",
-                got=given,
-                remedy=remedy,
-                quote=False,
-            )
+        raise InputError.expected(
+            f"whose each row is, by {unit.name!r}", of="unit", got=given, remedy=remedy, quote=False
         )
     return Whose(unit, column=unit.name)
 

@@ -20,7 +20,7 @@ from ... import _checks
 from ..._types import ColumnsLike, TableLike
 from ...curator.elsewhere import Elsewhere, RowsElsewhere, curator_of
 from ...curator.questions.attached_codes import MOST_CODES
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Schema
 from ...learning.certificates.plan import plan
 from ...learning.private_tables.layout import Metric, TableLayout
@@ -162,8 +162,8 @@ def private_audit(
         book.require(promise, secure=seed is None)
     if own and isinstance(X, Elsewhere):
         remedy = "Leave metrics=None: the rates of the library are counted by their holder."
-        raise InputError(
-            complaint(expected="no function of rows", of="metrics", got=sorted(own), remedy=remedy)
+        raise InputError.expected(
+            "no function of rows", of="metrics", got=sorted(own), remedy=remedy
         )
     drawn = isinstance(sensitive_features, SoftGroups)
     if isinstance(sensitive_features, SoftGroups):
@@ -233,9 +233,7 @@ def _read(
         ), OUTCOMES
     if model is None and y is None:
         remedy = "Pass a model or decisions, or y, whose rates by group are then counted."
-        raise InputError(
-            complaint(expected="something to count", of="model", got=None, remedy=remedy)
-        )
+        raise InputError.expected("something to count", of="model", got=None, remedy=remedy)
     people = decided_rows.read(
         y if model is None else model, X, y, sensitive_features, schema, promise, seed, whose
     )
@@ -255,30 +253,21 @@ def _layout(
         if metric.name in TableLayout(people.cells, people.classes, labelled).shares
     ]
     if taken:
-        raise InputError(
-            complaint(
-                expected="names of their own",
-                of="metrics",
-                got=taken,
-                remedy="Give them other names.",
-            )
+        raise InputError.expected(
+            "names of their own", of="metrics", got=taken, remedy="Give them other names."
         )
     if layout.parts > MOST_CODES:
         remedy = (
             "Take fewer sensitive columns at once, merge groups or classes, or pass fewer metrics."
         )
         got = f"{people.cells.count} groups x {layout.kinds} kinds of rows"
-        raise InputError(
-            complaint(
-                expected=f"at most {MOST_CODES} counts", of="the table", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            f"at most {MOST_CODES} counts", of="the table", got=got, remedy=remedy
         )
     if len({keys.shown(name) for name in people.classes}) < len(people.classes):
         remedy = "Give classes names that differ when they are printed."
-        raise InputError(
-            complaint(
-                expected="different names", of="classes", got=list(people.classes), remedy=remedy
-            )
+        raise InputError.expected(
+            "different names", of="classes", got=list(people.classes), remedy=remedy
         )
     return layout
 

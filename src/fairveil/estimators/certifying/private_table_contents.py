@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _html
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...figures import Measure, Rate
 from ...figures.axes import axes_of
 from ...figures.axes_rows import draw_rows
@@ -169,10 +169,8 @@ class PrivateTableContents:
         name = self._rate(rate)
         if self.layout.shares[name].low < 0.0:
             remedy = "Take difference(), or a metric whose low is 0 or more."
-            raise InputError(
-                complaint(
-                    expected="a rate that is never negative", of="rate", got=name, remedy=remedy
-                )
+            raise InputError.expected(
+                "a rate that is never negative", of="rate", got=name, remedy=remedy
             )
         return self._gap(table_gaps.ratio(self.evidence, self._groups(columns), name))
 
@@ -214,8 +212,8 @@ class PrivateTableContents:
             import pandas as pd
         except ImportError:
             remedy = "Install pandas, or use to_dict()."
-            raise InputError(
-                complaint(expected="pandas to be installed", of="to_frame", got=None, remedy=remedy)
+            raise InputError.expected(
+                "pandas to be installed", of="to_frame", got=None, remedy=remedy
             ) from None
         out = []
         for (columns, key), line in self.lines.items():
@@ -346,13 +344,8 @@ class PrivateTableContents:
         if found not in self.levels or len(found) != len(columns):
             known = [" and ".join(names[j] for j in level) for level in self.levels]
             remedy = f"Name the columns of one level: {', '.join(known)}."
-            raise InputError(
-                complaint(
-                    expected="a level of this table",
-                    of="columns",
-                    got=list(columns) or None,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "a level of this table", of="columns", got=list(columns) or None, remedy=remedy
             )
         return found
 
@@ -361,14 +354,8 @@ class PrivateTableContents:
             return self.layout.main[0]
         if name not in self.layout.shares:
             remedy = f"Rates: {', '.join(self.rates)}."
-            raise InputError(
-                complaint(
-                    expected="a rate of this table",
-                    of="rate",
-                    got=name,
-                    remedy=remedy,
-                    among=list(self.rates),
-                )
+            raise InputError.expected(
+                "a rate of this table", of="rate", got=name, remedy=remedy, among=list(self.rates)
             )
         return name
 

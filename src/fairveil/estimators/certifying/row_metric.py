@@ -30,7 +30,7 @@ from ..._types import TableLike
 from ...curator.questions.row_function import RowFunction
 from ...curator.quiet.calls import Troubles
 from ...curator.rows.block import EMPTY_FLOAT, EMPTY_INT, Block
-from ...errors import InputError, KindError, complaint
+from ...errors import InputError, KindError
 from ...facts import RowLayout
 from ...privacy.noise.sources import NoiseSource
 
@@ -71,26 +71,20 @@ class RowMetric:
         function: Any = self.function
         if not callable(function):
             remedy = "Pass a function of X, y and prediction that returns one number a row."
-            raise InputError(
-                complaint(expected="a function", of="metric", got=function, remedy=remedy)
-            )
+            raise InputError.expected("a function", of="metric", got=function, remedy=remedy)
         for name in ("low", "high"):
             value: Any = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 remedy = "Pass RowMetric(function, low=0.0, high=5.0), for example."
-                raise KindError(
-                    complaint(expected="a number", of=f"metric, {name}", got=value, remedy=remedy)
-                )
+                raise KindError.expected("a number", of=f"metric, {name}", got=value, remedy=remedy)
             _checks.normalise(self, **{name: float(value)})
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             remedy = (
                 "Pass RowMetric(function, low=0.0, high=5.0), for example: bounds that are known "
                 "without the data."
             )
-            raise InputError(
-                complaint(
-                    expected="low below high", of="metric", got=(self.low, self.high), remedy=remedy
-                )
+            raise InputError.expected(
+                "low below high", of="metric", got=(self.low, self.high), remedy=remedy
             )
 
     def coins(
@@ -156,9 +150,7 @@ class RowMetric:
                 "Return one number a row: function(X, y, prediction), each as long as the table."
             )
             got = "errors, or another shape, on every row"
-            raise InputError(
-                complaint(expected="a number for each row", of="metric", got=got, remedy=remedy)
-            )
+            raise InputError.expected("a number for each row", of="metric", got=got, remedy=remedy)
         return np.asarray(uniforms < values)
 
 
@@ -171,14 +163,10 @@ def metrics_of(given: object) -> dict[str, RowMetric]:
     ):
         remedy = 'Pass metrics={"cost": fv.RowMetric(cost, high=5.0)}.'
         got = type(given).__name__
-        raise InputError(
-            complaint(expected="metrics by name", of="metrics", got=got, remedy=remedy)
-        )
+        raise InputError.expected("metrics by name", of="metrics", got=got, remedy=remedy)
     if len(given) > MOST:
         remedy = "Make two tables, each with its own epsilon."
-        raise InputError(
-            complaint(expected=f"at most {MOST}", of="metrics", got=len(given), remedy=remedy)
-        )
+        raise InputError.expected(f"at most {MOST}", of="metrics", got=len(given), remedy=remedy)
     return {
         name: one if isinstance(one, RowMetric) else RowMetric(one) for name, one in given.items()
     }

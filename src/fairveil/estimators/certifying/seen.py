@@ -22,7 +22,7 @@ import numpy as np
 
 from ..._types import TableLike
 from ...curator.elsewhere import Elsewhere
-from ...errors import InputError, complaint
+from ...errors import InputError
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,7 @@ def _refuse() -> NoReturn:
         "them aside."
     )
     got = "rows that this model was fitted to"
-    raise InputError(
-        complaint(expected="people whom the model has not seen", of="X", got=got, remedy=remedy)
-    )
+    raise InputError.expected("people whom the model has not seen", of="X", got=got, remedy=remedy)
 
 
 def _overlap(

@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import _checks
 from ..._types import TableLike
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...learning.oracles.choosing import Choice
 from ...learning.oracles.classes import Class, Labellings, thresholds
 from ...learning.oracles.ground import GameInstance
@@ -74,13 +74,8 @@ class GameChoices:
                 "A list of classifiers is played as it is, without rules that read the group: "
                 "leave group_aware=False."
             )
-            raise InputError(
-                complaint(
-                    expected="'thresholds', with group_aware=True",
-                    of="candidates",
-                    got="a list",
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "'thresholds', with group_aware=True", of="candidates", got="a list", remedy=remedy
             )
         return listed
 

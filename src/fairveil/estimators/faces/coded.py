@@ -62,9 +62,7 @@ class CodedReader(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
             lacking = [name for name in features if name not in X]
             if lacking:
                 remedy = "Pass the columns of the fit."
-                raise InputError(
-                    complaint(expected=f"columns {lacking}", of="X", got=shown, remedy=remedy)
-                )
+                raise InputError.expected(f"columns {lacking}", of="X", got=shown, remedy=remedy)
             return True
         if len(features) == len(columns):
             return False
@@ -166,9 +164,7 @@ def same(one: object, other: object) -> bool:
 def labels_of(source: RowSource, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     codes = [block.labels for block in source.blocks()]
     if any(part is None for part in codes):
-        raise InputError(
-            complaint(expected="rows with labels", of="X", got="rows without", remedy="Pass y.")
-        )
+        raise InputError.expected("rows with labels", of="X", got="rows without", remedy="Pass y.")
     return np.asarray(classes[np.concatenate([part for part in codes if part is not None])])
 
 

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from ..._types import ColumnsLike, Floats, TableLike
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import RowSource
 from ...models import RegressionModel
 from ...tables.columns import same_length
@@ -83,10 +83,8 @@ class CodedRegressor(RegressorMixin, CodedEstimator, ABC):  # type: ignore[misc]
         came."""
         lines = [block.labels for block in source.blocks()]
         if any(line is None for line in lines) or source.layout.classes is not None:
-            raise InputError(
-                complaint(
-                    expected="rows with targets", of="X", got="rows without", remedy="Pass y."
-                )
+            raise InputError.expected(
+                "rows with targets", of="X", got="rows without", remedy="Pass y."
             )
         given = np.concatenate([np.asarray(line, np.float64) for line in lines])
         return (

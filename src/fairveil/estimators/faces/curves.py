@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._types import Floats
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...figures import Curve, CurvesFigure, Measure, svg_curves
 from ..reading.additive import ANYWHERE
 from ..reading.coding import Coding, SchemaCoding
@@ -71,8 +71,8 @@ def terms_of(coding: Coding, weights: Floats, noise: float | None) -> tuple[Term
     has them."""
     if coding.shapes is None:
         remedy = 'Fit with model="additive", and a table whose numbers get steps.'
-        raise InputError(
-            complaint(expected="an additive model", of="terms", got="a linear one", remedy=remedy)
+        raise InputError.expected(
+            "an additive model", of="terms", got="a linear one", remedy=remedy
         )
     at = coding.own_layout.width
     found = []

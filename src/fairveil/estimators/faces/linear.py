@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..._types import ColumnsLike, Floats, TableLike
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import RowSource
 from ...models import LinearModel, MixtureModel
 from ...models.model import RandomState, draw_codes, generator
@@ -150,9 +150,7 @@ class LinearClassifier(CodedClassifier):
                 "forbids mixtures."
             )
             got = type(self.model_).__name__
-            raise InputError(
-                complaint(expected="one linear score", of="terms", got=got, remedy=remedy)
-            )
+            raise InputError.expected("one linear score", of="terms", got=got, remedy=remedy)
         return terms_of(
             self.coding_,
             self.coef_[0],

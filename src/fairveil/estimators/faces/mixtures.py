@@ -7,7 +7,7 @@ import numpy as np
 
 from ..._types import Array, Floats
 from ...curator import Curator
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...learning.descent import Progress
 from ...learning.group_objective.descent import LossDescent
 from ...learning.group_objective.exponential import Certain, Sampling
@@ -64,7 +64,5 @@ def weights_given(given: Array, training: Training) -> LinearClass:
             f"intercept first"
         )
         remedy = "Numbers come after it, then the categories of each coded column, as in coef_."
-        raise InputError(
-            complaint(expected=expected, of="decisions", got=np.shape(given), remedy=remedy)
-        )
+        raise InputError.expected(expected, of="decisions", got=np.shape(given), remedy=remedy)
     return LinearClass(array)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._types import Floats, TableLike
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import RowSource
 from ..reading.training import Training
 from .coded import axes_of
@@ -41,9 +41,7 @@ def as_rows(X: TableLike, model: object) -> Any:
     if shape is None or array.shape[1:] != shape:
         remedy = "Pass rows of the shape of the fit, or (rows, numbers)."
         expected = "(rows, numbers)" if shape is None else f"rows of shape {shape}"
-        raise InputError(
-            complaint(expected=expected, of="X", got=f"shape {array.shape}", remedy=remedy)
-        )
+        raise InputError.expected(expected, of="X", got=f"shape {array.shape}", remedy=remedy)
     return array.reshape(len(array), math.prod(shape))
 
 
@@ -58,8 +56,8 @@ def skeleton_of(
         from ...models import Skeleton
     except ImportError as error:
         remedy = "pip install 'fairveil[torch]'; or leave model=None, a linear model."
-        raise InputError(
-            complaint(expected="torch, to use a module", of="model", got=str(error), remedy=remedy)
+        raise InputError.expected(
+            "torch, to use a module", of="model", got=str(error), remedy=remedy
         ) from error
     layout = training.rows.layout
     where = _default_device() if device is None else str(device)

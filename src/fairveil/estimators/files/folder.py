@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..._json import MALFORMED, Node, shown
-from ...errors import ChecksumError, FairveilError, InputError, complaint
+from ...errors import ChecksumError, FairveilError, InputError
 from ...estimators.oracle_game import OracleGameClassifier
 from ...models import Model
 from ...models import files as model_files
@@ -151,9 +151,7 @@ def load(path: str | os.PathLike[str], *, estimator: object = None, model: objec
         _has_network(raw) for name, raw in files.items() if name.endswith(ESTIMATOR_FILE)
     ):
         remedy = "Leave model=None: the folder has all that it needs."
-        raise InputError(
-            complaint(expected="None", of="model", got=type(model).__name__, remedy=remedy)
-        )
+        raise InputError.expected("None", of="model", got=type(model).__name__, remedy=remedy)
     return loaded
 
 
@@ -180,13 +178,11 @@ def to_files(estimator: BaseEstimator, depth: int = 0) -> dict[str, bytes]:
 
     kind = next((name for name, kind in KINDS.items() if type(estimator) is kind.cls), None)
     if kind is None or depth > DEEPEST:
-        raise InputError(
-            complaint(
-                expected=f"one of {', '.join(KINDS)}",
-                of="estimator",
-                got=type(estimator).__name__,
-                remedy="Models alone are saved with fairveil.models.save(model, path).",
-            )
+        raise InputError.expected(
+            f"one of {', '.join(KINDS)}",
+            of="estimator",
+            got=type(estimator).__name__,
+            remedy="Models alone are saved with fairveil.models.save(model, path).",
         )
     check_is_fitted(estimator, "model_")
     model = {} if estimator.model_ is None else model_files.to_files(estimator.model_)
@@ -254,7 +250,7 @@ def from_files(files: Mapping[str, bytes], given: object, module: object, depth:
         if found != listed.get(name):
             remedy = "A file is damaged or from another folder: save the estimator again."
             expected = f"SHA-256 {shown(listed.get(name))}"
-            raise ChecksumError(complaint(expected=expected, of=name, got=found, remedy=remedy))
+            raise ChecksumError.expected(expected, of=name, got=found, remedy=remedy)
     model = None if foreign else model_files.from_files(files, module)
     statement = PrivacyStatement.from_json(files[STATEMENT_FILE].decode("utf-8", "replace"))
     inner = {name.removeprefix(BASE): raw for name, raw in files.items() if name.startswith(BASE)}
@@ -296,21 +292,21 @@ def _base_of(content: Node, written: object, given: object) -> Any:
     if wanted is None or written is not None:
         if given is not None:
             remedy = "Leave estimator=None: the folder has all that it needs."
-            raise InputError(
-                complaint(expected="None", of="estimator", got=type(given).__name__, remedy=remedy)
+            raise InputError.expected(
+                "None", of="estimator", got=type(given).__name__, remedy=remedy
             )
         return written
     fitted = given is not None and bases.is_fitted(given)
     if not fitted or type(given).__name__ != wanted:
-        raise InputError(
-            complaint(
-                expected=f"the fitted base classifier, a {wanted}, which is not written",
-                of="estimator",
-                got="None"
+        raise InputError.expected(
+            f"the fitted base classifier, a {wanted}, which is not written",
+            of="estimator",
+            got=(
+                "None"
                 if given is None
-                else type(given).__name__ + ("" if fitted else ", not fitted"),
-                remedy="Pass fairveil.load(path, estimator=base).",
-            )
+                else type(given).__name__ + ("" if fitted else ", not fitted")
+            ),
+            remedy="Pass fairveil.load(path, estimator=base).",
         )
     return given
 
@@ -320,13 +316,11 @@ def _candidates_of(wanted: Sequence[str], given: object) -> tuple[Any, ...]:
     listed = tuple(given) if isinstance(given, list | tuple) else ()
     names = [type(one).__name__ for one in listed]
     if names != list(wanted):
-        raise InputError(
-            complaint(
-                expected=f"the list of candidates, which is not written: {', '.join(wanted)}",
-                of="estimator",
-                got=names if listed else type(given).__name__,
-                remedy="Pass fairveil.load(path, estimator=[...]), in the order of the fit.",
-            )
+        raise InputError.expected(
+            f"the list of candidates, which is not written: {', '.join(wanted)}",
+            of="estimator",
+            got=names if listed else type(given).__name__,
+            remedy="Pass fairveil.load(path, estimator=[...]), in the order of the fit.",
         )
     return listed
 
@@ -390,17 +384,13 @@ def _content(raw: bytes) -> Node:
     version, name = content["version"].value, content["kind"].value
     if type(version) is not int or version != FORMAT_VERSION:
         expected = f"version {FORMAT_VERSION}"
-        raise InputError(
-            complaint(
-                expected=expected, of=ESTIMATOR_FILE, got=shown(version), remedy=remedy, quote=False
-            )
+        raise InputError.expected(
+            expected, of=ESTIMATOR_FILE, got=shown(version), remedy=remedy, quote=False
         )
     kind = KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
         expected = f"one of {', '.join(KINDS)}"
-        raise InputError(
-            complaint(expected=expected, of="kind", got=shown(name), remedy=remedy, quote=False)
-        )
+        raise InputError.expected(expected, of="kind", got=shown(name), remedy=remedy, quote=False)
     content.only(SHARED | kind.fields, (BASELINES, AIM, *kind.optional))
     for name in content["sha256"].mapping():
         content["sha256"][name].text()

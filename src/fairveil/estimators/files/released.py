@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._json import Node
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...learning.released.rates import SoftValue
 from ...models import LinearModel, MixtureModel, Model
 from ..faces.coded import as_array
@@ -24,7 +24,7 @@ def released_content(estimator: ReleasedClassifier) -> dict[str, Any]:
             "Save the release, and these rules with their own library; or fit with estimator=None."
         )
         got = f"rules of {type(estimator.estimator).__name__}"
-        raise InputError(complaint(expected="linear rules", of="estimator", got=got, remedy=remedy))
+        raise InputError.expected("linear rules", of="estimator", got=got, remedy=remedy)
     lines = [[line.name, *files_json.numbers(astuple(line)[1:])] for line in estimator.report_]
     return {
         "coding": coding_json.to_dict(estimator.coding_),

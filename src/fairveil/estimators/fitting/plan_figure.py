@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...figures import Curve, CurvesFigure, Measure, Rule
 from ...learning.forecasting.forecast import groups_of
 from ...learning.forecasting.foretold import DEVIATIONS, Forecast
@@ -27,10 +27,8 @@ def figure(
     """What the picture shows, priced anew at every epsilon."""
     if not promise.is_private or not any(line.noise for line in forecast.lines):
         remedy = "There is nothing to draw: print the plan."
-        raise InputError(
-            complaint(
-                expected="a plan with noise", of="figure", got=forecast.why or "none", remedy=remedy
-            )
+        raise InputError.expected(
+            "a plan with noise", of="figure", got=forecast.why or "none", remedy=remedy
         )
     low, high = min(0.1, promise.epsilon / 3.0), max(10.0, promise.epsilon * 3.0)
     epsilons = sorted({*np.geomspace(low, high, PLACES).tolist(), promise.epsilon})

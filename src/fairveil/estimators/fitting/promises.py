@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ... import _checks
-from ...errors import InputError, LedgerError, PrivacyError, complaint
+from ...errors import InputError, LedgerError, PrivacyError
 from ...facts import Schema
 from ...fairness import Notion
 from ...fairness.notions import parse, uses_groups
@@ -66,14 +66,13 @@ def ways_of(
 ) -> ReadOptions:
     """How rows are read, and what of it the promise forbids. Without privacy no weight is cut."""
     if sensitive_as_feature and promise.protects == "sensitive_features":
-        raise PrivacyError(
-            complaint(
-                expected="protects='records'",
-                of="sensitive_as_feature",
-                got=promise.protects,
-                remedy="Features are public where only sensitive features are protected: leave it "
-                "False.",
-            )
+        raise PrivacyError.expected(
+            "protects='records'",
+            of="sensitive_as_feature",
+            got=promise.protects,
+            remedy=(
+                "Features are public where only sensitive features are protected: leave it False."
+            ),
         )
     cap = _checks.positive(max_sample_weight=max_sample_weight, allow_inf=True)
     return ReadOptions(
@@ -104,10 +103,8 @@ def ledger_of(estimator: BaseEstimator, promise: Promise, inside: object = None)
         and not (block is not None and is_same(block, inner))
     ):
         remedy = "Both read the same rows: give the outer one a ledger, and the inner one None."
-        raise LedgerError(
-            complaint(
-                expected=f"{own}, as around it", of="estimator.ledger", got=inner, remedy=remedy
-            )
+        raise LedgerError.expected(
+            f"{own}, as around it", of="estimator.ledger", got=inner, remedy=remedy
         )
     if ledger is not None:
         unsafe = bool(estimator.unsafe_data_dependent_bounds) and not promise.features_are_public
@@ -130,9 +127,7 @@ def notions_of(constraints: object, *, certified: bool = False) -> list[Notion]:
             "Pass DemographicParity(max_gap=0.05), 'demographic_parity:0.05', or a list of such."
         )
         got = "a mapping" if isinstance(listed, Mapping) else "an iterator"
-        raise InputError(
-            complaint(expected="notions of fairness", of="constraints", got=got, remedy=remedy)
-        )
+        raise InputError.expected("notions of fairness", of="constraints", got=got, remedy=remedy)
     if isinstance(listed, Iterable):
         listed = [parse(item) if isinstance(item, str) else item for item in listed]
     found = as_list(listed)
@@ -148,9 +143,7 @@ def refuse_confidence(notions: Iterable[Notion], of: str) -> None:
             "Pass the notion without confidence=; fv.certify certifies a finished model on other "
             "rows."
         )
-        raise InputError(
-            complaint(expected="no confidence here", of=of, got="a confidence", remedy=remedy)
-        )
+        raise InputError.expected("no confidence here", of=of, got="a confidence", remedy=remedy)
 
 
 def require_cap(training: Training, promise: Promise) -> None:
@@ -161,10 +154,8 @@ def require_cap(training: Training, promise: Promise) -> None:
         and math.isinf(training.rows.max_sample_weight)
     ):
         remedy = "The largest weight multiplies every sensitivity: cap it at 1.0, for example."
-        raise PrivacyError(
-            complaint(
-                expected="a finite number", of="max_sample_weight", got=math.inf, remedy=remedy
-            )
+        raise PrivacyError.expected(
+            "a finite number", of="max_sample_weight", got=math.inf, remedy=remedy
         )
 
 
@@ -174,14 +165,14 @@ def require_groups(notions: Iterable[Notion], training: Training) -> None:
         return
     for notion in notions:
         if uses_groups(notion):
-            raise InputError(
-                complaint(
-                    expected=f"groups, which {type(notion).__name__} compares",
-                    of="sensitive_features",
-                    got=None,
-                    remedy="Pass fit(X, y, sensitive_features=...): columns, or names of columns "
-                    "of X; or constraints=None.",
-                )
+            raise InputError.expected(
+                f"groups, which {type(notion).__name__} compares",
+                of="sensitive_features",
+                got=None,
+                remedy=(
+                    "Pass fit(X, y, sensitive_features=...): columns, or names of columns "
+                    "of X; or constraints=None."
+                ),
             )
 
 
@@ -225,5 +216,5 @@ def numbers_are_scalable(training: Training, promise: Promise) -> bool:
             "their bounds."
         )
         expected = "numbers in [-1, 1], as by their encoding"
-        raise InputError(complaint(expected=expected, of="coded rows", got="others", remedy=remedy))
+        raise InputError.expected(expected, of="coded rows", got="others", remedy=remedy)
     return True

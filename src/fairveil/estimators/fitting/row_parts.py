@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 
 from ..._types import ColumnsLike, Ints, TableLike
 from ...curator.elsewhere import Elsewhere
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import RowSource
 from ...privacy.noise.sources import NoiseSource
 
@@ -69,9 +69,7 @@ def parts_elsewhere(
     fit."""
     if y is not None:
         remedy = "Leave it out: labels are the holder's."
-        raise InputError(
-            complaint(
-                expected="None beside remote data", of="y", got=type(y).__name__, remedy=remedy
-            )
+        raise InputError.expected(
+            "None beside remote data", of="y", got=type(y).__name__, remedy=remedy
         )
     return [(part, None, groups) for part in X.parted(share, seed, coins)]

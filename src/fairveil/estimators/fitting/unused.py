@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ..settings.setting import Setting, changed, knobs, strange
 
 
@@ -31,9 +31,7 @@ def refuse(estimator: object, idle: Mapping[str, str | None]) -> None:
         if where is None or _same(given, default):
             continue
         remedy = f"{name} is not used {where}; leave it out."
-        raise InputError(
-            complaint(expected=f"{default!r} {where}", of=name, got=_shown(given), remedy=remedy)
-        )
+        raise InputError.expected(f"{default!r} {where}", of=name, got=_shown(given), remedy=remedy)
 
 
 def refuse_others(given: object, kind: type[Setting], where: str) -> None:
@@ -44,9 +42,7 @@ def refuse_others(given: object, kind: type[Setting], where: str) -> None:
     for name, value in (changed(given) | strange(given)).items():
         if name not in knobs(kind):
             remedy = f"{name} is not used {where}; leave it out."
-            raise InputError(
-                complaint(expected=f"None {where}", of=name, got=_shown(value), remedy=remedy)
-            )
+            raise InputError.expected(f"None {where}", of=name, got=_shown(value), remedy=remedy)
 
 
 def _same(given: object, default: object) -> bool:

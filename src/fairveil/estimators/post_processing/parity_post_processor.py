@@ -17,7 +17,7 @@ from ..._types import ColumnsLike, Floats, TableLike
 from ...curator import Curator
 from ...curator.elsewhere import Elsewhere
 from ...curator.quiet.calls import Troubles, quietly
-from ...errors import InputError, PrivacyError, complaint
+from ...errors import InputError, PrivacyError
 from ...facts import Cells, RowSource, Schema
 from ...fairness import ConstraintSystem, DemographicParity
 from ...learning import parity
@@ -401,21 +401,14 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
             not isinstance(self.groups, Cells) or self.groups.mode != "product"
         ):
             remedy = "Pass groups=Cells([('f', 'm')], names=('sex',)), for example."
-            raise InputError(
-                complaint(expected="product cells", of="groups", got=self.groups, remedy=remedy)
-            )
+            raise InputError.expected("product cells", of="groups", got=self.groups, remedy=remedy)
         wishes = asking.base_options(self, promise, self._solver.base_share, whose=whose)
         bases.check(self.estimator, wishes)
         if self.estimator is not None and not hasattr(self.estimator, "predict_proba"):
             got = type(self.estimator).__name__
             remedy = "Pass one with probabilities, or OddsPostProcessor, which changes decisions."
-            raise InputError(
-                complaint(
-                    expected="a classifier with predict_proba",
-                    of="estimator",
-                    got=got,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "a classifier with predict_proba", of="estimator", got=got, remedy=remedy
             )
         return promise, wishes
 
@@ -431,10 +424,8 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
             self.schema is not None or isinstance(X, RowSource | Elsewhere)
         ):
             remedy = "Leave groups=None: the schema, or the coded rows, say the groups."
-            raise InputError(
-                complaint(
-                    expected="None beside a schema", of="groups", got=self.groups, remedy=remedy
-                )
+            raise InputError.expected(
+                "None beside a schema", of="groups", got=self.groups, remedy=remedy
             )
         fitted = self.estimator is not None and bases.is_fitted(self.estimator)
         told: dict[str, Any] = {
@@ -550,12 +541,12 @@ def _require_one_plan(base: Base) -> None:
     """Rounds beside a base that was looked at have no price here: theory.md#t10 is of one
     release."""
     if base.spent and base.looked_at:
-        raise PrivacyError(
-            complaint(
-                expected="a base classifier that is fitted here, or was made without these rows",
-                of="estimator",
-                got=f"{type(bases.thawed(base.estimator)).__name__}, whose own fit is charged",
-                remedy="Pass it unfitted: then both are one plan. Or pass public_base=True if it "
-                "has not seen these rows.",
-            )
+        raise PrivacyError.expected(
+            "a base classifier that is fitted here, or was made without these rows",
+            of="estimator",
+            got=f"{type(bases.thawed(base.estimator)).__name__}, whose own fit is charged",
+            remedy=(
+                "Pass it unfitted: then both are one plan. Or pass public_base=True if it "
+                "has not seen these rows."
+            ),
         )

@@ -9,7 +9,7 @@ from typing import Any, Self
 from sklearn.utils.validation import check_is_fitted
 
 from ..._types import ColumnsLike, Floats, TableLike
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...fairness import ConstraintSystem, resolve
 from ...learning.postprocessing import mixing, mixing_bounds
 from ...learning.postprocessing.counting import Released
@@ -102,13 +102,8 @@ class PostProcessed(AfterABase):
         system = self._resolved()
         if system.names != self.guarantee_.names:
             remedy = "Fit again after a change of constraints."
-            raise InputError(
-                complaint(
-                    expected="the constraints of the fit",
-                    of="constraints",
-                    got="others",
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "the constraints of the fit", of="constraints", got="others", remedy=remedy
             )
         model = self.model_
         shared = model.cells is None and len(self.released_.raw) > 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import ConstraintNotMet, InputError, complaint
+from ...errors import ConstraintNotMet, InputError
 from ...facts import Cells
 from ...fairness import ConstraintSystem, Notion, resolve, sampling
 from ...learning.postprocessing import mixing, mixing_bounds, mixing_comparison
@@ -107,13 +107,11 @@ def system_of(
         return None, None
     system = resolve(notions, cells or NO_GROUPS, asked.training.classes)
     if not len(system):
-        raise InputError(
-            complaint(
-                expected="at least two groups to compare",
-                of="constraints",
-                got=f"groups {list((cells or NO_GROUPS).keys)}",
-                remedy="Pass sensitive_features with several groups, or constraints=None.",
-            )
+        raise InputError.expected(
+            "at least two groups to compare",
+            of="constraints",
+            got=f"groups {list((cells or NO_GROUPS).keys)}",
+            remedy="Pass sensitive_features with several groups, or constraints=None.",
         )
     if system.needs_groups:
         return cells, system

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..._types import ColumnsLike, TableLike
-from ...errors import InputError, PrivacyError, complaint
+from ...errors import InputError, PrivacyError
 from ...facts import Cells, RowSource
 from ...privacy.promise import Promise
 from ..fitting import promises
@@ -61,23 +61,16 @@ def read(
         asked = replace(asked, training=replace(asked.training, not_covered=outside))
     if isinstance(X, RowSource) and not ours:
         remedy = "Pass arrays or a table, or a classifier of Fairveil, which takes coded rows."
-        raise InputError(
-            complaint(
-                expected="features for the base classifier",
-                of="X",
-                got=type(X).__name__,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "features for the base classifier", of="X", got=type(X).__name__, remedy=remedy
         )
     names = set(read_by(base)) & set(asked.training.rows.layout.sensitive_names)
     if names and promise.is_private and promise.protects == "sensitive_features":
-        raise PrivacyError(
-            complaint(
-                expected="a base classifier that does not read what is protected",
-                of="estimator",
-                got=f"one fitted with {sorted(names)} among its features",
-                remedy="Fit it without those columns.",
-            )
+        raise PrivacyError.expected(
+            "a base classifier that does not read what is protected",
+            of="estimator",
+            got=f"one fitted with {sorted(names)} among its features",
+            remedy="Fit it without those columns.",
         )
     return asked
 

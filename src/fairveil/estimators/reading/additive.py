@@ -18,7 +18,7 @@ import numpy as np
 from ... import _checks
 from ..._types import Floats
 from ...data.encoding import Affine
-from ...errors import InputError, NoSteps, complaint
+from ...errors import InputError, NoSteps
 from ...facts import RowLayout, Schema
 from ...facts.columns import Number
 from .coding import Coding, SchemaCoding, TableCoding
@@ -78,13 +78,11 @@ class Additive:
 
     def __post_init__(self) -> None:
         if _checks.whole(bins=self.bins, at_least=2) > MOST_BINS:
-            raise InputError(
-                complaint(
-                    expected=f"at most {MOST_BINS}",
-                    of="bins",
-                    got=self.bins,
-                    remedy="Pass bins=16, for example.",
-                )
+            raise InputError.expected(
+                f"at most {MOST_BINS}",
+                of="bins",
+                got=self.bins,
+                remedy="Pass bins=16, for example.",
             )
         if self.columns is not None:
             _checks.normalise(self, columns=_names(self.columns, "columns"))
@@ -125,13 +123,8 @@ class Additive:
         unknown = sorted(set(values) - {"bins", "columns", "interactions"})
         if unknown:
             remedy = "Save the estimator again."
-            raise InputError(
-                complaint(
-                    expected="bins, columns and interactions",
-                    of="model",
-                    got=unknown,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "bins, columns and interactions", of="model", got=unknown, remedy=remedy
             )
         return Additive(**values)
 
@@ -209,13 +202,8 @@ class Additive:
         if one.size * other.size > MOST_CELLS:
             remedy = "Leave this pair out, or join values of these columns in the schema."
             got = f"{pair[0]} x {pair[1]}: {one.size * other.size}"
-            raise InputError(
-                complaint(
-                    expected=f"at most {MOST_CELLS} cells",
-                    of="interactions",
-                    got=got,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"at most {MOST_CELLS} cells", of="interactions", got=got, remedy=remedy
             )
         return one, other
 
@@ -226,10 +214,8 @@ def wanted(model: object) -> Additive | None:
         return model
     if isinstance(model, str) and model not in ("linear", NAME):
         remedy = "Pass model='additive', or model=None, which is linear."
-        raise InputError(
-            complaint(
-                expected=f"{WORDS}, a torch.nn.Module or None", of="model", got=model, remedy=remedy
-            )
+        raise InputError.expected(
+            f"{WORDS}, a torch.nn.Module or None", of="model", got=model, remedy=remedy
         )
     return Additive() if takes_steps(model) else None
 
@@ -252,7 +238,7 @@ def of_rows(model: object) -> Additive | None:
             "and FermiClassifier."
         )
         got = type(model).__name__
-        raise InputError(complaint(expected=f"{WORDS} or None", of="model", got=got, remedy=remedy))
+        raise InputError.expected(f"{WORDS} or None", of="model", got=got, remedy=remedy)
     return wanted(model)
 
 
@@ -338,9 +324,7 @@ def _require_known(names: Sequence[str], known: Sequence[str], of: str) -> None:
     strange = [name for name in names if name not in known]
     if strange:
         remedy = "Name features as the schema does, or as the table at fit."
-        raise InputError(
-            complaint(expected=f"names among {list(known)}", of=of, got=strange, remedy=remedy)
-        )
+        raise InputError.expected(f"names among {list(known)}", of=of, got=strange, remedy=remedy)
 
 
 def _names(given: object, of: str) -> tuple[str, ...]:
@@ -351,9 +335,7 @@ def _names(given: object, of: str) -> tuple[str, ...]:
         or len(set(listed)) != len(listed)
     ):
         remedy = 'Pass ["age", "hours"], for example; or None, for all.'
-        raise InputError(
-            complaint(expected="a list of distinct names", of=of, got=given, remedy=remedy)
-        )
+        raise InputError.expected("a list of distinct names", of=of, got=given, remedy=remedy)
     return listed
 
 
@@ -370,8 +352,8 @@ def _pair(given: object) -> tuple[str, str]:
 
 def _refuse_pairs(given: object) -> None:
     remedy = 'Pass interactions=[("age", "hours")], for example.'
-    raise InputError(
-        complaint(expected="pairs of distinct names", of="interactions", got=given, remedy=remedy)
+    raise InputError.expected(
+        "pairs of distinct names", of="interactions", got=given, remedy=remedy
     )
 
 

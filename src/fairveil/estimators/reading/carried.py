@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells
 from ...privacy.statement.parts import READ_FROM_DATA
 from .training import Training
@@ -47,17 +47,16 @@ def require_few_values(sizes: Mapping[str, int], rows: int) -> None:
     """Distinct values of sensitive columns that were read from the data."""
     for name, size in sizes.items():
         if size > most_groups(rows):
-            raise InputError(
-                complaint(
-                    expected=f"at most {most_groups(rows)} groups, which is what {rows:,} rows can "
-                    f"carry",
-                    of=f"sensitive column {name!r}",
-                    got=f"{size:,} distinct values",
-                    remedy="Make ranges of a number first (ages by decade, for example). Or "
+            raise InputError.expected(
+                (f"at most {most_groups(rows)} groups, which is what {rows:,} rows can carry"),
+                of=f"sensitive column {name!r}",
+                got=f"{size:,} distinct values",
+                remedy=(
+                    "Make ranges of a number first (ages by decade, for example). Or "
                     "declare the frequent values in a "
-                    f"schema, where one value stands for the others: {OTHERS}.",
-                    quote=False,
-                )
+                    f"schema, where one value stands for the others: {OTHERS}."
+                ),
+                quote=False,
             )
 
 
@@ -65,16 +64,15 @@ def require_few_classes(size: int, rows: int) -> None:
     """Classes that were read from the data: a number that was meant for a regressor has as many as
     there are rows."""
     if size > most_groups(rows):
-        raise InputError(
-            complaint(
-                expected=f"at most {most_groups(rows)} classes, which is what {rows:,} rows can "
-                f"carry",
-                of="y",
-                got=f"{size:,} distinct values",
-                remedy="Fit a regressor to a number, or make ranges of it first. A schema may "
-                "declare more classes.",
-                quote=False,
-            )
+        raise InputError.expected(
+            (f"at most {most_groups(rows)} classes, which is what {rows:,} rows can carry"),
+            of="y",
+            got=f"{size:,} distinct values",
+            remedy=(
+                "Fit a regressor to a number, or make ranges of it first. A schema may "
+                "declare more classes."
+            ),
+            quote=False,
         )
 
 
@@ -101,14 +99,14 @@ def groups_of(training: Training, mode: str = "product", *, either: bool = True)
             " Or look at one column at a time: groups='marginal', in the constraint or the "
             "estimator."
         )
-        raise InputError(
-            complaint(
-                expected=f"at most {most:,} groups, {carried}",
-                of="sensitive_features",
-                got=f"{cells.count:,} ({each})",
-                remedy=f"Merge values that are rare: {OTHERS} in a schema, or ranges of a number."
-                + (apart if either and mode == "product" and len(cells.columns) > 1 else ""),
-                quote=False,
-            )
+        raise InputError.expected(
+            f"at most {most:,} groups, {carried}",
+            of="sensitive_features",
+            got=f"{cells.count:,} ({each})",
+            remedy=(
+                f"Merge values that are rare: {OTHERS} in a schema, or ranges of a number."
+                + (apart if either and mode == "product" and len(cells.columns) > 1 else "")
+            ),
+            quote=False,
         )
     return cells

@@ -24,7 +24,7 @@ from scipy import sparse
 from ..._types import Floats, TableLike
 from ...data import Encoding, encode
 from ...data.coding import Place, category_codes
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import RowBlock, RowLayout, RowSource
 from ...facts.columns import Category, Value
 from ...tables.frames import Table
@@ -212,9 +212,7 @@ class TableCoding(Coding):
         found = numbers_of(grid.column(name), f"column {name!r}")
         if found is None:
             remedy = "Pass numbers where there were numbers at fit."
-            raise InputError(
-                complaint(expected="numbers", of=f"column {name!r}", got="words", remedy=remedy)
-            )
+            raise InputError.expected("numbers", of=f"column {name!r}", got="words", remedy=remedy)
         return found
 
     def _narrowed(self, grid: FeatureTable) -> FeatureTable:
@@ -226,13 +224,11 @@ class TableCoding(Coding):
         for names in (self.columns, tuple(wanted)):
             if len(grid.names) == len(names):
                 return _renamed(grid, names)
-        raise InputError(
-            complaint(
-                expected=f"{len(self.columns)} columns, as at fit",
-                of="X",
-                got=len(grid.names),
-                remedy=f"Pass the columns {', '.join(wanted[:20])}.",
-            )
+        raise InputError.expected(
+            f"{len(self.columns)} columns, as at fit",
+            of="X",
+            got=len(grid.names),
+            remedy=f"Pass the columns {', '.join(wanted[:20])}.",
         )
 
 
@@ -260,9 +256,7 @@ class RowsCoding(Coding):
     def raw_blocks(self, X: TableLike) -> Iterator[RowBlock]:
         if self.code_sizes:
             remedy = "Pass a source of rows, or a RowBlock, coded like those of the fit."
-            raise InputError(
-                complaint(expected="coded rows", of="X", got=type(X).__name__, remedy=remedy)
-            )
+            raise InputError.expected("coded rows", of="X", got=type(X).__name__, remedy=remedy)
         return TableCoding(tuple(map(Feature, self.own_names)), self.own_names).raw_blocks(X)
 
 
@@ -275,10 +269,8 @@ def coded_blocks(X: TableLike, layout: RowLayout) -> Iterator[RowBlock] | None:
         found, wanted = ((shape.numbers, tuple(shape.code_sizes)) for shape in (X.layout, layout))
         if found != wanted:
             remedy = "Code the rows as those of the fit were."
-            raise InputError(
-                complaint(
-                    expected=f"(numbers, sizes of codes) {wanted}", of="X", got=found, remedy=remedy
-                )
+            raise InputError.expected(
+                f"(numbers, sizes of codes) {wanted}", of="X", got=found, remedy=remedy
             )
         blocks = X.blocks()
     else:

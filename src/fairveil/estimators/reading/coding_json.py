@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._json import Node
 from ...data import Encoding
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts.columns import Category
 from . import shapes_json
 from .coding import Coding, Feature, RowsCoding, SchemaCoding, TableCoding
@@ -64,8 +64,8 @@ def from_dict(node: Node) -> Coding:
         )
     else:
         remedy = "Read it with the version of Fairveil that wrote it."
-        raise InputError(
-            complaint(expected="'schema', 'table' or 'rows'", of="coding", got=kind, remedy=remedy)
+        raise InputError.expected(
+            "'schema', 'table' or 'rows'", of="coding", got=kind, remedy=remedy
         )
     if SHAPES in node.mapping():
         coding = replace(coding, shapes=shapes_json.from_dict(node[SHAPES], coding.own_layout))  # type: ignore[type-var]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
 from ..._types import ColumnsLike
-from ...errors import InputError, KindError, complaint
+from ...errors import InputError, KindError
 from ...facts import Schema
 from ...tables.columns import read_columns, same_length
 from ...tables.distinct import distinct
@@ -35,14 +35,12 @@ def read_labels(y: ColumnsLike) -> npt.NDArray[Any]:
         )
         if strange:
             remedy = "Make texts of them first. Unknown label type."
-            raise KindError(
-                complaint(
-                    expected="texts, numbers or truth values", of="y", got=strange, remedy=remedy
-                )
+            raise KindError.expected(
+                "texts, numbers or truth values", of="y", got=strange, remedy=remedy
             )
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
         remedy = "Unknown label type: continuous. Make classes of a number first."
-        raise InputError(complaint(expected="classes", of="y", got="fractions", remedy=remedy))
+        raise InputError.expected("classes", of="y", got="fractions", remedy=remedy)
     return labels
 
 
@@ -60,24 +58,20 @@ def read_targets(y: ColumnsLike) -> npt.NDArray[np.float64]:
         words = True
     if words:
         remedy = "Fit a classifier to words; turn dates and the like into numbers first."
-        raise InputError(complaint(expected="numbers", of="y", got="others", remedy=remedy))
+        raise InputError.expected("numbers", of="y", got="others", remedy=remedy)
     if not np.isfinite(numbers).all():  # objects that are NaN or infinite
         remedy = "Input y contains infinity or NaN: fill such targets in, or leave their rows out."
-        raise InputError(
-            complaint(expected="a finite number a row", of="y", got="others", remedy=remedy)
-        )
+        raise InputError.expected("a finite number a row", of="y", got="others", remedy=remedy)
     return numbers
 
 
 def _one_column(y: ColumnsLike, of: str = "class") -> npt.NDArray[Any]:
     if y is None:
-        raise InputError(
-            complaint(
-                expected="one label a row",
-                of="y",
-                got=None,
-                remedy="This estimator requires y to be passed, but the target y is None.",
-            )
+        raise InputError.expected(
+            "one label a row",
+            of="y",
+            got=None,
+            remedy="This estimator requires y to be passed, but the target y is None.",
         )
     if isinstance(y, (list, tuple)):
         mixed = len({type(value) for value in y}) > 1
@@ -86,10 +80,8 @@ def _one_column(y: ColumnsLike, of: str = "class") -> npt.NDArray[Any]:
         columns = list(read_columns(y, 0).values())
         if len(columns) != 1:
             remedy = "Pass one column of labels."
-            raise InputError(
-                complaint(
-                    expected="one label a row", of="y", got=f"{len(columns)} columns", remedy=remedy
-                )
+            raise InputError.expected(
+                "one label a row", of="y", got=f"{len(columns)} columns", remedy=remedy
             )
         y = columns[0]
     return _finite_column(y, of)
@@ -107,8 +99,8 @@ def _finite_column(y: ColumnsLike, of: str) -> npt.NDArray[Any]:
             raise ValueError("Input y contains NaN or None.")
     except ValueError as error:
         got = "others"
-        raise InputError(
-            complaint(expected=f"one {of} a row, none missing", of="y", got=got, remedy=f"{error}")
+        raise InputError.expected(
+            f"one {of} a row, none missing", of="y", got=got, remedy=f"{error}"
         ) from None
     return labels
 
@@ -137,10 +129,8 @@ def names_of_columns(sensitive: ColumnsLike, grid: FeatureTable) -> tuple[str, .
             else "columns: an array has no names"
         )
         remedy = "Pass the sensitive columns themselves, or X as a data frame that has them."
-        raise InputError(
-            complaint(
-                expected=known, of="sensitive_features", got=strange or list(names), remedy=remedy
-            )
+        raise InputError.expected(
+            known, of="sensitive_features", got=strange or list(names), remedy=remedy
         )
     return names
 
@@ -177,13 +167,10 @@ def named_as_declared(sensitive: ColumnsLike, schema: Schema) -> dict[str, Any]:
     if set(columns) == set(schema.sensitive):
         return dict(columns)
     if len(columns) != len(schema.sensitive):
-        raise InputError(
-            complaint(
-                expected=f"the schema's {len(schema.sensitive)} sensitive columns "
-                f"{list(schema.sensitive)}",
-                of="sensitive_features",
-                got=list(columns),
-                remedy="Declare each sensitive column, and its groups, in the schema.",
-            )
+        raise InputError.expected(
+            (f"the schema's {len(schema.sensitive)} sensitive columns {list(schema.sensitive)}"),
+            of="sensitive_features",
+            got=list(columns),
+            remedy="Declare each sensitive column, and its groups, in the schema.",
         )
     return dict(zip(schema.sensitive, columns.values(), strict=True))

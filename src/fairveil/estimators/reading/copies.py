@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ..._types import Floats
-from ...errors import PrivacyError, complaint
+from ...errors import PrivacyError
 from ...facts import RowBlock, RowLayout
 
 Indices = npt.NDArray[np.intp]
@@ -26,13 +26,11 @@ def refuse_named(features: Sequence[str], sensitive: Sequence[str]) -> None:
     both = [name for name in features if name in sensitive]
     if both:
         remedy = "Code the rows without sensitive_as_feature=True, or pass protects='records'."
-        raise PrivacyError(
-            complaint(
-                expected="features without the sensitive columns that are protected",
-                of="X",
-                got=both,
-                remedy=remedy,
-            )
+        raise PrivacyError.expected(
+            "features without the sensitive columns that are protected",
+            of="X",
+            got=both,
+            remedy=remedy,
         )
 
 
@@ -64,7 +62,7 @@ def refuse_copies(blocks: Sequence[RowBlock], layout: RowLayout, names: Sequence
                 "Leave that column out of X, or give X as a table and name the column in "
                 "sensitive_features."
             )
-            raise PrivacyError(complaint(expected=expected, of="X", got=got, remedy=remedy))
+            raise PrivacyError.expected(expected, of="X", got=got, remedy=remedy)
 
 
 def repeats(counts: npt.NDArray[np.int64]) -> bool:

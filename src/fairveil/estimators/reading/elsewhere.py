@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ..._types import ColumnsLike, TableLike
 from ...curator.elsewhere import Elsewhere
-from ...errors import InputError, complaint
+from ...errors import InputError
 from . import shapes_json, units
 from .columns import names_in
 from .training import ReadOptions, Training
@@ -43,10 +43,8 @@ def training_of(
             )
             if of == "sample_weight" and data.weights is not None:
                 remedy = f"Name the holder's column of weights: sample_weight={data.weights!r}."
-            raise InputError(
-                complaint(
-                    expected="None beside remote data", of=of, got=type(got).__name__, remedy=remedy
-                )
+            raise InputError.expected(
+                "None beside remote data", of=of, got=type(got).__name__, remedy=remedy
             )
     if weighted and sample_weight != data.weights:
         expected = (
@@ -55,20 +53,14 @@ def training_of(
             else f"the holder's {data.weights!r}"
         )
         remedy = "Leave it out, or ask the holder."
-        raise InputError(
-            complaint(expected=expected, of="sample_weight", got=sample_weight, remedy=remedy)
-        )
+        raise InputError.expected(expected, of="sample_weight", got=sample_weight, remedy=remedy)
     if ways.schema is not None and ways.schema != data.schema:
         remedy = "Leave schema=None: the holder's is used."
-        raise InputError(
-            complaint(expected="the holder's schema", of="schema", got="another", remedy=remedy)
-        )
+        raise InputError.expected("the holder's schema", of="schema", got="another", remedy=remedy)
     if ways.standardise:
         got, remedy = "a scale read from the data", "Leave unsafe_data_dependent_bounds=False."
-        raise InputError(
-            complaint(
-                expected="what a door can do", of="remote data", got=got, remedy=remedy, quote=False
-            )
+        raise InputError.expected(
+            "what a door can do", of="remote data", got=got, remedy=remedy, quote=False
         )
     _require_unit(data, ways)
     if ways.target is not None:
@@ -94,10 +86,8 @@ def refuse_functions(X: TableLike, method: str) -> None:
     if isinstance(X, Elsewhere) and method == "exponential":
         remedy = "Choose another method: method='linear-oracle' asks sums alone."
         got = "a choice by a function of the rows' losses, which would run beside them"
-        raise InputError(
-            complaint(
-                expected="what a door can do", of="remote data", got=got, remedy=remedy, quote=False
-            )
+        raise InputError.expected(
+            "what a door can do", of="remote data", got=got, remedy=remedy, quote=False
         )
 
 
@@ -113,4 +103,4 @@ def _require_unit(data: Elsewhere, ways: ReadOptions) -> None:
         )
         remedy = "Leave unit=None." if own is None else f"Pass unit={own!r}."
         got = "one value a row" if told.column is None else told.column
-        raise InputError(complaint(expected=expected, of="unit", got=got, remedy=remedy))
+        raise InputError.expected(expected, of="unit", got=got, remedy=remedy)

@@ -20,7 +20,7 @@ from ..._types import ColumnsLike
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
 from ...curator.rows.sharded import ShardedRows
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import RowBlock, RowSource, Schema
 from ...privacy.statement.parts import READ_FROM_DATA, PublicFact
 from ...tables.columns import read_weights
@@ -53,10 +53,8 @@ def read(
     schema: Any = ways.schema
     if schema is not None and not isinstance(schema, Schema):
         remedy = "Read one with Schema.load(path)."
-        raise InputError(
-            complaint(
-                expected="a Schema or None", of="schema", got=type(schema).__name__, remedy=remedy
-            )
+        raise InputError.expected(
+            "a Schema or None", of="schema", got=type(schema).__name__, remedy=remedy
         )
     coded_by = getattr(getattr(X, "encoding", None), "schema", None)
     units_of.require_heeded(schema if schema is not None else coded_by, ways.whose)
@@ -187,8 +185,8 @@ def weights_of(sample_weight: ColumnsLike, rows: int) -> npt.NDArray[np.float64]
     weights = read_weights(sample_weight, rows, of="X")
     if weights is not None and not weights.any():
         remedy = "Sample weights must contain at least one number that is not zero."
-        raise InputError(
-            complaint(expected="some weight", of="sample_weight", got="zeros alone", remedy=remedy)
+        raise InputError.expected(
+            "some weight", of="sample_weight", got="zeros alone", remedy=remedy
         )
     return weights
 

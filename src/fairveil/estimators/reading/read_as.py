@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..._types import ColumnsLike, TableLike
 from ...data import Encoding, encode
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import RowBlock, RowLayout, RowSource, Schema
 from ...facts.columns import Boolean, Category
 from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
@@ -84,10 +84,8 @@ def as_it_comes(
     features = tuple(_feature(grid, name) for name in names)
     if not features:
         remedy = "Pass features beside the sensitive columns, or sensitive_as_feature=True."
-        raise InputError(
-            complaint(
-                expected="at least one feature", of="X", got="sensitive columns only", remedy=remedy
-            )
+        raise InputError.expected(
+            "at least one feature", of="X", got="sensitive columns only", remedy=remedy
         )
     coding = TableCoding(features, grid.names)
     layout = replace(
@@ -145,9 +143,7 @@ def by_schema(
         remedy = (
             'Say which column y is, and its classes: Schema(columns, target="hired"), for example.'
         )
-        raise InputError(
-            complaint(expected="a schema with a target", of="schema", got=schema, remedy=remedy)
-        )
+        raise InputError.expected("a schema with a target", of="schema", got=schema, remedy=remedy)
     encoding = Encoding(schema, sensitive_as_feature)
     if number is not None:
         number.refuse_both()
@@ -186,13 +182,8 @@ def from_rows(
             "Leave y, sensitive_features and schema out: pass only the names of sensitive columns "
             "among the source's."
         )
-        raise InputError(
-            complaint(
-                expected="labels and groups from the rows",
-                of="X",
-                got="others beside",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "labels and groups from the rows", of="X", got="others beside", remedy=remedy
         )
     blocks = Blocks.of(source)
     if names is not None:
@@ -200,13 +191,8 @@ def from_rows(
         if strange:
             known = list(layout.sensitive_names)
             remedy = "Code the rows with these columns declared sensitive."
-            raise InputError(
-                complaint(
-                    expected=f"names among {known}",
-                    of="sensitive_features",
-                    got=strange,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"names among {known}", of="sensitive_features", got=strange, remedy=remedy
             )
         at = [layout.sensitive_names.index(name) for name in names]
         layout = replace(

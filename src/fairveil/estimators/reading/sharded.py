@@ -15,7 +15,7 @@ import numpy as np
 
 from ..._types import ColumnsLike
 from ...curator.rows.sharded import ShardedRows, Shards, Taking, refuse
-from ...errors import PrivacyError, complaint
+from ...errors import PrivacyError
 from ...estimators.reading.units import Whose
 from ...facts import RowLayout
 from .blocks import Blocks
@@ -55,4 +55,4 @@ def refuse_copies(rows: ShardedRows, before: RowLayout, names: Sequence[str]) ->
                 "Leave that column out of X, or give X as a table and name the column in "
                 "sensitive_features."
             )
-            raise PrivacyError(complaint(expected=expected, of="X", got=got, remedy=remedy))
+            raise PrivacyError.expected(expected, of="X", got=got, remedy=remedy)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts.reports import ABOUT_ONE, Reports
 from ...privacy.noise.sources import NoiseSource
 
@@ -67,14 +67,8 @@ class SoftGroups:
         ):
             remedy = "Pass one column for each group, probabilities that sum to 1 in every row."
             got = f"an array of shape {shares.shape}, or lines of another sum"
-            raise InputError(
-                complaint(
-                    expected="probabilities of groups",
-                    of="shares",
-                    got=got,
-                    remedy=remedy,
-                    quote=False,
-                )
+            raise InputError.expected(
+                "probabilities of groups", of="shares", got=got, remedy=remedy, quote=False
             )
         _checks.normalise(self, shares=shares, groups=groups)
 

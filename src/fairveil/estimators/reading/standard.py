@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from ..._types import Floats
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import RowBlock
 
 
@@ -30,13 +30,11 @@ class Standard:
         with np.errstate(over="ignore", invalid="ignore"):
             means, deviations = _moments(blocks, numbers)
         if not (np.isfinite(means).all() and np.isfinite(deviations).all()):
-            raise InputError(
-                complaint(
-                    expected="numbers whose squares are finite",
-                    of="X",
-                    got="some that overflow",
-                    remedy="Scale those columns before, or declare their bounds in a schema.",
-                )
+            raise InputError.expected(
+                "numbers whose squares are finite",
+                of="X",
+                got="some that overflow",
+                remedy="Scale those columns before, or declare their bounds in a schema.",
             )
         deviations[~(deviations > 0)] = 1.0
         return Standard(tuple(means.tolist()), tuple(deviations.tolist()))

@@ -101,9 +101,7 @@ class NumericTarget:
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             remedy = "Pass target_bounds=(0.0, 100.0), say: public numbers, from what y is."
             expected = "two finite numbers, low < high"
-            raise InputError(
-                complaint(expected=expected, of="target_bounds", got=bounds, remedy=remedy)
-            )
+            raise InputError.expected(expected, of="target_bounds", got=bounds, remedy=remedy)
         return NumericTarget((low, high), open_range, unsafe, as_number)
 
     def scale(self, targets: Floats) -> TargetScale:
@@ -134,13 +132,8 @@ class NumericTarget:
         """A schema states the bounds of its target: they are not given twice."""
         if self.bounds is not None:
             remedy = "Leave it out: the schema's target has its bounds."
-            raise InputError(
-                complaint(
-                    expected="None beside a schema",
-                    of="target_bounds",
-                    got=self.bounds,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "None beside a schema", of="target_bounds", got=self.bounds, remedy=remedy
             )
 
 
@@ -155,10 +148,8 @@ def need_number(is_number: bool, of: str) -> None:
     """An error where a target is one of several classes."""
     if not is_number:
         remedy = "Declare the target a Number(low, high), or fit a classifier."
-        raise InputError(
-            complaint(
-                expected="a target that is a number", of=of, got="classes, or none", remedy=remedy
-            )
+        raise InputError.expected(
+            "a target that is a number", of=of, got="classes, or none", remedy=remedy
         )
 
 

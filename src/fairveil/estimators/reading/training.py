@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from scipy import sparse
 
 from ...curator import Rows
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import RowBlock, RowLayout, Schema
 from ...models.model import known_classes
 from ...privacy.statement.parts import PublicFact
@@ -107,13 +107,8 @@ def with_steps(
     assert ways.additive is not None
     if any(sparse.issparse(block.numbers) for block in blocks):
         remedy = "Pass the columns that matter as a dense table; or model=None, a linear model."
-        raise InputError(
-            complaint(
-                expected="a dense table, for an additive model",
-                of="X",
-                got="a sparse one",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a dense table, for an additive model", of="X", got="a sparse one", remedy=remedy
         )
     shapes = ways.additive.shapes(
         coding, layout, rows if ways.public_rows is None else ways.public_rows
@@ -130,7 +125,5 @@ def need_classes(layout: RowLayout) -> None:
         remedy = "Pass labels of at least two classes; a schema may list classes that do not occur."
         if not layout.classes:
             remedy = "Declare the target a Category, or fit a regressor: GroupObjectiveRegressor."
-        raise InputError(
-            complaint(expected="labels of at least two classes", of="y", got=got, remedy=remedy)
-        )
+        raise InputError.expected("labels of at least two classes", of="y", got=got, remedy=remedy)
     known_classes(layout.classes or ())

@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator
 
 from ..._types import ColumnsLike, Ints, TableLike
 from ...curator.rows.persons import persons_of
-from ...errors import InputError, PrivacyError, complaint
+from ...errors import InputError, PrivacyError
 from ...facts import RowSource, Schema
 from ...facts.rows import PERSON_BY_PERSON
 from ...privacy.promise import Promise
@@ -76,13 +76,8 @@ class Whose:
                 return _values(table.run(self.column, 0, rows))
         known = list(grid.names) if grid is not None and grid.named else "no such column"
         remedy = "Name a column of X, or pass one value a row: unit=ids."
-        raise InputError(
-            complaint(
-                expected="a column of X",
-                of="unit",
-                got=self.column,
-                remedy=f"{remedy} X has {known}.",
-            )
+        raise InputError.expected(
+            "a column of X", of="unit", got=self.column, remedy=f"{remedy} X has {known}."
         )
 
     def _of_rows(self, X: RowSource) -> None:
@@ -95,14 +90,8 @@ class Whose:
                 f"a row: unit=ids."
             )
             got = f"rows that know {known}"
-            raise InputError(
-                complaint(
-                    expected=f"rows coded with {self.column!r}",
-                    of="unit",
-                    got=got,
-                    remedy=remedy,
-                    quote=False,
-                )
+            raise InputError.expected(
+                f"rows coded with {self.column!r}", of="unit", got=got, remedy=remedy, quote=False
             )
 
 
@@ -122,10 +111,8 @@ def whose(
     if given is None:
         if most is not None:
             remedy = "Name the column that tells persons apart: unit='patient'."
-            raise InputError(
-                complaint(
-                    expected="None without a unit", of="max_rows_per_unit", got=most, remedy=remedy
-                )
+            raise InputError.expected(
+                "None without a unit", of="max_rows_per_unit", got=most, remedy=remedy
             )
         return None
     if most is None and epsilon != float("inf"):
@@ -133,13 +120,8 @@ def whose(
             "Pass max_rows_per_unit=12, for example: a number that is public, never the largest "
             "among the rows."
         )
-        raise InputError(
-            complaint(
-                expected="the most rows of one person to read",
-                of="max_rows_per_unit",
-                got=None,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "the most rows of one person to read", of="max_rows_per_unit", got=None, remedy=remedy
         )
     if isinstance(given, str):
         _require_no_role(given, stated)
@@ -160,9 +142,7 @@ def whose(
         hasattr(given, "__len__") or hasattr(given, "to_numpy")
     ):
         remedy = "Pass unit='patient', the name of a column of X, or one value a row."
-        raise InputError(
-            complaint(expected="a name, or one value a row", of="unit", got=given, remedy=remedy)
-        )
+        raise InputError.expected("a name, or one value a row", of="unit", got=given, remedy=remedy)
     return Whose(Unit(PERSON, most), values=given)
 
 
@@ -174,13 +154,8 @@ def numbers_of(told: Whose, X: TableLike, rows: int) -> Ints:
         found = [block.persons for block in X.blocks()]
         if any(one is None or one.dtype == PERSON_BY_PERSON for one in found):
             remedy = "Pass a table in memory, in place of one that is coded person by person."
-            raise InputError(
-                complaint(
-                    expected="rows whose persons can be set aside",
-                    of="X",
-                    got="a store",
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "rows whose persons can be set aside", of="X", got="a store", remedy=remedy
             )
         values = np.concatenate([one for one in found if one is not None])
     return persons_of(values, rows)
@@ -198,10 +173,8 @@ def refuse(estimator: BaseEstimator, got: str = "") -> None:
     shown = told if isinstance(told, str) else None if told is None else "one value a row"
     if isinstance(told, Mapping):
         shown = ", ".join(map(str, told))
-    raise PrivacyError(
-        complaint(
-            expected="unit=None: it protects rows, not persons", of=of, got=shown, remedy=remedy
-        )
+    raise PrivacyError.expected(
+        "unit=None: it protects rows, not persons", of=of, got=shown, remedy=remedy
     )
 
 
@@ -213,20 +186,15 @@ def require_heeded(schema: Schema | None, told: Whose | None) -> None:
         "What is asked for protects rows, not persons: pass schema.without_unit() to accept that."
     )
     got = f"unit={schema.unit!r}"
-    raise PrivacyError(complaint(expected="a schema of rows", of="schema", got=got, remedy=remedy))
+    raise PrivacyError.expected("a schema of rows", of="schema", got=got, remedy=remedy)
 
 
 def require_apart(column: str | None, sensitive: tuple[str, ...]) -> None:
     """Nobody's name is a group."""
     if column is not None and column in sensitive:
         remedy = "Name another column of groups; the unit tells persons apart."
-        raise InputError(
-            complaint(
-                expected="a column that is no sensitive feature",
-                of="unit",
-                got=column,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a column that is no sensitive feature", of="unit", got=column, remedy=remedy
         )
 
 

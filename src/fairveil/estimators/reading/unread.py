@@ -16,7 +16,7 @@ from typing import Any
 from ... import _checks
 from ...curator import Rows
 from ...data import Encoding
-from ...errors import InputError, SchemaError, complaint, within
+from ...errors import InputError, SchemaError, within
 from ...facts import Schema
 from ...facts.columns import Boolean, Category
 from ...learning.forecasting.supposed import Supposed
@@ -52,9 +52,7 @@ class Unread:
         if not isinstance(found, Schema):
             got = None if found is None else type(found).__name__
             remedy = f"Pass the schema of the table that is to be fitted: {HOW}."
-            raise InputError(
-                complaint(expected="a Schema", of="plan(schema)", got=got, remedy=remedy)
-            )
+            raise InputError.expected("a Schema", of="plan(schema)", got=got, remedy=remedy)
         if sensitive is not None:
             names = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
             unused = [name for name in found.sensitive if name not in names]
@@ -65,9 +63,7 @@ class Unread:
                 "Pass rows=10_000, say: about how many there will be, or let the schema state them "
                 "(rows=)."
             )
-            raise InputError(
-                complaint(expected="a number of rows", of="rows", got=None, remedy=remedy)
-            )
+            raise InputError.expected("a number of rows", of="rows", got=None, remedy=remedy)
         return Unread(found, _checks.whole(at_least=1, rows=known))
 
     def read(self, ways: ReadOptions) -> Training:
@@ -78,8 +74,8 @@ class Unread:
             remedy = (
                 'Say which column is to be predicted: Schema(columns, target="hired"), for example.'
             )
-            raise InputError(
-                complaint(expected="a schema with a target", of="schema", got=None, remedy=remedy)
+            raise InputError.expected(
+                "a schema with a target", of="schema", got=None, remedy=remedy
             )
         if ways.target is None:
             need_classes(layout)
@@ -139,13 +135,8 @@ class Unread:
         found = {}
         if not isinstance(shares, Mapping):
             remedy = 'Pass shares={"sex": {"f": 0.3, "m": 0.7}}, for example.'
-            raise InputError(
-                complaint(
-                    expected="shares by column",
-                    of="shares",
-                    got=type(shares).__name__,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "shares by column", of="shares", got=type(shares).__name__, remedy=remedy
             )
         for name, given in shares.items():
             if name not in (*self.schema.sensitive, self.schema.target):
@@ -154,9 +145,7 @@ class Unread:
                     *([self.schema.target] if self.schema.target else []),
                 ]
                 remedy = "State shares of a sensitive column, or of the target."
-                raise InputError(
-                    complaint(expected=f"one of {listed}", of="shares", got=name, remedy=remedy)
-                )
+                raise InputError.expected(f"one of {listed}", of="shares", got=name, remedy=remedy)
             values = self.schema.listed(name)
             if not isinstance(given, Mapping) or set(given) != set(values):
                 remedy = (
@@ -164,13 +153,11 @@ class Unread:
                     f"values."
                 )
                 got = list(given) if isinstance(given, Mapping) else given
-                raise InputError(
-                    complaint(
-                        expected=f"a share for each value of {name!r}: {list(values)}",
-                        of="shares",
-                        got=got,
-                        remedy=remedy,
-                    )
+                raise InputError.expected(
+                    f"a share for each value of {name!r}: {list(values)}",
+                    of="shares",
+                    got=got,
+                    remedy=remedy,
                 )
             try:
                 column = Category(values, shares=tuple(given[value] for value in values))

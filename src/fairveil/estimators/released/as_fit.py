@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..._types import ColumnsLike, Floats, TableLike
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...fairness import sampling
 from ...learning import Outcome
 from ...learning.descent import Reason
@@ -70,16 +70,11 @@ def _require_what_a_release_gives(estimator: BaseEstimator, sample_weight: Colum
             "fit to the groups themselves."
         )
         expected, of = "'sensitive_features' with released groups", "protects"
-        raise InputError(complaint(expected=expected, of=of, got=estimator.protects, remedy=remedy))
+        raise InputError.expected(expected, of=of, got=estimator.protects, remedy=remedy)
     if sample_weight is not None:
         remedy = "Leave sample_weight out, or weigh the rows of released.expanded(X, y)."
-        raise InputError(
-            complaint(
-                expected="no weights with released groups",
-                of="sample_weight",
-                got="some",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "no weights with released groups", of="sample_weight", got="some", remedy=remedy
         )
     unused.refuse(estimator, dict.fromkeys(UNUSED, "with released groups"))
     unused.refuse(estimator._solver, dict.fromkeys(knobs(Descent), "with released groups"))

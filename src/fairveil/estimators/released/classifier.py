@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ... import _checks
 from ..._types import ColumnsLike, Floats, TableLike
-from ...errors import ConstraintNotMet, InputError, complaint
+from ...errors import ConstraintNotMet, InputError
 from ...facts import RowSource
 from ...fairness import ConstraintSystem, resolve
 from ...learning.oracles.regression import principal
@@ -273,8 +273,8 @@ def searched(
             "sensitive_features=...)."
         )
         got = type(given).__name__
-        raise InputError(
-            complaint(expected="a ReleasedGroups", of="sensitive_features", got=got, remedy=remedy)
+        raise InputError.expected(
+            "a ReleasedGroups", of="sensitive_features", got=got, remedy=remedy
         )
     count = _checks.whole(at_least=1, rounds=rounds)
     notions = [notion for notion in promises.notions_of(constraints) if not notion.is_vacuous]
@@ -316,13 +316,11 @@ def _taught(
 ) -> Sequence[tuple[Any, Floats]]:
     if not has_fit_parameter(estimator, "sample_weight"):
         remedy = "Use one that takes sample weights, or rows of released.expanded(X, y, copies=1)."
-        raise InputError(
-            complaint(
-                expected="an estimator with sample_weight",
-                of="estimator",
-                got=type(estimator).__name__,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "an estimator with sample_weight",
+            of="estimator",
+            got=type(estimator).__name__,
+            remedy=remedy,
         )
     classes = as_array(given.classes)
     features = features_for(X, given.cells.names)
@@ -344,10 +342,8 @@ def features_for(X: TableLike, sensitive: Sequence[str]) -> Any:
     """X as another's estimator is shown it: without columns named as sensitive."""
     if isinstance(X, RowSource):
         remedy = "Pass an array or a table, or leave estimator=None."
-        raise InputError(
-            complaint(
-                expected="features for the estimator", of="X", got=type(X).__name__, remedy=remedy
-            )
+        raise InputError.expected(
+            "features for the estimator", of="X", got=type(X).__name__, remedy=remedy
         )
     names = names_of(X)
     return without(X, [name for name in sensitive if name in names]) if names else X

@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import _checks
 from ..._types import ColumnsLike, TableLike
-from ...errors import ConstraintNotMet, InputError, complaint
+from ...errors import ConstraintNotMet, InputError
 from ...fairness import resolve
 from ...fairness.notions import parse
 from ...privacy.statement.statement import PrivacyStatement
@@ -64,13 +64,8 @@ def swept(
     gap to constraints."""
     listed = tuple(_checks.non_negative(gaps=gap) for gap in gaps)
     if not listed:
-        raise InputError(
-            complaint(
-                expected="at least one gap",
-                of="gaps",
-                got=[],
-                remedy="Pass gaps=(0.1, 0.05), for example.",
-            )
+        raise InputError.expected(
+            "at least one gap", of="gaps", got=[], remedy="Pass gaps=(0.1, 0.05), for example."
         )
     asked = [
         promises.notions_of(

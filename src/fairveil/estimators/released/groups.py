@@ -16,7 +16,7 @@ from ... import _checks
 from ..._types import ColumnsLike, Floats, TableLike
 from ...curator import Curator
 from ...curator.elsewhere import Elsewhere
-from ...errors import InputError, PrivacyError, complaint
+from ...errors import InputError, PrivacyError
 from ...facts import Reports, Schema
 from ...learning.released import clusters, group_counts
 from ...learning.released.clusters import Clusters
@@ -220,10 +220,8 @@ class ReleasedGroups(ReleasedCounts):
         target = Path(path)
         if target.is_dir() or (target.exists() and not overwrite):
             remedy = "Name another file, or pass overwrite=True."
-            raise InputError(
-                complaint(
-                    expected="a file that is not there yet", of="path", got=str(path), remedy=remedy
-                )
+            raise InputError.expected(
+                "a file that is not there yet", of="path", got=str(path), remedy=remedy
             )
         saving.write(self, target, None if key is None else private_key(key, passphrase), note)
         return target
@@ -356,14 +354,14 @@ def release_groups(
             "are."
         )
         expected = "features and labels, which clusters are made of"
-        raise InputError(complaint(expected=expected, of="X", got="remote data", remedy=remedy))
+        raise InputError.expected(expected, of="X", got="remote data", remedy=remedy)
     whose = units.whose(unit, max_rows_per_unit, schema, epsilon)
     promise = promise_for(epsilon, delta, protects, whose)
     if whose is not None and (reports is not None or isinstance(sensitive_features, SoftGroups)):
         remedy = "Pass the recorded groups as they are; or protect rows: unit=None."
         expected = "groups that were not drawn by chance, beside a unit"
-        raise PrivacyError(
-            complaint(expected=expected, of="sensitive_features", got="drawn ones", remedy=remedy)
+        raise PrivacyError.expected(
+            expected, of="sensitive_features", got="drawn ones", remedy=remedy
         )
     asked = SimpleNamespace(
         ledger=ledger, unsafe_data_dependent_bounds=False, random_state=random_state, schema=schema
@@ -390,10 +388,8 @@ def release_groups(
             "Pass sensitive_features with two groups or more; a schema may list groups that do not "
             "occur."
         )
-        raise InputError(
-            complaint(
-                expected="rows of several groups", of="sensitive_features", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            "rows of several groups", of="sensitive_features", got=got, remedy=remedy
         )
     planned = group_counts.plan(promise, cells)
     told: tuple[PublicFact, ...] = ()
@@ -438,8 +434,8 @@ def recorded(
         return given, reports
     if reports is not None:
         remedy = "Leave reports out, or pass recorded groups."
-        raise InputError(
-            complaint(expected="None beside distributions", of="reports", got="some", remedy=remedy)
+        raise InputError.expected(
+            "None beside distributions", of="reports", got="some", remedy=remedy
         )
     return given.drawn(source), given.reports
 

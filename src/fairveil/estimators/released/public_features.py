@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ..._types import ColumnsLike, Floats, TableLike
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import RowBlock, RowLayout, RowSource
 from ...models.linear import is_sparse
 from ...tables.columns import same_length
@@ -34,10 +34,8 @@ def _dense(block: RowBlock, layout: RowLayout) -> Floats:
     rows = block.rows
     if rows * layout.width > MOST:
         got = f"{rows:,} rows of {layout.width:,} numbers"
-        raise InputError(
-            complaint(
-                expected="a table that fits", of="X", got=got, remedy="Pass fewer columns or rows."
-            )
+        raise InputError.expected(
+            "a table that fits", of="X", got=got, remedy="Pass fewer columns or rows."
         )
     out = np.zeros((rows, layout.width))
     numbers: Any = block.numbers
@@ -76,8 +74,8 @@ def distribution_given(predictions: ColumnsLike, classes: Sequence[Hashable], ro
             f"Pass a class a row, or probabilities of shape ({rows}, {len(classes)}) that sum to 1."
         )
         got = f"an array of shape {given.shape}"
-        raise InputError(
-            complaint(expected="decisions", of="predictions", got=got, remedy=remedy, quote=False)
+        raise InputError.expected(
+            "decisions", of="predictions", got=got, remedy=remedy, quote=False
         )
     return law
 

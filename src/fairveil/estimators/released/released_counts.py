@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._types import ColumnsLike, Floats, TableLike
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowSource
 from ...fairness import resolve
 from ...learning.released import rates as soft_rates
@@ -138,10 +138,8 @@ class ReleasedCounts:
                 "Pass the X and y of release_groups; measure other rows where their groups are "
                 "known."
             )
-            raise InputError(
-                complaint(
-                    expected="the rows of the release", of="X, y", got="others", remedy=remedy
-                )
+            raise InputError.expected(
+                "the rows of the release", of="X, y", got="others", remedy=remedy
             )
         return at
 
@@ -165,10 +163,8 @@ def expanded_rows(
 
     if isinstance(X, RowSource):
         remedy = "Pass an array or a table."
-        raise InputError(
-            complaint(
-                expected="rows that can be repeated", of="X", got=type(X).__name__, remedy=remedy
-            )
+        raise InputError.expected(
+            "rows that can be repeated", of="X", got=type(X).__name__, remedy=remedy
         )
     keys = as_array(released.groups)
     if copies is None:

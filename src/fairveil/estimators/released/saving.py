@@ -25,7 +25,7 @@ import numpy as np
 from ..._json import Document, Node
 from ..._reading import read_text
 from ..._types import ColumnsLike
-from ...errors import ChecksumError, SignatureError, complaint
+from ...errors import ChecksumError, SignatureError
 from ...facts import Reports
 from ...learning.counts.noise import CountNoise
 from ...learning.released import clusters
@@ -118,13 +118,8 @@ def load(
     found = hashlib.sha256(files[STATEMENT_FILE]).hexdigest()
     if found != content["statement_sha256"].text():
         remedy = "A file is damaged or from another folder: save the released groups again."
-        raise ChecksumError(
-            complaint(
-                expected="the statement of these counts",
-                of=STATEMENT_FILE,
-                got=found,
-                remedy=remedy,
-            )
+        raise ChecksumError.expected(
+            "the statement of these counts", of=STATEMENT_FILE, got=found, remedy=remedy
         )
     return _released(
         content, PrivacyStatement.from_json(files[STATEMENT_FILE].decode("utf-8", "replace")), kind
@@ -193,10 +188,8 @@ def read(text: str, kind: type[Released]) -> tuple[Released, Signature | None]:
     groups = content["groups"].only(CONTENT, OPTIONAL)
     if content["checksum"].text() != _checksum(groups.value):
         remedy = "The file is damaged: ask the attribute's holder for it again."
-        raise ChecksumError(
-            complaint(
-                expected="the counts that were written", of="groups", got="others", remedy=remedy
-            )
+        raise ChecksumError.expected(
+            "the counts that were written", of="groups", got="others", remedy=remedy
         )
     signature = content["signature"]
     found = None if signature.is_null else Signature.from_json(json.dumps(signature.value))
@@ -212,13 +205,11 @@ def require_signed(text: str, public: object, of: str) -> Signature:
     _, found = read(text, ReleasedCounts)
     expected, remedy = "a signature", "Ask the attribute's holder to sign it."
     if found is None:
-        raise SignatureError(complaint(expected=expected, of=of, got=None, remedy=remedy))
+        raise SignatureError.expected(expected, of=of, got=None, remedy=remedy)
     signatures.verify_text(json.dumps(content["statement"]), found, public, of)
     if found.files != _signed(content["groups"]):
         expected, got = "the signed counts", "others, or such that were changed since"
-        raise SignatureError(
-            complaint(expected=expected, of=of, got=got, remedy=remedy, quote=False)
-        )
+        raise SignatureError.expected(expected, of=of, got=got, remedy=remedy, quote=False)
     return found
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from ... import _checks
 from ..._types import ColumnsLike, TableLike
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...tables.frames import table_of
 
 RESPONSES = ("predict", "predict_proba")
@@ -43,18 +43,16 @@ class FairScorer:
         were named."""
         given = sensitive_features if sensitive_features is not None else self.sensitive_features
         if given is None:
-            raise InputError(
-                complaint(
-                    expected="groups",
-                    of="fair_scorer",
-                    got=None,
-                    remedy=(
-                        "With sklearn.set_config(enable_metadata_routing=True) pass "
-                        "params={'sensitive_features': ...}; "
-                        "without it name columns of X: fair_scorer(metric, "
-                        "sensitive_features='sex')."
-                    ),
-                )
+            raise InputError.expected(
+                "groups",
+                of="fair_scorer",
+                got=None,
+                remedy=(
+                    "With sklearn.set_config(enable_metadata_routing=True) pass "
+                    "params={'sensitive_features': ...}; "
+                    "without it name columns of X: fair_scorer(metric, "
+                    "sensitive_features='sex')."
+                ),
             )
         options = dict(self.options)
         if sample_weight is not None:
@@ -119,7 +117,7 @@ def fair_scorer(
     """
     if not callable(metric):
         remedy = "Pass fairveil.demographic_parity_gap, for example."
-        raise InputError(complaint(expected="a function", of="metric", got=metric, remedy=remedy))
+        raise InputError.expected("a function", of="metric", got=metric, remedy=remedy)
     _checks.one_of(RESPONSES, response=response)
     names = (sensitive_features,) if isinstance(sensitive_features, str) else sensitive_features
     texts = (
@@ -132,10 +130,8 @@ def fair_scorer(
             "Pass names of columns of X; columns themselves go to the search, as "
             "params={'sensitive_features': ...}."
         )
-        raise InputError(
-            complaint(
-                expected="names", of="sensitive_features", got=type(names).__name__, remedy=remedy
-            )
+        raise InputError.expected(
+            "names", of="sensitive_features", got=type(names).__name__, remedy=remedy
         )
     return FairScorer(
         metric,
@@ -168,10 +164,8 @@ def _columns(given: object, X: TableLike) -> Any:
         if not isinstance(given, str) and len(names) == _length(X):
             return given  # a column of texts
         remedy = "Pass X as a data frame that has these columns."
-        raise InputError(
-            complaint(
-                expected=f"columns of X {list(known)}", of="groups", got=list(names), remedy=remedy
-            )
+        raise InputError.expected(
+            f"columns of X {list(known)}", of="groups", got=list(names), remedy=remedy
         )
     from ...tables.frames import column_of
 

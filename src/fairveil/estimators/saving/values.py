@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._json import Node
-from ...errors import InputError, NotWritten, complaint
+from ...errors import InputError, NotWritten
 from ...facts import Cells, Schema
 from ...facts.cells import GROUP_MODES
 from ...fairness import Notion
@@ -75,13 +75,8 @@ def parameter(value: object, name: str) -> Any:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     remedy = "Use parameters that JSON can hold."
-    raise InputError(
-        complaint(
-            expected="a parameter that can be written",
-            of=name,
-            got=type(value).__name__,
-            remedy=remedy,
-        )
+    raise InputError.expected(
+        "a parameter that can be written", of=name, got=type(value).__name__, remedy=remedy
     )
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self, TypeVar, cast
 
-from ...errors import InputError, KindError, RenamedParameter, complaint
+from ...errors import InputError, KindError, RenamedParameter
 from .setting import Setting, changed, checked, knobs, same, unchecked, values
 
 Kind = TypeVar("Kind", bound=Setting)
@@ -149,10 +149,8 @@ class Settled:
             remedy = (
                 f"{', '.join(odd)} is not used with {wanted.__name__}. {remedy}" if odd else remedy
             )
-            raise InputError(
-                complaint(
-                    expected=f"{wanted.__name__}(...)", of=slot, got=got, remedy=remedy, quote=False
-                )
+            raise InputError.expected(
+                f"{wanted.__name__}(...)", of=slot, got=got, remedy=remedy, quote=False
             )
         return given
 
@@ -191,10 +189,8 @@ class Settled:
             if name not in known:
                 kind = type(held).__name__
                 remedy = f"{kind} has {', '.join(known)}."
-                raise InputError(
-                    complaint(
-                        expected=f"a knob of {kind}", of=slot, got=name, remedy=remedy, among=known
-                    )
+                raise InputError.expected(
+                    f"a knob of {kind}", of=slot, got=name, remedy=remedy, among=known
                 )
         return cast(Setting, replace(held, **given))
 
@@ -218,14 +214,8 @@ class Settled:
             if name not in self.RENAMED:
                 names = [*kind._get_param_names(), *self.RENAMED]  # type: ignore[attr-defined]
                 remedy = f"Its parameters are {', '.join(names[: len(names) - len(self.RENAMED)])}."
-                raise KindError(
-                    complaint(
-                        expected="a parameter",
-                        of=kind.__name__,
-                        got=name,
-                        remedy=remedy,
-                        among=names,
-                    )
+                raise KindError.expected(
+                    "a parameter", of=kind.__name__, got=name, remedy=remedy, among=names
                 )
         for name in sorted(given, key=list(self.RENAMED).index):
             self._take_one(name, given[name])

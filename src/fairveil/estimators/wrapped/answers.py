@@ -26,7 +26,7 @@ from ..._types import Floats, TableLike
 from ...curator import Attached, AttachedCodes, Curator, Rows
 from ...curator.elsewhere import DescribedRule, Elsewhere
 from ...curator.quiet.calls import Troubles, quietly
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...learning.postprocessing import score_bins
 from ...learning.postprocessing.counting import CountPlan
 from ...models.postprocessed import logits
@@ -106,9 +106,7 @@ def method_of(base: object, wanted: object, classes: Sequence[Any]) -> str:
     if wanted not in has:
         remedy = "Leave predict_method='auto', or pass 'predict' for the base's decisions."
         got = f"{type(base).__name__}, which has none of two classes"
-        raise InputError(
-            complaint(expected=f"a base with {wanted}", of="estimator", got=got, remedy=remedy)
-        )
+        raise InputError.expected(f"a base with {wanted}", of="estimator", got=got, remedy=remedy)
     return str(wanted)
 
 
@@ -139,10 +137,8 @@ def scores_of(
         same_length({"y": rows, "the base classifier's scores": len(scores)})
     if np.isnan(scores).any():
         remedy = "Fill in missing features, or pass predict_method='predict'."
-        raise InputError(
-            complaint(
-                expected="a score for every row", of="the base classifier", got="NaN", remedy=remedy
-            )
+        raise InputError.expected(
+            "a score for every row", of="the base classifier", got="NaN", remedy=remedy
         )
     scores = np.clip(scores, -FURTHEST, FURTHEST)
     if list(_listed(base)) == list(classes):

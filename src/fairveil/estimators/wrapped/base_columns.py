@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ..._types import TableLike
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import RowBlock, RowLayout, RowSource
 from ...tables.columns import read_columns
 from ...tables.frames import column_of, table_of
@@ -69,10 +69,8 @@ def columns_of(X: Any, given: object) -> tuple[dict[str, npt.NDArray[Any]], bool
             else "columns: an array has no names"
         )
         remedy = "Pass the sensitive columns themselves, or X as a data frame that has them."
-        raise InputError(
-            complaint(
-                expected=known, of="sensitive_features", got=strange or list(names), remedy=remedy
-            )
+        raise InputError.expected(
+            known, of="sensitive_features", got=strange or list(names), remedy=remedy
         )
     return {name: column_of(X[name], name) for name in names}, True
 

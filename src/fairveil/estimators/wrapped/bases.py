@@ -34,7 +34,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..._types import ColumnsLike, TableLike
-from ...errors import InputError, PrivacyError, complaint
+from ...errors import InputError, PrivacyError
 from ...privacy.events import Approximate, Event
 from ...privacy.ledger import Ledger
 from ...privacy.promise import Promise
@@ -142,23 +142,13 @@ def check(estimator: object, wishes: BaseOptions) -> None:
             "Give the post-processor all constraints, and a base that does not read the group at "
             "prediction."
         )
-        raise InputError(
-            complaint(
-                expected="a base that decides without groups",
-                of="estimator",
-                got=reads,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a base that decides without groups", of="estimator", got=reads, remedy=remedy
         )
     if isinstance(estimator, FrozenEstimator) and not is_fitted(estimator):
         remedy = "Fit it first, or pass it without FrozenEstimator."
-        raise InputError(
-            complaint(
-                expected="a fitted classifier",
-                of="estimator",
-                got="one frozen before",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a fitted classifier", of="estimator", got="one frozen before", remedy=remedy
         )
     told = (
         getattr(thawed(estimator), "unit", None)
@@ -171,10 +161,8 @@ def check(estimator: object, wishes: BaseOptions) -> None:
             "to its base."
         )
         got = f"unit={told!r}" if isinstance(told, str) else "one with units"
-        raise PrivacyError(
-            complaint(
-                expected="a base without a unit of its own", of="estimator", got=got, remedy=remedy
-            )
+        raise PrivacyError.expected(
+            "a base without a unit of its own", of="estimator", got=got, remedy=remedy
         )
     if estimator is None or carries_a_promise(estimator):
         if wishes.public_base and (estimator is None or not is_fitted(estimator)):
@@ -182,38 +170,36 @@ def check(estimator: object, wishes: BaseOptions) -> None:
         return
     if isinstance(estimator, type) or not hasattr(estimator, "predict"):
         remedy = "Pass a classifier, such as LogisticRegression(), or None."
-        raise InputError(
-            complaint(
-                expected="a classifier", of="estimator", got=type(estimator).__name__, remedy=remedy
-            )
+        raise InputError.expected(
+            "a classifier", of="estimator", got=type(estimator).__name__, remedy=remedy
         )
     private = wishes.promise.is_private and wishes.promise.protects == "records"
     fitted = is_fitted(estimator)
     if wishes.public_base and not fitted:
         raise _not_fitted_in_public(type(estimator).__name__)
     if private and not fitted:
-        raise PrivacyError(
-            complaint(
-                expected="a base classifier that is private itself",
-                of="estimator",
-                got=f"{type(estimator).__name__}, which would be fitted on the private rows",
-                remedy="Leave estimator=None, pass a classifier of Fairveil, or "
-                "protects='sensitive_features'.",
-            )
+        raise PrivacyError.expected(
+            "a base classifier that is private itself",
+            of="estimator",
+            got=f"{type(estimator).__name__}, which would be fitted on the private rows",
+            remedy=(
+                "Leave estimator=None, pass a classifier of Fairveil, or "
+                "protects='sensitive_features'."
+            ),
         )
     if (
         private
         and not wishes.public_base
         and not isinstance(getattr(estimator, "privacy_", None), PrivacyStatement)
     ):
-        raise PrivacyError(
-            complaint(
-                expected="a fitted base classifier with a privacy statement",
-                of="estimator",
-                got=f"{type(estimator).__name__}, which has none",
-                remedy="Pass public_base=True if it was made without these rows, or a classifier "
-                "of Fairveil.",
-            )
+        raise PrivacyError.expected(
+            "a fitted base classifier with a privacy statement",
+            of="estimator",
+            got=f"{type(estimator).__name__}, which has none",
+            remedy=(
+                "Pass public_base=True if it was made without these rows, or a classifier "
+                "of Fairveil."
+            ),
         )
 
 
@@ -340,15 +326,17 @@ def _as_it_is(estimator: object, wishes: BaseOptions) -> Base:
         return Base(estimator, statement, _events(statement), looked_at=True)
     if promise.protects == "sensitive_features" and getattr(estimator, "groups_", None) == ():
         return Base(estimator, None, (), (FITTED_ELSEWHERE,))
-    raise PrivacyError(
-        complaint(
-            expected=f"a base classifier under the same guarantee: {promise.protects}, "
-            f"{promise.neighbours}{_by(promise)}",
-            of="estimator",
-            got=f"one under {made.protects}, {made.neighbours}{_by(made)}",
-            remedy="Fit it under the same relation, pass it unfitted, or fit it without "
-            "sensitive_features.",
-        )
+    raise PrivacyError.expected(
+        (
+            f"a base classifier under the same guarantee: {promise.protects}, "
+            f"{promise.neighbours}{_by(promise)}"
+        ),
+        of="estimator",
+        got=f"one under {made.protects}, {made.neighbours}{_by(made)}",
+        remedy=(
+            "Fit it under the same relation, pass it unfitted, or fit it without "
+            "sensitive_features."
+        ),
     )
 
 
@@ -367,13 +355,11 @@ def _refuse_contradictions(statement: PrivacyStatement) -> None:
     another matter."""
     grave = [finding.sentence for finding in statement.check() if finding.grave]
     if grave:
-        raise PrivacyError(
-            complaint(
-                expected="a base classifier whose privacy statement agrees with itself",
-                of="estimator",
-                got=grave[0],
-                remedy="Fit it again, or load it from where it was saved.",
-            )
+        raise PrivacyError.expected(
+            "a base classifier whose privacy statement agrees with itself",
+            of="estimator",
+            got=grave[0],
+            remedy="Fit it again, or load it from where it was saved.",
         )
 
 
@@ -390,8 +376,6 @@ def _events(statement: PrivacyStatement) -> tuple[Event, ...]:
 def _not_fitted_in_public(name: str) -> PrivacyError:
     remedy = "Fit it on the public data first, or leave public_base=False."
     got = "None" if name == "NoneType" else f"{name}, not fitted"
-    return PrivacyError(
-        complaint(
-            expected="a fitted base classifier", of="public_base=True", got=got, remedy=remedy
-        )
+    return PrivacyError.expected(
+        "a fitted base classifier", of="public_base=True", got=got, remedy=remedy
     )

@@ -141,14 +141,12 @@ def refuse_unseen(X: TableLike) -> None:
     """What a base would not see for what it is: most of them read the numbers under a mask."""
     if is_masked(X):
         remedy = "Fill them in first."
-        raise InputError(
-            complaint(expected="a value in every place", of="X", got="masked ones", remedy=remedy)
+        raise InputError.expected(
+            "a value in every place", of="X", got="masked ones", remedy=remedy
         )
     if X is None or isinstance(X, type):
-        raise InputError(
-            complaint(
-                expected="a table", of="X", got=X, remedy="Pass what the base classifier takes."
-            )
+        raise InputError.expected(
+            "a table", of="X", got=X, remedy="Pass what the base classifier takes."
         )
 
 
@@ -192,9 +190,7 @@ def in_order(
     if law.ndim != 2 or law.shape[1] != len(at):
         remedy = "Its predict_proba must give a share to each of classes_."
         expected = f"probabilities of {len(at)} classes"
-        raise InputError(
-            complaint(expected=expected, of="estimator", got=f"shape {law.shape}", remedy=remedy)
-        )
+        raise InputError.expected(expected, of="estimator", got=f"shape {law.shape}", remedy=remedy)
     out = np.zeros((len(law), len(classes)))
     out[:, at] = law
     return out
@@ -212,8 +208,8 @@ def codes_of(decided: object, classes: Sequence[Hashable], of: str = BASES) -> C
                 "Post-process with labels that have all classes of the base, or declare them in a "
                 "schema."
             )
-        raise InputError(
-            complaint(expected=f"classes among {list(classes)}", of=of, got=strange, remedy=remedy)
+        raise InputError.expected(
+            f"classes among {list(classes)}", of=of, got=strange, remedy=remedy
         )
     return np.array([code_of[value] for value in found], np.intp)[at]
 
@@ -250,17 +246,13 @@ def _classes(
     strange = [value for value in found if value not in classes]
     if strange:
         remedy = "Fit the base on all classes."
-        raise InputError(
-            complaint(
-                expected=f"the base's classes {list(classes)}", of="y", got=strange, remedy=remedy
-            )
+        raise InputError.expected(
+            f"the base's classes {list(classes)}", of="y", got=strange, remedy=remedy
         )
     if len(classes) < 2:
         remedy = "Pass labels of at least two classes; a schema may list classes that do not occur."
         got = f"one class: {in_words(classes)}"
-        raise InputError(
-            complaint(expected="labels of at least two classes", of="y", got=got, remedy=remedy)
-        )
+        raise InputError.expected("labels of at least two classes", of="y", got=got, remedy=remedy)
     known_classes(classes)
     places = np.array([classes.index(value) for value in found], np.int32)
     return classes, places[codes]

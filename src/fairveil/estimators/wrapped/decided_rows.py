@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ..._types import ColumnsLike, TableLike
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowBlock, RowLayout, RowSource, Schema
 from ...learning.systems import NO_GROUPS
 from ...metrics.inputs import read_groups
@@ -79,9 +79,7 @@ def read(
         features: Any = None
         if given is None:
             remedy = "Pass their features, or the decisions themselves in place of the model."
-            raise InputError(
-                complaint(expected="what the model decides by", of="X", got=None, remedy=remedy)
-            )
+            raise InputError.expected("what the model decides by", of="X", got=None, remedy=remedy)
     else:
         decided.refuse_unseen(X)
         features = base_columns.without(X, (*columns, *(() if whose is None else whose.columns)))
@@ -190,8 +188,8 @@ def _given(model: object) -> npt.NDArray[Any] | None:
     if hasattr(model, "predict") or callable(model):
         if isinstance(model, type):
             remedy = "Pass an object that was fitted."
-            raise InputError(
-                complaint(expected="a fitted model", of="model", got=model.__name__, remedy=remedy)
+            raise InputError.expected(
+                "a fitted model", of="model", got=model.__name__, remedy=remedy
             )
         return None
     found = as_array(model, "model")
@@ -202,13 +200,8 @@ def _given(model: object) -> npt.NDArray[Any] | None:
             "Pass a fitted model, a function of the features, or one decision a person (not "
             "probabilities)."
         )
-        raise InputError(
-            complaint(
-                expected="something that decides",
-                of="model",
-                got=type(model).__name__,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "something that decides", of="model", got=type(model).__name__, remedy=remedy
         )
     return found
 
@@ -226,13 +219,8 @@ def _asked(
         if len(columns) != len(read.names):
             remedy = f"Pass the columns of the fit: {', '.join(read.names)}."
             got = list(columns) or None
-            raise InputError(
-                complaint(
-                    expected="the groups that this model reads",
-                    of="sensitive_features",
-                    got=got,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "the groups that this model reads", of="sensitive_features", got=got, remedy=remedy
             )
         options["sensitive_features"] = (
             columns
@@ -249,13 +237,8 @@ def _asked(
 
 def _refuse_shape(shape: tuple[int, ...]) -> npt.NDArray[Any]:
     remedy = "A certificate is about decisions: one class a person."
-    raise InputError(
-        complaint(
-            expected="one decision a person",
-            of="the model's predictions",
-            got=f"shape {shape}",
-            remedy=remedy,
-        )
+    raise InputError.expected(
+        "one decision a person", of="the model's predictions", got=f"shape {shape}", remedy=remedy
     )
 
 
@@ -314,10 +297,8 @@ def _classes_of(labels: npt.NDArray[Any], raw: npt.NDArray[Any]) -> tuple[Hashab
         found = sorted(found, key=repr)
     if len(found) < 2:
         remedy = "Pass schema=, which lists classes that do not occur."
-        raise InputError(
-            complaint(
-                expected="at least two classes", of="y and the decisions", got=found, remedy=remedy
-            )
+        raise InputError.expected(
+            "at least two classes", of="y and the decisions", got=found, remedy=remedy
         )
     return known_classes(found)
 
@@ -325,17 +306,13 @@ def _classes_of(labels: npt.NDArray[Any], raw: npt.NDArray[Any]) -> tuple[Hashab
 def _require_somebody(rows: int) -> None:
     if not rows:
         remedy = "Set people aside that the model was not fitted to, and pass them."
-        raise InputError(
-            complaint(expected="people set aside", of="X", got="nobody", remedy=remedy)
-        )
+        raise InputError.expected("people set aside", of="X", got="nobody", remedy=remedy)
 
 
 def require_labels(labelled: bool, needed: bool, of: Sequence[str]) -> None:
     """Some notions look at labels."""
     if needed and not labelled:
         remedy = "Pass y, the outcome that is known of each person set aside."
-        raise InputError(
-            complaint(
-                expected=f"labels, which {', '.join(of)} looks at", of="y", got=None, remedy=remedy
-            )
+        raise InputError.expected(
+            f"labels, which {', '.join(of)} looks at", of="y", got=None, remedy=remedy
         )

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 
 from ..._types import ColumnsLike
 from ...curator.elsewhere import DescribedRule, Elsewhere
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Schema
 from ...learning.systems import NO_GROUPS
 from ...models import LinearModel, MixtureModel
@@ -123,15 +123,15 @@ def described_model(estimator: object, data: Elsewhere) -> Any:
             else f"{type(estimator).__name__} with a {type(model).__name__}"
         )
         expected = "a fitted linear or additive model of Fairveil, or a mixture of these"
-        raise InputError(complaint(expected=expected, of="model", got=got, remedy=remedy))
+        raise InputError.expected(expected, of="model", got=got, remedy=remedy)
     if (
         not isinstance(coding, SchemaCoding)
         or coding.standard is not None
         or not _codes_alike(coding, data.schema)
     ):
         got = "one that was fitted by another coding of its features"
-        raise InputError(
-            complaint(expected="a model of the holder's schema", of="model", got=got, remedy=remedy)
+        raise InputError.expected(
+            "a model of the holder's schema", of="model", got=got, remedy=remedy
         )
     return model
 
@@ -144,13 +144,8 @@ def scores_rule(
     if base.coding_.shapes is not None:
         remedy = "Pass a linear base: model=None."
         got = "an additive one"
-        raise InputError(
-            complaint(
-                expected="a linear base classifier, through a door",
-                of="estimator",
-                got=got,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a linear base classifier, through a door", of="estimator", got=got, remedy=remedy
         )
     return DescribedRule(model, len(training.classes) if edges is None else len(edges) + 1, edges)
 
@@ -162,9 +157,7 @@ def probabilities_rule(base: BaseEstimator, training: Training, data: Elsewhere)
     if classes != training.classes:
         remedy = "Fit it by the holder's schema."
         expected = f"the schema's classes {list(training.classes)}"
-        raise InputError(
-            complaint(expected=expected, of="estimator", got=list(classes), remedy=remedy)
-        )
+        raise InputError.expected(expected, of="estimator", got=list(classes), remedy=remedy)
     return replace(rule, soft=True)
 
 

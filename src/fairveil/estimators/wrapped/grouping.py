@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ..._types import TableLike
 from ...data.coding import Place, category_codes
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowBlock, RowSource
 from ...facts.columns import Category
 from ...tables.columns import same_length
@@ -25,13 +25,11 @@ def group_ids(
     if given is None and isinstance(X, (RowBlock, RowSource)):
         return _ids_of_rows(X, cells)
     if given is None and not (named and set(cells.names) <= set(names_of(X))):
-        raise InputError(
-            complaint(
-                expected=f"the groups of every row ({', '.join(cells.names)})",
-                of="sensitive_features",
-                got=None,
-                remedy="This model is group-aware: pass predict(X, sensitive_features=...).",
-            )
+        raise InputError.expected(
+            f"the groups of every row ({', '.join(cells.names)})",
+            of="sensitive_features",
+            got=None,
+            remedy="This model is group-aware: pass predict(X, sensitive_features=...).",
         )
     columns, _ = columns_of(X, list(cells.names) if given is None else given)
     if set(columns) == set(cells.names):
@@ -40,8 +38,8 @@ def group_ids(
         # by position only where no name says another
         remedy = "Pass the sensitive columns of the fit."
         expected = f"{len(cells.columns)} columns ({', '.join(cells.names)})"
-        raise InputError(
-            complaint(expected=expected, of="sensitive_features", got=list(columns), remedy=remedy)
+        raise InputError.expected(
+            expected, of="sensitive_features", got=list(columns), remedy=remedy
         )
     same_length(
         {"X": rows}
@@ -62,13 +60,8 @@ def _ids_of_rows(X: RowBlock | RowSource, cells: Cells) -> npt.NDArray[np.intp]:
         layout is not None and not set(cells.names) <= set(layout.sensitive_names)
     ):
         remedy = "Code the rows with their sensitive columns."
-        raise InputError(
-            complaint(
-                expected=f"rows with groups {list(cells.names)}",
-                of="X",
-                got="rows without",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"rows with groups {list(cells.names)}", of="X", got="rows without", remedy=remedy
         )
     whole = np.concatenate([part for part in codes if part is not None], axis=1)
     if layout is not None:
@@ -76,9 +69,7 @@ def _ids_of_rows(X: RowBlock | RowSource, cells: Cells) -> npt.NDArray[np.intp]:
         whole = whole[at]
         if tuple(layout.sensitive[j] for j in at) != cells.columns:
             remedy = "Code the rows by the schema of the fit."
-            raise InputError(
-                complaint(
-                    expected=f"the groups {cells.columns}", of="X", got="others", remedy=remedy
-                )
+            raise InputError.expected(
+                f"the groups {cells.columns}", of="X", got="others", remedy=remedy
             )
     return np.asarray(cells.ids(whole)[0], np.intp)

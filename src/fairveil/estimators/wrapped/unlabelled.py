@@ -18,7 +18,7 @@ from ..._types import ColumnsLike, TableLike
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
 from ...data import encode
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowBlock, RowLayout, RowSource, Schema
 from ...metrics.inputs import read_groups
 from ...models.model import known_classes
@@ -51,10 +51,8 @@ def read_rows(
     schema: Any = ways.schema
     if schema is not None and not isinstance(schema, Schema):
         remedy = "Read one with Schema.load(path)."
-        raise InputError(
-            complaint(
-                expected="a Schema or None", of="schema", got=type(schema).__name__, remedy=remedy
-            )
+        raise InputError.expected(
+            "a Schema or None", of="schema", got=type(schema).__name__, remedy=remedy
         )
     for of, table in (("X", X), ("sensitive_features", sensitive_features)):
         refuse_duplicates(table, of)
@@ -173,8 +171,6 @@ def with_groups(asked: DecidedRows, cells: Cells) -> DecidedRows:
 def require_groups(there: bool) -> None:
     """An error for rows without groups."""
     if not there:
-        raise InputError(
-            complaint(
-                expected="the group of every row", of="sensitive_features", got=None, remedy=WITHOUT
-            )
+        raise InputError.expected(
+            "the group of every row", of="sensitive_features", got=None, remedy=WITHOUT
         )

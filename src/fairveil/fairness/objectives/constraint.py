@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import InputError, complaint
+from ...errors import InputError
 from .. import bounds as limits
 from .. import outer
 from ..group_function import GroupFunction
@@ -65,10 +65,8 @@ class Constraint:
         rest = [notion for notion in asked if notion not in losses]
         if rest and not frame.classes:
             remedy = "Regression knows BoundedGroupLoss(max_loss, loss='squared')."
-            raise InputError(
-                complaint(
-                    expected="bounds on losses", of="constraint", got=str(rest[0]), remedy=remedy
-                )
+            raise InputError.expected(
+                "bounds on losses", of="constraint", got=str(rest[0]), remedy=remedy
             )
         if rest:
             system = resolved(tuple(rest), frame.cells, frame.classes)

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ... import _checks
 from ..._types import Floats
-from ...errors import InputError, complaint
+from ...errors import InputError
 from .. import outer
 from ..group_function import GroupFunction, stacked
 from ..user_functions import checked
@@ -45,10 +45,8 @@ class Custom(Objective):
         for name in ("value", "gradient"):
             if not callable(getattr(self, name)):
                 remedy = "Pass a function of a vector of rates."
-                raise InputError(
-                    complaint(
-                        expected="a function", of=name, got=getattr(self, name), remedy=remedy
-                    )
+                raise InputError.expected(
+                    "a function", of=name, got=getattr(self, name), remedy=remedy
                 )
 
     def at(self, frame: Frame) -> GroupFunction:

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 from .. import bounds as limits
 from .. import objectives_json
 from ..notions import NOTIONS, parse
@@ -78,21 +78,14 @@ def from_dict(values: object) -> Objective | Bound | Constraint:
     cls = KINDS.get(kind) if isinstance(kind, str) else None
     if cls is None:
         expected = f"an object whose 'objective' is one of {', '.join(KINDS)}, or a bound of one"
-        raise InputError(
-            complaint(
-                expected=expected, of="objective", got=values, remedy="Write it with to_dict()."
-            )
+        raise InputError.expected(
+            expected, of="objective", got=values, remedy="Write it with to_dict()."
         )
     names = {one.name for one in fields(cls)}  # type: ignore[arg-type]
     if named != names | {"objective"}:
         remedy = "Write it with to_dict()."
-        raise InputError(
-            complaint(
-                expected=f"the fields {sorted(names)}",
-                of=cls.kind,
-                got=sorted(named),
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"the fields {sorted(names)}", of=cls.kind, got=sorted(named), remedy=remedy
         )
     return cls(**{name: objectives_json.read(given[name], of=name) for name in names})
 
@@ -123,13 +116,8 @@ def parse_objective(given: object) -> Objective:
                 "A bound is a constraint=; as an objective name what is to be small: "
                 "objective='equalized_odds', for example."
             )
-        raise InputError(
-            complaint(
-                expected=expected,
-                of="objective",
-                got=given,
-                remedy=NOT_WRITTEN if given == "given" else remedy,
-            )
+        raise InputError.expected(
+            expected, of="objective", got=given, remedy=NOT_WRITTEN if given == "given" else remedy
         )
     return NAMES[name]()
 
@@ -156,13 +144,8 @@ def parse_constraint(given: object) -> Constraint:
                 'Pass "equalized_odds:0.1", EqualizedOdds(0.1) or '
                 "objectives.GMean().at_least(0.7), for example."
             )
-            raise InputError(
-                complaint(
-                    expected="a bound or a notion of fairness",
-                    of="constraint",
-                    got=item,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "a bound or a notion of fairness", of="constraint", got=item, remedy=remedy
             )
     return Constraint(tuple(bounds), tuple(notions))
 
@@ -175,31 +158,24 @@ def _parsed(text: str) -> Bound | Notion:
         remedy = (
             f"Write {head}:0.1 or {head}:10%, for example: how much is allowed is yours to say."
         )
-        raise InputError(
-            complaint(expected="a name, ':' and a bound", of="constraint", got=text, remedy=remedy)
+        raise InputError.expected(
+            "a name, ':' and a bound", of="constraint", got=text, remedy=remedy
         )
     if name in NAMES and name not in NOTIONS:
         try:
             bound = float(rest) if (part := limits.share(rest)) is None else part
         except ValueError:
             remedy = f"Write {name}:0.2 or {name}:20%, for example."
-            raise InputError(
-                complaint(
-                    expected="a name, ':' and a number", of="constraint", got=text, remedy=remedy
-                )
+            raise InputError.expected(
+                "a name, ':' and a number", of="constraint", got=text, remedy=remedy
             ) from None
         asked = NAMES[name]()
         if asked.decisions_only or isinstance(asked, Gini):
             limits.require_below_one(bound, text, name, "max_rate")
         return asked.at_most(bound)
     if text == "given":
-        raise InputError(
-            complaint(
-                expected="a bound or a notion of fairness",
-                of="constraint",
-                got=text,
-                remedy=NOT_WRITTEN,
-            )
+        raise InputError.expected(
+            "a bound or a notion of fairness", of="constraint", got=text, remedy=NOT_WRITTEN
         )
     if head not in NOTIONS:
         known = ", ".join(
@@ -209,5 +185,5 @@ def _parsed(text: str) -> Bound | Notion:
             f"a name out of {known}, then ':' and a bound",
             "Pass demographic_parity:0.05, for example.",
         )
-        raise InputError(complaint(expected=expected, of="constraint", got=text, remedy=remedy))
+        raise InputError.expected(expected, of="constraint", got=text, remedy=remedy)
     return parse(text)

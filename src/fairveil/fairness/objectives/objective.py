@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._types import Floats
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells
 from .. import bounds as limits
 from .. import objectives_json
@@ -71,9 +71,7 @@ class Frame:
                 ):
                     remedy = 'Write {("yes", "no"): 5.0}: the label, then the prediction.'
                     expected = f"pairs (label, prediction) out of {list(self.classes)}"
-                    raise InputError(
-                        complaint(expected=expected, of="costs", got=pair, remedy=remedy)
-                    )
+                    raise InputError.expected(expected, of="costs", got=pair, remedy=remedy)
                 stated[self.classes.index(pair[0]), self.classes.index(pair[1])] = cost
             given = stated
         try:
@@ -82,13 +80,8 @@ class Frame:
             table = np.zeros(0)
         if table.shape != (k, k) or not np.isfinite(table).all():
             remedy = "One line a label, one column a prediction."
-            raise InputError(
-                complaint(
-                    expected=f"finite numbers ({k}, {k})",
-                    of="costs",
-                    got=np.shape(given),
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"finite numbers ({k}, {k})", of="costs", got=np.shape(given), remedy=remedy
             )
         return table
 
@@ -136,13 +129,8 @@ class Objective(ABC):
         """Plain JSON values, `objective` first; `from_dict` reads them."""
         if not self.is_written:
             remedy = "Keep it in Python: functions are never written."
-            raise InputError(
-                complaint(
-                    expected=f"one of {', '.join(KINDS)}",
-                    of="objective",
-                    got=self.kind,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"one of {', '.join(KINDS)}", of="objective", got=self.kind, remedy=remedy
             )
         named = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
         told = {name: objectives_json.written(value, of=name) for name, value in named.items()}
@@ -156,13 +144,8 @@ class Objective(ABC):
                 "and mean group loss, Gini."
             )
             got = "losses that are numbers"
-            raise InputError(
-                complaint(
-                    expected=f"decisions among classes, for {self.kind}",
-                    of="objective",
-                    got=got,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"decisions among classes, for {self.kind}", of="objective", got=got, remedy=remedy
             )
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...tables import keys
 from .. import outer, outer_welfare
 from ..gap_notion import positive_class
@@ -60,9 +60,7 @@ class WeightedError(Objective):
             ):
                 remedy = "Write {'f': 2.0}, for example."
                 expected = f"finite weights of groups out of {list(frame.cells.keys)}"
-                raise InputError(
-                    complaint(expected=expected, of="groups", got={key: weight}, remedy=remedy)
-                )
+                raise InputError.expected(expected, of="groups", got={key: weight}, remedy=remedy)
             weights[frame.cells.keys.index(key)] = weight
         line = np.zeros(frame.shape)
         line += frame.costs(self.costs) if frame.classes else 1.0

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells
 from ...tables import keys
 from .. import outer, outer_gaps
@@ -115,9 +115,7 @@ class _PublishedOdds(Objective):
                 "two classes, whose second is the positive one",
                 "Pass SmoothedOdds() or Gap('equalized_odds').",
             )
-            raise InputError(
-                complaint(expected=expected, of=self.kind, got=len(frame.classes), remedy=remedy)
-            )
+            raise InputError.expected(expected, of=self.kind, got=len(frame.classes), remedy=remedy)
         pairs = [
             pair for column in _columns(frame.cells) for pair in itertools.combinations(column, 2)
         ]
@@ -126,10 +124,8 @@ class _PublishedOdds(Objective):
                 f"groups {list(frame.cells.keys)}",
                 "Pass sensitive_features with several groups.",
             )
-            raise InputError(
-                complaint(
-                    expected="at least two groups to compare", of=self.kind, got=got, remedy=remedy
-                )
+            raise InputError.expected(
+                "at least two groups to compare", of=self.kind, got=got, remedy=remedy
             )
         lines, names = [], []
         for (a, b), (y, rate) in itertools.product(pairs, enumerate(("false", "true"))):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._types import Floats
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...tables import keys
 from .. import bounds as limits
 from .. import outer, outer_welfare
@@ -72,13 +72,8 @@ class GroupLoss(Objective):
     def at(self, frame: Frame) -> GroupFunction:
         if self.group not in frame.cells.keys:
             remedy = "Name a group as the estimator's `groups_` does."
-            raise InputError(
-                complaint(
-                    expected=f"one of {list(frame.cells.keys)}",
-                    of="group",
-                    got=self.group,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"one of {list(frame.cells.keys)}", of="group", got=self.group, remedy=remedy
             )
         line = frame.losses()[frame.cells.keys.index(self.group)]
         names = (f"mean loss of group {keys.shown(self.group)}",)
@@ -115,10 +110,8 @@ class Gini(Objective):
 
     def at(self, frame: Frame) -> GroupFunction:
         remedy = "Bound it: Gini().at_most(0.1), and make something convex small, the error say."
-        raise InputError(
-            complaint(
-                expected="a convex objective", of="objective", got="the Gini index", remedy=remedy
-            )
+        raise InputError.expected(
+            "a convex objective", of="objective", got="the Gini index", remedy=remedy
         )
 
     def at_most(self, bound: float) -> Bound:
@@ -139,13 +132,8 @@ class Gini(Objective):
             )
         if frame.classes and (frame.costs(payoff) < 0).any():
             remedy = "Incomes and rates are; shift the table."
-            raise InputError(
-                complaint(
-                    expected="numbers of at least 0",
-                    of="payoff",
-                    got="negative ones",
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "numbers of at least 0", of="payoff", got="negative ones", remedy=remedy
             )
         names = tuple(f"mean of group {keys.shown(key)}" for key in frame.cells.keys)
         lines = stacked(frame.losses(payoff), frame.shape)

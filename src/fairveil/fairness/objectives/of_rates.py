@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from scipy import sparse
 
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells
 from .. import outer
 from ..group_function import GroupFunction
@@ -23,9 +23,7 @@ def require_pairs(system: ConstraintSystem, frame: Frame, of: str) -> None:
             f"groups {list(frame.cells.keys)}",
             "Pass sensitive_features with several groups.",
         )
-        raise InputError(
-            complaint(expected="at least two groups to compare", of=of, got=got, remedy=remedy)
-        )
+        raise InputError.expected("at least two groups to compare", of=of, got=got, remedy=remedy)
 
 
 @lru_cache(maxsize=64)

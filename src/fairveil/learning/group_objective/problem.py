@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._types import Floats, Mask
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ...fairness import outer, sampling
 from ...fairness.group_function import GroupFunction, Joint, LossFunction, Worst
@@ -63,13 +63,8 @@ class Problem:
         if apart and cells is None:
             what = objective if objective.needs_groups else constraint
             remedy = "Pass fit(X, y, sensitive_features=...): columns, or names of columns of X."
-            raise InputError(
-                complaint(
-                    expected=f"groups, which {what} compares",
-                    of="sensitive_features",
-                    got=None,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"groups, which {what} compares", of="sensitive_features", got=None, remedy=remedy
             )
         kept = cells if apart else None
         require_loss(constraint, loss)

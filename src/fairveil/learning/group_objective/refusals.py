@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...fairness import BoundedGroupLoss
 from ...fairness.group_function import GroupFunction
 from ...fairness.objectives import Constraint
@@ -15,23 +15,13 @@ def require_loss(constraint: Constraint, loss: str) -> None:
     for notion in constraint.notions:
         if isinstance(notion, BoundedGroupLoss) and notion.loss != loss:
             remedy = f"Pass loss={notion.loss!r}, or BoundedGroupLoss(..., loss={loss!r})."
-            raise InputError(
-                complaint(
-                    expected=f"bounds on the {loss} loss",
-                    of="constraint",
-                    got=notion.loss,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"bounds on the {loss} loss", of="constraint", got=notion.loss, remedy=remedy
             )
         if loss != "zero_one" and not isinstance(notion, BoundedGroupLoss):
             remedy = "Rates are of decisions: leave loss='zero_one'."
-            raise InputError(
-                complaint(
-                    expected=f"bounds on the {loss} loss",
-                    of="constraint",
-                    got=str(notion),
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"bounds on the {loss} loss", of="constraint", got=str(notion), remedy=remedy
             )
 
 
@@ -43,22 +33,12 @@ def refuse_bent(named: Sequence[tuple[object, GroupFunction]], *, monotone: bool
                 "Pass method='exponential', which needs no convexity, or its convex form "
                 "(smooth='exponential')."
             )
-            raise InputError(
-                complaint(
-                    expected="a convex function",
-                    of=str(what),
-                    got="one that is not",
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "a convex function", of=str(what), got="one that is not", remedy=remedy
             )
         if monotone and not function.monotone:
             remedy = "Bound errors instead: loss='zero_one'."
             got = "one that falls where a group's loss grows"
-            raise InputError(
-                complaint(
-                    expected="a function that grows with every loss",
-                    of=str(what),
-                    got=got,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "a function that grows with every loss", of=str(what), got=got, remedy=remedy
             )

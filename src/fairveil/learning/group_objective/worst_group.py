@@ -28,7 +28,7 @@ import numpy as np
 
 from ..._types import Floats
 from ...curator import Curator
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...fairness.objectives import LargestGroupLoss
 from ..lagrangian.duals import ExponentiatedGradientState
 from ..lagrangian.primal import PrimalState
@@ -118,10 +118,8 @@ def plan_worst_group(
     ):
         remedy = "Pass objective='largest_group_loss' and no constraint, or method='linear-oracle'."
         expected = "the largest group loss without a constraint"
-        raise InputError(
-            complaint(
-                expected=expected, of="method='worst-group'", got=str(objective), remedy=remedy
-            )
+        raise InputError.expected(
+            expected, of="method='worst-group'", got=str(objective), remedy=remedy
         )
     planned = plan_descent(problem, rounds=rounds, clip=clip)
     return WorstGroupDescent(

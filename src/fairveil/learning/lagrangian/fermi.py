@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ...fairness import DemographicParity, EqualizedOdds, EqualOpportunity, Notion
 from ...fairness.dependence import Dependence
@@ -64,9 +64,7 @@ class PenaltySettings:
         share = _checks.fraction(least_share=self.least_share, low_open=True)
         if share > 0.5:
             remedy = "It is the share that a group of no rows is taken to have: 0.01, for example."
-            raise InputError(
-                complaint(expected="at most 0.5", of="least_share", got=share, remedy=remedy)
-            )
+            raise InputError.expected("at most 0.5", of="least_share", got=share, remedy=remedy)
         _checks.positive(pace=self.pace)
         _checks.non_negative(loss_scale=self.loss_scale)
 
@@ -99,23 +97,17 @@ def unbounded(notion: object) -> Notion:
     if not isinstance(notion, DemographicParity | EqualizedOdds | EqualOpportunity):
         remedy = "Pass one of these names, or EqualOpportunity(None, positive=1), for example."
         got = type(notion).__name__
-        raise InputError(
-            complaint(expected=" or ".join(NOTIONS), of="notion", got=got, remedy=remedy)
-        )
+        raise InputError.expected(" or ".join(NOTIONS), of="notion", got=got, remedy=remedy)
     for name, given, usual in (
         ("max_gap", notion.max_gap, None),
         ("confidence", notion.confidence, None),
     ):
         if given is not usual:
             remedy = f"Nothing is bounded by a penalty: pass {name}=None, and see strength."
-            raise InputError(
-                complaint(expected=f"no {name}", of="notion", got=notion, remedy=remedy)
-            )
+            raise InputError.expected(f"no {name}", of="notion", got=notion, remedy=remedy)
     if notion.compare != "pairs":
         remedy = "Leave compare out: a penalty looks at all groups together."
-        raise InputError(
-            complaint(expected="compare='pairs'", of="notion", got=notion, remedy=remedy)
-        )
+        raise InputError.expected("compare='pairs'", of="notion", got=notion, remedy=remedy)
     return replace(notion, max_gap=0.0)
 
 
@@ -143,10 +135,8 @@ def make(
     listed = [_checks.non_negative(strength=strength) for strength in strengths]
     if skeleton is not None and len(listed) != 1:
         remedy = "Fit networks one after another."
-        raise InputError(
-            complaint(
-                expected="one strength for a network", of="strengths", got=listed, remedy=remedy
-            )
+        raise InputError.expected(
+            "one strength for a network", of="strengths", got=listed, remedy=remedy
         )
     penalised = cells is not None and any(listed)
     plan = planning.make(

@@ -47,7 +47,7 @@ import numpy as np
 from ... import _checks
 from ..._types import Floats
 from ...curator import FULL, GradientSum, Linear, Measurement, PredictionHistogram
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...fairness import ConstraintSystem
 from ...privacy.promise import Promise
 from ..checkpoint import Value, identity_of
@@ -83,10 +83,8 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
                 "Fit one after another: each has a scale or a clip of its own, made of what is "
                 "released for it alone."
             )
-            raise InputError(
-                complaint(
-                    expected="one model", of="LinearDescent", got=len(self.bounds), remedy=remedy
-                )
+            raise InputError.expected(
+                "one model", of="LinearDescent", got=len(self.bounds), remedy=remedy
             )
         s = self.settings
         if self.player is None and self.system is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 
 LEAST_RATE = 1e-9  # of Poisson batches; below it the accountant's logarithms run out of digits
 
@@ -68,10 +68,8 @@ class Settings:
             _checks.positive(clip=self.clip)
         if self.clip_growth < 1.0:
             remedy = "1 keeps the clip at its least."
-            raise InputError(
-                complaint(
-                    expected="at least 1", of="clip_growth", got=self.clip_growth, remedy=remedy
-                )
+            raise InputError.expected(
+                "at least 1", of="clip_growth", got=self.clip_growth, remedy=remedy
             )
         _checks.positive(temperature=self.temperature)
         _checks.positive(learning_rate=self.learning_rate)
@@ -80,13 +78,8 @@ class Settings:
             _checks.one_of(("average", "last"), iterate=self.iterate)
         elif _checks.whole(iterate=self.iterate) >= self.rounds:
             remedy = "Rounds are counted from 0."
-            raise InputError(
-                complaint(
-                    expected=f"a number below {self.rounds}",
-                    of="iterate",
-                    got=self.iterate,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"a number below {self.rounds}", of="iterate", got=self.iterate, remedy=remedy
             )
         if self.sampling_rate is not None:
             rate = _checks.fraction(
@@ -96,11 +89,6 @@ class Settings:
             )
             if rate < LEAST_RATE:
                 remedy = "Batches that are empty teach nothing: leave it None to ask all rows."
-                raise InputError(
-                    complaint(
-                        expected=f"at least {LEAST_RATE}",
-                        of="sampling_rate",
-                        got=rate,
-                        remedy=remedy,
-                    )
+                raise InputError.expected(
+                    f"at least {LEAST_RATE}", of="sampling_rate", got=rate, remedy=remedy
                 )

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from ..._types import Floats
-from ...errors import InputError, complaint
+from ...errors import InputError
 
 THIN = 1e-13  # of the largest eigenvalue: below it a direction counts as flat
 
@@ -39,13 +39,8 @@ def least_in_ball(matrix: Floats, vector: Floats, radius: float = math.inf) -> F
     if math.isinf(radius):
         remedy = "Pass a radius: the largest norm of coefficients."
         expected = "a sum of squares, which has a least value"
-        raise InputError(
-            complaint(
-                expected=expected,
-                of="radius",
-                got="one that falls for ever, and no radius",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            expected, of="radius", got="one that falls for ever, and no radius", remedy=remedy
         )
     return np.asarray(basis @ _on_sphere(values, b, radius, flat))
 

@@ -37,7 +37,7 @@ from ...curator import (
     describe_choice,
     moved_by_one,
 )
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...privacy import calibrate
 from ...privacy.events import Event, compose
 from ..descent import Progress
@@ -206,17 +206,16 @@ def grid(dimensions: int, radius: float | None = None) -> Floats:
     (21, (317, 2), True)
     """
     if dimensions > GRID_DIMENSIONS:
-        raise InputError(
-            complaint(
-                expected=f"at most {GRID_DIMENSIONS} coefficients, the intercept's included, for a "
-                f"grid",
-                of="decisions",
-                got=dimensions,
-                remedy="Pass decisions=, a public list of coefficients, or method='linear-oracle'. "
+        raise InputError.expected(
+            (f"at most {GRID_DIMENSIONS} coefficients, the intercept's included, for a grid"),
+            of="decisions",
+            got=dimensions,
+            remedy=(
+                "Pass decisions=, a public list of coefficients, or method='linear-oracle'. "
                 "A Markov chain is no way "
                 "out: how far it is from the right one would enter delta, and nothing here could "
-                "prove a bound of that.",
-            )
+                "prove a bound of that."
+            ),
         )
     reach = GRID_RADIUS if radius is None else _checks.positive(radius=radius)
     line = np.linspace(-reach, reach, GRID_POINTS)
@@ -241,7 +240,7 @@ def checked(candidates: object, width: int) -> Floats:
             "numbers, not fitted to rows."
         )
         expected = f"finite numbers (candidates, {1 + width})"
-        raise InputError(
-            complaint(expected=expected, of="decisions", got=f"shape {listed.shape}", remedy=remedy)
+        raise InputError.expected(
+            expected, of="decisions", got=f"shape {listed.shape}", remedy=remedy
         )
     return listed

@@ -38,7 +38,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ..._types import Floats
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...fairness.group_function import GroupFunction, Joint, LossFunction, Worst
 from ...fairness.outer import Largest, Total
 from ..descent import Progress
@@ -106,16 +106,12 @@ class _Seen:
                 "method='exponential'."
             )
             expected = "a convex function of group losses"
-            raise InputError(
-                complaint(expected=expected, of="objective", got="another", remedy=remedy)
-            )
+            raise InputError.expected(expected, of="objective", got="another", remedy=remedy)
         if not h.monotone and math.isinf(quadratics.radius):
             remedy = (
                 "Some weights may be negative: pass a radius, the largest norm of coefficients."
             )
-            raise InputError(
-                complaint(expected="a finite radius", of="radius", got=math.inf, remedy=remedy)
-            )
+            raise InputError.expected("a finite radius", of="radius", got=math.inf, remedy=remedy)
         weights = np.maximum(h.gradient(np.zeros(len(quadratics.forms))), 0.0)
         self.see(quadratics.best(np.where(weights.any(), weights, 1.0)))
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..._types import Floats
 from ...curator import FULL, Measurement, Question, describe, moved_by_one
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ...fairness import BoundedGroupLoss
 from ...fairness.group_function import GroupFunction, Joint, LossFunction, Worst, corollary_4_2
@@ -104,13 +104,8 @@ class RegressionTask:
                     "Pass BoundedGroupLoss(max_loss, loss='squared'), a bound on each group's mean "
                     "squared error."
                 )
-                raise InputError(
-                    complaint(
-                        expected="bounds on squared losses",
-                        of="constraint",
-                        got=str(notion),
-                        remedy=remedy,
-                    )
+                raise InputError.expected(
+                    "bounds on squared losses", of="constraint", got=str(notion), remedy=remedy
                 )
         count = 1 if self.cells is None else self.cells.count
         # whatever cannot be said of losses by group is refused here

@@ -23,7 +23,7 @@ from ...curator import (
     PredictionHistogram,
     ScoreHistogram,
 )
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowLayout
 from .ground import GameInstance
 from .oracle import LinearRule, Rule
@@ -112,13 +112,8 @@ class Cuts(Class):
     def require(self, ground: GameInstance) -> None:
         if ground.classes != 2:
             remedy = "Choose among thresholds, or a list of models: decisions=[...]."
-            raise InputError(
-                complaint(
-                    expected="two classes",
-                    of="cuts of directions",
-                    got=ground.classes,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "two classes", of="cuts of directions", got=ground.classes, remedy=remedy
             )
 
     def gather(
@@ -222,13 +217,8 @@ class Labellings(Class):
     def require(self, ground: GameInstance) -> None:
         if ground.classes != 2:
             remedy = "Choose among thresholds, or a list of models: candidates=..."
-            raise InputError(
-                complaint(
-                    expected="two classes",
-                    of="labellings of the rows",
-                    got=ground.classes,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "two classes", of="labellings of the rows", got=ground.classes, remedy=remedy
             )
         if not ground.sees_features:
             remedy = (
@@ -236,10 +226,8 @@ class Labellings(Class):
                 "candidates=..."
             )
             got = "protected records"
-            raise InputError(
-                complaint(
-                    expected="public features", of="labellings of the rows", got=got, remedy=remedy
-                )
+            raise InputError.expected(
+                "public features", of="labellings of the rows", got=got, remedy=remedy
             )
 
     def gather(

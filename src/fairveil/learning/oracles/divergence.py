@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...privacy.accounting import accountant as accounting
 from ...privacy.accounting import inventory as leaves
 from ...privacy.accounting import rdp as renyi
@@ -84,9 +84,7 @@ class Divergence:
         probability `leak`."""
         if not (order := _checks.positive(order=order, allow_inf=True)) > 1.0:
             remedy = "Order 1 is the Kullback-Leibler divergence, infinity is `pure`."
-            raise InputError(
-                complaint(expected="an order above 1", of="order", got=order, remedy=remedy)
-            )
+            raise InputError.expected("an order above 1", of="order", got=order, remedy=remedy)
         total = leaves.inventory(self.event, self.neighbours)
         if math.isinf(order) or not total.private or routes.whole_error(total, self.neighbours) > 0:
             return self.pure

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._types import Floats
 from ...curator import CellCounts, Curator, Measurement, Question, describe, moved_by_one
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ...fairness import ConstraintSystem, Notion
 from ...privacy.events import Event
@@ -58,9 +58,7 @@ class GameInstance:
         if group_aware and (cells is None or cells.mode != "product"):
             remedy = "Pass sensitive_features, and constraints of product groups."
             got = None if cells is None else cells.mode
-            raise InputError(
-                complaint(expected="product groups", of="group_aware", got=got, remedy=remedy)
-            )
+            raise InputError.expected("product groups", of="group_aware", got=got, remedy=remedy)
         kept = cells if group_aware or (system is not None and system.needs_groups) else None
         by_label = True
         if system is not None:

@@ -42,7 +42,7 @@ from scipy.optimize import linprog
 
 from ..._types import Floats
 from ...curator import Curator, Measurement
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...fairness.systems import FixedCounts
 from ...privacy.events import Event
 from ..public_rows import PublicRows
@@ -128,10 +128,8 @@ class Responses(Oracle[ResponseState]):
         if not ground.sees_features or ground.group_aware:
             remedy = "Pass oracle='regression', or leave oracle=None."
             got = "rules that read the group" if ground.group_aware else "protected records"
-            raise InputError(
-                complaint(
-                    expected="public features", of="oracle='responses'", got=got, remedy=remedy
-                )
+            raise InputError.expected(
+                "public features", of="oracle='responses'", got=got, remedy=remedy
             )
 
     def first_measurements(

@@ -40,7 +40,7 @@ from ...curator import (
     Measurement,
     Question,
 )
-from ...errors import BudgetError, complaint
+from ...errors import BudgetError
 from ...facts import Cells
 from ...privacy.accounting import accountant as accounting
 from ...privacy.accounting import two_steps
@@ -209,15 +209,16 @@ def require_room(promise: Promise, spent: Event, *, more: bool, looked_at: bool 
             f"to be looked at"
         )
         chosen = chosen if kept.delta < promise.delta else ""
-        raise BudgetError(
-            complaint(
-                expected=f"{left} epsilon={promise.epsilon:g}"
-                + (" for the counts of groups, labels and decisions" if more else ""),
-                of="the base classifier's price",
-                got=f"epsilon {_up(taken)} at delta {kept.delta:g}{chosen}",
-                remedy=f"Pass epsilon above {_up(taken)}, or fit the base classifier with "
-                f"less{unfitted}.",
-            )
+        raise BudgetError.expected(
+            (
+                f"{left} epsilon={promise.epsilon:g}"
+                + (" for the counts of groups, labels and decisions" if more else "")
+            ),
+            of="the base classifier's price",
+            got=f"epsilon {_up(taken)} at delta {kept.delta:g}{chosen}",
+            remedy=(
+                f"Pass epsilon above {_up(taken)}, or fit the base classifier with less{unfitted}."
+            ),
         )
 
 

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from scipy import optimize, sparse
 
 from ..._types import Floats
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...fairness import ConstraintSystem
 from . import score_bins
 from .counting import Released
@@ -305,8 +305,6 @@ def _beside(lines: sparse.csr_array, value: float) -> Any:
 
 def _unsolved(message: str) -> InputError:
     remedy = "Ask for larger bounds, or report the constraints with this message."
-    return InputError(
-        complaint(
-            expected="a program that HiGHS solves", of="constraints", got=message, remedy=remedy
-        )
+    return InputError.expected(
+        "a program that HiGHS solves", of="constraints", got=message, remedy=remedy
     )

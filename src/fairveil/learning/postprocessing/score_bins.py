@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import Floats
-from ...errors import InputError, complaint
+from ...errors import InputError
 
 WIDEST, EVEN = 8.0, 1.5
 """Fixed edges lie between -`WIDEST` and `WIDEST`, and are about even up to `EVEN`."""
@@ -102,13 +102,8 @@ def given(edges: object) -> Floats:
     )
     if not rising:
         remedy = "Pass a number of bins, or edges such as (-1.0, 0.0, 1.0), fixed in advance."
-        raise InputError(
-            complaint(
-                expected=f"rising finite numbers, below {MOST_GIVEN}",
-                of="bins",
-                got=edges,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"rising finite numbers, below {MOST_GIVEN}", of="bins", got=edges, remedy=remedy
         )
     return np.unique(np.append(found, 0.0))
 

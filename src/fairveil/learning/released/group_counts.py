@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from ..._types import Floats
 from ...curator import AttachedCodes, CodeHistogram, Curator, Measurement
-from ...errors import PrivacyError, complaint
+from ...errors import PrivacyError
 from ...facts import Cells, Reports
 from ...privacy.accounting.calibration import calibrate
 from ...privacy.events import DiscreteLaplace, Event, NonPrivate
@@ -171,10 +171,8 @@ def refuse(promise: Promise) -> NoReturn:
         "Clusters are made of features and labels, which must be public: pass "
         "protects='sensitive_features'."
     )
-    raise PrivacyError(
-        complaint(
-            expected="'sensitive_features'", of="protects", got=promise.protects, remedy=remedy
-        )
+    raise PrivacyError.expected(
+        "'sensitive_features'", of="protects", got=promise.protects, remedy=remedy
     )
 
 

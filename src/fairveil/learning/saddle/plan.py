@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import _checks
 from ...curator import FULL, Measurement, Part, Poisson, RowCount, RowFunction, describe
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import RowLayout
 from ...privacy.accounting.calibration import calibrate, full_batch, split
 from ...privacy.events import Composed, Event, Gaussian, Repeated, compose
@@ -115,13 +115,8 @@ def steps_of(
             "which the theorem's follow."
         )
         got = {"step_theta": step_theta, "step_w": step_w}
-        raise InputError(
-            complaint(
-                expected="both step sizes, or smoothness",
-                of="SaddleDescent",
-                got=got,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "both step sizes, or smoothness", of="SaddleDescent", got=got, remedy=remedy
         )
     if smoothness is not None:
         step_theta = smoothness.step_theta if step_theta is None else step_theta
@@ -147,10 +142,8 @@ def handed_of(iterate: object, rounds: int, generator: np.random.Generator | Non
     )
     if number > rounds:
         remedy = "The last iterate has the number of rounds."
-        raise InputError(
-            complaint(
-                expected=f"a number of at most {rounds}", of="iterate", got=number, remedy=remedy
-            )
+        raise InputError.expected(
+            f"a number of at most {rounds}", of="iterate", got=number, remedy=remedy
         )
     return number
 
@@ -161,10 +154,8 @@ def batch_of(
     """The batch of a round, or the first part and how many parts there are."""
     if rate is not None and parts is not None:
         remedy = "Poisson batches are drawn, parts are fixed: choose one."
-        raise InputError(
-            complaint(
-                expected="one of both", of="sampling_rate and parts", got="both", remedy=remedy
-            )
+        raise InputError.expected(
+            "one of both", of="sampling_rate and parts", got="both", remedy=remedy
         )
     rows = None if rows is None else _checks.whole(at_least=1, public_rows=rows)
     batch: Batch = FULL if rate is None else Poisson(rate)
@@ -175,10 +166,8 @@ def batch_of(
             "Such batches are empty as a rule, and teach nothing: draw more rows, or ask them all."
         )
         of = "sampling_rate" if parts == 0 else "parts"
-        raise InputError(
-            complaint(
-                expected="a batch of at least one row", of=of, got=rate or parts, remedy=remedy
-            )
+        raise InputError.expected(
+            "a batch of at least one row", of=of, got=rate or parts, remedy=remedy
         )
     if not promise.is_private:
         return FULL, 0
@@ -187,7 +176,5 @@ def batch_of(
             f"Who is there is public, so nothing is gained by drawing: pass "
             f"parts={max(1, round(1 / batch.rate))} instead."
         )
-        raise InputError(
-            complaint(expected="no sampling_rate", of="sampling_rate", got=rate, remedy=remedy)
-        )
+        raise InputError.expected("no sampling_rate", of="sampling_rate", got=rate, remedy=remedy)
     return (Part(0, parts), parts) if parts else (batch, 0)

@@ -18,7 +18,7 @@ from ... import _checks
 from ..._types import Floats
 from ...curator import Block, RowFunction
 from ...curator.questions.row_function import COLUMNS
-from ...errors import InputError, complaint
+from ...errors import InputError
 
 RowGradients = Callable[[Block, Floats, Floats], Any]
 """From a block of rows, theta and w to one gradient a row: an array (rows, len(theta)) or (rows,
@@ -56,7 +56,7 @@ class SaddleProblem:
             if not callable(getattr(self, name)):
                 remedy = "Pass a function of (block, theta, w) that returns one gradient a row."
                 got = type(getattr(self, name)).__name__
-                raise InputError(complaint(expected="a function", of=name, got=got, remedy=remedy))
+                raise InputError.expected("a function", of=name, got=got, remedy=remedy)
         for name, radius in (("theta", self.radius_theta), ("w", self.radius_w)):
             start = _start(name, getattr(self, name))
             if radius is not None:
@@ -67,13 +67,8 @@ class SaddleProblem:
                 if float(np.linalg.norm(start)) > radius:
                     remedy = "Start inside the ball, or enlarge it."
                     got = f"norm {np.linalg.norm(start):.6g}"
-                    raise InputError(
-                        complaint(
-                            expected=f"a norm of at most {radius:g}",
-                            of=name,
-                            got=got,
-                            remedy=remedy,
-                        )
+                    raise InputError.expected(
+                        f"a norm of at most {radius:g}", of=name, got=got, remedy=remedy
                     )
             _checks.normalise(self, **{name: start})
         _checks.normalise(self, clip_theta=_checks.positive(clip_theta=self.clip_theta))
@@ -130,21 +125,16 @@ class Smoothness:
         _checks.normalise(self, concavity=_checks.positive(concavity=self.concavity))
         if self.concavity > self.w:
             remedy = "A function is never more concave than it is smooth."
-            raise InputError(
-                complaint(
-                    expected=f"at most w={self.w:g}",
-                    of="concavity",
-                    got=self.concavity,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"at most w={self.w:g}", of="concavity", got=self.concavity, remedy=remedy
             )
         if self.theta + self.cross == 0:
             remedy = (
                 "Then f does not bend along theta, and no step size follows from it: pass "
                 "step_theta."
             )
-            raise InputError(
-                complaint(expected="theta or cross above 0", of="smoothness", got=0, remedy=remedy)
+            raise InputError.expected(
+                "theta or cross above 0", of="smoothness", got=0, remedy=remedy
             )
 
     @property
@@ -199,7 +189,5 @@ def _start(name: str, value: object) -> Floats:
             if array.ndim != 1 or not array.size
             else "NaN or infinite values"
         )
-        raise InputError(
-            complaint(expected="a vector of finite numbers", of=name, got=got, remedy=remedy)
-        )
+        raise InputError.expected("a vector of finite numbers", of=name, got=got, remedy=remedy)
     return read_only(array)

@@ -38,7 +38,7 @@ import numpy as np
 from ... import _checks
 from ..._types import Floats
 from ...curator import Curator
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...fairness.group_function import GroupFunction
 from ...privacy import calibrate
 from ...privacy.events import Event
@@ -344,13 +344,8 @@ def plan_tailored_descent(
             "The steps of appendix E are for a bounded region of coefficients: pass radius=5.0, or "
             "step_size='steady'."
         )
-        raise InputError(
-            complaint(
-                expected="a radius, of a linear model",
-                of="step_size",
-                got="decaying",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "a radius, of a linear model", of="step_size", got="decaying", remedy=remedy
         )
     if allocation.has_limits and options.get("sampling_rate", 1.0) < 1.0:
         remedy = (
@@ -358,13 +353,8 @@ def plan_tailored_descent(
             "which batches are not."
         )
         got = "secret batches"
-        raise InputError(
-            complaint(
-                expected="all rows in every round",
-                of="min_epsilon, max_epsilon",
-                got=got,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "all rows in every round", of="min_epsilon, max_epsilon", got=got, remedy=remedy
         )
     exact = not task.promise.is_private
     options.setdefault(

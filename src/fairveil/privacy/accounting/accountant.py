@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ..events import Event
 from ..promise import Neighbours
 from . import inventory as leaves
@@ -82,13 +82,11 @@ def curve(
     Delta never rises with epsilon along it. Without either, deltas are 1e-1, 1e-2, ... 1e-12.
     """
     if deltas is not None and epsilons is not None:
-        raise InputError(
-            complaint(
-                expected="deltas or epsilons, not both",
-                of="curve",
-                got="both",
-                remedy="Call it twice for two curves.",
-            )
+        raise InputError.expected(
+            "deltas or epsilons, not both",
+            of="curve",
+            got="both",
+            remedy="Call it twice for two curves.",
         )
     event = leaves.as_event(events)
     if epsilons is not None:

@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ..events import (
     Composed,
     Event,
@@ -77,23 +77,13 @@ def seen_from(
     widths = {found.cells for found in _per_cell(event) if found.column == column}
     if cells is None and len(widths) > 1:
         remedy = "Pass cells=, the number of this column's groups."
-        raise InputError(
-            complaint(
-                expected="releases over as many cells each",
-                of="events",
-                got=sorted(widths),
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "releases over as many cells each", of="events", got=sorted(widths), remedy=remedy
         )
     width = cells if cells is not None else max(widths, default=cell + 1)
     if not 0 <= _checks.whole(cell=cell) < width:
-        raise InputError(
-            complaint(
-                expected=f"a cell below {width}",
-                of="cell",
-                got=cell,
-                remedy="Cells are numbered from 0.",
-            )
+        raise InputError.expected(
+            f"a cell below {width}", of="cell", got=cell, remedy="Cells are numbered from 0."
         )
     return _View(cell, column, width, leaves.checked_relation(neighbours)).of(event)
 
@@ -125,10 +115,8 @@ def by_group(
     widths = {found.cells for found in _per_cell(whole) if found.column == column}
     if widths and count not in widths:
         remedy = "Name every cell of the releases of this column, in their order."
-        raise InputError(
-            complaint(
-                expected=f"one of {sorted(widths)} cells", of="cells", got=count, remedy=remedy
-            )
+        raise InputError.expected(
+            f"one of {sorted(widths)} cells", of="cells", got=count, remedy=remedy
         )
     relation = leaves.checked_relation(neighbours)
     if fixed:
@@ -141,13 +129,8 @@ def by_group(
             "Draw noise exactly: what a sampler's error costs depends on the largest epsilon that "
             "there might have been."
         )
-        raise InputError(
-            complaint(
-                expected="no sampler errors",
-                of="events of shares made later",
-                got="some",
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            "no sampler errors", of="events of shares made later", got="some", remedy=remedy
         )
     common, own = _parted(whole, column, count)
     half = target / 2

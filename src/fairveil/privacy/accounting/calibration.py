@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ... import _checks
-from ...errors import BudgetError, FairveilError, InputError, complaint
+from ...errors import BudgetError, FairveilError, InputError
 from ..events import (
     Composed,
     DiscreteGaussian,
@@ -183,13 +183,11 @@ def most_rounds(promise: Promise, one_round: Event, extra_events: Iterable[Event
         return accounting.epsilon(events, promise.delta, promise.neighbours) <= promise.epsilon
 
     if not promise.is_private or accounting.epsilon(one_round, 0.0, promise.neighbours) == 0:
-        raise InputError(
-            complaint(
-                expected="a finite epsilon and a round that costs something",
-                of="most_rounds",
-                got=(promise, one_round),
-                remedy="Any number of rounds fits: choose it by what it is for.",
-            )
+        raise InputError.expected(
+            "a finite epsilon and a round that costs something",
+            of="most_rounds",
+            got=(promise, one_round),
+            remedy="Any number of rounds fits: choose it by what it is for.",
         )
     if not fits(0):
         raise _beyond(promise, accounting.epsilon(extra, promise.delta, promise.neighbours))
@@ -226,13 +224,11 @@ def split(z: float, cost_first: float, cost_second: float) -> tuple[float, float
 def _planned(plan: Plan, scale: float) -> Event:
     event = plan(scale)
     if not isinstance(event, Event):
-        raise InputError(
-            complaint(
-                expected="a function from a scale to an event",
-                of="plan",
-                got=event,
-                remedy="Pass lambda z: Repeated(Gaussian(z), 100), or scaled(event).",
-            )
+        raise InputError.expected(
+            "a function from a scale to an event",
+            of="plan",
+            got=event,
+            remedy="Pass lambda z: Repeated(Gaussian(z), 100), or scaled(event).",
         )
     return event
 
@@ -308,6 +304,6 @@ def _beyond(promise: Promise, least: float) -> BudgetError:
             "releases."
         )
     got = f"epsilon {least:.6g} with any noise"
-    return BudgetError(
-        complaint(expected=f"a plan that can meet {promise}", of="plan", got=got, remedy=remedy)
+    return BudgetError.expected(
+        f"a plan that can meet {promise}", of="plan", got=got, remedy=remedy
     )

@@ -35,7 +35,7 @@ import numpy as np
 from scipy import special
 
 from ... import _checks
-from ...errors import BudgetError, InputError, complaint
+from ...errors import BudgetError, InputError
 from ..events import Event
 from ..promise import Promise
 from . import inventory as leaves
@@ -90,13 +90,11 @@ class Filter:
         chosen = _kind(kind)
         reserve = _checks.fraction(reserve=reserve, high_open=True)
         if not promise.is_private:
-            raise InputError(
-                complaint(
-                    expected="a finite epsilon",
-                    of="promise",
-                    got="inf",
-                    remedy="Without a finite epsilon no filter is needed.",
-                )
+            raise InputError.expected(
+                "a finite epsilon",
+                of="promise",
+                got="inf",
+                remedy="Without a finite epsilon no filter is needed.",
             )
         delta = promise.delta * (1 - reserve)
         index = (
@@ -106,14 +104,13 @@ class Filter:
         )
         budget = _budget(chosen, promise.epsilon, delta, index)
         if budget <= 0:
-            raise BudgetError(
-                complaint(
-                    expected="a guarantee that a filter of this kind can keep",
-                    of=f"filter of kind {chosen!r}",
-                    got=str(promise),
-                    remedy="Pass delta above 0, a smaller reserve, or kind='pure' for pure "
-                    "mechanisms.",
-                )
+            raise BudgetError.expected(
+                "a guarantee that a filter of this kind can keep",
+                of=f"filter of kind {chosen!r}",
+                got=str(promise),
+                remedy=(
+                    "Pass delta above 0, a smaller reserve, or kind='pure' for pure mechanisms."
+                ),
             )
         return Filter(
             promise, chosen, None if index is None else float(renyi.ORDERS[index]), reserve, budget
@@ -155,16 +152,17 @@ class Filter:
         that fits."""
         cost, leak = self.cost(events)
         if not self._within(cost, leak):
-            raise BudgetError(
-                complaint(
-                    expected=f"a fit of at most {self.room():.6g} ({self.kind}; spent "
-                    f"{self.spent:.6g} of {self.budget:.6g})",
-                    of="filter",
-                    got=f"{cost:.6g}, leaking {leak:.3g} of {self.allowance - self.leaked:.3g} "
-                    f"left",
-                    remedy=f"The largest epsilon that fits is {self.largest_epsilon():.6g} at "
-                    f"delta {self.promise.delta:g}.",
-                )
+            raise BudgetError.expected(
+                (
+                    f"a fit of at most {self.room():.6g} ({self.kind}; spent "
+                    f"{self.spent:.6g} of {self.budget:.6g})"
+                ),
+                of="filter",
+                got=(f"{cost:.6g}, leaking {leak:.3g} of {self.allowance - self.leaked:.3g} left"),
+                remedy=(
+                    f"The largest epsilon that fits is {self.largest_epsilon():.6g} at "
+                    f"delta {self.promise.delta:g}."
+                ),
             )
         spent, leaked = _up(self.spent + cost, cost), _up(self.leaked + leak, leak)
         return replace(self, spent=spent, leaked=leaked, admitted=self.admitted + 1)
@@ -191,13 +189,11 @@ class Filter:
             or set(values) != names
             or values["version"] != FORMAT_VERSION
         ):
-            raise InputError(
-                complaint(
-                    expected=f"an object of version {FORMAT_VERSION} with {sorted(names)}",
-                    of="filter",
-                    got=sorted(values) if isinstance(values, dict) else type(values).__name__,
-                    remedy="Write filters with to_dict().",
-                )
+            raise InputError.expected(
+                f"an object of version {FORMAT_VERSION} with {sorted(names)}",
+                of="filter",
+                got=sorted(values) if isinstance(values, dict) else type(values).__name__,
+                remedy="Write filters with to_dict().",
             )
         promise = Promise.from_dict(values["promise"])
         fresh = Filter.create(
@@ -247,13 +243,11 @@ class Filter:
                 Inventory(0.0, ((event, 1),), 0.0, True), self.promise.neighbours
             )
             if math.isinf(epsilon):
-                raise InputError(
-                    complaint(
-                        expected="unsampled Gaussian releases, and pure ones",
-                        of="events",
-                        got=event.kind,
-                        remedy="Make the filter of kind 'renyi', which takes every event.",
-                    )
+                raise InputError.expected(
+                    "unsampled Gaussian releases, and pure ones",
+                    of="events",
+                    got=event.kind,
+                    remedy="Make the filter of kind 'renyi', which takes every event.",
                 )
             squares.append(count * gaussian_below(epsilon) ** 2)
             leaks.append(count * leak)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ..events import (
     Approximate,
     Composed,
@@ -70,13 +70,11 @@ def as_event(events: Event | Iterable[Event]) -> Event:
     if isinstance(events, Event):
         return events
     if isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable):
-        raise InputError(
-            complaint(
-                expected="an event or several",
-                of="events",
-                got=events,
-                remedy="Pass fairveil.privacy.events.Gaussian(1.0), or a list.",
-            )
+        raise InputError.expected(
+            "an event or several",
+            of="events",
+            got=events,
+            remedy="Pass fairveil.privacy.events.Gaussian(1.0), or a list.",
         )
     return compose(Composed(tuple(events)).events)
 
@@ -91,14 +89,14 @@ def inventory(event: Event, neighbours: Neighbours) -> Inventory:
     part (theory.md#t8).
     """
     if neighbours == "add-remove" and (shown := _shows_presence(event)) is not None:
-        raise InputError(
-            complaint(
-                expected="no visible batch and no fixed part where presence is protected",
-                of="events under add-remove",
-                got=shown,
-                remedy="Keep the batch secret: PoissonSampled. A visible one is for replace-one, "
-                "where presence is public.",
-            )
+        raise InputError.expected(
+            "no visible batch and no fixed part where presence is protected",
+            of="events under add-remove",
+            got=shown,
+            remedy=(
+                "Keep the batch secret: PoissonSampled. A visible one is for replace-one, "
+                "where presence is public."
+            ),
         )
     counts = counted(event)
     per_cell = [(leaf, times) for leaf, times in counts.items() if isinstance(leaf, PerCell)]

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammaln, xlog1py
 
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ..events import (
     Approximate,
     DiscreteGaussian,
@@ -156,13 +156,11 @@ def curve(event: Event, neighbours: Neighbours) -> RenyiCurve:
             return _selection(event, total(leaves.inventory(event.event, neighbours), neighbours))
     joint = leaves.lone(event)
     if joint is None:
-        raise InputError(
-            complaint(
-                expected="an event of fairveil.privacy.events",
-                of="events",
-                got=event,
-                remedy="Describe what it costs by Pure, Approximate or ZeroConcentrated.",
-            )
+        raise InputError.expected(
+            "an event of fairveil.privacy.events",
+            of="events",
+            got=event,
+            remedy="Describe what it costs by Pure, Approximate or ZeroConcentrated.",
         )
     return RenyiCurve(joint_values(joint))
 

@@ -28,7 +28,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ... import _checks
-from ...errors import BudgetError, InputError, complaint
+from ...errors import BudgetError, InputError
 from ..events import Approximate, Composed, Event, Gaussian, NoOp, Pure, Repeated, compose
 from ..promise import Neighbours, Promise
 from . import inventory as leaves
@@ -58,15 +58,14 @@ class TwoSteps:
         before, after = last_apart(events)
         found = price_after(before, after, self.promise.delta, self.promise.neighbours).epsilon
         if found > self.promise.epsilon * (1.0 + 1e-9):
-            raise BudgetError(
-                complaint(
-                    expected=f"at most epsilon={self.promise.epsilon:g} at delta "
-                    f"{self.promise.delta:g}",
-                    of="the last release, chosen after the others were looked at",
-                    got=f"epsilon {found:.6g} together with them",
-                    remedy="Give it more noise: fairveil.privacy.price_after says what two such "
-                    "steps cost.",
-                )
+            raise BudgetError.expected(
+                (f"at most epsilon={self.promise.epsilon:g} at delta {self.promise.delta:g}"),
+                of="the last release, chosen after the others were looked at",
+                got=f"epsilon {found:.6g} together with them",
+                remedy=(
+                    "Give it more noise: fairveil.privacy.price_after says what two such "
+                    "steps cost."
+                ),
             )
 
 
@@ -123,13 +122,11 @@ def reference(after: Event, neighbours: Neighbours) -> Event:
         epsilon, leak = routes.addition(total, neighbours)
         if math.isfinite(epsilon) and leak == 0.0:
             return Pure(epsilon)
-    raise InputError(
-        complaint(
-            expected="pure releases alone, or unsampled Gaussians alone",
-            of="what was released after the rest was looked at",
-            got=after.kind,
-            remedy="Cap such releases by a filter: fairveil.privacy.Filter.",
-        )
+    raise InputError.expected(
+        "pure releases alone, or unsampled Gaussians alone",
+        of="what was released after the rest was looked at",
+        got=after.kind,
+        remedy="Cap such releases by a filter: fairveil.privacy.Filter.",
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 from .event import Event, need_event, need_events
 from .mechanisms import NoOp
 
@@ -38,13 +38,11 @@ class Repeated(Event):
         need_event(self.event)
         _checks.normalise(self, count=_checks.whole(count=self.count))
         if self.count > MOST_TIMES:
-            raise InputError(
-                complaint(
-                    expected="at most 2^60 times",
-                    of="count",
-                    got=self.count,
-                    remedy="Nothing is done that often.",
-                )
+            raise InputError.expected(
+                "at most 2^60 times",
+                of="count",
+                got=self.count,
+                remedy="Nothing is done that often.",
             )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 
 SMALLEST, LARGEST = 1e-100, 1e100  # of multipliers: their squares and sums stay finite
 
@@ -30,13 +30,11 @@ class Event:
 def checked_multiplier(value: object, remedy: str = "") -> float:
     number = _checks.positive(noise_multiplier=value, remedy=remedy)
     if not SMALLEST <= number <= LARGEST:
-        raise InputError(
-            complaint(
-                expected=f"a number from {SMALLEST:g} to {LARGEST:g}",
-                of="noise_multiplier",
-                got=value,
-                remedy=remedy or "A multiplier is the noise over the sensitivity.",
-            )
+        raise InputError.expected(
+            f"a number from {SMALLEST:g} to {LARGEST:g}",
+            of="noise_multiplier",
+            got=value,
+            remedy=remedy or "A multiplier is the noise over the sensitivity.",
         )
     return number
 
@@ -53,26 +51,16 @@ def _plain(value: object) -> Any:
 
 def need_event(value: object) -> Event:
     if not isinstance(value, Event):
-        raise InputError(
-            complaint(
-                expected="an event",
-                of="event",
-                got=brief(value),
-                remedy="Pass Gaussian(1.0), for example.",
-            )
+        raise InputError.expected(
+            "an event", of="event", got=brief(value), remedy="Pass Gaussian(1.0), for example."
         )
     return value
 
 
 def need_events(values: object) -> tuple[Event, ...]:
     if isinstance(values, Event) or not isinstance(values, Iterable):
-        raise InputError(
-            complaint(
-                expected="several events",
-                of="events",
-                got=brief(values),
-                remedy="Pass a list of events.",
-            )
+        raise InputError.expected(
+            "several events", of="events", got=brief(values), remedy="Pass a list of events."
         )
     return tuple(need_event(value) for value in values)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from ...errors import InputError, complaint
+from ...errors import InputError
 from .composition import Composed, Repeated
 from .event import Event, brief
 from .mechanisms import (
@@ -62,22 +62,18 @@ def to_json_dict(event: Event) -> dict[str, Any]:
 def from_json_dict(values: object) -> Event:
     """The inverse of `to_json_dict`; refuses unknown versions, kinds and fields."""
     if not isinstance(values, Mapping) or set(values) != {"version", "event"}:
-        raise InputError(
-            complaint(
-                expected="an object with 'version' and 'event'",
-                of="events file",
-                got=brief(values),
-                remedy="Write it with events.to_json_dict().",
-            )
+        raise InputError.expected(
+            "an object with 'version' and 'event'",
+            of="events file",
+            got=brief(values),
+            remedy="Write it with events.to_json_dict().",
         )
     if values["version"] != FORMAT_VERSION:
-        raise InputError(
-            complaint(
-                expected=f"version {FORMAT_VERSION}",
-                of="events file",
-                got=values["version"],
-                remedy="Read it with the version of Fairveil that wrote it.",
-            )
+        raise InputError.expected(
+            f"version {FORMAT_VERSION}",
+            of="events file",
+            got=values["version"],
+            remedy="Read it with the version of Fairveil that wrote it.",
         )
     return from_dict(values["event"])
 
@@ -89,25 +85,21 @@ def from_dict(values: object) -> Event:
         or not isinstance(values.get("kind"), str)
         or values["kind"] not in KINDS
     ):
-        raise InputError(
-            complaint(
-                expected=f"an object whose 'kind' is one of {sorted(KINDS)}",
-                of="event",
-                got=brief(values),
-                remedy="Write events with to_dict().",
-            )
+        raise InputError.expected(
+            f"an object whose 'kind' is one of {sorted(KINDS)}",
+            of="event",
+            got=brief(values),
+            remedy="Write events with to_dict().",
         )
     cls = KINDS[values["kind"]]
     names = {field.name for field in fields(cls)}
     given = {name: value for name, value in values.items() if name != "kind"}
     if set(given) | set(LATER.get(cls.kind, ())) != names:
-        raise InputError(
-            complaint(
-                expected=f"the fields {sorted(names)}",
-                of=f"event {values['kind']!r}",
-                got=sorted(given),
-                remedy="Write events with to_dict().",
-            )
+        raise InputError.expected(
+            f"the fields {sorted(names)}",
+            of=f"event {values['kind']!r}",
+            got=sorted(given),
+            remedy="Write events with to_dict().",
         )
     return cls(**{name: _revive(name, value) for name, value in given.items()})
 
@@ -117,13 +109,8 @@ def _revive(name: str, value: object) -> Any:
         return from_dict(value)
     if name in ("events", "multipliers", "spreads", "crossings") and value is not None:
         if not isinstance(value, list):
-            raise InputError(
-                complaint(
-                    expected="a list",
-                    of=name,
-                    got=brief(value),
-                    remedy="Write events with to_dict().",
-                )
+            raise InputError.expected(
+                "a list", of=name, got=brief(value), remedy="Write events with to_dict()."
             )
         if name == "events":
             return tuple(from_dict(item) for item in value)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 from .event import Event, checked_multiplier
 
 MOST_SENSITIVITY = 1 << 20  # of integers: their privacy loss is priced value by value
@@ -79,14 +79,14 @@ class DiscreteLaplace(Event):
         _checks.normalise(self, noise_multiplier=checked_multiplier(self.noise_multiplier))
         _checks.normalise(self, sensitivity=_checks.whole(at_least=1, sensitivity=self.sensitivity))
         if self.sensitivity > MOST_SENSITIVITY:
-            raise InputError(
-                complaint(
-                    expected=f"a sensitivity of at most {MOST_SENSITIVITY}",
-                    of="DiscreteLaplace.sensitivity",
-                    got=self.sensitivity,
-                    remedy="Round to coarser integers, or describe it as Pure(1 / "
-                    "noise_multiplier), which it is.",
-                )
+            raise InputError.expected(
+                f"a sensitivity of at most {MOST_SENSITIVITY}",
+                of="DiscreteLaplace.sensitivity",
+                got=self.sensitivity,
+                remedy=(
+                    "Round to coarser integers, or describe it as Pure(1 / "
+                    "noise_multiplier), which it is."
+                ),
             )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 from .event import Event, brief, checked_multiplier
 
 # fields that files need not hold
@@ -51,14 +51,14 @@ class PerCell(Event):
             or len({len(part) for part in parts}) != 1
             or len(spreads) != len(parts)
         ):
-            raise InputError(
-                complaint(
-                    expected="one non-empty row of multipliers a part, all of one length, and one "
-                    "spread a part",
-                    of="PerCell",
-                    got=(self.multipliers, self.spreads),
-                    remedy="PerCell(((2.0, 1.0),), (2.0,)) is one part over two cells.",
-                )
+            raise InputError.expected(
+                (
+                    "one non-empty row of multipliers a part, all of one length, and one "
+                    "spread a part"
+                ),
+                of="PerCell",
+                got=(self.multipliers, self.spreads),
+                remedy="PerCell(((2.0, 1.0),), (2.0,)) is one part over two cells.",
             )
         _checks.normalise(
             self,
@@ -88,13 +88,13 @@ def _crossings(given: object, parts: int) -> tuple[int, ...]:
     if (found and len(found) != parts) or any(
         type(one) is not int or one not in (-1, 0, 1) for one in found
     ):
-        raise InputError(
-            complaint(
-                expected=f"{parts} of -1, 0 and 1, one a part, or () for 0",
-                of="PerCell.crossings",
-                got=brief(given),
-                remedy="0 where cells have coordinates of their own; 1 where all cells are added "
-                "to one vector.",
-            )
+        raise InputError.expected(
+            f"{parts} of -1, 0 and 1, one a part, or () for 0",
+            of="PerCell.crossings",
+            got=brief(given),
+            remedy=(
+                "0 where cells have coordinates of their own; 1 where all cells are added "
+                "to one vector."
+            ),
         )
     return found if any(found) else ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 from .composition import MOST_TIMES, Composed, Repeated, count_parts, joint_parts
 from .event import Event, brief, need_event
 from .mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, NoOp
@@ -38,39 +38,36 @@ class PoissonSampled(Event):
     def __post_init__(self) -> None:
         _checks.normalise(self, rate=_checks.fraction(rate=self.rate, low_open=True))
         if count_parts(need_event(self.event)) > MOST_PARTS:
-            raise InputError(
-                complaint(
-                    expected=f"at most {MOST_PARTS} parts on one batch",
-                    of="PoissonSampled.event",
-                    got="more",
-                    remedy="Repeat the sampled event, not what is inside it: every repetition "
-                    "draws a batch of its own.",
-                )
+            raise InputError.expected(
+                f"at most {MOST_PARTS} parts on one batch",
+                of="PoissonSampled.event",
+                got="more",
+                remedy=(
+                    "Repeat the sampled event, not what is inside it: every repetition "
+                    "draws a batch of its own."
+                ),
             )
         parts = joint_parts(self.event)
         if any(
             not isinstance(part, (Gaussian, DiscreteGaussian, Laplace, DiscreteLaplace, PerCell))
             for part in parts
         ):
-            raise InputError(
-                complaint(
-                    expected="a noise event, or a Composed of noise events",
-                    of="PoissonSampled.event",
-                    got=self.event,
-                    remedy="Compose sampled events outside; inside is one joint release on one "
-                    "batch.",
-                )
+            raise InputError.expected(
+                "a noise event, or a Composed of noise events",
+                of="PoissonSampled.event",
+                got=self.event,
+                remedy=(
+                    "Compose sampled events outside; inside is one joint release on one batch."
+                ),
             )
         if self.spreads is not None:
             spreads = tuple(_checks.non_negative(spread=s) for s in self.spreads)
             if len(spreads) != len(parts) or any(s > 2 for s in spreads):
-                raise InputError(
-                    complaint(
-                        expected=f"{len(parts)} spreads in [0, 2], one a part",
-                        of="spreads",
-                        got=self.spreads,
-                        remedy="Two contributions of norm at most c are at most 2c apart.",
-                    )
+                raise InputError.expected(
+                    f"{len(parts)} spreads in [0, 2], one a part",
+                    of="spreads",
+                    got=self.spreads,
+                    remedy="Two contributions of norm at most c are at most 2c apart.",
                 )
             _checks.normalise(self, spreads=spreads)
 
@@ -116,23 +113,20 @@ class OnPart(Event):
             part=_checks.whole(part=self.part),
         )
         if self.part >= self.parts or self.parts > MOST_CUTS:
-            raise InputError(
-                complaint(
-                    expected=f"a part below the number of parts, at most {MOST_CUTS} of them",
-                    of="OnPart",
-                    got=(self.part, self.parts),
-                    remedy="Parts are numbered from 0: OnPart(Gaussian(2.0), 0, 10) is the first "
-                    "of ten.",
-                )
+            raise InputError.expected(
+                f"a part below the number of parts, at most {MOST_CUTS} of them",
+                of="OnPart",
+                got=(self.part, self.parts),
+                remedy=(
+                    "Parts are numbered from 0: OnPart(Gaussian(2.0), 0, 10) is the first of ten."
+                ),
             )
         if not _is_noise(need_event(self.event)):
-            raise InputError(
-                complaint(
-                    expected="a noise event, or a Composed or Repeated of noise events",
-                    of="OnPart.event",
-                    got=brief(self.event),
-                    remedy="Compose parts, batches and choices outside.",
-                )
+            raise InputError.expected(
+                "a noise event, or a Composed or Repeated of noise events",
+                of="OnPart.event",
+                got=brief(self.event),
+                remedy="Compose parts, batches and choices outside.",
             )
 
 
@@ -154,22 +148,15 @@ class PrivateSelection(Event):
         for name, value in (("mean", self.mean), ("shape", self.shape)):
             if MOST_TIMES < value < math.inf:
                 remedy = "Nothing is run that often."
-                raise InputError(
-                    complaint(
-                        expected="at most 2^60",
-                        of=f"PrivateSelection.{name}",
-                        got=value,
-                        remedy=remedy,
-                    )
+                raise InputError.expected(
+                    "at most 2^60", of=f"PrivateSelection.{name}", got=value, remedy=remedy
                 )
         if self.mean < 1 and not math.isinf(self.shape):
-            raise InputError(
-                complaint(
-                    expected="a mean of at least 1 (the number of runs is never 0)",
-                    of="PrivateSelection.mean",
-                    got=self.mean,
-                    remedy="Pass shape=inf for a Poisson number of runs, which may be 0.",
-                )
+            raise InputError.expected(
+                "a mean of at least 1 (the number of runs is never 0)",
+                of="PrivateSelection.mean",
+                got=self.mean,
+                remedy="Pass shape=inf for a Poisson number of runs, which may be 0.",
             )
 
 

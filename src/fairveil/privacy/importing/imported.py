@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import _checks
-from ...errors import BudgetError, Complaint, InputError, Overspent, complaint
+from ...errors import BudgetError, Complaint, InputError, Overspent
 from ..accounting import accountant as accounting
 from ..accounting.accountant import Price
 from ..accounting.in_a_row import in_a_row
@@ -82,13 +82,8 @@ class Imported:
         rows = _checks.whole(at_least=1, rows_per_person=rows_per_person)
         if rows > MOST_ROWS:
             remedy = "Count the rows of the person who has most."
-            raise InputError(
-                complaint(
-                    expected=f"at most {MOST_ROWS} rows",
-                    of="rows_per_person",
-                    got=rows,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"at most {MOST_ROWS} rows", of="rows_per_person", got=rows, remedy=remedy
             )
         whole = in_a_row(event, relation, rows)
         if whole is None:
@@ -97,13 +92,11 @@ class Imported:
                 "rows_per_person is 1."
             )
             expected = "Gaussian or pure releases where a person has several rows"
-            raise InputError(
-                complaint(expected=expected, of="rows_per_person", got=rows, remedy=remedy)
-            )
+            raise InputError.expected(expected, of="rows_per_person", got=rows, remedy=remedy)
         if not 0 < len(library) <= 100 or not library.isprintable():
             remedy = "Pass library='opacus 1.6.0', for example."
-            raise InputError(
-                complaint(expected="a name on one line", of="library", got=library, remedy=remedy)
+            raise InputError.expected(
+                "a name on one line", of="library", got=library, remedy=remedy
             )
         return Imported(
             whole, relation, library, tuple(notes), _checks.truth(secure_noise=secure_noise)
@@ -184,13 +177,8 @@ class Imported:
         target = Path(path)
         if target.exists():
             remedy = "Name another file: this one may not have been imported yet."
-            raise InputError(
-                complaint(
-                    expected="a file that is not there yet",
-                    of="path",
-                    got=str(target),
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "a file that is not there yet", of="path", got=str(target), remedy=remedy
             )
         part = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
         try:
@@ -205,15 +193,15 @@ def _too_late(error: Overspent) -> BudgetError:
     """The same of a release that has happened: what would have fitted is no way out."""
     said = error.args[0]
     assert isinstance(said, Complaint)
-    return BudgetError(
-        complaint(expected=said.expected, of=said.of, got=said.got, remedy=ABSENT, quote=said.quote)
+    return BudgetError.expected(
+        said.expected, of=said.of, got=said.got, remedy=ABSENT, quote=said.quote
     )
 
 
 def refusal(expected: str, of: str, got: object, remedy: str) -> InputError:
     """The error of what cannot be mapped."""
     shown = got if isinstance(got, str | int | float) else type(got).__name__
-    return InputError(complaint(expected=expected, of=of, got=shown, remedy=remedy))
+    return InputError.expected(expected, of=of, got=shown, remedy=remedy)
 
 
 def plain_number(value: object) -> object:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ... import _checks
 from ..._urls import without_password
-from ...errors import LedgerError, complaint
+from ...errors import LedgerError
 from ..accounting.inventory import as_event
 from ..events import Event
 from ..promise import Promise
@@ -65,13 +65,8 @@ class Account:
         terms = terms_of(first)
         if terms.dataset != self.dataset:
             remedy = "Somebody gave the lines another name: look at an export, or at receipts."
-            raise LedgerError(
-                complaint(
-                    expected=self.dataset,
-                    of="the first line's data set",
-                    got=terms.dataset,
-                    remedy=remedy,
-                )
+            raise LedgerError.expected(
+                self.dataset, of="the first line's data set", got=terms.dataset, remedy=remedy
             )
         self._require_own(first.hash)
         self._first_hash = first.hash
@@ -232,13 +227,11 @@ class Account:
                 "for each."
             )
             of = f"ledger {self.dataset!r}"
-            raise LedgerError(
-                complaint(
-                    expected=f"a release that protects {', '.join(self._columns or ())}",
-                    of=of,
-                    got=named,
-                    remedy=remedy,
-                )
+            raise LedgerError.expected(
+                f"a release that protects {', '.join(self._columns or ())}",
+                of=of,
+                got=named,
+                remedy=remedy,
             )
 
     def _first_columns(self) -> tuple[str, ...] | None:
@@ -261,9 +254,7 @@ class Account:
         if not lines:
             remedy = "Pass the ledger that the run began with, or begin another run."
             of = f"ledger {self.dataset!r}"
-            raise LedgerError(
-                complaint(expected="one of its own spends", of=of, got=spend, remedy=remedy)
-            )
+            raise LedgerError.expected("one of its own spends", of=of, got=spend, remedy=remedy)
         return standing(lines)
 
     def close(self) -> None:
@@ -276,8 +267,6 @@ class Account:
         if self.read_only:
             remedy = "Open it without read_only=True."
             of = f"ledger {self.dataset!r}"
-            raise LedgerError(
-                complaint(
-                    expected="one to write in", of=of, got="one opened to read", remedy=remedy
-                )
+            raise LedgerError.expected(
+                "one to write in", of=of, got="one opened to read", remedy=remedy
             )

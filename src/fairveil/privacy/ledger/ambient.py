@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from ...errors import InputError, LedgerError, complaint
+from ...errors import InputError, LedgerError
 from .handle import Ledger
 
 _blocks: list[tuple[int, Ledger]] = []
@@ -53,8 +53,8 @@ def ledger(ledger: Ledger | str | os.PathLike[str], dataset: str | None = None) 
     if isinstance(ledger, Ledger):
         if dataset is not None:
             remedy = "A handle knows its data set: leave dataset out."
-            raise InputError(
-                complaint(expected="None beside a Ledger", of="dataset", got=dataset, remedy=remedy)
+            raise InputError.expected(
+                "None beside a Ledger", of="dataset", got=dataset, remedy=remedy
             )
         handle = ledger
     else:
@@ -66,13 +66,8 @@ def ledger(ledger: Ledger | str | os.PathLike[str], dataset: str | None = None) 
                 "A block is the whole process's: give estimators of several threads their own "
                 "ledger= instead."
             )
-            raise LedgerError(
-                complaint(
-                    expected="one ledger at a time",
-                    of="ledger block",
-                    got="another thread's",
-                    remedy=remedy,
-                )
+            raise LedgerError.expected(
+                "one ledger at a time", of="ledger block", got="another thread's", remedy=remedy
             )
         _blocks.append(block)
     try:
@@ -109,10 +104,8 @@ def checked(given: object) -> Ledger | None:
             "Make one with Ledger.create, find one with Ledger.open; or put `with "
             "fairveil.ledger(url):` around."
         )
-        raise LedgerError(
-            complaint(
-                expected="a Ledger, or None", of="ledger", got=type(given).__name__, remedy=remedy
-            )
+        raise LedgerError.expected(
+            "a Ledger, or None", of="ledger", got=type(given).__name__, remedy=remedy
         )
     return given
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ..events import Event
 from ..promise import Promise
 from .lines import checked_words
@@ -36,7 +36,7 @@ def around(
     are priced for, or None."""
     if not checked_words("purpose", purpose).strip():
         remedy = "Say what the block releases: purpose='counts by region'."
-        raise InputError(complaint(expected="words", of="purpose", got=purpose, remedy=remedy))
+        raise InputError.expected("words", of="purpose", got=purpose, remedy=remedy)
     secure, fixed = _checks.truth(secure=secure), _checks.truth(fixed_in_advance=fixed_in_advance)
     with reserve(events, asked, purpose=purpose, secure=secure, fixed=fixed) as spend:
         yield spend

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...errors import FairveilError, InputError, LedgerError, complaint
+from ...errors import FairveilError, InputError, LedgerError
 from ..accounting import inventory as leaves
 from ..accounting.filters import Filter
 from ..events import Event
@@ -53,27 +53,20 @@ def cost_of(
             "every event."
         )
         expected = f"events for a ledger of kind {kind!r}: {str(error).partition(', got')[0]}"
-        raise LedgerError(
-            complaint(expected=expected, of=f"ledger {dataset!r}", got="others", remedy=remedy)
+        raise LedgerError.expected(
+            expected, of=f"ledger {dataset!r}", got="others", remedy=remedy
         ) from None
     except FairveilError:
         raise
     except UNPRICED as error:
         remedy = "Their numbers are too large, or too small, to work with."
-        raise LedgerError(
-            complaint(
-                expected="events that have a price", of="events", got=str(error), remedy=remedy
-            )
+        raise LedgerError.expected(
+            "events that have a price", of="events", got=str(error), remedy=remedy
         ) from None
     if math.isinf(amount) and leaves.inventory(event, promise.neighbours).private:
         remedy = "Releases that need a delta need a ledger of kind 'renyi', with a delta above 0."
-        raise LedgerError(
-            complaint(
-                expected="pure releases",
-                of=f"ledger {dataset!r}",
-                got="others",
-                remedy=remedy,
-            )
+        raise LedgerError.expected(
+            "pure releases", of=f"ledger {dataset!r}", got="others", remedy=remedy
         )
     if math.isinf(amount) or math.isnan(amount) or math.isnan(leak):
         raise no_promise("a release without noise")

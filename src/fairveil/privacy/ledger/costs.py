@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ...errors import FairveilError, LedgerError, complaint
+from ...errors import FairveilError, LedgerError
 from ..accounting import accountant as accounting
 from ..accounting.in_a_row import in_a_row
 from ..events import (
@@ -54,7 +54,7 @@ def no_promise(got: str = "inf") -> LedgerError:
         "A spend without a finite epsilon has no limit: pass a finite epsilon, or keep it out of "
         "the ledger."
     )
-    return LedgerError(complaint(expected="a finite epsilon", of="ledger", got=got, remedy=remedy))
+    return LedgerError.expected("a finite epsilon", of="ledger", got=got, remedy=remedy)
 
 
 def tight_epsilon(events: Event | Iterable[Event], delta: float, neighbours: str) -> float:
@@ -85,16 +85,12 @@ def several_in_a_row(event: Event, relation: Neighbours, times: int) -> Event:
         expected = (
             f"Gaussian or pure releases, where a person's rows are charged as {times} neighbours"
         )
-        raise LedgerError(
-            complaint(expected=expected, of="events about rows", got="others", remedy=remedy)
-        )
+        raise LedgerError.expected(expected, of="events about rows", got="others", remedy=remedy)
     remedy = "Pass neighbours='replace-one' to what releases them."
     expected = (
         "Gaussian or pure releases, where a row replaced is charged as one removed and one added"
     )
-    raise LedgerError(
-        complaint(expected=expected, of="events under add-remove", got="others", remedy=remedy)
-    )
+    raise LedgerError.expected(expected, of="events under add-remove", got="others", remedy=remedy)
 
 
 def two_in_a_row(event: Event) -> Event:
@@ -109,10 +105,8 @@ def require_shallow(event: Event) -> None:
         depth += 1
         if depth > DEEPEST:
             remedy = "Put them beside each other: fairveil.privacy.events.compose."
-            raise LedgerError(
-                complaint(
-                    expected=f"at most {DEEPEST} levels", of="events", got="more", remedy=remedy
-                )
+            raise LedgerError.expected(
+                f"at most {DEEPEST} levels", of="events", got="more", remedy=remedy
             )
         level = [inner for one in level for inner in _inside(one)]
 

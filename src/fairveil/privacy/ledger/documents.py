@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from ...errors import LedgerError, complaint
+from ...errors import LedgerError
 from .checking import findings
 from .stores.entries import Entry, malformed, parsed
 
@@ -66,9 +66,7 @@ def read(document: str) -> list[Entry]:
     ]
     if grave:
         remedy = "Ask for a fresh export; `fairveil ledger check` says all that does not fit."
-        raise LedgerError(
-            complaint(
-                expected="lines that agree", of="exported ledger", got=grave[0][:300], remedy=remedy
-            )
+        raise LedgerError.expected(
+            "lines that agree", of="exported ledger", got=grave[0][:300], remedy=remedy
         )
     return lines

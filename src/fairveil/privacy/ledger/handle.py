@@ -34,7 +34,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from ... import _checks
-from ...errors import InputError, LedgerError, WentOnElsewhere, complaint
+from ...errors import InputError, LedgerError, WentOnElsewhere
 from ...facts import Schema
 from ..accounting.inventory import as_event
 from ..events import Event
@@ -164,10 +164,8 @@ class Ledger(Account):
                 "each row's."
             )
             got = max_rows_per_unit
-            raise InputError(
-                complaint(
-                    expected="None without a unit", of="max_rows_per_unit", got=got, remedy=remedy
-                )
+            raise InputError.expected(
+                "None without a unit", of="max_rows_per_unit", got=got, remedy=remedy
             )
         whose = None if unit is None else Unit(unit, max_rows_per_unit)
         promise = Promise(epsilon, delta, protects, neighbours, whose)
@@ -447,8 +445,8 @@ class Ledger(Account):
         sitting = _checks.whole(at_least=1, sitting=sitting)
         if sitting > MOST_SITTINGS:
             remedy = "Number the sittings of a run from 1."
-            raise InputError(
-                complaint(expected="a sitting of a run", of="sitting", got=sitting, remedy=remedy)
+            raise InputError.expected(
+                "a sitting of a run", of="sitting", got=sitting, remedy=remedy
             )
 
         def go_on(page: Page) -> Spent:
@@ -460,26 +458,16 @@ class Ledger(Account):
                         "of its own."
                     )
                     got = f"sitting {sitting}, which went on before"
-                    raise LedgerError(
-                        complaint(
-                            expected="a run in one place",
-                            of=f"spend {spend}",
-                            got=got,
-                            remedy=remedy,
-                        )
+                    raise LedgerError.expected(
+                        "a run in one place", of=f"spend {spend}", got=got, remedy=remedy
                     )
                 page.append(
                     step(page.head(), self._who, RESUMED, now, {"sitting": sitting}, (0, 0))
                 )
             elif not now.complete:
                 remedy = "What is left of it was given back. Begin another run."
-                raise LedgerError(
-                    complaint(
-                        expected="one that goes on",
-                        of=f"spend {spend}",
-                        got=f"one {now.last}",
-                        remedy=remedy,
-                    )
+                raise LedgerError.expected(
+                    "one that goes on", of=f"spend {spend}", got=f"one {now.last}", remedy=remedy
                 )
             return now
 
@@ -529,13 +517,8 @@ class Ledger(Account):
         if now.sitting != spend.sitting or not (now.is_open or spend.was_settled):
             got = f"sitting {now.sitting}, {now.last}"
             remedy = "A copy of its journal went on: what this run released is not charged by it."
-            raise WentOnElsewhere(
-                complaint(
-                    expected=f"sitting {spend.sitting}",
-                    of=f"spend {spend.id}",
-                    got=got,
-                    remedy=remedy,
-                )
+            raise WentOnElsewhere.expected(
+                f"sitting {spend.sitting}", of=f"spend {spend.id}", got=got, remedy=remedy
             )
         now.require_open()
         return now
@@ -564,10 +547,8 @@ class Ledger(Account):
             remedy = (
                 "Keep it in a file, Ledger.create('budget.db', ...), where other processes find it."
             )
-            raise LedgerError(
-                complaint(
-                    expected="a ledger in a store", of="pickle", got="one in memory", remedy=remedy
-                )
+            raise LedgerError.expected(
+                "a ledger in a store", of="pickle", got="one in memory", remedy=remedy
             )
         return (
             _reopened,

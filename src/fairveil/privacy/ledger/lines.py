@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ..promise import Promise
 from .spends import Spent
 from .stores.entries import CREATED, FIRST_PREVIOUS, Entry, encoded, malformed
@@ -73,13 +73,8 @@ def checked_words(name: str, value: object) -> str:
     if isinstance(value, str) and len(value) <= MOST_WORDS and (value == "" or value.isprintable()):
         return value
     expected = f"at most {MOST_WORDS} printable letters"
-    raise InputError(
-        complaint(
-            expected=expected,
-            of=name,
-            got=value,
-            remedy=f"Pass {name}='monthly model', for example.",
-        )
+    raise InputError.expected(
+        expected, of=name, got=value, remedy=f"Pass {name}='monthly model', for example."
     )
 
 

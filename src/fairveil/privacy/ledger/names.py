@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..._urls import without_password
-from ...errors import InputError, complaint
+from ...errors import InputError
 
 LONGEST_NAME = 200
 
@@ -16,9 +16,7 @@ def checked_name(dataset: object) -> str:
     if isinstance(dataset, str) and "://" in dataset:
         remedy = "Pass the address first, and then dataset='credit-2026', for example."
         got = without_password(dataset)
-        raise InputError(
-            complaint(expected="a name, and no address", of="dataset", got=got, remedy=remedy)
-        )
+        raise InputError.expected("a name, and no address", of="dataset", got=got, remedy=remedy)
     if (
         isinstance(dataset, str)
         and 0 < len(dataset) <= LONGEST_NAME
@@ -28,7 +26,7 @@ def checked_name(dataset: object) -> str:
         return dataset
     remedy = "Pass dataset='credit-2026', for example."
     expected = f"a name of at most {LONGEST_NAME} printable letters"
-    raise InputError(complaint(expected=expected, of="dataset", got=dataset, remedy=remedy))
+    raise InputError.expected(expected, of="dataset", got=dataset, remedy=remedy)
 
 
 def checked_columns(columns: object) -> tuple[str, ...]:
@@ -46,6 +44,6 @@ def checked_columns(columns: object) -> tuple[str, ...]:
     ):
         return tuple(sorted(set(named)))
     remedy = "Name the columns that are protected: ['sex'], for example."
-    raise InputError(
-        complaint(expected="names of sensitive columns", of="columns", got=columns, remedy=remedy)
+    raise InputError.expected(
+        "names of sensitive columns", of="columns", got=columns, remedy=remedy
     )

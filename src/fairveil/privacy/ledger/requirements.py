@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ...errors import InputError, LedgerError, complaint
+from ...errors import InputError, LedgerError
 from ...facts import Schema
 from ..promise import Promise
 from .names import checked_columns
@@ -34,15 +34,11 @@ def require(
     of = f"ledger {terms.dataset!r}, in production,"
     if terms.production and not secure:
         remedy = "Leave random_state=None."
-        raise LedgerError(
-            complaint(expected="secure noise", of=of, got="seeded noise", remedy=remedy)
-        )
+        raise LedgerError.expected("secure noise", of=of, got="seeded noise", remedy=remedy)
     if terms.production and read:
         remedy = "State it: in a Schema, or as an argument, without unsafe_data_dependent_bounds."
-        raise LedgerError(
-            complaint(
-                expected="nothing read from the data", of=of, got=", ".join(read), remedy=remedy
-            )
+        raise LedgerError.expected(
+            "nothing read from the data", of=of, got=", ".join(read), remedy=remedy
         )
     if terms.fingerprint is not None and schema is not False:
         got = schema.fingerprint if isinstance(schema, Schema) else None
@@ -50,9 +46,7 @@ def require(
             remedy = "Read the rows by the schema that the ledger was begun with."
             expected = f"a schema of fingerprint {terms.fingerprint[:16]}"
             of = f"ledger {terms.dataset!r}"
-            raise LedgerError(
-                complaint(expected=expected, of=of, got=got and got[:16], remedy=remedy)
-            )
+            raise LedgerError.expected(expected, of=of, got=got and got[:16], remedy=remedy)
 
 
 def named_columns(terms: Terms, columns: Iterable[str] | None, asked: Promise) -> list[str] | None:
@@ -64,10 +58,8 @@ def named_columns(terms: Terms, columns: Iterable[str] | None, asked: Promise) -
     if not given:
         remedy = "Pass sensitive_features=...: where none are named, all columns are published."
         of = f"ledger {terms.dataset!r}"
-        raise LedgerError(
-            complaint(
-                expected="a release that protects some columns", of=of, got="none", remedy=remedy
-            )
+        raise LedgerError.expected(
+            "a release that protects some columns", of=of, got="none", remedy=remedy
         )
     if terms.production and any(MADE_UP.fullmatch(str(name)) for name in given):
         remedy = (
@@ -75,9 +67,7 @@ def named_columns(terms: Terms, columns: Iterable[str] | None, asked: Promise) -
             "by their names."
         )
         of = f"ledger {terms.dataset!r}, in production,"
-        raise LedgerError(
-            complaint(expected="sensitive columns with names", of=of, got=given, remedy=remedy)
-        )
+        raise LedgerError.expected("sensitive columns with names", of=of, got=given, remedy=remedy)
     return list(checked_columns(given))
 
 
@@ -89,6 +79,4 @@ def words_in(read_from_data: object) -> list[str]:
             return sorted(set(names))
     remedy = "Pass read_from_data=['bounds of age'], for example, or nothing."
     got = read_from_data
-    raise InputError(
-        complaint(expected="a list of words", of="read_from_data", got=got, remedy=remedy)
-    )
+    raise InputError.expected("a list of words", of="read_from_data", got=got, remedy=remedy)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...errors import LedgerError, complaint
+from ...errors import LedgerError
 from .costs import WHOLE, Cost
 from .stores.entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry, malformed
 
@@ -66,20 +66,15 @@ class Spent:
                 )
                 got = f"{least / WHOLE:.3%} of the budget"
                 expected = f"a log that costs at most the {charged / WHOLE:.3%} reserved"
-                raise LedgerError(complaint(expected=expected, of="spend", got=got, remedy=remedy))
+                raise LedgerError.expected(expected, of="spend", got=got, remedy=remedy)
         return self.units, self.leak
 
     def require_open(self) -> None:
         """Refuse to settle it again."""
         if not self.is_open:
             remedy = "A spend is settled once; reserve another for another release."
-            raise LedgerError(
-                complaint(
-                    expected="one that is open",
-                    of="spend",
-                    got=f"one that was {self.last}",
-                    remedy=remedy,
-                )
+            raise LedgerError.expected(
+                "one that is open", of="spend", got=f"one that was {self.last}", remedy=remedy
             )
 
 

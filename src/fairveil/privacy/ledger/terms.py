@@ -40,7 +40,7 @@ from fractions import Fraction
 from typing import Any, cast
 
 from ... import _checks
-from ...errors import BudgetError, FairveilError, InputError, LedgerError, complaint
+from ...errors import BudgetError, FairveilError, InputError, LedgerError
 from ...facts import Schema
 from ..accounting import inventory as leaves
 from ..accounting.calibration import scaled
@@ -108,31 +108,19 @@ class Terms:
         """Checked terms. `kind`: "renyi" unless told (for delta 0 "pure"), at the best order for
         many Gaussians."""
         if production not in (True, False):
-            raise InputError(
-                complaint(
-                    expected="True or False",
-                    of="production",
-                    got=production,
-                    remedy="Leave it False.",
-                )
+            raise InputError.expected(
+                "True or False", of="production", got=production, remedy="Leave it False."
             )
         given: object = schema
         if given is not None and not isinstance(given, Schema):
             remedy = "Read it with Schema.load(path)."
-            raise InputError(
-                complaint(
-                    expected="a Schema, or None",
-                    of="schema",
-                    got=type(given).__name__,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "a Schema, or None", of="schema", got=type(given).__name__, remedy=remedy
             )
         chosen = kind if kind is not None else "renyi" if promise.delta > 0 else "pure"
         if order is not None and chosen != "renyi":
-            raise InputError(
-                complaint(
-                    expected="None", of="order", got=order, remedy="Only kind='renyi' has an order."
-                )
+            raise InputError.expected(
+                "None", of="order", got=order, remedy="Only kind='renyi' has an order."
             )
         if not promise.is_private:
             raise no_promise()
@@ -145,7 +133,7 @@ class Terms:
             remedy = (
                 "Pass protects='sensitive_features', or leave it None: records have all columns."
             )
-            raise InputError(complaint(expected="None", of="columns", got=named, remedy=remedy))
+            raise InputError.expected("None", of="columns", got=named, remedy=remedy)
         return Terms(
             checked_name(dataset),
             promise,
@@ -276,18 +264,14 @@ class Terms:
             )
         else:
             remedy = f"Pass unit={ours.name!r}, or keep a ledger for each."
-        raise LedgerError(
-            complaint(expected=expected, of=f"ledger {self.dataset!r}", got=got, remedy=remedy)
-        )
+        raise LedgerError.expected(expected, of=f"ledger {self.dataset!r}", got=got, remedy=remedy)
 
     def require_relation(self, promise: Promise) -> None:
         """Refuse a promise that says nothing about the ledger's neighbours."""
         ours, given = self.promise, cast(object, promise)
         if not isinstance(given, Promise):
             remedy = "Pass promise=Promise(1.0, 1e-6), or None for the ledger's."
-            raise InputError(
-                complaint(expected="a Promise, or None", of="promise", got=given, remedy=remedy)
-            )
+            raise InputError.expected("a Promise, or None", of="promise", got=given, remedy=remedy)
         if not promise.is_private:
             raise no_promise("epsilon=inf")
         self._require_unit(promise)
@@ -304,9 +288,7 @@ class Terms:
         )
         got = f"{promise.protects}, {promise.neighbours}"
         expected = f"a promise for {ours.protects}, {ours.neighbours}"
-        raise LedgerError(
-            complaint(expected=expected, of=f"ledger {self.dataset!r}", got=got, remedy=remedy)
-        )
+        raise LedgerError.expected(expected, of=f"ledger {self.dataset!r}", got=got, remedy=remedy)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""

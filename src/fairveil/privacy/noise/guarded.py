@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 from randomgen import ChaCha
 
-from ...errors import PrivacyError, complaint
+from ...errors import PrivacyError
 from .refusals import refuse_copy, refuse_fork
 
 ROUNDS = 20
@@ -77,14 +77,14 @@ def guarded(key: bytes, counter: int, pid: int) -> np.random.Generator:
 
 
 def _keep_out(name: str) -> NoReturn:
-    raise PrivacyError(
-        complaint(
-            expected="random numbers",
-            of="generator of a secure stream",
-            got=f"bit_generator.{name}",
-            remedy="Draw from it; its state is secret. For a state of your own use "
-            "numpy.random.default_rng.",
-        )
+    raise PrivacyError.expected(
+        "random numbers",
+        of="generator of a secure stream",
+        got=f"bit_generator.{name}",
+        remedy=(
+            "Draw from it; its state is secret. For a state of your own use "
+            "numpy.random.default_rng."
+        ),
     )
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 from . import samplers_exact as exact
 from .refusals import refuse_copy, refuse_fork
 
@@ -283,9 +283,7 @@ class Gaussians:
         if len(scales) != len(sizes):
             remedy = "Pass one scale and one size a stream."
             got = f"{len(scales)} scales, {len(sizes)} sizes"
-            raise InputError(
-                complaint(expected="a size a scale", of="sizes", got=got, remedy=remedy)
-            )
+            raise InputError.expected("a size a scale", of="sizes", got=got, remedy=remedy)
 
     def draw(self, streams: Sequence[Stream]) -> NDArray[np.int64]:
         """One run of draws after the other; each stream must be a new one."""
@@ -299,9 +297,7 @@ class Gaussians:
                 ", one already drawn from" if used else ""
             )
             remedy = "Pass a stream a scale, each once, and none already drawn from."
-            raise InputError(
-                complaint(expected="a new stream a scale", of="streams", got=got, remedy=remedy)
-            )
+            raise InputError.expected("a new stream a scale", of="streams", got=got, remedy=remedy)
         out, reached = (
             np.empty(sum(self.sizes), dtype=np.int64),
             np.empty(len(keys), dtype=np.int64),
@@ -325,9 +321,7 @@ def _scale(**named: object) -> float:
         return value
     number = _checks.positive(remedy="", allow_inf=False, **named)
     if number > LARGEST_SCALE:
-        raise InputError(
-            complaint(expected="at most 2^50", of=name, got=value, remedy="Use a coarser grid.")
-        )
+        raise InputError.expected("at most 2^50", of=name, got=value, remedy="Use a coarser grid.")
     return number
 
 
@@ -340,23 +334,19 @@ def _scales(
         )
     scales = np.ascontiguousarray(scale, dtype=np.float64)
     if scales.ndim != 1 or (size is not None and operator.index(size) != scales.size):
-        raise InputError(
-            complaint(
-                expected=f"a vector{'' if size is None else f' of {size} scales'}",
-                of="scale",
-                got=f"an array of shape {scales.shape}",
-                remedy="Pass one scale a coordinate, or a single number and size.",
-            )
+        raise InputError.expected(
+            f"a vector{'' if size is None else f' of {size} scales'}",
+            of="scale",
+            got=f"an array of shape {scales.shape}",
+            remedy="Pass one scale a coordinate, or a single number and size.",
         )
     if scales.size and not (scales.min() > 0.0 and scales.max() <= LARGEST_SCALE):
         bad = scales[~((scales > 0.0) & (scales <= LARGEST_SCALE))]
-        raise InputError(
-            complaint(
-                expected="numbers above 0, at most 2^50",
-                of="scale",
-                got=float(bad[0]),
-                remedy="Check the multipliers.",
-            )
+        raise InputError.expected(
+            "numbers above 0, at most 2^50",
+            of="scale",
+            got=float(bad[0]),
+            remedy="Check the multipliers.",
         )
     return scales, scales.size
 
@@ -365,14 +355,12 @@ def _scores(scores: ArrayLike) -> NDArray[np.float64] | NDArray[np.int64]:
     values = np.asarray(scores)
     good = values.ndim == 1 and values.size > 0 and values.dtype in (np.float64, np.int64)
     if not good or not np.isfinite(values).all():
-        raise InputError(
-            complaint(
-                expected="a vector of at least one finite float64 or int64",
-                of="scores",
-                # never a score: they are private
-                got=f"an array of shape {values.shape} and type {values.dtype}",
-                remedy="Clip the scores, and give at least one candidate.",
-            )
+        raise InputError.expected(
+            "a vector of at least one finite float64 or int64",
+            of="scores",
+            # never a score: they are private
+            got=f"an array of shape {values.shape} and type {values.dtype}",
+            remedy="Clip the scores, and give at least one candidate.",
         )
     return values
 

@@ -29,7 +29,7 @@ import secrets
 from collections.abc import Callable
 
 from ... import _checks
-from ...errors import InputError, PrivacyError, complaint
+from ...errors import InputError, PrivacyError
 from .refusals import refuse_copy, refuse_fork
 from .samplers import SECURE, SEEDED, Stream
 
@@ -107,14 +107,13 @@ class NoiseSource:
             steps = (_checks.one_of(STREAM_NAMES, name=name), *(_step(step) for step in path))
         mark = object()
         if self._given.setdefault(steps, mark) is not mark:
-            raise PrivacyError(
-                complaint(
-                    expected="a path not used before",
-                    of="stream",
-                    got=steps,
-                    remedy="Keep the stream that you got, or add the number of the release to the "
-                    "path.",
-                )
+            raise PrivacyError.expected(
+                "a path not used before",
+                of="stream",
+                got=steps,
+                remedy=(
+                    "Keep the stream that you got, or add the number of the release to the path."
+                ),
             )
         digest = self._keyed.copy()
         digest.update(encode_path(steps))
@@ -151,10 +150,8 @@ def _step(step: object) -> str | int:
         return step
     number = _checks.whole(path=step, remedy="Name a stream by words and whole numbers.")
     if number >= 1 << 64:
-        raise InputError(
-            complaint(
-                expected="numbers below 2^64", of="path", got=step, remedy="Number releases from 0."
-            )
+        raise InputError.expected(
+            "numbers below 2^64", of="path", got=step, remedy="Number releases from 0."
         )
     return number
 

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 from ... import _checks
-from ...errors import StatementError, complaint
+from ...errors import StatementError
 from ..events import (
     Composed,
     Event,
@@ -89,9 +89,7 @@ class StatementContents:
         if receipt is not None and not isinstance(receipt, Receipt):
             remedy = "Pass the receipt of a spend: spend.receipt."
             got = type(receipt).__name__
-            raise StatementError(
-                complaint(expected="a Receipt, or None", of="ledger", got=got, remedy=remedy)
-            )
+            raise StatementError.expected("a Receipt, or None", of="ledger", got=got, remedy=remedy)
 
     @property
     def is_private(self) -> bool:

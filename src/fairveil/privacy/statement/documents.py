@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..._json import MALFORMED, Document, shown
-from ...errors import FairveilError, StatementError, complaint
+from ...errors import FairveilError, StatementError
 from .. import events as event_tree
 from ..events import Composed, Event
 from ..promise import Promise
@@ -268,4 +268,4 @@ def _check_counts(values: object) -> None:
 
 def _malformed(expected: str, of: str, got: object) -> StatementError:
     text = got if isinstance(got, str) and len(got) <= 300 else shown(got)
-    return StatementError(complaint(expected=expected, of=of, got=text, remedy=DOCUMENT.remedy))
+    return StatementError.expected(expected, of=of, got=text, remedy=DOCUMENT.remedy)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ... import _checks
-from ...errors import StatementError, complaint
+from ...errors import StatementError
 
 Origin = Literal[
     "schema",
@@ -159,23 +159,13 @@ class NamedGroups:
             require_words(group=name)
         if not names or len(set(names)) != len(names):
             remedy = "Name every cell once: NamedGroups(('female', 'male'))."
-            raise StatementError(
-                complaint(
-                    expected="different names, one a cell",
-                    of="names",
-                    got=self.names,
-                    remedy=remedy,
-                )
+            raise StatementError.expected(
+                "different names, one a cell", of="names", got=self.names, remedy=remedy
             )
         if self.limits and len(self.limits) != len(names):
             remedy = "One limit a name, None where there is none."
-            raise StatementError(
-                complaint(
-                    expected=f"{len(names)} limits",
-                    of="limits",
-                    got=len(self.limits),
-                    remedy=remedy,
-                )
+            raise StatementError.expected(
+                f"{len(names)} limits", of="limits", got=len(self.limits), remedy=remedy
             )
         _checks.normalise(self, names=names, limits=tuple(self.limits) or (None,) * len(names))
         _checks.normalise(self, column=_checks.whole(column=self.column), fixed=_flag(self.fixed))
@@ -228,8 +218,8 @@ class Receipt:
             or not set(given) <= set("0123456789abcdef")
         ):
             remedy = "Take the receipt of a spend: spend.receipt."
-            raise StatementError(
-                complaint(expected="64 hexadecimal digits", of="hash", got=given, remedy=remedy)
+            raise StatementError.expected(
+                "64 hexadecimal digits", of="hash", got=given, remedy=remedy
             )
 
 
@@ -245,9 +235,7 @@ def names_read(facts: Iterable[PublicFact], bounds: Iterable[StatedBound]) -> li
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
         remedy = "fixed=False where shares were made of released answers."
-        raise StatementError(
-            complaint(expected="True or False", of="fixed", got=value, remedy=remedy)
-        )
+        raise StatementError.expected("True or False", of="fixed", got=value, remedy=remedy)
     return value
 
 
@@ -256,11 +244,6 @@ def require_words(**named: object) -> None:
     terminal."""
     for name, value in named.items():
         if not isinstance(value, str) or not value.strip() or not value.isprintable():
-            raise StatementError(
-                complaint(
-                    expected="some words on one line",
-                    of=name,
-                    got=value,
-                    remedy=f"Say in words what {name} is.",
-                )
+            raise StatementError.expected(
+                "some words on one line", of=name, got=value, remedy=f"Say in words what {name} is."
             )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ...errors import FairveilError, InputError, complaint
+from ...errors import FairveilError, InputError
 from ..events import Event, Repeated
 from .parts import Cap, GroupGuarantee, NamedGroups
 from .prefixes import is_whole, side_by_side
@@ -68,13 +68,11 @@ def cap_of(
     from ..accounting.filters import Filter
 
     if given is not None and given.promise != promise:
-        raise InputError(
-            complaint(
-                expected=f"a filter for {promise}",
-                of="cap",
-                got=str(given.promise),
-                remedy="Make the filter of the statement's own guarantee: Filter.create(promise).",
-            )
+        raise InputError.expected(
+            f"a filter for {promise}",
+            of="cap",
+            got=str(given.promise),
+            remedy="Make the filter of the statement's own guarantee: Filter.create(promise).",
         )
     if plan is not None or not events or not promise.is_private:
         return None
@@ -94,13 +92,8 @@ def guarantees(
     for groups in named:
         if any(one.column == groups.column for one in out):
             remedy = "Name each column's groups once."
-            raise InputError(
-                complaint(
-                    expected="one NamedGroups a column",
-                    of="groups",
-                    got=groups.column,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "one NamedGroups a column", of="groups", got=groups.column, remedy=remedy
             )
         found = group_epsilons(
             len(groups.names), groups.column, groups.fixed, events, plan, promise, everybody

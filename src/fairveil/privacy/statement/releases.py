@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ... import _checks
-from ...errors import StatementError, complaint
+from ...errors import StatementError
 from ..events import (
     Approximate,
     Composed,
@@ -72,8 +72,8 @@ class Release:
         for of, text in given:
             if not isinstance(text, str) or not text.strip() or not text.isprintable():
                 remedy = f"Say {of} in words."
-                raise StatementError(
-                    complaint(expected="some words on one line", of=of, got=text, remedy=remedy)
+                raise StatementError.expected(
+                    "some words on one line", of=of, got=text, remedy=remedy
                 )
         _checks.normalise(self, numbers=tuple(float(number) for number in self.numbers))
         _checks.normalise(self, times=_checks.whole(at_least=1, times=self.times))

@@ -32,7 +32,7 @@ from typing import Any
 
 from ..._json import Document, Node
 from ..._reading import read_bytes, read_text
-from ...errors import InputError, SignatureError, StatementError, complaint
+from ...errors import InputError, SignatureError, StatementError
 from . import documents as statement_json
 from . import signing_keys
 from .signing_keys import Passphrase
@@ -130,17 +130,13 @@ def sign(
 
     statement, folder = _target(path)
     if note is not None and not (note.strip() and note.isprintable()):
-        raise InputError(
-            complaint(
-                expected="some words on one line", of="note", got=note, remedy="Or leave it out."
-            )
+        raise InputError.expected(
+            "some words on one line", of="note", got=note, remedy="Or leave it out."
         )
     target = signature_path(path) if out is None else Path(out)
     if not replace and (target.exists() or target.is_symlink()):
         remedy = "Name another place (--out), or replace it (--force; replace=True)."
-        raise InputError(
-            complaint(expected="no signature yet", of="sign", got=str(target), remedy=remedy)
-        )
+        raise InputError.expected("no signature yet", of="sign", got=str(target), remedy=remedy)
     text = _text(statement)
     grave = [finding.sentence for finding in examine(text)[1] if finding.grave]
     if grave and not inconsistent:
@@ -148,13 +144,8 @@ def sign(
             "Look at it with `fairveil verify`; to sign it all the same pass --inconsistent "
             "(inconsistent=True)."
         )
-        raise StatementError(
-            complaint(
-                expected="a statement that agrees with itself",
-                of=str(statement),
-                got=grave[0],
-                remedy=remedy,
-            )
+        raise StatementError.expected(
+            "a statement that agrees with itself", of=str(statement), got=grave[0], remedy=remedy
         )
     files = (
         None if folder is None else tuple((file.name, _digest_of(file)) for file in _files(folder))
@@ -320,10 +311,8 @@ def _files(folder: Path) -> list[Path]:
             continue
         if file.is_symlink() or not file.is_file():
             remedy = "Take it out of the folder, or sign statement.json alone."
-            raise InputError(
-                complaint(
-                    expected="plain files alone", of=str(folder), got=file.name, remedy=remedy
-                )
+            raise InputError.expected(
+                "plain files alone", of=str(folder), got=file.name, remedy=remedy
             )
         found.append(file)
     return found
@@ -360,6 +349,4 @@ def _named(files: Node, name: str) -> tuple[str, str]:
 def _refused(
     path: object, expected: str, got: str, remedy: str = "Ask the data holder for the files again."
 ) -> SignatureError:
-    return SignatureError(
-        complaint(expected=expected, of=str(path), got=got, remedy=remedy, quote=False)
-    )
+    return SignatureError.expected(expected, of=str(path), got=got, remedy=remedy, quote=False)

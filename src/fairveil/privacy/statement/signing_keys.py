@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._reading import read_bytes
-from ...errors import ExposedKey, InputError, complaint
+from ...errors import ExposedKey, InputError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -42,21 +42,14 @@ def new_key(path: str | os.PathLike[str], *, passphrase: Passphrase = None) -> s
     for file in (private, public):
         if file.exists() or file.is_symlink():
             remedy = "Name another file: a key that is lost cannot sign again."
-            raise InputError(
-                complaint(
-                    expected="a file that is not there yet",
-                    of="new key",
-                    got=str(file),
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "a file that is not there yet", of="new key", got=str(file), remedy=remedy
             )
     word = passphrase() if callable(passphrase) else passphrase
     if word == "":
         remedy = "Leave it out for a key without one."
-        raise InputError(
-            complaint(
-                expected="some letters", of="passphrase", got="none", remedy=remedy, quote=False
-            )
+        raise InputError.expected(
+            "some letters", of="passphrase", got="none", remedy=remedy, quote=False
         )
     key = ed25519.Ed25519PrivateKey.generate()
     locked = (
@@ -103,10 +96,8 @@ def private_key(path: str | os.PathLike[str], passphrase: Passphrase = None) -> 
                     "Pass the passphrase; the command line reads FAIRVEIL_KEY_PASSPHRASE, or asks."
                 )
                 got = "none, and the key is encrypted"
-                raise InputError(
-                    complaint(
-                        expected="a passphrase", of=str(path), got=got, remedy=remedy, quote=False
-                    )
+                raise InputError.expected(
+                    "a passphrase", of=str(path), got=got, remedy=remedy, quote=False
                 ) from None
             key = serialization.load_pem_private_key(pem, word.encode())
     except InputError:
@@ -183,10 +174,8 @@ def _library() -> tuple[Any, Any]:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
         remedy = "pip install 'fairveil[sign]'"
-        raise InputError(
-            complaint(
-                expected="cryptography", of="a signature", got="no cryptography", remedy=remedy
-            )
+        raise InputError.expected(
+            "cryptography", of="a signature", got="no cryptography", remedy=remedy
         ) from None
     return serialization, ed25519
 
@@ -202,8 +191,8 @@ def _no_key(path: str | os.PathLike[str], expected: str, pem: bytes, got: str) -
         )
     elif b"PUBLIC KEY-----" in pem and "private" in expected:
         got, remedy = "a public key", "Pass the private key, holder.key: only that one can sign."
-    return InputError(
-        complaint(expected=f"{expected} in PEM", of=str(path), got=got, remedy=remedy, quote=False)
+    return InputError.expected(
+        f"{expected} in PEM", of=str(path), got=got, remedy=remedy, quote=False
     )
 
 

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ... import _html
-from ...errors import StatementError, complaint
+from ...errors import StatementError
 from ..events import Composed, Event, NoOp, compose, spelled_out
 from ..promise import Promise
 from .contents import StatementContents
@@ -192,13 +192,8 @@ class PrivacyStatement(StatementContents):
         named = tuple(releases)
         if named and not same_releases(named, done):
             remedy = "Make them of the same answers: releases_of((names, event) for each answer)."
-            raise StatementError(
-                complaint(
-                    expected="the releases of the events",
-                    of="releases",
-                    got="others",
-                    remedy=remedy,
-                )
+            raise StatementError.expected(
+                "the releases of the events", of="releases", got="others", remedy=remedy
             )
         stamps = required_stamps(price.epsilon, noise, user_code, known_bounds, known_facts)
         return cls(
@@ -326,14 +321,14 @@ class PrivacyStatement(StatementContents):
 
         statement, untouched = read(text, cls)
         if not untouched:
-            raise StatementError(
-                complaint(
-                    expected="the content that its checksum was made of",
-                    of="privacy statement",
-                    got="other content",
-                    remedy="Ask its author for the file again; `fairveil verify FILE` shows what "
-                    "no longer fits.",
-                )
+            raise StatementError.expected(
+                "the content that its checksum was made of",
+                of="privacy statement",
+                got="other content",
+                remedy=(
+                    "Ask its author for the file again; `fairveil verify FILE` shows what "
+                    "no longer fits."
+                ),
             )
         return statement
 

@@ -21,7 +21,7 @@ from urllib.parse import quote, urlsplit
 
 from ... import errors
 from ..._json import Document
-from ...errors import DoorError, FairveilError, InputError, Overspent, complaint
+from ...errors import DoorError, FairveilError, InputError, Overspent
 from ..wire.messages import Message, unpacked
 
 ANSWER = Document("answer of the door", "Ask the holder which version the door has.", DoorError)
@@ -87,20 +87,15 @@ class Connection:
                 'Pass "https://holder.example", or "http://127.0.0.1:8422" for a door of this '
                 "machine."
             )
-            raise InputError(
-                complaint(
-                    expected="the address of a door",
-                    of="url",
-                    got=parts.hostname or url,
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "the address of a door", of="url", got=parts.hostname or url, remedy=remedy
             )
         if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
             remedy = (
                 "The token and the answers would be open to everybody on the way: use https://."
             )
-            raise InputError(
-                complaint(expected="HTTPS to another machine", of="url", got="http", remedy=remedy)
+            raise InputError.expected(
+                "HTTPS to another machine", of="url", got="http", remedy=remedy
             )
         self.shown = f"{parts.scheme}://{parts.netloc}"
         self._host, self._port, self._base = parts.hostname, parts.port, parts.path.rstrip("/")
@@ -198,14 +193,8 @@ class Connection:
             "See whether it is up, then fit again; what a run reserved is settled by the holder's "
             "clock."
         )
-        return DoorError(
-            complaint(
-                expected="an answer",
-                of=f"the door at {self.shown}",
-                got=got,
-                remedy=remedy,
-                quote=False,
-            )
+        return DoorError.expected(
+            "an answer", of=f"the door at {self.shown}", got=got, remedy=remedy, quote=False
         )
 
 

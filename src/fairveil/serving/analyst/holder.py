@@ -35,13 +35,8 @@ class HolderData(Elsewhere):
         if about.get("protocol") != PROTOCOL:
             remedy = "Use the version of Fairveil that the holder serves with."
             got = about.get("version")
-            raise DoorError(
-                complaint(
-                    expected=f"a door of protocol {PROTOCOL}",
-                    of=connection.shown,
-                    got=got,
-                    remedy=remedy,
-                )
+            raise DoorError.expected(
+                f"a door of protocol {PROTOCOL}", of=connection.shown, got=got, remedy=remedy
             )
         self.holder = str(about.get("holder"))
         self._key = _key_of(about, key)
@@ -154,10 +149,8 @@ class HolderData(Elsewhere):
         if signature is None:
             if self._key is not None:
                 remedy = "Ask the holder to configure signing_key, or leave key= out."
-                raise SignatureError(
-                    complaint(
-                        expected="a signed statement", of=self.address, got="none", remedy=remedy
-                    )
+                raise SignatureError.expected(
+                    "a signed statement", of=self.address, got="none", remedy=remedy
                 )
             return None
         found = Signature.from_json(signature)
@@ -186,9 +179,7 @@ class HolderData(Elsewhere):
         if found is None:
             remedy = "Pass clf.privacy_ of a fit on this data set."
             expected = "a statement that this holder signed"
-            raise InputError(
-                complaint(expected=expected, of="statement", got="another", remedy=remedy)
-            )
+            raise InputError.expected(expected, of="statement", got="another", remedy=remedy)
         for place, text in ((Path(path), found[0]), (signatures.signature_path(path), found[1])):
             documents.write(place, text)
         return Path(path)
@@ -231,13 +222,11 @@ def _key_of(about: dict[str, Any], given: str | os.PathLike[str] | None) -> Any:
         found = signing_keys.public_key(given)
         if signing_keys.fingerprint(found) != about.get("fingerprint"):
             remedy = "Ask the holder, by another way, for the fingerprint of the key."
-            raise SignatureError(
-                complaint(
-                    expected="the door of the holder of this key",
-                    of="key",
-                    got=about.get("fingerprint"),
-                    remedy=remedy,
-                )
+            raise SignatureError.expected(
+                "the door of the holder of this key",
+                of="key",
+                got=about.get("fingerprint"),
+                remedy=remedy,
             )
         return found
     pem = about.get("public_key")

@@ -21,7 +21,7 @@ import math
 import os
 
 from ...curator.elsewhere import RowsElsewhere
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...estimators.fitting.row_parts import CERTIFICATE
 from ...facts import RowLayout, Schema
 from ...privacy.noise.sources import NoiseSource
@@ -128,10 +128,8 @@ class RemoteData(HolderData):
         """
         if self._part is not None:
             remedy = "Divide the whole data set."
-            raise InputError(
-                complaint(
-                    expected="a whole data set", of="remote data", got="a part", remedy=remedy
-                )
+            raise InputError.expected(
+                "a whole data set", of="remote data", got="a part", remedy=remedy
             )
         root = NoiseSource.of(seed).seeded_root
         content = {"share": share, "seed": None if root is None else root.hex(), "coins": coins}
@@ -198,24 +196,14 @@ def remote(
     given = token if token is not None else os.environ.get(TOKEN_VARIABLE)
     if not given:
         remedy = f"Pass token=, or set {TOKEN_VARIABLE}; the holder issues it."
-        raise InputError(complaint(expected="a token", of="remote", got=None, remedy=remedy))
+        raise InputError.expected("a token", of="remote", got=None, remedy=remedy)
     if not dataset or len(dataset) > 63:
-        raise InputError(
-            complaint(
-                expected="the name of a data set",
-                of="dataset",
-                got=dataset,
-                remedy="Ask the holder.",
-            )
+        raise InputError.expected(
+            "the name of a data set", of="dataset", got=dataset, remedy="Ask the holder."
         )
     if not 0 < timeout < math.inf:
-        raise InputError(
-            complaint(
-                expected="seconds above 0",
-                of="timeout",
-                got=timeout,
-                remedy="Pass timeout=120.0, for example.",
-            )
+        raise InputError.expected(
+            "seconds above 0", of="timeout", got=timeout, remedy="Pass timeout=120.0, for example."
         )
     connection = Connection(url, given, timeout=timeout, cafile=cafile)
     try:

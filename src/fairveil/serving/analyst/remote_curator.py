@@ -27,7 +27,7 @@ from ...curator.prepared import is_many
 from ...curator.quiet.calls import Troubles
 from ...curator.rows.public_table import PublicTable
 from ...curator.rows.sampling import Batch
-from ...errors import InputError, PrivacyError, complaint
+from ...errors import InputError, PrivacyError
 from ...facts import Cells, RowLayout
 from ...privacy.events import Event, NoOp, compose
 from ...privacy.ledger.ambient import current
@@ -324,13 +324,8 @@ class RemoteCurator(Curator):
         wanted = (question.models, *wanted) if is_many(question) else wanted
         if answer.shape != wanted:
             remedy = "Ask the holder which version the door has."
-            raise PrivacyError(
-                complaint(
-                    expected=f"an answer of shape {wanted}",
-                    of="the door",
-                    got=answer.shape,
-                    remedy=remedy,
-                )
+            raise PrivacyError.expected(
+                f"an answer of shape {wanted}", of="the door", got=answer.shape, remedy=remedy
             )
 
     def _logged(self, number: int, event: Event, names: tuple[str, ...], purpose: str) -> None:
@@ -370,10 +365,8 @@ def require_servable(
 
 
 def _refused(got: str, remedy: str) -> InputError:
-    return InputError(
-        complaint(
-            expected="what a door can do", of="remote data", got=got, remedy=remedy, quote=False
-        )
+    return InputError.expected(
+        "what a door can do", of="remote data", got=got, remedy=remedy, quote=False
     )
 
 

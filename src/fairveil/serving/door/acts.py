@@ -19,7 +19,7 @@ import numpy as np
 
 from ..._json import Node
 from ...curator import FULL, Attached, AttachedCodes, Curator, Full, Measurement, Part, Poisson
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.statement import signatures
 from ...privacy.statement.parts import NamedGroups
@@ -122,13 +122,8 @@ class Doing:
         """A finished model of the analyst's, beside the rows."""
         if len(self.handles) >= MOST_HANDLES:
             remedy = "Open another run."
-            raise InputError(
-                complaint(
-                    expected=f"at most {MOST_HANDLES} models",
-                    of="attach",
-                    got=len(self.handles),
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                f"at most {MOST_HANDLES} models", of="attach", got=len(self.handles), remedy=remedy
             )
         rule = rule_of(self.node, self.message, self.curator.layout, self._generator)
         kind = self.node["handle"].one_of(("codes", "decisions", "probabilities"))

@@ -28,7 +28,7 @@ from ...curator import Attached, AttachedCodes, Block, Curator
 from ...curator.elsewhere import columns_of
 from ...curator.questions.attached_codes import MOST_CODES
 from ...curator.questions.row_function import RowFunction
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowBlock, RowLayout
 from ...learning.postprocessing import score_bins
 from ...models import LinearModel, MixtureModel
@@ -141,19 +141,12 @@ def attached(curator: Curator, rule: Rule, handle: str) -> Attached | AttachedCo
     if handle in ("decisions", "probabilities"):
         if rule.table is not None or rule.edges is not None:
             remedy = f"Attach a model's {handle} alone."
-            raise InputError(
-                complaint(expected="no table and no edges", of=handle, got="some", remedy=remedy)
-            )
+            raise InputError.expected("no table and no edges", of=handle, got="some", remedy=remedy)
         if handle == "decisions":
             return curator.attach(rule.codes, title=rule.title)
         if rule.model is None:
-            raise InputError(
-                complaint(
-                    expected="a model",
-                    of=handle,
-                    got=None,
-                    remedy="Describe the model that has them.",
-                )
+            raise InputError.expected(
+                "a model", of=handle, got=None, remedy="Describe the model that has them."
             )
         return curator.attach(rule.probabilities, title=rule.title)
     return curator.attach_codes(

@@ -23,7 +23,7 @@ from ..._json import Node
 from ...curator import Rows
 from ...data import Encoding
 from ...data import open as open_rows
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...estimators.fitting.row_parts import rows_at
 from ...estimators.reading import shapes_json
 from ...estimators.reading.targets import beside, need_number, scale_of
@@ -100,10 +100,8 @@ class DataSet:
         """Ready to be asked: its ledger found, its rows read and checked."""
         if served.schema.target is None:
             remedy = "Say which column is to be predicted: target = ... in the schema."
-            raise InputError(
-                complaint(
-                    expected="a schema with a target", of=served.name, got="none", remedy=remedy
-                )
+            raise InputError.expected(
+                "a schema with a target", of=served.name, got="none", remedy=remedy
             )
         out = DataSet(served, Ledger.open(served.ledger, served.ledger_name, who="the door"))
         if served.join is not None:
@@ -112,10 +110,8 @@ class DataSet:
         rows = out.rows_of(View(None, False))
         if served.weights is not None and len(out._weights) != rows.exact_count:
             remedy = "Serve a table that nobody changes while it is read."
-            raise InputError(
-                complaint(
-                    expected="one weight a row", of=served.name, got="another number", remedy=remedy
-                )
+            raise InputError.expected(
+                "one weight a row", of=served.name, got="another number", remedy=remedy
             )
         return out
 
@@ -173,21 +169,14 @@ class DataSet:
         layout = encoding.layout
         if view.weight_cap is not None and self.served.weights is None:
             remedy = "Leave sample_weight=None: the holder serves no weights."
-            raise InputError(
-                complaint(expected="None", of="weight_cap", got=view.weight_cap, remedy=remedy)
-            )
+            raise InputError.expected("None", of="weight_cap", got=view.weight_cap, remedy=remedy)
         if view.part is not None and self.schema.unit is not None:
             remedy = (
                 "Certify with another data set: coins are thrown for rows, and would part a "
                 "person's."
             )
-            raise InputError(
-                complaint(
-                    expected="all rows, where persons are protected",
-                    of="part",
-                    got="some",
-                    remedy=remedy,
-                )
+            raise InputError.expected(
+                "all rows, where persons are protected", of="part", got="some", remedy=remedy
             )
         if view.steps is not None:
             layout = _steps(view.steps, layout).layout(layout)
@@ -287,10 +276,8 @@ def _require_unit(served: Served, promise: Promise) -> None:
             "row a person."
         )
         got = "one of rows" if told is None else f"one of persons by {told!r}"
-        raise InputError(
-            complaint(
-                expected=f"a ledger of {named}", of=served.name, got=got, remedy=remedy, quote=False
-            )
+        raise InputError.expected(
+            f"a ledger of {named}", of=served.name, got=got, remedy=remedy, quote=False
         )
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._json import Node
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...estimators.fitting.row_parts import COINS, aside_of
 from ...privacy.noise.sources import NoiseSource
 from ..wire.messages import Message
@@ -74,8 +74,8 @@ class Divisions:
         share, coins = node["share"].number(), node["coins"].one_of(COINS)
         if not 0.0 < share < 1.0:
             remedy = "Take a share such as 0.3."
-            raise InputError(
-                complaint(expected="a number between 0 and 1", of="share", got=share, remedy=remedy)
+            raise InputError.expected(
+                "a number between 0 and 1", of="share", got=share, remedy=remedy
             )
         secure = node["seed"].is_null
         if not secure and not seeded:

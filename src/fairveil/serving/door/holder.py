@@ -30,7 +30,7 @@ from typing import Any
 
 from ..._json import Document, Node
 from ..._reading import MIB, read_text
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Schema
 from .joins import FIELDS, Join
 from .weights import require_weights
@@ -106,9 +106,7 @@ class Holder:
             "serve on 127.0.0.1."
         )
         got = f"plain HTTP on {self.address}"
-        raise InputError(
-            complaint(expected="HTTPS, or this machine alone", of="door", got=got, remedy=remedy)
-        )
+        raise InputError.expected("HTTPS, or this machine alone", of="door", got=got, remedy=remedy)
 
 
 def read(node: Node, base: Path) -> Holder:

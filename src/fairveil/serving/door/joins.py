@@ -20,7 +20,7 @@ from typing import Any
 from ..._json import Node
 from ...data import EncodedRows, load_joined
 from ...data.joined import UNMATCHED, facts_of, require_rule
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Schema
 from ...privacy.promise import Promise
 from ...privacy.statement.parts import PublicFact
@@ -65,9 +65,7 @@ class Join:
                 "and labels."
             )
             expected = "a ledger of sensitive features alone, for a joined attribute"
-            raise InputError(
-                complaint(expected=expected, of=name, got=promise.protects, remedy=remedy)
-            )
+            raise InputError.expected(expected, of=name, got=promise.protects, remedy=remedy)
 
     def rows(
         self, place: str, query: str | None, schema: Schema, sensitive_as_feature: bool
@@ -77,9 +75,7 @@ class Join:
             remedy = (
                 "Leave sensitive_as_feature=False: the attribute is not the company's to decide by."
             )
-            raise InputError(
-                complaint(expected="False", of="sensitive_as_feature", got=True, remedy=remedy)
-            )
+            raise InputError.expected("False", of="sensitive_as_feature", got=True, remedy=remedy)
         how: dict[str, Any] = {"id": self.id, "unmatched": self.unmatched, "ids": self.ids}
         return load_joined(
             place, self.attribute, schema, query=query, attribute_query=self.attribute_query, **how

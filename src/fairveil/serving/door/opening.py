@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from ..._json import Node
-from ...errors import InputError, LedgerError, complaint
+from ...errors import InputError, LedgerError
 from ...privacy.accounting.inventory import counted
 from ...privacy.events import Event, from_json_dict
 from ...privacy.noise.sources import NoiseSource
@@ -58,23 +58,16 @@ def opening_of(message: Message, dataset: DataSet, limits: Limits) -> Opened:
     node = message.content.only(FIELDS)
     promise = Promise.from_dict(node["promise"].mapping())
     if not promise.is_private:
-        raise LedgerError(
-            complaint(
-                expected="a finite epsilon",
-                of="promise",
-                got="inf",
-                remedy="Nothing is served without privacy.",
-            )
+        raise LedgerError.expected(
+            "a finite epsilon", of="promise", got="inf", remedy="Nothing is served without privacy."
         )
     _require_unit(promise, dataset)
     if node["plan"].is_null:
-        raise InputError(
-            complaint(
-                expected="a plan",
-                of="run",
-                got=None,
-                remedy="A run through the door reserves all of its plan first.",
-            )
+        raise InputError.expected(
+            "a plan",
+            of="run",
+            got=None,
+            remedy="A run through the door reserves all of its plan first.",
         )
     plan = from_json_dict(node["plan"].mapping())
     _require_small(plan, limits, node)
@@ -132,6 +125,4 @@ def _require_unit(promise: Promise, dataset: DataSet) -> None:
             else f"Pass unit={own!r}."
         )
         got = "rows" if asked is None else f"persons by {asked!r}"
-        raise InputError(
-            complaint(expected=expected, of="promise", got=got, remedy=remedy, quote=False)
-        )
+        raise InputError.expected(expected, of="promise", got=got, remedy=remedy, quote=False)

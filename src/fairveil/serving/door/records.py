@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from ...curator import LogEntry
-from ...errors import PrivacyError, complaint
+from ...errors import PrivacyError
 from ...privacy.events import from_dict
 from ...privacy.statement.parts import StatedBound
 from .record_rows import (
@@ -93,10 +93,8 @@ class Records:
                     "upgrades."
                 )
                 got = f"version {found['number']}"
-                raise PrivacyError(
-                    complaint(
-                        expected=f"version {VERSION}", of=str(self.path), got=got, remedy=remedy
-                    )
+                raise PrivacyError.expected(
+                    f"version {VERSION}", of=str(self.path), got=got, remedy=remedy
                 )
 
     def close(self) -> None:
@@ -341,12 +339,10 @@ def _held(path: Path) -> int | None:
         except OSError:
             os.close(file)
             remedy = "Stop the other server first, or give this one a folder of its own."
-            raise PrivacyError(
-                complaint(
-                    expected="a folder that no other server has",
-                    of=str(path.parent),
-                    got="one in use",
-                    remedy=remedy,
-                )
+            raise PrivacyError.expected(
+                "a folder that no other server has",
+                of=str(path.parent),
+                got="one in use",
+                remedy=remedy,
             ) from None
     return file

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ... import _checks
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...privacy.promise import PROTECTS, Promise
 from .records import Records
 from .refusals import FORBIDDEN, NOBODY, Refusal
@@ -114,10 +114,8 @@ class Tokens:
         _checks.one_of(ROLES, role=role)
         if not name.strip() or not name.isprintable() or len(name) > 100:
             remedy = "Say whose it is: fairveil serve token --name 'R. Weber, university'."
-            raise InputError(
-                complaint(
-                    expected="a line of at most 100 letters", of="name", got=name, remedy=remedy
-                )
+            raise InputError.expected(
+                "a line of at most 100 letters", of="name", got=name, remedy=remedy
             )
         if days is not None:
             _checks.positive(days=days)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...data.coding import Place, plain_numbers
 from ...data.joined import reader_of
 from ...data.opening import kind_of
-from ...errors import InputError, SchemaError, complaint
+from ...errors import InputError, SchemaError
 from ...facts import Schema
 from ...facts.columns import Ignored
 
@@ -34,20 +34,13 @@ def require_weights(
             "in another order."
         )
         got = "a joined table" if joined else kind
-        raise InputError(
-            complaint(
-                expected="a table of its own with the weights", of="weights", got=got, remedy=remedy
-            )
+        raise InputError.expected(
+            "a table of its own with the weights", of="weights", got=got, remedy=remedy
         )
     if name == schema.unit or not isinstance(schema.columns.get(name, Ignored()), Ignored):
         remedy = "Declare the column ignored, or not at all: a weight is no feature."
-        raise SchemaError(
-            complaint(
-                expected="a column that is no feature and no role",
-                of="weights",
-                got=name,
-                remedy=remedy,
-            )
+        raise SchemaError.expected(
+            "a column that is no feature and no role", of="weights", got=name, remedy=remedy
         )
 
 
@@ -61,9 +54,7 @@ def weights_of(place: str, schema: Schema, name: str) -> npt.NDArray[np.float64]
         if len(wrong):
             remedy = "Give each row one finite number of at least 0."
             got = f"another in row {first + int(wrong[0]) + 1}"
-            raise SchemaError(
-                complaint(expected="a weight", of=name, got=got, remedy=remedy, quote=False)
-            )
+            raise SchemaError.expected("a weight", of=name, got=got, remedy=remedy, quote=False)
         parts.append(found)
         first += chunk.rows
     return np.concatenate(parts)

@@ -49,7 +49,7 @@ from ...curator import (
     Weighed,
 )
 from ...curator.questions.shifted import ShiftedHistogram
-from ...errors import InputError, complaint
+from ...errors import InputError
 from ...facts import Cells, RowLayout
 from .messages import Message, Packing
 
@@ -101,14 +101,12 @@ def described(question: Question, packing: Packing) -> dict[str, Any]:
             "Bring the rows to the code instead, or fit what the catalogue has: linear and "
             "additive models, counts."
         )
-        raise InputError(
-            complaint(
-                expected=f"a question of the catalogue: {', '.join(sorted(KINDS))}",
-                of="the door",
-                got=f"{question.name or kind.__name__}, which runs code that is not the holder's",
-                remedy=remedy,
-                quote=False,
-            )
+        raise InputError.expected(
+            f"a question of the catalogue: {', '.join(sorted(KINDS))}",
+            of="the door",
+            got=f"{question.name or kind.__name__}, which runs code that is not the holder's",
+            remedy=remedy,
+            quote=False,
         )
     names = (
         field.name
@@ -208,13 +206,11 @@ def _require_size(question: Question, layout: RowLayout) -> None:
     numbers = question.models * math.prod(question.shape(layout))
     if numbers > MOST_NUMBERS:
         remedy = "Ask about fewer groups, models or edges at a time."
-        raise InputError(
-            complaint(
-                expected=f"at most {MOST_NUMBERS} numbers",
-                of=f"the answer to {question.name!r}",
-                got=numbers,
-                remedy=remedy,
-            )
+        raise InputError.expected(
+            f"at most {MOST_NUMBERS} numbers",
+            of=f"the answer to {question.name!r}",
+            got=numbers,
+            remedy=remedy,
         )
 
 

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Generic, Protocol, TypeVar
 
-from ....errors import LedgerError, complaint
+from ....errors import LedgerError
 
 FORK_PATIENCE = 10.0
 
@@ -179,14 +179,13 @@ class Connections(Generic[C]):
                         return held
             self._let_go(held)
         if self._file in _inherited_files:
-            raise LedgerError(
-                complaint(
-                    expected="a process that was not forked while the ledger was being used",
-                    of=self._file or "ledger",
-                    got="a fork inside of a use",
-                    remedy="Start processes outside of such blocks, or with the start method "
-                    "'spawn'.",
-                )
+            raise LedgerError.expected(
+                "a process that was not forked while the ledger was being used",
+                of=self._file or "ledger",
+                got="a fork inside of a use",
+                remedy=(
+                    "Start processes outside of such blocks, or with the start method 'spawn'."
+                ),
             )
         with _gate.lock:
             for other in list(self._held.values()):

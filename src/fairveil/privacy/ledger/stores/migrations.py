@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ....errors import LedgerError, complaint
+from ....errors import LedgerError
 
 APPLICATION = 0x46564C47  # "FVLG"
 MOST_CHARGED = (1 << 60) + (1 << 20)
@@ -137,21 +137,19 @@ def require_known(version: int, shown: str, *, read_only: bool) -> None:
     """A version that this program may use: not a newer one, and through a handle that only reads
     not an older one."""
     if version > LATEST:
-        raise LedgerError(
-            complaint(
-                expected=f"a ledger of version {LATEST} or older",
-                of=shown,
-                got=f"version {version}",
-                remedy="A newer Fairveil made it: pip install --upgrade fairveil.",
-            )
+        raise LedgerError.expected(
+            f"a ledger of version {LATEST} or older",
+            of=shown,
+            got=f"version {version}",
+            remedy="A newer Fairveil made it: pip install --upgrade fairveil.",
         )
     if version < LATEST and read_only:
-        raise LedgerError(
-            complaint(
-                expected=f"a ledger of version {LATEST}",
-                of=shown,
-                got=f"version {version}",
-                remedy="Open it once for writing, which brings it to this version, and then for "
-                "reading only.",
-            )
+        raise LedgerError.expected(
+            f"a ledger of version {LATEST}",
+            of=shown,
+            got=f"version {version}",
+            remedy=(
+                "Open it once for writing, which brings it to this version, and then for "
+                "reading only."
+            ),
         )

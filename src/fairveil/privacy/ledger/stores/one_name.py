@@ -31,7 +31,7 @@ import threading
 import weakref
 from pathlib import Path
 
-from ....errors import LedgerError, complaint
+from ....errors import LedgerError
 
 try:
     import fcntl
@@ -141,16 +141,14 @@ def named_twice(shown: str, got: str) -> LedgerError:
         "mount the folder instead of "
         "the file; or use PostgreSQL."
     )
-    return LedgerError(complaint(expected="a file with one name", of=shown, got=got, remedy=remedy))
+    return LedgerError.expected("a file with one name", of=shown, got=got, remedy=remedy)
 
 
 def moved(shown: str) -> LedgerError:
     """Another file was put in its place in the middle of a use."""
     remedy = "Nothing was written. Try again when it stays where it is."
-    return LedgerError(
-        complaint(
-            expected="a file that stays where it is", of=shown, got="another one", remedy=remedy
-        )
+    return LedgerError.expected(
+        "a file that stays where it is", of=shown, got="another one", remedy=remedy
     )
 
 

@@ -7,7 +7,7 @@ import re
 from urllib.parse import unquote
 
 from ...._urls import IN_QUERY, without_password
-from ....errors import InputError, complaint
+from ....errors import InputError
 from .sqlite import SQLiteStore
 from .store import MemoryStore, Store
 
@@ -53,8 +53,8 @@ def _file_of(url: str, rest: str) -> str:
             "Write sqlite:///people.db or sqlite:////data/people.db (a ? of the name as %3F); None "
             "is a ledger in memory."
         )
-        raise InputError(
-            complaint(expected="sqlite:///FILE", of="url", got=without_password(url), remedy=remedy)
+        raise InputError.expected(
+            "sqlite:///FILE", of="url", got=without_password(url), remedy=remedy
         )
     return path
 
@@ -64,8 +64,6 @@ def _unknown(got: str) -> InputError:
         "Pass a path, sqlite:///FILE, postgresql://USER:PASSWORD@HOST/DATABASE, or None for one in "
         "memory."
     )
-    return InputError(
-        complaint(
-            expected="an address of a file or of PostgreSQL", of="url", got=got, remedy=remedy
-        )
+    return InputError.expected(
+        "an address of a file or of PostgreSQL", of="url", got=got, remedy=remedy
     )

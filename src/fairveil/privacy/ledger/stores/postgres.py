@@ -27,7 +27,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ...._urls import scrubbed, without_password
-from ....errors import DataNotFoundError, FairveilError, LedgerAway, LedgerError, complaint
+from ....errors import DataNotFoundError, FairveilError, LedgerAway, LedgerError
 from . import migrations
 from .blocks import Block, within
 from .connections import Connections, Use
@@ -177,8 +177,8 @@ class PostgresStore(TableStore):
                 f"it counts."
             )
             got = f"none, and then: {error}"
-            raise LedgerAway(
-                complaint(expected="an answer to a commit", of=self.shown, got=got, remedy=remedy)
+            raise LedgerAway.expected(
+                "an answer to a commit", of=self.shown, got=got, remedy=remedy
             ) from None
         if not written:
             raise failure
@@ -225,13 +225,8 @@ class PostgresStore(TableStore):
             return
         if version == 0 and not self._create:
             remedy = "Begin one with Ledger.create, or name the database that it is in."
-            raise DataNotFoundError(
-                complaint(
-                    expected="a database with a ledger",
-                    of=self.shown,
-                    got="none of its tables",
-                    remedy=remedy,
-                )
+            raise DataNotFoundError.expected(
+                "a database with a ledger", of=self.shown, got="none of its tables", remedy=remedy
             )
         migrations.require_known(version, self.shown, read_only=self._read_only)
         try:
@@ -270,18 +265,18 @@ class PostgresStore(TableStore):
         for states, expected, remedy in WAYS_OUT:
             if state is not None and state.startswith(states):
                 kind = LedgerAway if states is TAKEN else LedgerError
-                return kind(complaint(expected=expected, of=self.shown, got=text, remedy=remedy))
+                return kind.expected(expected, of=self.shown, got=text, remedy=remedy)
         if isinstance(error, self._driver.OperationalError) or state is None:
             remedy = (
                 "Check the address, the name of the database, the user and the password, and that "
                 "the server runs."
             )
-            return LedgerAway(
-                complaint(expected="a server that answers", of=self.shown, got=text, remedy=remedy)
+            return LedgerAway.expected(
+                "a server that answers", of=self.shown, got=text, remedy=remedy
             )
         remedy = "Nothing was written. Look at the server's log."
-        return LedgerError(
-            complaint(expected="a ledger that can be used", of=self.shown, got=text, remedy=remedy)
+        return LedgerError.expected(
+            "a ledger that can be used", of=self.shown, got=text, remedy=remedy
         )
 
 

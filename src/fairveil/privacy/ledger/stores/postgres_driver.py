@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ....errors import InputError, complaint
+from ....errors import InputError
 
 if TYPE_CHECKING:
     import psycopg
@@ -55,9 +55,7 @@ def driver() -> Any:
         import psycopg
     except ImportError as error:
         remedy = "pip install 'fairveil[sql]'"
-        raise InputError(
-            complaint(expected="psycopg 3", of="ledger", got=str(error), remedy=remedy)
-        ) from None
+        raise InputError.expected("psycopg 3", of="ledger", got=str(error), remedy=remedy) from None
     return psycopg
 
 

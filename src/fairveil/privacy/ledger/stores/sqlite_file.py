@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ....errors import LedgerError, complaint
+from ....errors import LedgerError
 from . import migrations
 from .sqlite_connection import SHORT_LOG
 from .sqlite_refusals import no_ledger, unreachable
@@ -73,13 +73,8 @@ def settle(link: sqlite3.Connection, patiently: Patience, shown: str) -> None:
     mode = patiently(lambda: link.execute("PRAGMA journal_mode = WAL").fetchone()[0])
     if mode != "wal":
         remedy = "Put it on a disk of this machine; for several machines use PostgreSQL."
-        raise LedgerError(
-            complaint(
-                expected="a disk that takes a write-ahead log",
-                of=shown,
-                got=f"the mode {mode}",
-                remedy=remedy,
-            )
+        raise LedgerError.expected(
+            "a disk that takes a write-ahead log", of=shown, got=f"the mode {mode}", remedy=remedy
         )
     for setting in (
         "synchronous = FULL",

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from ...._reading import kind_of
-from ....errors import DataNotFoundError, FairveilError, LedgerAway, LedgerError, complaint
+from ....errors import DataNotFoundError, FairveilError, LedgerAway, LedgerError
 
 PATIENCE = 60.0
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -21,17 +21,13 @@ def refusal(error: BaseException, shown: str) -> LedgerError:
     for codes, expected, remedy in _WAYS_OUT:
         if code(error) in codes:
             kind = LedgerAway if codes is BUSY else LedgerError
-            return kind(complaint(expected=expected, of=shown, got=str(error), remedy=remedy))
+            return kind.expected(expected, of=shown, got=str(error), remedy=remedy)
     if not isinstance(error, sqlite3.Error):
         expected, remedy = _DAMAGED[1:]
-        return LedgerError(
-            complaint(expected=expected, of=shown, got=_printable(error), remedy=remedy)
-        )
+        return LedgerError.expected(expected, of=shown, got=_printable(error), remedy=remedy)
     remedy = "Nothing was written. Look at the disk and the file, and try again."
-    return LedgerError(
-        complaint(
-            expected="a ledger that can be used", of=shown, got=_printable(error), remedy=remedy
-        )
+    return LedgerError.expected(
+        "a ledger that can be used", of=shown, got=_printable(error), remedy=remedy
     )
 
 
@@ -39,19 +35,12 @@ def unreachable(error: Exception, path: Path) -> FairveilError:
     """What the system says of its name."""
     if isinstance(error, FileNotFoundError):
         remedy = "Make the folder first."
-        return DataNotFoundError(
-            complaint(
-                expected="a folder to put the ledger in",
-                of=str(path),
-                got=f"no {path.parent}",
-                remedy=remedy,
-            )
+        return DataNotFoundError.expected(
+            "a folder to put the ledger in", of=str(path), got=f"no {path.parent}", remedy=remedy
         )
     remedy = "Name a file in a folder that you may write to, on a disk with space."
     got = getattr(error, "strerror", None) or str(error)
-    return LedgerError(
-        complaint(expected="a file that can be reached", of=str(path), got=got, remedy=remedy)
-    )
+    return LedgerError.expected("a file that can be reached", of=str(path), got=got, remedy=remedy)
 
 
 def require_file(path: Path) -> None:
@@ -68,9 +57,7 @@ def require_file(path: Path) -> None:
     except OSError as error:
         raise unreachable(error, path) from None
     remedy = "Begin one with Ledger.create, or name the file that it is in."
-    raise DataNotFoundError(
-        complaint(expected="the file of a ledger", of=str(path), got=found, remedy=remedy)
-    )
+    raise DataNotFoundError.expected("the file of a ledger", of=str(path), got=found, remedy=remedy)
 
 
 def no_ledger(found: str, shown: str) -> LedgerError:
@@ -78,9 +65,7 @@ def no_ledger(found: str, shown: str) -> LedgerError:
     remedy = (
         "Begin a ledger with Ledger.create in a file of its own, or name the file that one is in."
     )
-    return LedgerError(
-        complaint(expected="the file of a ledger", of=shown, got=found, remedy=remedy)
-    )
+    return LedgerError.expected("the file of a ledger", of=shown, got=found, remedy=remedy)
 
 
 def code(error: BaseException) -> int | None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from functools import lru_cache
 
-from ....errors import LedgerError, complaint
+from ....errors import LedgerError
 from . import migrations
 
 SMALL = 16 << 20
@@ -38,9 +38,7 @@ def require_rules(found: Iterable[Rule], shown: str) -> None:
             f"added"
         )
         got = "".join(letter if letter.isprintable() else "?" for letter in got)
-        raise LedgerError(
-            complaint(expected="the rules of a ledger", of=shown, got=got, remedy=remedy)
-        )
+        raise LedgerError.expected("the rules of a ledger", of=shown, got=got, remedy=remedy)
 
 
 @lru_cache(maxsize=1)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Protocol
 
-from ....errors import DataNotFoundError, LedgerError, complaint
+from ....errors import DataNotFoundError, LedgerError
 from .blocks import Block
 from .entries import FIRST_PREVIOUS, Entry, malformed
 from .refusals import one_inside_another
@@ -152,13 +152,8 @@ class _MemoryBlock(Block[Page]):
             remedy = (
                 "Keep it in a file, Ledger.create('budget.db', ...), where other processes find it."
             )
-            raise LedgerError(
-                complaint(
-                    expected="the process that began it",
-                    of="memory",
-                    got="a fork of it",
-                    remedy=remedy,
-                )
+            raise LedgerError.expected(
+                "the process that began it", of="memory", got="a fork of it", remedy=remedy
             )
         if store._writer == threading.get_ident():
             raise one_inside_another(store.shown)
@@ -212,13 +207,8 @@ def follows(head: Entry | None, entry: Entry) -> None:
 def exists(dataset: str, shown: str) -> LedgerError:
     """A budget is begun once."""
     remedy = "Open it with Ledger.open, or give the new budget another name."
-    return LedgerError(
-        complaint(
-            expected=f"a data set that {shown} has no ledger of",
-            of="dataset",
-            got=dataset,
-            remedy=remedy,
-        )
+    return LedgerError.expected(
+        f"a data set that {shown} has no ledger of", of="dataset", got=dataset, remedy=remedy
     )
 
 
@@ -229,4 +219,4 @@ def missing(dataset: str | None, known: list[str], shown: str) -> DataNotFoundEr
     if known:
         remedy = "Name one of these, or begin one with Ledger.create."
         expected = f"one of {', '.join(map(repr, known))}, in {shown}"
-    return DataNotFoundError(complaint(expected=expected, of="dataset", got=dataset, remedy=remedy))
+    return DataNotFoundError.expected(expected, of="dataset", got=dataset, remedy=remedy)

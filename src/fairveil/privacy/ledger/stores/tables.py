@@ -12,7 +12,7 @@ from dataclasses import fields
 from functools import cached_property
 from typing import Any
 
-from ....errors import FairveilError, LedgerError, complaint
+from ....errors import FairveilError, LedgerError
 from .entries import Entry, malformed
 from .store import exists, follows, missing
 from .verifying import BEFORE_ALL, MOST_READ, Mark, damaged, read_on
@@ -167,13 +167,8 @@ class Lines:
         if dataset not in known:
             return missing(dataset, known, self._shown)
         remedy = "Somebody changed the tables: look at `fairveil ledger check`, and restore a copy."
-        return LedgerError(
-            complaint(
-                expected="lines and their head",
-                of=f"{dataset} in {self._shown}",
-                got=got,
-                remedy=remedy,
-            )
+        return LedgerError.expected(
+            "lines and their head", of=f"{dataset} in {self._shown}", got=got, remedy=remedy
         )
 
 
@@ -234,9 +229,7 @@ class Beginning:
         """All of these lines; an error where the data set has some."""
         if not dataset or not dataset.isprintable():
             remedy = "Name the data set by letters, digits and signs."
-            raise LedgerError(
-                complaint(expected="printable text", of="dataset", got=dataset, remedy=remedy)
-            )
+            raise LedgerError.expected("printable text", of="dataset", got=dataset, remedy=remedy)
         follows(None, _strictly(first))
         tables = ("fairveil_ledger_heads", "fairveil_ledger_entries")
         if any(
@@ -269,14 +262,14 @@ class TablePage:
         self.wrote: Entry | None = None
         kept = self._lines.kept_head(dataset)
         if kept != (self._head.number, self._head.hash):
-            raise LedgerError(
-                complaint(
-                    expected=f"the line {kept[0]} that the head names as the last one",
-                    of=f"{dataset} in {shown}",
-                    got=f"line {self._head.number}",
-                    remedy="Lines were taken away or added: look at `fairveil ledger check`, and "
-                    "restore a copy.",
-                )
+            raise LedgerError.expected(
+                f"the line {kept[0]} that the head names as the last one",
+                of=f"{dataset} in {shown}",
+                got=f"line {self._head.number}",
+                remedy=(
+                    "Lines were taken away or added: look at `fairveil ledger check`, and "
+                    "restore a copy."
+                ),
             )
         # also where the mark is at this line: it may have been damaged since
         if self._head.hash != self._head.digest():

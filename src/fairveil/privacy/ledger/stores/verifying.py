@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ....errors import LedgerError, complaint
+from ....errors import LedgerError
 from .entries import FIRST_PREVIOUS, Entry
 
 MOST_READ = 10_000
@@ -81,6 +81,4 @@ def damaged(of: str, got: str) -> LedgerError:
     remedy = (
         "Nothing was written. Look at `fairveil ledger check`, and restore an export or a copy."
     )
-    return LedgerError(
-        complaint(expected="lines that fit each other", of=of, got=got, remedy=remedy)
-    )
+    return LedgerError.expected("lines that fit each other", of=of, got=got, remedy=remedy)
