@@ -3,11 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from ..errors import InputError
+from ..privacy import calibrate
+from ..privacy.events import Event
 from ..privacy.promise import Promise
 
+Planned = TypeVar("Planned")
+DELTA = "pass delta=1e-6, say"
+OR_EXPONENTIAL = "pass delta=1e-6, or method='exponential'"
 
-def budget_of(promise: Promise, way_out: str = "pass delta=1e-6, say") -> float:
+
+def budget_of(promise: Promise, way_out: str = DELTA) -> float:
     """mu; an error where delta is 0 and there is none."""
     from ..privacy.accounting.routes import gaussian_mu
 
@@ -16,3 +25,19 @@ def budget_of(promise: Promise, way_out: str = "pass delta=1e-6, say") -> float:
         remedy = f"Noise here is Gaussian, which is never private at delta=0: {way_out}."
         raise InputError.expected("a delta above 0", of="delta", got=promise.delta, remedy=remedy)
     return mu
+
+
+def quietest(
+    promise: Promise,
+    at: Callable[[float], Planned],
+    events: Callable[[Planned], Event],
+    *,
+    exact: bool,
+    way_out: str = DELTA,
+) -> Planned:
+    """What is made `at` the least noise that keeps the promise, or at none where it is `exact`.
+    `events`: what it will release."""
+    if exact:
+        return at(0.0)
+    budget_of(promise, way_out)
+    return at(calibrate(promise, lambda z: events(at(z)), start=10.0).multiplier)

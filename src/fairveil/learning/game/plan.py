@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from ... import _checks
-from ...privacy import calibrate
-from ...privacy.events import Event
-from ..gaussian import budget_of
+from ..gaussian import quietest
 from ..oracles.ground import GameInstance
 from ..oracles.oracle import Oracle
 from .description import compared
@@ -86,14 +84,7 @@ def plan(
         )
         return Game(ground, *parts)
 
-    if ground.is_exact:
-        return at(0.0)
-    budget_of(ground.promise)
-
-    def events(z: float) -> Event:
-        return at(z).events()
-
-    return at(calibrate(ground.promise, events, start=10.0).multiplier)
+    return quietest(ground.promise, at, Game.events, exact=ground.is_exact)
 
 
 def _audit_noise(ground: GameInstance, share: float) -> float:

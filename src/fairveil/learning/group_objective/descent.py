@@ -56,10 +56,9 @@ from ..._types import Floats
 from ...curator import Curator, GradientSum, GroupLosses, Linear, Measurement, Question
 from ...curator.questions.cell_weights import reach
 from ...fairness.group_function import softened
-from ...privacy import calibrate
 from ...privacy.events import Event, Repeated, compose
 from ..descent import Progress, Reason, run_to_the_end
-from ..gaussian import budget_of
+from ..gaussian import quietest
 from ..lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
 from ..lagrangian.noise import usual_clip
 from ..lagrangian.primal import PrimalState
@@ -362,11 +361,4 @@ def plan_descent(
         )
         return LossDescent(problem, chosen, pressed, longest, *shares, z / math.sqrt(REPORT_SHARE))
 
-    if ground.is_exact:
-        return at(0.0)
-    budget_of(ground.promise)
-
-    def events(z: float) -> Event:
-        return at(z).events()
-
-    return at(calibrate(ground.promise, events, start=10.0).multiplier)
+    return quietest(ground.promise, at, LossDescent.events, exact=ground.is_exact)

@@ -4,13 +4,10 @@ any data are touched."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from ... import _checks
-from ...privacy import calibrate
-from ...privacy.events import Event
-from ..gaussian import budget_of
+from ..gaussian import OR_EXPONENTIAL, quietest
 from ..oracles.ground import GameInstance
 from ..oracles.oracle import Oracle
 from ..oracles.responses import Responses
@@ -18,8 +15,6 @@ from .loop import Loop
 from .played import MEASURING, compared
 from .problem import Problem
 from .public_features import SETTLED, PublicSearch
-
-Planned = TypeVar("Planned", Loop, PublicSearch)
 
 COUNTS_SHARE = 0.05
 """Of the squared budget, for the counts; the oracle's shares are its own, and the rest is for what
@@ -74,7 +69,7 @@ def plan_loop(
             problem, oracle.at(once, in_a_round), chosen, how, pressed, blurred, counts, audit, free
         )
 
-    return _quietest(ground, at)
+    return quietest(ground.promise, at, Loop.events, exact=ground.is_exact, way_out=OR_EXPONENTIAL)
 
 
 def plan_public(
@@ -93,19 +88,9 @@ def plan_public(
         settled = z / math.sqrt(audit_share * SETTLED)
         return PublicSearch(problem, oracle.at(once, 0.0), chosen, pressed, counts, audit, settled)
 
-    return _quietest(ground, at)
-
-
-def _quietest(ground: GameInstance, at: Callable[[float], Planned]) -> Planned:
-    """The search whose multiplier is the least that keeps the promise."""
-    if ground.is_exact:
-        return at(0.0)
-    budget_of(ground.promise, "pass delta=1e-6, or method='exponential'")
-
-    def events(z: float) -> Event:
-        return at(z).events()
-
-    return at(calibrate(ground.promise, events, start=10.0).multiplier)
+    return quietest(
+        ground.promise, at, PublicSearch.events, exact=ground.is_exact, way_out=OR_EXPONENTIAL
+    )
 
 
 def _noise(ground: GameInstance, share: float, rounds: int) -> float:

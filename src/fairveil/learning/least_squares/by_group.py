@@ -34,12 +34,11 @@ import numpy as np
 from ... import _checks
 from ..._types import Floats
 from ...curator import Curator, GramMatrices, Measurement, NumberMoments, RowCount, largest_of_one
-from ...privacy import calibrate
 from ...privacy.events import Event, compose
 from ...privacy.sensitivity import OUTWARDS
 from ..allocation import by_column
 from ..descent import Progress
-from ..gaussian import budget_of
+from ..gaussian import OR_EXPONENTIAL, quietest
 from .grams import GroupQuadratics
 from .hull import METHODS, ROUNDS, Ended, Least
 from .steadied import Finder, steadied
@@ -376,9 +375,6 @@ def plan_regression(task: RegressionTask, **options: Any) -> GroupRegression:
     for name in ("clip", "radius"):
         if options.get(name) is not None:
             _checks.positive(**{name: options[name]})
-    if task.is_exact:
-        return GroupRegression(task, **options)
-    budget_of(task.promise, "pass delta=1e-6, or method='exponential'")
     share = MOMENTS_SHARE if options.get("scales") and not task.sees_features else 0.0
     several = task.cells is not None and task.cells.count > 1 and not task.sees_features
     whole = WHOLE_SHARE if several else 0.0
@@ -394,7 +390,6 @@ def plan_regression(task: RegressionTask, **options: Any) -> GroupRegression:
             whole_multiplier=of_matrices / math.sqrt(whole) if whole else 0.0,
         )
 
-    def event(z: float) -> Event:
-        return at(z).event()
-
-    return at(calibrate(task.promise, event, start=10.0).multiplier)
+    return quietest(
+        task.promise, at, GroupRegression.event, exact=task.is_exact, way_out=OR_EXPONENTIAL
+    )

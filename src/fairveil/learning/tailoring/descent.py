@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,12 +41,10 @@ from ..._types import Floats
 from ...curator import Curator
 from ...errors import InputError
 from ...fairness.group_function import GroupFunction
-from ...privacy import calibrate
-from ...privacy.events import Event
 from ..allocation import Allocation, Shares
 from ..comparison import Rival
 from ..descent import Progress, Reason
-from ..gaussian import budget_of
+from ..gaussian import quietest
 from ..lagrangian.duals import AscentState
 from ..lagrangian.noise import usual_clip
 from ..lagrangian.primal import PrimalState
@@ -360,15 +359,8 @@ def plan_tailored_descent(
     options.setdefault(
         "rounds", EXACT_ROUNDS if exact and options.get("skeleton") is None else ROUNDS
     )
-    if exact:
-        return TailoredDescent(task, allocation, **options)
-    budget_of(task.promise)
-
-    def event(z: float) -> Event:
-        return TailoredDescent(task, allocation, **options, z=z).event()
-
-    planned = TailoredDescent(
-        task, allocation, **options, z=calibrate(task.promise, event, start=10.0).multiplier
-    )
-    planned._shares(None, None)  # limits that cannot be kept are refused now
+    make = partial(TailoredDescent, task, allocation, **options)
+    planned = quietest(task.promise, lambda z: make(z=z), TailoredDescent.event, exact=exact)
+    if not exact:
+        planned._shares(None, None)  # limits that cannot be kept are refused now
     return planned

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,11 +32,9 @@ from ... import _checks
 from ..._types import Floats
 from ...curator import Curator
 from ...fairness.objectives import Error
-from ...privacy import calibrate
-from ...privacy.events import Event
 from ..allocation import Allocation, Shares
 from ..descent import Progress
-from ..gaussian import budget_of
+from ..gaussian import quietest
 from ..least_squares.by_group import Scaling
 from ..least_squares.grams import GroupQuadratics
 from ..least_squares.task import RegressionOutcome, RegressionTask
@@ -186,15 +185,10 @@ def plan_tailored_regression(
     for name in ("clip", "radius"):
         if options.get(name) is not None:
             _checks.positive(**{name: options[name]})
-    if task.is_exact:
-        return TailoredRegression(task, allocation, **options)
-    budget_of(task.promise)
-
-    def event(z: float) -> Event:
-        return TailoredRegression(task, allocation, **options, z=z).event()
-
-    planned = TailoredRegression(
-        task, allocation, **options, z=calibrate(task.promise, event, start=10.0).multiplier
+    make = partial(TailoredRegression, task, allocation, **options)
+    planned = quietest(
+        task.promise, lambda z: make(z=z), TailoredRegression.event, exact=task.is_exact
     )
-    planned._shares(None, None)  # limits that cannot be kept are refused now
+    if not task.is_exact:
+        planned._shares(None, None)  # limits that cannot be kept are refused now
     return planned
