@@ -139,7 +139,7 @@ def descend(
     `checkpoint`: where its state is kept every so often, and gone on from (the curator needs
     `earlier=checkpoint.journal`).
     """
-    try:
+    with curator:
         state, done = _begin(curator, search, checkpoint)
         # whether the rounds that cost something have begun: what comes before is free, and not in
         # the log
@@ -170,8 +170,6 @@ def descend(
         curator.finish()
         if checkpoint is not None:
             checkpoint.finish()
-    finally:
-        curator.close()
     return result
 
 
@@ -251,7 +249,7 @@ def run_to_the_end(
 ) -> R:
     """Run a search to its end with a curator that was made for its plan; the curator is closed
     afterwards, in every case. `finish`: what is found in the last state."""
-    try:
+    with curator:
         state = search.init(curator)
         while (reason := search.stop(state)) is None:
             state = search.step(curator, state)
@@ -261,6 +259,4 @@ def run_to_the_end(
                 progress(state.round, search.rounds)
         found = finish(state, reason)
         curator.finish()
-    finally:
-        curator.close()
     return found

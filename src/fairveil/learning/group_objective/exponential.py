@@ -116,11 +116,9 @@ class Sampling:
     def run(self, curator: Curator, progress: Progress | None = None) -> tuple[Found, Certain]:
         """Choose, with a curator that was made for the plan; the curator is closed afterwards, come
         what may."""
-        try:
+        with curator:
             found = self._run(curator, progress)
             curator.finish()
-        finally:
-            curator.close()
         return found
 
     def _run(self, curator: Curator, progress: Progress | None) -> tuple[Found, Certain]:

@@ -153,11 +153,9 @@ class GroupRegression:
 
     def run(self, curator: Curator, progress: Progress | None = None) -> RegressionOutcome:
         """Release and minimise; the curator is closed afterwards, in every case."""
-        try:
+        with curator:
             quadratics, scaling = self.release(curator)
             curator.finish()
-        finally:
-            curator.close()
         return self.found(quadratics, scaling, progress)
 
     # -- what is asked -----------------------------------------------------------------------------

@@ -88,11 +88,9 @@ class CoefficientChoice:
 
     def run(self, curator: Curator, _: Progress | None = None) -> RegressionOutcome:
         """Count, choose, measure; the curator is closed afterwards, in every case."""
-        try:
+        with curator:
             outcome = self._run(curator)
             curator.finish()
-        finally:
-            curator.close()
         return outcome
 
     def _run(self, curator: Curator) -> RegressionOutcome:

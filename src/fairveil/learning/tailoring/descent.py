@@ -102,7 +102,7 @@ class TailoredDescent(DescribedDescent):
     ) -> tuple[RegressionOutcome, Shares]:
         """Descend; the curator is closed afterwards, in every case. The outcome's coefficients are
         the model's weights."""
-        try:
+        with curator:
             scaling = self._scaled(curator) if self.scales else None
             sums, counts, rests = self._begun(curator)
             shares, posed = self._shares(sums, counts), self._posed(counts)
@@ -120,8 +120,6 @@ class TailoredDescent(DescribedDescent):
                     outcome.coefficients.shape
                 )
                 outcome = replace(outcome, coefficients=c)
-        finally:
-            curator.close()
         return outcome, replace(shares, counts=counts)
 
     def _scaled(self, curator: Curator) -> Scaling:

@@ -57,11 +57,9 @@ class TailoredRegression(DescribedRegression):
         self, curator: Curator, progress: Progress | None = None
     ) -> tuple[RegressionOutcome, Shares]:
         """Release and minimise; the curator is closed afterwards, in every case."""
-        try:
+        with curator:
             found = self._run(curator, progress)
             curator.finish()
-        finally:
-            curator.close()
         return found
 
     def _run(self, curator: Curator, progress: Progress | None) -> tuple[RegressionOutcome, Shares]:
