@@ -46,7 +46,7 @@ Guarantees (tests/learning/test_learning_group_descent.py):
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -67,6 +67,7 @@ from ..oracles.oracle import LinearRule, count_rows, counting_event
 from ..systems import columns_of
 from .descent_state import Course, GroupDescentState
 from .found import Found
+from .planned import PlannedSearch
 from .problem import Problem, ReleasedProblem
 
 MOST = 3.0  # of one row's log loss
@@ -87,10 +88,9 @@ FAINT = 1e-6  # the least weight that a clip is made for: noise of nothing is ne
 
 
 @dataclass(frozen=True, eq=False)
-class LossDescent:
+class LossDescent(PlannedSearch):
     """A descent that is planned and priced: public values alone. Made by `plan_descent`."""
 
-    problem: Problem
     rounds: int
     penalty: float
     clip: float
@@ -98,16 +98,10 @@ class LossDescent:
     gradient_multiplier: float = 0.0
     losses_multiplier: float = 0.0
     report_multiplier: float = 0.0
-    plan: Event | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        _checks.normalise(
-            self, plan=self.events() if self.problem.ground.promise.is_private else None
-        )
 
     def events(self) -> Event:
         """The whole run's events."""
-        ground = self.problem.ground
+        ground = self.ground
         zeros = np.zeros((ground.outputs, 1 + ground.layout.width))
         one = ground.event(self._measurements(zeros, np.ones(ground.groups)))
         last = ground.event([Measurement(self._losses(zeros), self.report_multiplier)])
@@ -126,19 +120,19 @@ class LossDescent:
         ]
 
     def _losses(self, v: Floats) -> Question:
-        return GroupLosses(Linear(v), self.problem.ground.cells, "log", MOST)
+        return GroupLosses(Linear(v), self.ground.cells, "log", MOST)
 
     def _room(self, weights: Floats) -> float:
         """What the clip is multiplied by: how much a row can weigh in any listed cells; where
         features are public, how far from what all of them share."""
-        most, apart = reach(weights, self.problem.ground.cells)
-        return max(FAINT, float(apart / 2.0 if self.problem.ground.sees_features else most))
+        most, apart = reach(weights, self.ground.cells)
+        return max(FAINT, float(apart / 2.0 if self.ground.sees_features else most))
 
     # -- init, step, stop, finish ------------------------------------------------------------------
 
     def init(self, curator: Curator) -> GroupDescentState:
         """Counts."""
-        ground = self.problem.ground
+        ground = self.ground
         counts = count_rows(curator, ground, self.counts_multiplier)
         posed = self.problem.pose(counts, self.counts_multiplier, self.penalty)
         chance = posed.shares[:, 0] * math.log(ground.classes)
@@ -248,7 +242,7 @@ class LossDescent:
 
     def _noise_of_losses(self, posed: ReleasedProblem) -> float:
         """Of one round's, each: a deviation, in shares of the rows."""
-        ground = self.problem.ground
+        ground = self.ground
         return (
             0.0
             if ground.is_exact
@@ -276,9 +270,9 @@ class LossDescent:
     def _wandering(self, posed: ReleasedProblem, weight: float) -> float:
         """How far noise moves a logit at a rate of 1, with what momentum adds, where the heaviest
         row weighs so much."""
-        layout = self.problem.ground.layout
+        layout = self.ground.layout
         length = math.sqrt(1.0 + layout.numbers + len(layout.code_sizes))
-        largest = self.clip * weight * (self.problem.ground.max_sample_weight or 1.0)
+        largest = self.clip * weight * (self.ground.max_sample_weight or 1.0)
         return self.gradient_multiplier * largest / posed.rows * length / (1.0 - MOMENTUM)
 
     def _rate(self, posed: ReleasedProblem, weights: Floats) -> float:
@@ -294,7 +288,7 @@ class LossDescent:
     def finish(self, curator: Curator, state: GroupDescentState, reason: Reason) -> Found:
         """The mean of the late models, or the one that weighs everybody alike, and its losses,
         released once."""
-        ground, posed = self.problem.ground, state.posed
+        ground, posed = self.ground, state.posed
         v = self._chosen(state)
         (sums,) = curator.answer(
             [Measurement(self._losses(v), self.report_multiplier)], purpose="losses of the answer"

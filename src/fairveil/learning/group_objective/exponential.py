@@ -34,7 +34,7 @@ Guarantees (tests/learning/test_learning_exponential.py):
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -48,7 +48,6 @@ from ...privacy import calibrate
 from ...privacy.events import Event, Exponential, compose
 from ..descent import Progress, Reason
 from ..oracles.classes import Class
-from ..oracles.ground import GameInstance
 from ..oracles.oracle import (
     LinearRule,
     Rule,
@@ -58,6 +57,7 @@ from ..oracles.oracle import (
     counting_event,
 )
 from .found import Found
+from .planned import PlannedSearch
 from .problem import Problem, ReleasedProblem
 
 CHOICE_SHARE, COUNTS_SHARE = 0.8, 0.1  # of epsilon; the rest measures the chosen decision
@@ -79,11 +79,10 @@ class Certain:
 
 
 @dataclass(frozen=True, eq=False)
-class Sampling:
+class Sampling(PlannedSearch):
     """An exponential sampling that is planned and priced: public values alone. Made by
     `plan_sampling`."""
 
-    problem: Problem
     of: Class
     epsilon: float
     counts_multiplier: float
@@ -92,15 +91,6 @@ class Sampling:
     penalty: float | None = None
     alpha: float | None = None
     confidence: float = 0.9
-    plan: Event | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        _checks.normalise(self, plan=self.events() if self.ground.promise.is_private else None)
-
-    @property
-    def ground(self) -> GameInstance:
-        """The public facts."""
-        return self.problem.ground
 
     def events(self) -> Event:
         """Counts, the choice, and the measurement."""

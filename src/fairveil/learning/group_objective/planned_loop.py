@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ... import _checks
 from ..._types import Floats
 from ...curator import Measurement
 from ...privacy.events import Event, Repeated, compose
 from ..lagrangian.duals import ExponentiatedGradient
-from ..oracles.ground import GameInstance
 from ..oracles.oracle import LinearRule, Oracle, Rule, audit_measurements
 from .hearing import blocks_of
+from .planned import PlannedSearch
 from .played import compared, crowd_of, halves
-from .problem import Problem, ReleasedProblem
+from .problem import ReleasedProblem
 
 OPENING = 0.4  # of the rounds, where another objective than the error is to be small
 
 
 @dataclass(frozen=True, eq=False)
-class PlannedLoop:
+class PlannedLoop(PlannedSearch):
     """A loop's public values, its price and its noise. Abstract: see `Loop`."""
 
-    problem: Problem
     oracle: Oracle[Any]
     rounds: int
     step_by: str
@@ -35,15 +33,6 @@ class PlannedLoop:
     counts_multiplier: float
     audit_multiplier: float
     free_multiplier: float = 0.0
-    plan: Event | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        _checks.normalise(self, plan=self.events() if self.ground.promise.is_private else None)
-
-    @property
-    def ground(self) -> GameInstance:
-        """The public facts that oracle and loop share."""
-        return self.problem.ground
 
     def events(self) -> Event:
         """The whole loop's events."""

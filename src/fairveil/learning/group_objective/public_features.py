@@ -29,25 +29,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from scipy.optimize import nnls
 
-from ... import _checks
 from ..._types import Floats
 from ...curator import Curator, Measurement
 from ...privacy.events import Event, Repeated, compose
 from ..descent import Progress, Reason, run_to_the_end
-from ..oracles.ground import GameInstance
 from ..oracles.oracle import LinearRule, Rule, audit_measurements, audited
 from ..oracles.responses import PARTS, Responses, ResponseState
 from ..oracles.settled import any_measurement, counted
 from .found import Found
 from .hearing import aimed, noise_of_excesses
 from .master import LAST_PASSES, Master
-from .problem import Problem, ReleasedProblem
+from .planned import PlannedSearch
+from .problem import ReleasedProblem
 
 TINY = 1e-9
 SETTLED = 0.6
@@ -68,26 +67,16 @@ class PublicFeaturesState:
 
 
 @dataclass(frozen=True, eq=False)
-class PublicSearch:
+class PublicSearch(PlannedSearch):
     """A search that is planned and priced: public values alone. Made by
     `group_plan.plan_public`."""
 
-    problem: Problem
     oracle: Responses
     rounds: int
     penalty: float
     counts_multiplier: float = 0.0
     audit_multiplier: float = 0.0
     settled_multiplier: float = 0.0
-    plan: Event | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        _checks.normalise(self, plan=self.events() if self.ground.promise.is_private else None)
-
-    @property
-    def ground(self) -> GameInstance:
-        """The public facts that oracle and search share."""
-        return self.problem.ground
 
     def events(self) -> Event:
         """The whole search's events."""
