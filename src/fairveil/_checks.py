@@ -6,8 +6,11 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterable
+from typing import TypeVar
 
 from .errors import InputError
+
+T = TypeVar("T")
 
 
 def _the_one(named: dict[str, object]) -> tuple[str, object]:
@@ -91,6 +94,18 @@ def truth(**named: object) -> bool:
         remedy = f"Pass {name}=True or {name}=False."
         raise InputError.expected("True or False", of=name, got=value, remedy=remedy)
     return bool(value)
+
+
+def instance(kind: type[T], name: str, value: object, remedy: str, expected: str = "") -> T:
+    """A value of a class; "a Schema" is expected of a `Schema`.
+
+    >>> instance(int, "rounds", 3, "Pass rounds=3.")
+    3
+    """
+    if not isinstance(value, kind):
+        expected = expected or f"a {kind.__name__}"
+        raise InputError.expected(expected, of=name, got=type(value).__name__, remedy=remedy)
+    return value
 
 
 def one_of(choices: Iterable[str], **named: object) -> str:

@@ -128,6 +128,12 @@ class Teller:
     def close(self) -> None:
         self.closed = True
 
+    def __enter__(self) -> Teller:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
 
 def same(one: Found, other: Found) -> bool:
     """To the bit."""

@@ -331,10 +331,8 @@ def _of_persons(facts: Schema, told: Whose) -> Schema:
 
 
 def _schema(schema: object) -> Schema:
-    if not isinstance(schema, Schema):
-        remedy = "Pass schema=Schema.load('schema.toml'): tables are made up from it."
-        raise InputError.expected("a Schema", of="schema", got=type(schema).__name__, remedy=remedy)
-    return schema
+    remedy = "Pass schema=Schema.load('schema.toml'): tables are made up from it."
+    return _checks.instance(Schema, "schema", schema, remedy)
 
 
 def _confidence(value: float) -> float:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..errors import InputError
+from .. import _checks
 from ..privacy.statement.statement import PrivacyStatement
 from ..privacy.statement.words import items
 
@@ -101,11 +101,10 @@ def w3c_checklist(statement: object) -> str:
 
 
 def _written(statement: object, title: str, parts: Sequence[Part]) -> str:
-    if not isinstance(statement, PrivacyStatement):
-        remedy = "Pass clf.privacy_."
-        raise InputError.expected(
-            "a privacy statement", of="statement", got=type(statement).__name__, remedy=remedy
-        )
+    remedy = "Pass clf.privacy_."
+    statement = _checks.instance(
+        PrivacyStatement, "statement", statement, remedy, "a privacy statement"
+    )
     words = dict(items(statement))
     lines = [f"# {title}", ""]
     for heading, told, missing in parts:

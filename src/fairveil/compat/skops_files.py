@@ -26,6 +26,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+from .. import _checks
 from ..errors import FairveilError, InputError
 from ..estimators import load as load_folder
 from ..estimators import save as save_folder
@@ -66,11 +67,8 @@ def dumps(model: object) -> bytes:
 def loads(data: object, *, trusted: Iterable[str] = ()) -> Any:
     """The inverse of `dumps`. `trusted`: types of other people's steps that you trust too, as
     `skops.io.loads` takes them."""
-    if not isinstance(data, bytes):
-        got = type(data).__name__
-        raise InputError.expected(
-            "bytes", of="data", got=got, remedy="Read the file: path.read_bytes()."
-        )
+    remedy = "Read the file: path.read_bytes()."
+    data = _checks.instance(bytes, "data", data, remedy, "bytes")
     if isinstance(trusted, str):
         raise InputError.expected(
             "a list of names", of="trusted", got=trusted, remedy=f"Pass [{trusted!r}]."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
+from .. import _checks
 from ..errors import InputError
 from ..privacy.promise import Promise
 from .bounds import Bounds
@@ -16,7 +17,6 @@ from .measurements import Measurement
 from .pricing import Deciding
 from .questions.of_models import GroupLosses
 from .quiet.calls import Troubles
-from .refusals import need_type
 from .rows.refusals import MOST_ROWS
 from .rows.rows import Rows
 from .totals import public_scale
@@ -57,7 +57,7 @@ def contest_of(
                 f"none, for {question.name}", of=name, got=given, remedy=remedy
             )
     if score is not None:
-        need_type("score", score, Score, "Pass Score(function, lowest, highest).")
+        _checks.instance(Score, "score", score, "Pass Score(function, lowest, highest).")
     most, n = (
         rows.exact_count
         if context.promise.features_are_public or context.promise.rows_are_public

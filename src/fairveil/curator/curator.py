@@ -59,7 +59,6 @@ from .questions.of_models import GroupLosses
 from .questions.of_rows import RowCount
 from .quiet.calls import Troubles
 from .refusals import (
-    need_type,
     require_all_kept,
     require_ended,
     require_kinds,
@@ -131,10 +130,10 @@ class Curator(PublicSide):
         self._troubles = Troubles()
         require_weights(rows, promise)
         if ledger is not None:
-            need_type(
+            _checks.instance(
+                Ledger,
                 "ledger",
                 ledger,
-                Ledger,
                 "Make one with Ledger.create, or find one with Ledger.open.",
             )
         self._books = books = Books(

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .. import _checks
 from .._types import Floats
 from ..errors import InputError, PrivacyError
 from ..privacy.noise.sources import NoiseSource
@@ -22,14 +23,6 @@ from .questions.by_cell import CellwiseQuestion
 from .rows.block import lines_of
 from .rows.rows import Rows
 from .totals.passes import check_labels
-
-
-def need_type(name: str, value: object, kind: type, remedy: str) -> None:
-    """An argument is of its kind, or an error with the remedy."""
-    if not isinstance(value, kind):
-        raise InputError.expected(
-            f"a {kind.__name__}", of=name, got=type(value).__name__, remedy=remedy
-        )
 
 
 def sources_of(noise: NoiseSource | Sequence[NoiseSource] | None) -> tuple[NoiseSource, ...]:
@@ -145,13 +138,13 @@ def require_shape(measurement: Measurement, rows: Rows, sources: int) -> None:
 
 def require_kinds(rows: object, promise: object) -> None:
     """Rows of this process, and a guarantee."""
-    need_type(
+    _checks.instance(
+        Rows,
         "rows",
         rows,
-        Rows,
         "Wrap arrays with Rows.from_arrays(X, y, [groups]), a coded table with Rows(table).",
     )
-    need_type("promise", promise, Promise, "Pass Promise(epsilon=1.0, delta=1e-6).")
+    _checks.instance(Promise, "promise", promise, "Pass Promise(epsilon=1.0, delta=1e-6).")
     if isinstance(rows, Rows) and rows.is_elsewhere:
         remedy = "Make it with curator_of(rows, promise): their holder's curator is asked."
         raise InputError.expected(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
-from ..errors import InputError, SchemaError
+from ..errors import SchemaError
 from ..facts.rows import RowBlock, RowLayout
 from ..facts.schema import Schema
 from ..privacy.statement.parts import PublicFact
@@ -82,13 +82,7 @@ def encode_table(
     """A table in memory, coded: see `opening.encode`. `shows_values`: whether errors may show the
     values of a row."""
     block_rows = _checks.whole(block_rows=block_rows, at_least=1)
-    if not isinstance(schema, Schema):
-        raise InputError.expected(
-            "a Schema",
-            of="schema",
-            got=type(schema).__name__,
-            remedy="Read one with Schema.load(path).",
-        )
+    schema = _checks.instance(Schema, "schema", schema, "Read one with Schema.load(path).")
     encoding = Encoding(schema, sensitive_as_feature, precision)
     needed = encoding.needed(target=with_target, sensitive=with_sensitive)
     beside = _beside(schema, target, sensitive)

@@ -277,9 +277,7 @@ def require_rule(schema: Schema, id: str, unmatched: str) -> None:
     3."""
     _checks.one_of(UNMATCHED, unmatched=unmatched)
     given: object = schema
-    if not isinstance(given, Schema):
-        remedy = "Read one with Schema.load(path)."
-        raise InputError.expected("a Schema", of="schema", got=type(given).__name__, remedy=remedy)
+    given = _checks.instance(Schema, "schema", given, "Read one with Schema.load(path).")
     if not schema.sensitive:
         remedy = "Name the columns that the holder brings: Schema(..., sensitive=...)."
         raise SchemaError.expected(

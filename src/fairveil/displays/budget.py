@@ -11,7 +11,7 @@ from ..figures.axes_rows import draw_budget, draw_course
 from ..privacy.ledger import Ledger
 from ..report import ledger as ledger_section
 from ..report.ledger import budget_figure, course_figure
-from .display import Display, require
+from .display import Display
 
 if TYPE_CHECKING:
     from ..figures.axes import Axes
@@ -40,7 +40,7 @@ class BudgetDisplay(Display):
 
     def __init__(self, contents: BudgetFigure | CourseFigure) -> None:
         kind = CourseFigure if isinstance(contents, CourseFigure) else BudgetFigure
-        require(kind, "contents", contents, "Use BudgetDisplay.from_ledger.")
+        _checks.instance(kind, "contents", contents, "Use BudgetDisplay.from_ledger.")
         self.contents = contents
 
     @classmethod
@@ -61,7 +61,7 @@ class BudgetDisplay(Display):
         BudgetDisplay
             The display, drawn.
         """
-        require(
+        _checks.instance(
             Ledger,
             "ledger",
             ledger,

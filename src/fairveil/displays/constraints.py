@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Self
 
+from .. import _checks
 from ..errors import InputError
 from ..estimators.reports.constraint_report import ConstraintLine, ConstraintReport
 from ..figures import Measure
 from ..figures.axes_rows import draw_constraints
 from ..figures.constraints import VALUE, Bounded, ConstraintsFigure
-from .display import Display, require
+from .display import Display
 
 if TYPE_CHECKING:
     from ..figures.axes import Axes
@@ -38,7 +39,9 @@ class ConstraintDisplay(Display):
     """
 
     def __init__(self, contents: ConstraintsFigure) -> None:
-        require(ConstraintsFigure, "contents", contents, "Use ConstraintDisplay.from_estimator.")
+        _checks.instance(
+            ConstraintsFigure, "contents", contents, "Use ConstraintDisplay.from_estimator."
+        )
         self.contents = contents
 
     @classmethod
@@ -82,7 +85,7 @@ class ConstraintDisplay(Display):
         ConstraintDisplay
             The display, drawn.
         """
-        require(ConstraintReport, "report", report, "Pass clf.constraint_report_.")
+        _checks.instance(ConstraintReport, "report", report, "Pass clf.constraint_report_.")
         lines = tuple(_bounded(line) for line in _apart(report.lines))
         measure = VALUE if report.of_what == "decisions" else Measure("constrained loss", "plain")
         return cls(ConstraintsFigure(TITLE, lines, measure)).plot(ax)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from ..errors import InputError
 from ..figures.axes import axes_of
 
 if TYPE_CHECKING:
@@ -53,11 +52,3 @@ class Display:
 
     def _draw(self, axes: Axes) -> list[Any]:
         raise NotImplementedError
-
-
-def require(kind: type, name: str, given: object, remedy: str) -> None:
-    """An `InputError` unless it is one."""
-    if not isinstance(given, kind):
-        raise InputError.expected(
-            f"a {kind.__name__}", of=name, got=type(given).__name__, remedy=remedy
-        )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from .. import _checks
 from ..figures import Floor, FrontierFigure
 from ..figures.axes_curves import draw_frontier
 from ..figures.words import frontier_description
 from ..study import Frontier
-from .display import Display, require
+from .display import Display
 
 if TYPE_CHECKING:
     from ..figures.axes import Axes
@@ -34,7 +35,7 @@ class FrontierDisplay(Display):
     """
 
     def __init__(self, contents: FrontierFigure) -> None:
-        require(
+        _checks.instance(
             FrontierFigure,
             "contents",
             contents,
@@ -72,7 +73,9 @@ class FrontierDisplay(Display):
         FrontierDisplay
             The display, drawn.
         """
-        require(Frontier, "frontier", frontier, "Pass what fairveil.frontier(...) returns.")
+        _checks.instance(
+            Frontier, "frontier", frontier, "Pass what fairveil.frontier(...) returns."
+        )
         return cls(frontier.figure(dataset=dataset, floor=floor, notes=notes)).plot(ax)
 
     @property

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.base import BaseEstimator
 
+from .. import _checks
 from .._types import ColumnsLike, TableLike
 from ..errors import InputError
 from ..estimators import Certificate, PrivateTable
@@ -16,7 +17,7 @@ from ..metrics import GroupTable, group_table
 from ..report import certificate as certificate_section
 from ..report import private_table as private_section
 from ..report.rates import columns, rate_words, rates_figure
-from .display import Display, require
+from .display import Display
 
 if TYPE_CHECKING:
     from ..figures.axes import Axes
@@ -42,7 +43,7 @@ class GroupRatesDisplay(Display):
     """
 
     def __init__(self, contents: RatesFigure) -> None:
-        require(
+        _checks.instance(
             RatesFigure,
             "contents",
             contents,
@@ -147,7 +148,7 @@ class GroupRatesDisplay(Display):
         GroupRatesDisplay
             The display, drawn.
         """
-        require(GroupTable, "table", table, "Pass what fairveil.group_table(...) returns.")
+        _checks.instance(GroupTable, "table", table, "Pass what fairveil.group_table(...) returns.")
         found = columns(table)[0] if rate is None else rate
         if found not in table.overall.rates:
             raise _unknown(rate, tuple(table.overall.rates))
@@ -173,7 +174,9 @@ class GroupRatesDisplay(Display):
         GroupRatesDisplay
             The display, drawn.
         """
-        require(PrivateTable, "table", table, "Pass what fairveil.private_audit(...) returns.")
+        _checks.instance(
+            PrivateTable, "table", table, "Pass what fairveil.private_audit(...) returns."
+        )
         figures = {one.name: one for one in private_section(table).rates}
         name = next(iter(figures)) if rate is None else rate_words(rate)
         if name not in figures:
@@ -196,7 +199,9 @@ class GroupRatesDisplay(Display):
         GroupRatesDisplay
             The display, drawn.
         """
-        require(Certificate, "certificate", certificate, "Pass what fairveil.certify(...) returns.")
+        _checks.instance(
+            Certificate, "certificate", certificate, "Pass what fairveil.certify(...) returns."
+        )
         found = certificate_section(certificate).rates
         if found is None:
             remedy = "Certify a notion that compares rates."

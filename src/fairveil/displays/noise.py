@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.base import BaseEstimator
 
+from .. import _checks
 from ..estimators.fitting.plan import Plan
 from ..figures import CurvesFigure
 from ..figures.axes_curves import draw_curves
 from ..figures.curves import curves_description
-from .display import Display, require
+from .display import Display
 
 if TYPE_CHECKING:
     from ..figures.axes import Axes
@@ -34,7 +35,7 @@ class NoiseDisplay(Display):
     """
 
     def __init__(self, contents: CurvesFigure) -> None:
-        require(CurvesFigure, "contents", contents, "Use NoiseDisplay.from_plan.")
+        _checks.instance(CurvesFigure, "contents", contents, "Use NoiseDisplay.from_plan.")
         self.contents = contents
 
     @classmethod
@@ -53,7 +54,7 @@ class NoiseDisplay(Display):
         NoiseDisplay
             The display, drawn.
         """
-        require(Plan, "plan", plan, "Pass clf.plan(schema).")
+        _checks.instance(Plan, "plan", plan, "Pass clf.plan(schema).")
         return cls(plan.curves()).plot(ax)
 
     @classmethod

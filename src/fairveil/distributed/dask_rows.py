@@ -321,14 +321,10 @@ def connected(client: object) -> Any:
         return client
     if client is None or client == LOCAL:
         return distributed.Client(local_cluster())  # type: ignore[no-untyped-call]
-    if not isinstance(client, str):
-        remedy = (
-            'Pass Client("tls://scheduler:8786", security=...), that address, or None for this '
-            "machine."
-        )
-        raise InputError.expected(
-            "a client of a cluster", of="client", got=type(client).__name__, remedy=remedy
-        )
+    remedy = (
+        'Pass Client("tls://scheduler:8786", security=...), that address, or None for this machine.'
+    )
+    client = _checks.instance(str, "client", client, remedy, "a client of a cluster")
     try:
         return distributed.Client(client, timeout=10)  # type: ignore[no-untyped-call]
     except (OSError, TypeError, ValueError, TimeoutError):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from .. import _checks
 from ..errors import InputError
 from .contents import Measure
 from .scales import FACTOR, axis_title, minus
@@ -46,12 +47,8 @@ def axes_of(ax: object = None) -> Any:
         ) from None
     if ax is None:
         return pyplot.subplots(layout="constrained")[1]
-    if not isinstance(ax, Axes):
-        remedy = "Pass one pair of axes, such as pyplot.subplots()[1]."
-        raise InputError.expected(
-            "axes of matplotlib", of="ax", got=type(ax).__name__, remedy=remedy
-        )
-    return ax
+    remedy = "Pass one pair of axes, such as pyplot.subplots()[1]."
+    return _checks.instance(Axes, "ax", ax, remedy, "axes of matplotlib")
 
 
 def measured(axis: Axis, measure: Measure) -> None:

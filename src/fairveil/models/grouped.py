@@ -85,9 +85,6 @@ class GroupedLinearModel(Model):
     @staticmethod
     def from_parts(parts: Parts, linear: Model) -> GroupedLinearModel:
         """The inverse of `to_parts`."""
-        if not isinstance(linear, LinearModel):
-            remedy = "It is not what was saved: save the model again."
-            raise InputError.expected(
-                "a linear model", of="model", got=type(linear).__name__, remedy=remedy
-            )
+        remedy = "It is not what was saved: save the model again."
+        linear = _checks.instance(LinearModel, "model", linear, remedy, "a linear model")
         return GroupedLinearModel(linear, parts.arrays["offsets"], cells_from_values(parts.values))

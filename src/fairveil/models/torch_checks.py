@@ -30,11 +30,8 @@ def axes_of(shape: Sequence[int] | None, width: int) -> tuple[int, ...] | None:
 
 def check_module(module: object) -> None:
     """What can be seen without running the module."""
-    if not isinstance(module, nn.Module):
-        remedy = "Pass torch.nn.Sequential(torch.nn.Linear(width, 64), ...), for example."
-        raise InputError.expected(
-            "a torch.nn.Module", of="model", got=type(module).__name__, remedy=remedy
-        )
+    remedy = "Pass torch.nn.Sequential(torch.nn.Linear(width, 64), ...), for example."
+    module = _checks.instance(nn.Module, "model", module, remedy, "a torch.nn.Module")
     for name, inner in module.named_modules():
         where = f"model, layer {name or 'itself'!r}"
         if isinstance(inner, MIXING) and (

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from .. import _checks
 from ..errors import InputError
 from ..figures import BudgetFigure, BudgetPart, CourseFigure, Moment
 from ..figures.budget import share_scale
@@ -63,9 +64,8 @@ def ledger(ledger: Ledger, findings: Sequence[Finding] | None = None) -> LedgerS
     from ..privacy.ledger import Ledger
 
     given: object = ledger
-    if not isinstance(given, Ledger):
-        remedy = "Pass Ledger.open('budget.db', read_only=True), for example."
-        raise InputError.expected("a Ledger", of="ledger", got=type(given).__name__, remedy=remedy)
+    remedy = "Pass Ledger.open('budget.db', read_only=True), for example."
+    given = _checks.instance(Ledger, "ledger", given, remedy)
     first = next(ledger.history(0, 1))
     place = ledger.shown if "://" in ledger.shown else PurePath(ledger.shown).name
     found = ledger.check() if findings is None else findings

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ..errors import InputError
+from .. import _checks
 from .contents import GroupPayment, Payments
 
 if TYPE_CHECKING:
@@ -49,14 +49,11 @@ def payments(tailoring: object) -> Payments:
     """
     from ..estimators.tailored import TailoringReport
 
-    if not isinstance(tailoring, TailoringReport):
-        remedy = (
-            "Pass clf.tailoring_ of a TailoredClassifier or a TailoredRegressor; others share no "
-            "budget among groups."
-        )
-        raise InputError.expected(
-            "a tailoring_", of="tailoring", got=type(tailoring).__name__, remedy=remedy
-        )
+    remedy = (
+        "Pass clf.tailoring_ of a TailoredClassifier or a TailoredRegressor; others share no "
+        "budget among groups."
+    )
+    tailoring = _checks.instance(TailoringReport, "tailoring", tailoring, remedy, "a tailoring_")
     return _of(tailoring)
 
 

@@ -267,15 +267,13 @@ def searched(
     rounds: object,
 ) -> Searched:
     """Candidates for these constraints, by memberships alone."""
-    if not isinstance(given, ReleasedCounts):
-        remedy = (
-            "Release the groups first: released = fairveil.release_groups(X, y, "
-            "sensitive_features=...)."
-        )
-        got = type(given).__name__
-        raise InputError.expected(
-            "a ReleasedGroups", of="sensitive_features", got=got, remedy=remedy
-        )
+    remedy = (
+        "Release the groups first: released = fairveil.release_groups(X, y, "
+        "sensitive_features=...)."
+    )
+    given = _checks.instance(
+        ReleasedCounts, "sensitive_features", given, remedy, "a ReleasedGroups"
+    )
     count = _checks.whole(at_least=1, rounds=rounds)
     notions = [notion for notion in promises.notions_of(constraints) if not notion.is_vacuous]
     system = resolve(notions, given.cells, given.classes)
