@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent / "src" / "fairveil"
 LINES = (
     ("errors", "_types"),  # ring 0
     ("_lazy",),
-    ("_checks", "_html", "_urls", "_verdicts", "_json", "_reading", "_waiting"),
+    ("_aligned", "_checks", "_html", "_urls", "_verdicts", "_json", "_reading", "_waiting"),
     ("facts",),
     ("tables",),
     ("privacy", "fairness", "models", "figures"),  # ring 1

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._aligned import aligned
 from . import options
 from .completing import GAPS as GAP_NOTIONS
 from .completing import out_of
@@ -294,8 +295,4 @@ def _table(found: Frontier) -> str:
         lines.append(
             (f"{line['epsilon']:g}", *("-" if value is None else f"{value:.4f}" for value in shown))
         )
-    widths = [max(len(line[at]) for line in lines) for at in range(4)]
-    return "\n".join(
-        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-        for line in lines
-    )
+    return "\n".join(aligned(lines, right_from=0))

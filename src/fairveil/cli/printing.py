@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import typer
 
+from .._aligned import aligned
 from . import colour
 
 LABEL = 12
@@ -38,12 +39,8 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
             table.add_row(*map(Text, row))
         Console().print(table)
         return
-    lines = [heads, *rows]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
-    for row in lines:
-        typer.echo(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        )
+    for line in aligned([heads, *rows]):
+        typer.echo(line)
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,13 @@ from statistics import NormalDist
 from typing import Any
 
 from .. import _checks, _html
+from .._aligned import aligned
 from .._types import ColumnsLike, Floats
 from ..errors import InputError
 from ..facts import Cells
 from ..fairness.gap_notion import Outcome, positive_class
 from ..tables import keys
+from ..tables.frames import pandas_for
 from .histograms import cell_counts
 from .inputs import Decisions, read_decisions
 from .measures import outcome_rate, tally
@@ -96,13 +98,7 @@ class GroupTable:
 
     def to_pandas(self) -> Any:
         """A pandas frame: one line a group, values only."""
-        try:
-            import pandas as pd
-        except ImportError:
-            remedy = "Install pandas, or use to_dict()."
-            raise InputError.expected(
-                "pandas to be installed", of="to_pandas", got=None, remedy=remedy
-            ) from None
+        pd = pandas_for("to_pandas")
         lines = []
         for row in self.rows:
             counts = {
@@ -153,17 +149,7 @@ class GroupTable:
         return _html.table(head, lines) + "".join(map(_html.paragraph, self._notes()))
 
     def __str__(self) -> str:
-        lines = self._lines()
-        head = lines[0]
-        widths = [max(len(line[j]) for line in lines) for j in range(len(head))]
-        text = [
-            "  ".join(
-                cell.ljust(w) if j == 0 else cell.rjust(w)
-                for j, (cell, w) in enumerate(zip(line, widths, strict=True))
-            )
-            for line in lines
-        ]
-        return "\n".join([*(line.rstrip() for line in text), *self._notes()])
+        return "\n".join([*aligned(self._lines(), right_from=1), *self._notes()])
 
     def _row(self, row: GroupRow) -> dict[str, Any]:
         return {

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .. import _checks
+from .._aligned import aligned
 from ..errors import InputError
 from ..facts import Cells
 from ..privacy.promise import NEIGHBOURS
@@ -82,12 +83,7 @@ class SampleSizePlan:
         for line in self.lines:
             counts = ("-" if count is None else f"{count:,}" for count in (line.rows, line.calls))
             cells.append((line.theorem, line.about, *counts, line.bound))  # type: ignore[arg-type]
-        widths = [max(len(each[j]) for each in cells) for j in range(5)]
-        lines = [
-            "  ".join(text.ljust(width) for text, width in zip(each, widths, strict=True)).rstrip()
-            for each in cells
-        ]
-        return "\n".join((head, "", *lines))
+        return "\n".join((head, "", *aligned(cells)))
 
 
 def plan_sample_size(

@@ -230,3 +230,15 @@ def _from_array(given: npt.NDArray[Any], names: Sequence[str] | None) -> Table:
 
 def _kind(given: object) -> str:
     return f"{type(given).__module__}.{type(given).__qualname__}"
+
+
+def pandas_for(of: str) -> Any:
+    """pandas, or an error of what makes a frame of it."""
+    try:
+        import pandas as pd
+    except ImportError:
+        remedy = "Install pandas, or use to_dict()."
+        raise InputError.expected(
+            "pandas to be installed", of=of, got=None, remedy=remedy
+        ) from None
+    return pd

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _html
+from ..._aligned import aligned
 from ...errors import InputError
 from ...figures import Measure, Rate
 from ...figures.axes import axes_of
@@ -23,6 +24,7 @@ from ...learning.private_tables.layout import EVERYONE, TableLayout
 from ...learning.private_tables.rates import TableEvidence, TableLine, TableRate
 from ...privacy.statement.statement import PrivacyStatement
 from ...tables import keys
+from ...tables.frames import pandas_for
 
 if TYPE_CHECKING:
     from ...learning.private_tables.gaps import TableGap
@@ -208,13 +210,7 @@ class PrivateTableContents:
         pandas.DataFrame
             Columns `rate`, `rate.low` and `rate.high` for every rate; undefined is NaN.
         """
-        try:
-            import pandas as pd
-        except ImportError:
-            remedy = "Install pandas, or use to_dict()."
-            raise InputError.expected(
-                "pandas to be installed", of="to_frame", got=None, remedy=remedy
-            ) from None
+        pd = pandas_for("to_frame")
         out = []
         for (columns, key), line in self.lines.items():
             values: dict[str, Any] = {
@@ -282,17 +278,7 @@ class PrivateTableContents:
         return _html.table(head, lines) + "".join(map(_html.paragraph, self._notes()))
 
     def __str__(self) -> str:
-        table = self._table()
-        head = table[0]
-        widths = [max(len(line[j]) for line in table) for j in range(len(head))]
-        text = [
-            "  ".join(
-                cell.ljust(w) if j == 0 else cell.rjust(w)
-                for j, (cell, w) in enumerate(zip(line, widths, strict=True))
-            )
-            for line in table
-        ]
-        return "\n".join([*(line.rstrip() for line in text), *self._notes()])
+        return "\n".join([*aligned(self._table(), right_from=1), *self._notes()])
 
     def _notes(self) -> list[str]:
         notes = [

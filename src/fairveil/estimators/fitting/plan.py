@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from ..._aligned import aligned
 from ...figures import CurvesFigure, svg_curves
 from ...learning.forecasting.forecast import groups_of
 from ...learning.forecasting.foretold import Forecast, Line
@@ -20,7 +21,7 @@ from ...privacy.promise import Promise
 from ...tables import keys
 from .plan_figure import figure
 from .plan_search import least, smallest_share
-from .plan_words import aligned, from_points, noise_in_words, plain, points, rows_up, up
+from .plan_words import from_points, noise_in_words, plain, points, rows_up, up
 
 EQUAL = "supposed equal: nobody stated them"
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
@@ -378,10 +379,12 @@ class Plan:
         width = max(len(label) for label, _ in facts)
         lines = [f"{label:<{width}}  {words}" for label, words in facts]
         if self.releases:
-            lines += ["", *aligned(*self.releases_table())]
+            heads, rows = self.releases_table()
+            lines += ["", *aligned([heads, *rows])]
         if self.lines:
             more = len(self._apart) - MOST_LINES
-            lines += ["", "In percentage points:", *aligned(*self.constraints_table())]
+            heads, rows = self.constraints_table()
+            lines += ["", "In percentage points:", *aligned([heads, *rows])]
             lines += [f"and {more} with no more noise: see table()"] if more > 0 else []
         return "\n".join(lines)
 

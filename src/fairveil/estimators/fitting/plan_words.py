@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from ...learning.forecasting.foretold import Line
 
@@ -40,14 +39,6 @@ def up(value: float) -> str:
 def rows_up(rows: int) -> int:
     step = int(max(1, 10 ** (len(str(rows)) - 2)))
     return -(-rows // step) * step
-
-
-def aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[at]) for row in (heads, *rows)) for at in range(len(heads))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (heads, *rows)
-    ]
 
 
 def plain(value: float) -> float | str:

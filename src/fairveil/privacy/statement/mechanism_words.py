@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..._aligned import aligned
 from ..shown import at_most
 from .contents import StatementContents
 from .releases import ALL_ROWS, NORMS, Release
@@ -55,10 +56,7 @@ def table(statement: StatementContents) -> tuple[tuple[str, ...], ...]:
 def table_lines(statement: StatementContents) -> Iterator[str]:
     """The table as lines of one width a column."""
     told = table(statement)
-    rows = [HEADS, *told[:MOST_RELEASES]]
-    widths = [max(len(row[j]) for row in rows) for j in range(len(HEADS))]
-    for row in rows:
-        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+    yield from aligned([HEADS, *told[:MOST_RELEASES]])
     if len(told) > MOST_RELEASES:
         yield f"and {len(told) - MOST_RELEASES} more, listed in the JSON"
 
