@@ -30,7 +30,7 @@ from .fitting.planned_fit import PlannedFit
 from .fitting.publish import statement_of
 from .fitting.running import run
 from .handed import handed
-from .reading import additive, inputs, units
+from .reading import additive, inputs
 from .reading.carried import groups_of
 from .reading.training import ReadOptions, Training
 from .reading.unread import Read
@@ -173,10 +173,7 @@ class DescentClassifier(LinearClassifier):
         self, read: Callable[[ReadOptions], Training], shape: tuple[int, ...] | None = None
     ) -> PlannedFit:
         """Check, read the rows and plan: all that comes before the first question."""
-        whose = units.asked(self)
-        promise = promises.promise_of(
-            self.epsilon, self.delta, self.protects, self.neighbours, whose
-        )
+        whose, promise = promises.asked(self)
         ledger = promises.ledger_of(self, promise)
         of_modules = "without a module (model=None)" if self._module is None else None
         unused.refuse(self._solver, {"learning_rate": of_modules, "device": of_modules})
@@ -188,15 +185,12 @@ class DescentClassifier(LinearClassifier):
             _checks.truth(randomised=self.randomised)
         notions = self._asked()
         settings = self._with_knobs(self._usual(promise))
-        ways = promises.ways_of(
-            self.schema,
-            self.sensitive_as_feature,
-            self.unsafe_data_dependent_bounds,
-            self.max_sample_weight,
+        ways = promises.own_ways(
+            self,
             promise,
-            additive=additive.wanted(self.model),
-            public_rows=self.public_rows,
-            whose=whose,
+            whose,
+            additive.wanted(self.model),
+            standardise=self.unsafe_data_dependent_bounds,
         )
         training = read(ways if self._module is None else dataclasses.replace(ways, thin=False))
         opening = OpenedFit.of(

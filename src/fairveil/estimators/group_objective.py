@@ -4,7 +4,6 @@ to another (Alabi)."""
 from __future__ import annotations
 
 import copy
-import warnings
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
 from ..data.files import PathLike
-from ..errors import ConstraintNotMet, InputError
+from ..errors import InputError
 from ..facts import Cells, Schema
 from ..fairness.objectives import Constraint, Error, Objective, parse_constraint, parse_objective
 from ..learning.group_objective.descent import plan_descent
@@ -45,13 +44,13 @@ from .mixing import (
     shares_of,
     told_of,
 )
-from .reading import additive, inputs, units
+from .reading import additive, inputs
 from .reading.carried import groups_of
 from .reading.elsewhere import refuse_functions
 from .reading.training import Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_objective, warn_if_worse
-from .reports.constraint_report import ConstraintReport, warn_if_not_enforced
+from .reports.constraint_report import ConstraintReport, warn_if_not_enforced, warn_of_missed
 from .settings.face import renamed
 from .settings.keeping import SetAside
 from .settings.oracles import Exponential, LinearOracle
@@ -385,10 +384,7 @@ class GroupObjectiveClassifier(MixingClassifier):
     def _intend(self, read: Read, X: TableLike) -> tuple[OpenedFit, Cells | None, Search]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given;
         None: there is none yet."""
-        whose = units.asked(self)
-        promise = promises.promise_of(
-            self.epsilon, self.delta, self.protects, self.neighbours, whose
-        )
+        whose, promise = promises.asked(self)
         ledger = promises.ledger_of(self, promise)
         objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
         promises.refuse_confidence(constraint.notions, "constraint")
@@ -397,15 +393,8 @@ class GroupObjectiveClassifier(MixingClassifier):
             constraint = constraint.of_decisions()
         self._refuse_idle()
         scaled = bool(self.unsafe_data_dependent_bounds) or self._chooses.needs_scale(promise, X)
-        ways = promises.ways_of(
-            self.schema,
-            self.sensitive_as_feature,
-            scaled,
-            self.max_sample_weight,
-            promise,
-            additive=additive.of_rows(self.model),
-            public_rows=self.public_rows,
-            whose=whose,
+        ways = promises.own_ways(
+            self, promise, whose, additive.of_rows(self.model), standardise=scaled
         )
         training = read(ways)
         opening = OpenedFit.of(
@@ -611,15 +600,8 @@ class GroupObjectiveClassifier(MixingClassifier):
         return True
 
     def _warn(self) -> None:
-        worst = self.constraint_report_.worst
-        assert worst is not None
-        text = (
-            f"a constraint is not met: {worst.target}; the decisions reached {worst.value:.4f} "
-            f"(noise "
-            f"{worst.noise:.4f}). Ask for a larger bound, a larger epsilon or penalty; see "
-            f"constraint_report_."
-        )
-        warnings.warn(text, ConstraintNotMet, stacklevel=3)
+        ask = "Ask for a larger bound, a larger epsilon or penalty"
+        warn_of_missed(self.constraint_report_, "the decisions reached", ask, stacklevel=4)
 
 
 def _cells(objective: Objective, constraint: Constraint, training: Training) -> Cells | None:

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import ClassVar
 
 from .. import _checks
 from .._types import ColumnsLike, TableLike
 from ..data.files import PathLike
-from ..errors import ConstraintNotMet, InputError
+from ..errors import InputError
 from ..facts import Cells, RowSource, Schema
 from ..fairness import BoundedGroupLoss
 from ..fairness.objectives import Constraint, Objective, parse_constraint, parse_objective
@@ -36,7 +35,7 @@ from .reading.targets import NumericTarget
 from .reading.training import ReadOptions, Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_regression, warn_if_worse
-from .reports.constraint_report import ConstraintReport
+from .reports.constraint_report import ConstraintReport, warn_of_missed
 from .settings.face import renamed, stated
 from .settings.least_squares import CoefficientGrid, Moments
 from .settings.setting import Setting, knobs
@@ -325,10 +324,7 @@ class GroupObjectiveRegressor(CodedRegressor):
     def _intend(self, read: Read, X: TableLike) -> tuple[OpenedFit, Planned]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given;
         None: there is none yet."""
-        whose = units.asked(self)
-        promise = promises.promise_of(
-            self.epsilon, self.delta, self.protects, self.neighbours, whose
-        )
+        whose, promise = promises.asked(self)
         ledger = promises.ledger_of(self, promise)
         objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
         promises.refuse_confidence(constraint.notions, "constraint")
@@ -378,15 +374,8 @@ class GroupObjectiveRegressor(CodedRegressor):
         # a grid is of coefficients of numbers in public units
         plain = self.schema is None and not isinstance(X, RowSource)
         scaled = unsafe or (plain and not as_number and promise.protects == "sensitive_features")
-        ways = promises.ways_of(
-            self.schema,
-            self.sensitive_as_feature,
-            scaled,
-            self.max_sample_weight,
-            promise,
-            additive=additive.of_rows(self.model),
-            public_rows=self.public_rows,
-            whose=whose,
+        ways = promises.own_ways(
+            self, promise, whose, additive.of_rows(self.model), standardise=scaled
         )
         target = NumericTarget.of(
             self.target_bounds, open_range=open_range, unsafe=unsafe, as_number=as_number
@@ -437,16 +426,12 @@ class GroupObjectiveRegressor(CodedRegressor):
         self.constraint_report_ = ConstraintReport.of_losses(outcome, required=said(self))
 
     def _warn(self) -> None:
-        worst = self.constraint_report_.worst
-        assert worst is not None
-        text = (
-            f"a constraint is not met: {worst.target}; the coefficients reached {worst.value:.4g} "
-            f"(noise "
-            f"{worst.noise:.4g}). Perhaps no coefficients in reach do: ask for a larger bound, "
-            f"penalty, radius or epsilon; see "
-            "constraint_report_."
+        report, reached = self.constraint_report_, "the coefficients reached"
+        ask = (
+            "Perhaps no coefficients in reach do: ask for a larger bound, penalty, radius or "
+            "epsilon"
         )
-        warnings.warn(text, ConstraintNotMet, stacklevel=3)
+        warn_of_missed(report, reached, ask, number=".4g", stacklevel=4)
 
 
 def _cells_of(objective: Objective, constraint: Constraint, training: Training) -> Cells | None:

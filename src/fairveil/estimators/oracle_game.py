@@ -4,7 +4,6 @@ sec. 4)."""
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -15,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._types import ColumnsLike, Floats, TableLike
 from ..data.files import PathLike
-from ..errors import ConstraintNotMet
 from ..facts import Cells, RowBlock, Schema
 from ..fairness import FalsePositiveRateParity, Notion
 from ..learning.game.bounds import Guarantee
@@ -44,12 +42,12 @@ from .mixing import (
     shares_of,
     told_of,
 )
-from .reading import additive, inputs, units
+from .reading import additive, inputs
 from .reading.columns import names_in
 from .reading.training import Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_comparison, warn_if_worse
-from .reports.constraint_report import ConstraintReport, warn_if_not_enforced
+from .reports.constraint_report import ConstraintReport, warn_if_not_enforced, warn_of_missed
 from .settings.face import renamed
 from .settings.keeping import SetAside
 from .settings.oracles import OracleGame
@@ -367,24 +365,14 @@ class OracleGameClassifier(MixingClassifier):
     def _intend(self, read: Read, X: TableLike) -> tuple[OpenedFit, Cells | None, Game]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given;
         None: there is none yet."""
-        whose = units.asked(self)
-        promise = promises.promise_of(
-            self.epsilon, self.delta, self.protects, self.neighbours, whose
-        )
+        whose, promise = promises.asked(self)
         ledger = promises.ledger_of(self, promise)
         notions = promises.notions_of(self.constraints)
         confidence = self._solver.confidence
         unused.refuse(self._solver, self._chooses.idle())
         scaled = bool(self.unsafe_data_dependent_bounds) or self._chooses.needs_scale(promise, X)
-        ways = promises.ways_of(
-            self.schema,
-            self.sensitive_as_feature,
-            scaled,
-            self.max_sample_weight,
-            promise,
-            additive=additive.of_rows(self.model),
-            public_rows=self.public_rows,
-            whose=whose,
+        ways = promises.own_ways(
+            self, promise, whose, additive.of_rows(self.model), standardise=scaled
         )
         training = read(ways)
         opened = OpenedFit.of(self, promise, ledger, training, numbers=self._chooses.numbers())
@@ -596,15 +584,8 @@ class OracleGameClassifier(MixingClassifier):
         return True
 
     def _warn(self) -> None:
-        worst = self.constraint_report_.worst
-        assert worst is not None
-        text = (
-            f"a constraint is not met: {worst.target}; the mixture reached {worst.value:.4f} "
-            f"(noise "
-            f"{worst.noise:.4f}). Ask for a larger bound, a larger epsilon, dual_bound or more "
-            f"rounds; see constraint_report_."
-        )
-        warnings.warn(text, ConstraintNotMet, stacklevel=3)
+        ask = "Ask for a larger bound, a larger epsilon, dual_bound or more rounds"
+        warn_of_missed(self.constraint_report_, "the mixture reached", ask, stacklevel=4)
 
 
 def _told(choice: HistogramCache, training: Training) -> dict[str, str]:

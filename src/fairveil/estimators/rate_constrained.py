@@ -3,14 +3,12 @@ by descent (RaCO-DP)."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from .._types import ColumnsLike, Floats, TableLike
 from ..data.files import PathLike
-from ..errors import ConstraintNotMet
 from ..facts import Cells, Schema
 from ..fairness import Notion
 from ..learning import LinearDescent, NetworkDescent, Outcome, Settings
@@ -29,7 +27,7 @@ from .released.as_fit import fit_released
 from .released.classifier import publish_columns
 from .released.groups import ReleasedGroups
 from .reports.baselines import MIXTURE, MODEL
-from .reports.constraint_report import ConstraintReport, warn_if_not_enforced
+from .reports.constraint_report import ConstraintReport, warn_if_not_enforced, warn_of_missed
 from .settings.descents import Descent
 from .settings.face import renamed
 from .settings.keeping import Checkpoints, SetAside
@@ -353,13 +351,9 @@ class RateConstrainedClassifier(DescentClassifier):
             kept = report is None or report.handed_out in (MODEL, MIXTURE)
             warn_if_not_enforced(self.constraint_report_, 1.0 if kept else 0.0, stacklevel=6)
             return
-        worst = self.constraint_report_.worst
-        assert worst is not None
-        text = (
-            f"a constraint is not met: {worst.target}; the best that was reached on the training "
-            f"rows is {worst.value:.4f} "
-            f"(noise {worst.noise:.4f}). Ask for a larger bound, a larger epsilon or more rounds, "
-            f"or drop a constraint that "
-            "contradicts it; see constraint_report_."
+        reached = "the best that was reached on the training rows is"
+        ask = (
+            "Ask for a larger bound, a larger epsilon or more rounds, or drop a constraint that "
+            "contradicts it"
         )
-        warnings.warn(text, ConstraintNotMet, stacklevel=3)
+        warn_of_missed(self.constraint_report_, reached, ask, stacklevel=4)

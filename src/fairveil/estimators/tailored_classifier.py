@@ -351,24 +351,18 @@ class TailoredClassifier(LinearClassifier):
     ) -> tuple[OpenedFit, Cells | None, TailoredDescent]:
         """Check, read the rows and plan: all that comes before the first question."""
         refuse_certify(self)
-        whose = units.asked(self)
+        whose, promise = promises.asked(self)
         if whose is not None and self._module is not None:
             units.refuse(self, " with a module")
-        promise = promises.promise_of(
-            self.epsilon, self.delta, self.protects, self.neighbours, whose
-        )
         ledger = promises.ledger_of(self, promise)
         tailored.check(self, self._solver)
         self._check_model(promise)
-        ways = promises.ways_of(
-            self.schema,
-            self.sensitive_as_feature,
-            self.unsafe_data_dependent_bounds,
-            self.max_sample_weight,
+        ways = promises.own_ways(
+            self,
             promise,
-            additive=additive.wanted(self.model),
-            public_rows=self.public_rows,
-            whose=whose,
+            whose,
+            additive.wanted(self.model),
+            standardise=self.unsafe_data_dependent_bounds,
         )
         thin = ways.thin and self._module is None
         numbers: Numbers = "scaled" if self._module is None else "as given"

@@ -338,10 +338,7 @@ class TailoredRegressor(CodedRegressor):
 
     def _intend(self, read: Read) -> tuple[OpenedFit, Cells | None, Planned]:
         """Check, read the rows and plan: all that comes before the first question."""
-        whose = units.asked(self)
-        promise = promises.promise_of(
-            self.epsilon, self.delta, self.protects, self.neighbours, whose
-        )
+        whose, promise = promises.asked(self)
         ledger = promises.ledger_of(self, promise)
         tailored.check(self, self._solver)
         if isinstance(self._solver, GroupDescent):
@@ -396,15 +393,8 @@ class TailoredRegressor(CodedRegressor):
             bool(self.unsafe_data_dependent_bounds),
             isinstance(self._solver, Moments),
         )
-        ways = promises.ways_of(
-            self.schema,
-            self.sensitive_as_feature,
-            unsafe,
-            self.max_sample_weight,
-            promise,
-            additive=additive.of_rows(self.model),
-            public_rows=self.public_rows,
-            whose=whose,
+        ways = promises.own_ways(
+            self, promise, whose, additive.of_rows(self.model), standardise=unsafe
         )
         target = NumericTarget.of(
             self.target_bounds,

@@ -21,6 +21,7 @@ from ...privacy.ledger import Ledger, current
 from ...privacy.ledger.ambient import checked, is_same
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
+from ..reading import units
 from ..reading.additive import Additive
 from ..reading.coding import SchemaCoding
 from ..reading.training import ReadOptions, Training
@@ -33,6 +34,12 @@ def promise_of(
 ) -> Promise:
     """The promise, checked. `whose`: what was said of persons."""
     return Promise(epsilon, delta, protects, neighbours, None if whose is None else whose.unit)
+
+
+def asked(estimator: BaseEstimator) -> tuple[Whose | None, Promise]:
+    """What an estimator was told of persons, and its promise, checked."""
+    whose, of = units.asked(estimator), estimator
+    return whose, promise_of(of.epsilon, of.delta, of.protects, of.neighbours, whose)
 
 
 def noise_of(random_state: object) -> NoiseSource:
@@ -86,6 +93,28 @@ def ways_of(
         # anything else is refused later
         public_rows=int(public_rows) if isinstance(public_rows, numbers.Integral) else None,
         rows_are_public=promise.rows_are_public or not promise.is_private,
+        whose=whose,
+    )
+
+
+def own_ways(
+    estimator: BaseEstimator,
+    promise: Promise,
+    whose: Whose | None,
+    steps: Additive | None,
+    *,
+    standardise: bool,
+) -> ReadOptions:
+    """`ways_of` what an estimator that fits a model of its own was told."""
+    of = estimator
+    return ways_of(
+        of.schema,
+        of.sensitive_as_feature,
+        standardise,
+        of.max_sample_weight,
+        promise,
+        additive=steps,
+        public_rows=of.public_rows,
         whose=whose,
     )
 

@@ -37,7 +37,7 @@ from ..fitting import promises, unused
 from ..fitting.planning import Planning
 from ..fitting.recorded import Recorded
 from ..fitting.requirements import said
-from ..reading import cautions, origins, units
+from ..reading import cautions, origins
 from ..reading.carried import groups_of
 from ..reading.training import Training
 from ..reading.unread import Read
@@ -348,10 +348,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             If the fit was not certified as found, and part of its decisions was replaced by blind
             ones.
         """
-        whose = units.asked(self)
-        promise = promises.promise_of(
-            self.epsilon, self.delta, self.protects, self.neighbours, whose
-        )
+        whose, promise = promises.asked(self)
         ledger = promises.ledger_of(self, promise, base_spends.ledger_inside(self.estimator))
         notions = [
             notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous
@@ -442,10 +439,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     ) -> tuple[CountPlan, ConstraintSystem | None, Training, Any, Floats | None]:
         """The plan of the counts, the search of a base that is fitted with them, and edges of bins,
         before there are rows."""
-        whose = units.asked(self)
-        promise = promises.promise_of(
-            self.epsilon, self.delta, self.protects, self.neighbours, whose
-        )
+        whose, promise = promises.asked(self)
         notions = [
             notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous
         ]

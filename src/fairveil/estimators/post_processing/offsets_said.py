@@ -12,7 +12,7 @@ from ...fairness import ConstraintSystem, sampling
 from ...learning import parity
 from ...learning.parity import ParityOutcome, ParityPlan
 from ...tables.distinct import in_words
-from ..reports.constraint_report import ConstraintLine, ConstraintReport
+from ..reports.constraint_report import ConstraintLine, ConstraintReport, warn_of_missed
 
 SEARCHED = "offsets by group were found by noisy steps, and the last histogram measured them"
 
@@ -49,11 +49,5 @@ def warn_of_small(groups: list[Any]) -> None:
 
 
 def warn_of_gap(report: ConstraintReport) -> None:
-    worst = report.worst
-    assert worst is not None
-    text = (
-        f"a constraint is not met: {worst.target}; the last histogram says {worst.value:.4f} "
-        f"(noise {worst.noise:.4f}). Ask "
-        "for a larger max_gap, a larger epsilon or more rounds; see constraint_report_."
-    )
-    warnings.warn(text, ConstraintNotMet, stacklevel=3)
+    ask = "Ask for a larger max_gap, a larger epsilon or more rounds"
+    warn_of_missed(report, "the last histogram says", ask, stacklevel=4)

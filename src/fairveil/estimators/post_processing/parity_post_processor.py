@@ -37,7 +37,7 @@ from ..fitting import promises
 from ..fitting.planning import Planning
 from ..fitting.recorded import Recorded, require_room
 from ..fitting.requirements import said
-from ..reading import cautions, origins, units
+from ..reading import cautions, origins
 from ..reading.training import Training
 from ..reading.unread import Read
 from ..reports.constraint_report import ConstraintReport
@@ -391,10 +391,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
 
     def _told(self) -> tuple[Promise, BaseOptions]:
         """What the arguments say, checked before any row is read."""
-        whose = units.asked(self)
-        promise = promises.promise_of(
-            self.epsilon, self.delta, self.protects, self.neighbours, whose
-        )
+        whose, promise = promises.asked(self)
         remedy = "Pass max_gap=0.05, for example."
         _checks.fraction(max_gap=self.max_gap, high_open=True, remedy=remedy)
         if self.groups is not None and (

@@ -56,13 +56,18 @@ def refuse_copies(blocks: Sequence[RowBlock], layout: RowLayout, names: Sequence
             for at in _functions(blocks, j, counts, is_number, layout.numbers)
         ]
         if copies:
-            got = f"column {names[copies[0]]!r}, whose value follows from the group"
-            expected = f"no public feature that is a copy of sensitive column {column!r}"
-            remedy = (
-                "Leave that column out of X, or give X as a table and name the column in "
-                "sensitive_features."
-            )
-            raise PrivacyError.expected(expected, of="X", got=got, remedy=remedy)
+            raise copy_of(column, names[copies[0]])
+
+
+def copy_of(column: str, name: str) -> PrivacyError:
+    """The error of a public feature that is a sensitive column over again."""
+    got = f"column {name!r}, whose value follows from the group"
+    expected = f"no public feature that is a copy of sensitive column {column!r}"
+    remedy = (
+        "Leave that column out of X, or give X as a table and name the column in "
+        "sensitive_features."
+    )
+    return PrivacyError.expected(expected, of="X", got=got, remedy=remedy)
 
 
 def repeats(counts: npt.NDArray[np.int64]) -> bool:

@@ -15,11 +15,10 @@ import numpy as np
 
 from ..._types import ColumnsLike
 from ...curator.rows.sharded import ShardedRows, Shards, Taking, refuse
-from ...errors import PrivacyError
 from ...estimators.reading.units import Whose
 from ...facts import RowLayout
 from .blocks import Blocks
-from .copies import copies_among, repeats
+from .copies import copies_among, copy_of, repeats
 
 
 def refuse_what_needs_rows(
@@ -49,10 +48,4 @@ def refuse_copies(rows: ShardedRows, before: RowLayout, names: Sequence[str]) ->
             continue
         found = copies_among(low[own], high[own], counts)
         if len(found):
-            got = f"column {names[found[0]]!r}, whose value follows from the group"
-            expected = f"no public feature that is a copy of sensitive column {column!r}"
-            remedy = (
-                "Leave that column out of X, or give X as a table and name the column in "
-                "sensitive_features."
-            )
-            raise PrivacyError.expected(expected, of="X", got=got, remedy=remedy)
+            raise copy_of(column, names[found[0]])

@@ -24,7 +24,7 @@ import numpy as np
 from ... import _html
 from ... import _verdicts as verdicts
 from ..._verdicts import Verdict
-from ...errors import NotEnforced
+from ...errors import ConstraintNotMet, NotEnforced
 from ...learning import Outcome
 from ...learning.game.equilibrium import Equilibrium
 from ...learning.group_objective.found import Found
@@ -313,6 +313,19 @@ def _lines(
         )
         for (name, bound, value, noise, pressure), one in zip(lines, drawn, strict=True)
     )
+
+
+def warn_of_missed(
+    report: ConstraintReport, reached: str, ask: str, *, number: str = ".4f", stacklevel: int = 3
+) -> None:
+    """The warning of a constraint that is not met. `reached`: what came so far; `ask`: for what."""
+    worst = report.worst
+    assert worst is not None
+    text = (
+        f"a constraint is not met: {worst.target}; {reached} {worst.value:{number}} (noise "
+        f"{worst.noise:{number}}). {ask}; see constraint_report_."
+    )
+    warnings.warn(text, ConstraintNotMet, stacklevel=stacklevel)
 
 
 def warn_if_not_enforced(

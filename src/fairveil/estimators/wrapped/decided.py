@@ -15,14 +15,14 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from ..._types import ColumnsLike, TableLike
+from ..._types import ColumnsLike, Floats, TableLike
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
 from ...curator.quiet.calls import Troubles, quietly
 from ...errors import FairveilError, InputError, KindError, complaint
 from ...facts import RowBlock, RowLayout, RowSource
 from ...models.model import known_classes
-from ...privacy.statement.parts import READ_FROM_DATA, PublicFact
+from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
 from ...tables.columns import same_length
 from ...tables.distinct import distinct, in_words
 from ...tables.frames import column_of
@@ -94,19 +94,23 @@ def read_rows(
     )
     units = units_of(whose, X, len(labels), layout)
     held = Rows(Coded(layout, (block,)), max_sample_weight=ways.max_sample_weight, units=units)
-    facts = [PublicFact("classes", in_words(classes), "argument" if known else READ_FROM_DATA)]
-    facts += [
-        PublicFact(f"groups of {in_words([n])}", in_words(v), READ_FROM_DATA)
-        for n, v in zip(columns, groups, strict=True)
-    ]
-    if weights is not None and ways.features_are_public:
-        facts.append(
-            PublicFact(
-                "sample weights", "public: must not depend on the sensitive columns", "argument"
-            )
-        )
+    origin: Origin = "argument" if known else READ_FROM_DATA
+    facts = [PublicFact("classes", in_words(classes), origin)]
+    facts += facts_of(layout, READ_FROM_DATA, weights, ways)
     training = Training(held, RowsCoding(0), tuple(facts), (), names_of(X), width_of(X))
     return DecidedRows(training, features, labels, named)
+
+
+def facts_of(
+    layout: RowLayout, origin: Origin, weights: Floats | None, ways: ReadOptions
+) -> list[PublicFact]:
+    """What is public of the groups and of weights."""
+    named = zip(layout.sensitive_names, layout.sensitive, strict=True)
+    found = [PublicFact(f"groups of {in_words([n])}", in_words(v), origin) for n, v in named]
+    if weights is not None and ways.features_are_public:
+        words = "public: must not depend on the sensitive columns"
+        found.append(PublicFact("sample weights", words, "argument"))
+    return found
 
 
 def units_of(whose: Whose | None, X: TableLike, rows: int, layout: RowLayout) -> Any:

@@ -89,16 +89,7 @@ def read_rows(
     units = decided.units_of(ways.whose, X, count, layout)
     held = Rows(Coded(layout, (block,)), max_sample_weight=ways.max_sample_weight, units=units)
     facts = [PublicFact("classes", in_words(classes), "argument")]
-    facts += [
-        PublicFact(f"groups of {in_words([n])}", in_words(v), origin)
-        for n, v in zip(names, groups, strict=True)
-    ]
-    if weights is not None and ways.features_are_public:
-        facts.append(
-            PublicFact(
-                "sample weights", "public: must not depend on the sensitive columns", "argument"
-            )
-        )
+    facts += decided.facts_of(layout, origin, weights, ways)
     stated = None if schema is None else schema.rows
     wide = base_columns.width_of(X) if schema is None else len(shown)
     training = Training(held, RowsCoding(0), tuple(facts), (), shown, wide, stated, schema=schema)
