@@ -75,7 +75,7 @@ def audit_scores(
     """
     here, there = _scores(scores, "scores"), _scores(neighbour_scores, "neighbour_scores")
     delta = _checks.fraction(delta=delta, high_open=True)
-    confidence = _confidence(confidence)
+    confidence = checked_confidence(confidence)
     share = _checks.fraction(choosing=choosing, low_open=True, high_open=True)
     if len(here) != len(there) or len(here) < 8:
         got = f"{len(here)} and {len(there)}"
@@ -184,7 +184,8 @@ def audit_fit(
 # -- inside ----------------------------------------------------------------------------------------
 
 
-def _confidence(confidence: float) -> float:
+def checked_confidence(confidence: float) -> float:
+    """How sure an audit is to be."""
     value = _checks.fraction(confidence=confidence, high_open=True)
     if value < 0.75:
         remedy = "Pass confidence=0.95, for example."

@@ -33,6 +33,7 @@ from .attack import Attack, Seeds
 from .claims import Claim, PointClaim, claim_of, of_function
 from .corners import OTHERS, Pair, pairs_of
 from .finding import ENOUGH, Planted, PrivacyAudit
+from .pairs import checked_confidence
 from .targets import FitTarget, FunctionTarget, Target, schema_of_coding
 
 PILOT = 40
@@ -128,7 +129,7 @@ def run(
     >>> found.verdict, found.stopped
     ('not met', 'stopped early: the claim is refuted')
     """
-    confidence = _confidence(confidence)
+    confidence = checked_confidence(confidence)
     seed, rows = _checks.whole(seed=seed), _checks.whole(at_least=1, rows=rows)
     if trials is not None:
         trials = _checks.whole(at_least=FEWEST, trials=trials)
@@ -333,13 +334,3 @@ def _of_persons(facts: Schema, told: Whose) -> Schema:
 def _schema(schema: object) -> Schema:
     remedy = "Pass schema=Schema.load('schema.toml'): tables are made up from it."
     return _checks.instance(Schema, "schema", schema, remedy)
-
-
-def _confidence(value: float) -> float:
-    confidence = _checks.fraction(confidence=value, high_open=True)
-    if confidence < 0.75:
-        remedy = "Pass confidence=0.95, for example."
-        raise InputError.expected(
-            "a number in [0.75, 1)", of="confidence", got=value, remedy=remedy
-        )
-    return confidence

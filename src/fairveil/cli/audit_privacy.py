@@ -257,6 +257,16 @@ def _of_one_run(
     )
 
 
+def _require(schema: Schema | None) -> None:
+    from ..errors import InputError
+
+    if schema is None:
+        remedy = (
+            "--schema FILE: tables are made of its public facts; fairveil schema init writes one"
+        )
+        raise InputError.expected("a schema", of="--schema", got=None, remedy=remedy)
+
+
 def _attacked(
     target: str, schema: Schema | None, constraint: list[str] | None, said: dict[str, Any]
 ) -> Any:
@@ -266,12 +276,7 @@ def _attacked(
     from .methods import METHODS
 
     if target in METHODS:
-        if schema is None:
-            remedy = (
-                "--schema FILE: tables are made of its public facts; fairveil schema init writes "
-                "one"
-            )
-            raise InputError.expected("a schema", of="--schema", got=None, remedy=remedy)
+        _require(schema)
         chosen = METHODS[target]
         asked = chosen.with_model(
             chosen.asked(FitOptions(constraint, None, None, None, None)), "linear", None
@@ -288,12 +293,7 @@ def _attacked(
         )
     module, colon, name = target.partition(":")
     if colon and not Path(target).exists():
-        if schema is None:
-            remedy = (
-                "--schema FILE: tables are made of its public facts; fairveil schema init writes "
-                "one"
-            )
-            raise InputError.expected("a schema", of="--schema", got=None, remedy=remedy)
+        _require(schema)
         return _function(module, name, target)
     from .deciding import loaded
 

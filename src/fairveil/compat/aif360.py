@@ -14,7 +14,7 @@ import numpy as np
 
 from .._types import ColumnsLike, TableLike
 from ..errors import InputError
-from .handed import Handed, frame_of, line_of, weights_of
+from .handed import Handed, frame_of, labels_beside, weights_of
 from .libraries import missing
 
 LABEL = "label"
@@ -72,13 +72,7 @@ def to_dataset(
     from aif360.datasets import BinaryLabelDataset
 
     frame, groups = frame_of(X, "X"), _frame(sensitive_features)
-    labels = line_of(y, len(frame), "y")
-    if len(groups) != len(frame):
-        got = f"{len(frame)} and {len(groups)}"
-        remedy = "Pass all rows of each."
-        raise InputError.expected(
-            "X and groups of one length", of="to_dataset", got=got, remedy=remedy
-        )
+    labels = labels_beside(y, frame, groups)
     found = set(labels.tolist())
     if not isinstance(favourable, Hashable) or favourable not in found or len(found) != 2:
         remedy = "AIF360 has two labels: pass the one that people want."

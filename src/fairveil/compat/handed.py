@@ -67,6 +67,17 @@ def line_of(given: object, rows: int, of: str) -> Any:
     return line
 
 
+def labels_beside(y: object, frame: Any, groups: Any) -> Any:
+    """One label for each row of features and of groups."""
+    labels = line_of(y, len(frame), "y")
+    if len(groups) != len(frame):
+        got, remedy = f"{len(frame)} and {len(groups)}", "Pass all rows of each."
+        raise InputError.expected(
+            "X and groups of one length", of="to_dataset", got=got, remedy=remedy
+        )
+    return labels
+
+
 def weights_of(given: object, rows: int) -> Floats:
     """Weights that a fit would take: finite, none below 0, one a row."""
     try:

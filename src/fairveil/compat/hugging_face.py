@@ -14,7 +14,7 @@ import numpy as np
 
 from .._types import ColumnsLike, TableLike
 from ..errors import InputError
-from .handed import Handed, frame_of, line_of, name_of, names_of, weights_of
+from .handed import Handed, frame_of, labels_beside, name_of, names_of, weights_of
 from .libraries import missing
 
 
@@ -82,13 +82,7 @@ def to_dataset(
         raise InputError.expected(
             "distinct names", of="columns", got=taken or target, remedy=remedy
         )
-    labels = line_of(y, len(frame), "y")
-    if len(groups) != len(frame):
-        got = f"{len(frame)} and {len(groups)}"
-        remedy = "Pass all rows of each."
-        raise InputError.expected(
-            "X and groups of one length", of="to_dataset", got=got, remedy=remedy
-        )
+    labels = labels_beside(y, frame, groups)
     whole = pd.concat([frame, groups, pd.Series(labels, name=target)], axis=1)
     whole.columns = [*names, target]
     return library.Dataset.from_pandas(whole, preserve_index=False)

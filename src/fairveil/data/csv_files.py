@@ -162,8 +162,8 @@ def _positions(dialect: _Dialect, needed: Sequence[str], wished: Sequence[str]) 
     return {name: dialect.names.index(name) for name in read}
 
 
-class _PlainReader:
-    """By the standard library."""
+class _Reader:
+    """What both readers know of their file."""
 
     def __init__(self, dialect: _Dialect, schema: Schema, positions: dict[str, int]) -> None:
         self._dialect = dialect
@@ -178,6 +178,10 @@ class _PlainReader:
 
     def counted(self) -> None:
         """Nothing in the file says it."""
+
+
+class _PlainReader(_Reader):
+    """By the standard library."""
 
     def chunks(self) -> Iterator[Chunk]:
         told = self._dialect
@@ -195,24 +199,13 @@ class _PlainReader:
         return Chunk(columns, len(rows), text=True)
 
 
-class _ArrowReader:
+class _ArrowReader(_Reader):
     """By pyarrow: cells as text, so that the coding rules are the same ones."""
 
     def __init__(self, dialect: _Dialect, schema: Schema, positions: dict[str, int]) -> None:
-        self._dialect = dialect
-        self._positions = positions
+        super().__init__(dialect, schema, positions)
         self._numbers = {name for name in positions if isinstance(schema.columns.get(name), Number)}
         self._missing_values = schema.missing_values
-
-    @property
-    def place(self) -> str:
-        return str(self._dialect.path)
-
-    def identity(self) -> object:
-        return identity_of(self._dialect.path)
-
-    def counted(self) -> None:
-        """Nothing in the file says it."""
 
     def chunks(self) -> Iterator[Chunk]:
         return ahead(self._chunks)

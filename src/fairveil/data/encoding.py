@@ -296,3 +296,19 @@ def _code_type(largest: int) -> type[np.integer]:
     if largest <= 2**8:
         return np.uint8
     return np.uint16 if largest <= 2**16 else np.int32
+
+
+class ByEncoding:
+    """Rows that an encoding codes."""
+
+    _encoding: Encoding
+
+    @property
+    def encoding(self) -> Encoding:
+        """How the rows are coded."""
+        return self._encoding
+
+    @property
+    def layout(self) -> RowLayout:
+        """The public shape."""
+        return self._encoding.layout

@@ -45,12 +45,12 @@ from ..errors import (
     PrivacyError,
     SchemaError,
 )
-from ..facts.rows import RowBlock, RowLayout
+from ..facts.rows import RowBlock
 from ..facts.schema import Schema
 from ..models.folders import LARGEST_TEXT, read_folder
 from .chosen_rows import ChosenRows
 from .encoded import EncodedRows
-from .encoding import Encoding
+from .encoding import ByEncoding, Encoding
 from .files import PathLike, identity_of
 from .store_blocks import Shape, checksum, read_block
 
@@ -73,7 +73,7 @@ DOCUMENT = Document(
 MOST_BLOCKS = 1 << 22
 
 
-class Store:
+class Store(ByEncoding):
     """Coded rows on disk, as a `RowSource`: pass it to `fit`, to `Rows`, to a frontier. Made by
     `open_store`, `write_store`."""
 
@@ -93,16 +93,6 @@ class Store:
         file = path / ROWS_FILE
         mapped = np.memmap(file, np.uint8, "r") if file.stat().st_size else np.empty(0, np.uint8)
         self._bytes: npt.NDArray[np.uint8] = np.asarray(mapped)
-
-    @property
-    def encoding(self) -> Encoding:
-        """How the rows are coded."""
-        return self._encoding
-
-    @property
-    def layout(self) -> RowLayout:
-        """The public shape."""
-        return self._encoding.layout
 
     @property
     def nbytes(self) -> int:

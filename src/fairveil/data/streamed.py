@@ -16,10 +16,10 @@ from typing import Protocol
 
 from .. import _checks
 from ..errors import PrivacyError
-from ..facts.rows import RowBlock, RowLayout
+from ..facts.rows import RowBlock
 from ..tables.raw import Raw
 from .encoded import BLOCK_ROWS, EncodedRows, in_blocks_of
-from .encoding import Encoding
+from .encoding import ByEncoding, Encoding
 from .spilling import spilled, too_large, within
 
 
@@ -54,7 +54,7 @@ class Reader(Protocol):
         ...
 
 
-class StreamedRows:
+class StreamedRows(ByEncoding):
     """A `RowSource` that reads its rows anew at each pass; memory is that of a block."""
 
     def __init__(self, reader: Reader, encoding: Encoding, block_rows: int = BLOCK_ROWS) -> None:
@@ -76,16 +76,6 @@ class StreamedRows:
         own (`spilling`)."""
         found = within(self.blocks(), self._encoding, self._block_rows)
         return spilled(self, self._rows, self._encoding) if found is None else found
-
-    @property
-    def encoding(self) -> Encoding:
-        """How the rows are coded."""
-        return self._encoding
-
-    @property
-    def layout(self) -> RowLayout:
-        """The public shape."""
-        return self._encoding.layout
 
     def blocks(self) -> Iterator[RowBlock]:
         """All rows, once; guarantee 2."""

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from typing import Self
 
 from ..curator.rows.sharded import Shards
-from ..data.encoding import Encoding
+from ..data.encoding import ByEncoding
 from ..data.files import PathLike
 from ..data.pieces import pieces_of
 from ..data.store import Store
-from ..facts.rows import RowBlock, RowLayout
+from ..facts.rows import RowBlock
 from ..facts.schema import Schema
 
 
-class ShardedSource(ABC):
+class ShardedSource(ByEncoding, ABC):
     """A `RowSource` whose rows are elsewhere: pass it to `fit`. Abstract."""
 
     is_sharded = True
@@ -36,16 +36,6 @@ class ShardedSource(ABC):
             sensitive_as_feature=sensitive_as_feature,
             precision=precision,
         )
-
-    @property
-    def encoding(self) -> Encoding:
-        """How the rows are coded."""
-        return self._encoding
-
-    @property
-    def layout(self) -> RowLayout:
-        """The public shape."""
-        return self._encoding.layout
 
     def blocks(self) -> Iterator[RowBlock]:
         """The rows, read in this process: for what is done with each row, such as predictions. A

@@ -249,23 +249,20 @@ class ReportContents:
         for name in ("verdict", "statement_file", "created", "method"):
             if getattr(self, name) is not None:
                 line(**{name: getattr(self, name)})
-        for name in ("statement", "all_models"):
+        alone: dict[str, type] = {
+            "statement": PrivacyStatement,
+            "all_models": PrivacyStatement,
+            "guarantee": Certainty,
+            "certificate": CertificateSection,
+            "private_table": PrivateTableSection,
+            "audit": AuditSection,
+            "payments": Payments,
+            "ledger": LedgerSection,
+            "baselines": Baselines,
+        }
+        for name, one in alone.items():
             if getattr(self, name) is not None:
-                several(PrivacyStatement, name, (getattr(self, name),))
-        if self.guarantee is not None:
-            several(Certainty, "guarantee", (self.guarantee,))
-        if self.certificate is not None:
-            several(CertificateSection, "certificate", (self.certificate,))
-        if self.private_table is not None:
-            several(PrivateTableSection, "private_table", (self.private_table,))
-        if self.audit is not None:
-            several(AuditSection, "audit", (self.audit,))
-        if self.payments is not None:
-            several(Payments, "payments", (self.payments,))
-        if self.ledger is not None:
-            several(LedgerSection, "ledger", (self.ledger,))
-        if self.baselines is not None:
-            several(Baselines, "baselines", (self.baselines,))
+                several(one, name, (getattr(self, name),))
         kinds = {
             "gaps": GapFigure,
             "tables": GroupSection,

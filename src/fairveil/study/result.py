@@ -155,14 +155,15 @@ def _run(node: Node) -> Run:
     )
 
 
+def _only(node: Node, of: type) -> Node:
+    """An object with the fields of a class; those with a default may be missing."""
+    fields = dataclasses.fields(of)
+    optional = {field.name for field in fields if field.default is not dataclasses.MISSING}
+    return node.only({field.name for field in fields} - optional, optional)
+
+
 def _series(node: Node) -> Series:
-    fields = {field.name for field in dataclasses.fields(Series)}
-    optional = {
-        field.name
-        for field in dataclasses.fields(Series)
-        if field.default is not dataclasses.MISSING
-    }
-    values = node.only(fields - optional, optional).mapping()
+    values = _only(node, Series).mapping()
     points = tuple(_point(point) for point in node["points"].list())
     for name in {"label", "protects", "source", "short"} & set(values):
         node[name].text()
@@ -172,13 +173,7 @@ def _series(node: Node) -> Series:
 
 
 def _point(node: Node) -> Point:
-    fields = {field.name for field in dataclasses.fields(Point)}
-    optional = {
-        field.name
-        for field in dataclasses.fields(Point)
-        if field.default is not dataclasses.MISSING
-    }
-    node.only(fields - optional, optional)
+    _only(node, Point)
     seeds = {"seeds": node["seeds"].whole()} if node.value.get("seeds") is not None else {}
     known: dict[str, Any] = {name: _known(node[name]) for name in node.mapping() if name != "seeds"}
     return Point(**known, **seeds)

@@ -23,10 +23,11 @@ from ..._types import Floats, Ints
 from ...facts import Cells, RowLayout
 from ...privacy import sensitivity
 from ...privacy.sensitivity import Bound
-from ..question import OwnJob, Scale, cell_count, check_group, comes_or_goes, gridded, need_classes
+from ..question import OwnJob, Scale, cell_count, gridded, need_classes
 from ..quiet.calls import Troubles
 from ..rows.block import Block
 from ..rows.rows import Rows
+from .of_attached import OfAttached
 from .row_function import RowFunction
 
 
@@ -81,7 +82,7 @@ def _onto_simplex(predictions: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class AttachedHistogram(OwnJob):
+class AttachedHistogram(OfAttached):
     """How an attached model's predictions fall in each cell (and label): shape (cells[, labels],
     classes).
 
@@ -103,20 +104,11 @@ class AttachedHistogram(OwnJob):
 
     def __post_init__(self) -> None:
         _checks.one_of(("soft", "hard"), decisions=self.decisions)
-        _checks.normalise(self, group=check_group(self.cells, self.group))
+        super().__post_init__()
 
     @property
     def why(self) -> str:
         return "a row's prediction is a point of the simplex"
-
-    @property
-    def reads(self) -> frozenset[str]:
-        read = super().reads | self.attached.columns_read
-        return (read | {"label"}) if self.by_label else read
-
-    @property
-    def within(self) -> float:
-        return math.sqrt(2)
 
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
         labels = (self.attached.classes,) if self.by_label else ()
@@ -127,15 +119,6 @@ class AttachedHistogram(OwnJob):
         if self.decisions == "hard":
             return Scale(bound, 0) if cap is None else gridded(bound, self.per_row)
         return gridded(bound, self.per_row * self.attached.classes)
-
-    def scale_of_change(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
-        scale = self.scale(layout, cap, order)
-        if self.group is None or self.cells is None:
-            return scale
-        fixed = "sensitive" not in self.attached.columns_read or set(self.cells.names) == set(
-            layout.sensitive_names
-        )
-        return comes_or_goes(scale) if fixed else scale
 
     def job(self, scale: Scale, layout: RowLayout) -> Callable[[Block, int, int], tuple[Ints, ...]]:
         """Scatter predictions by cell."""

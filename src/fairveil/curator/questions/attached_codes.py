@@ -27,10 +27,11 @@ from ...errors import InputError, PrivacyError
 from ...facts import Cells, RowLayout
 from ...privacy import sensitivity
 from ...privacy.promise import Promise
-from ..question import OwnJob, Scale, cell_count, check_group, comes_or_goes, gridded, need_classes
+from ..question import Scale, cell_count, gridded, need_classes
 from ..quiet.calls import Troubles
 from ..rows.block import Block
 from ..rows.rows import Rows
+from .of_attached import OfAttached
 from .row_function import RowFunction
 
 MOST_CODES = 1 << 16
@@ -105,7 +106,7 @@ def given_codes(codes: object, rows: Rows, promise: Promise) -> Callable[[Block]
 
 
 @dataclass(frozen=True, eq=False)
-class CodeHistogram(OwnJob):
+class CodeHistogram(OfAttached):
     """How many rows (their weights) of each cell (and label) have each code: shape (cells[,
     labels], codes).
 
@@ -122,21 +123,9 @@ class CodeHistogram(OwnJob):
     by_label: bool = False
     group: int | None = None
 
-    def __post_init__(self) -> None:
-        _checks.normalise(self, group=check_group(self.cells, self.group))
-
     @property
     def why(self) -> str:
         return "a row has one code"
-
-    @property
-    def reads(self) -> frozenset[str]:
-        read = super().reads | self.attached.columns_read
-        return (read | {"label"}) if self.by_label else read
-
-    @property
-    def within(self) -> float:
-        return math.sqrt(2)
 
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
         labels = (need_classes(layout, self.name),) if self.by_label else ()
@@ -145,15 +134,6 @@ class CodeHistogram(OwnJob):
     def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
         bound = sensitivity.of_histogram(cap or 1.0, self.per_row, order)
         return Scale(bound, 0) if cap is None else gridded(bound, self.per_row)
-
-    def scale_of_change(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
-        scale = self.scale(layout, cap, order)
-        if self.group is None or self.cells is None:
-            return scale
-        fixed = "sensitive" not in self.attached.columns_read or set(self.cells.names) == set(
-            layout.sensitive_names
-        )
-        return comes_or_goes(scale) if fixed else scale
 
     def job(self, scale: Scale, layout: RowLayout) -> Callable[[Block, int, int], tuple[Ints, ...]]:
         """Count codes by cell."""

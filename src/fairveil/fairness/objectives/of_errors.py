@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from abc import abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -93,31 +94,15 @@ class RateOf(Objective):
 
 
 @dataclass(frozen=True)
-class FalseNegatives(Objective):
-    """P(prediction is not positive | label = positive): the misses. One less the power of a
-    test."""
+class _OfPositive(Objective):
+    """One rate of all rows, given a positive class."""
 
-    kind: ClassVar[str] = "false_negative_rate"
     decisions_only: ClassVar[bool] = True
     positive: Hashable = None
 
-    @property
-    def needs_groups(self) -> bool:
-        return False
-
-    def at(self, frame: Frame) -> GroupFunction:
-        self.need_classes(frame)
-        positive = positive_class(self.positive, frame.classes)
-        return RateOf(ErrorRate(Event(labels=(positive,)))).at(frame)
-
-
-@dataclass(frozen=True)
-class FalsePositives(Objective):
-    """P(prediction = positive | label is not): the false alarms. The level of a test."""
-
-    kind: ClassVar[str] = "false_positive_rate"
-    decisions_only: ClassVar[bool] = True
-    positive: Hashable = None
+    @abstractmethod
+    def _rate(self, positive: Hashable, others: tuple[Hashable, ...]) -> Rate:
+        """The rate, of the positive class and the others."""
 
     @property
     def needs_groups(self) -> bool:
@@ -127,7 +112,28 @@ class FalsePositives(Objective):
         self.need_classes(frame)
         positive = positive_class(self.positive, frame.classes)
         others = tuple(y for y in frame.classes if y != positive)
-        return RateOf(PredictionRate(positive, Event(labels=others))).at(frame)
+        return RateOf(self._rate(positive, others)).at(frame)
+
+
+@dataclass(frozen=True)
+class FalseNegatives(_OfPositive):
+    """P(prediction is not positive | label = positive): the misses. One less the power of a
+    test."""
+
+    kind: ClassVar[str] = "false_negative_rate"
+
+    def _rate(self, positive: Hashable, others: tuple[Hashable, ...]) -> Rate:
+        return ErrorRate(Event(labels=(positive,)))
+
+
+@dataclass(frozen=True)
+class FalsePositives(_OfPositive):
+    """P(prediction = positive | label is not): the false alarms. The level of a test."""
+
+    kind: ClassVar[str] = "false_positive_rate"
+
+    def _rate(self, positive: Hashable, others: tuple[Hashable, ...]) -> Rate:
+        return PredictionRate(positive, Event(labels=others))
 
 
 @dataclass(frozen=True)

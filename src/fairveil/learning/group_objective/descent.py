@@ -110,7 +110,7 @@ class LossDescent(PlannedSearch):
         )
 
     def _measurements(self, v: Floats, weights: Floats) -> list[Measurement]:
-        cells = self.problem.ground.cells
+        cells = self.ground.cells
         gradient = GradientSum(
             Linear(v), self.clip * self._room(weights), cells, cell_weights=weights
         )

@@ -112,14 +112,7 @@ class _Reader:
         return 0.5 if self.own == "replace-one" and self.multipliers == "norm" else 1.0
 
     def read(self, given: object, depth: int) -> Event:
-        if depth > DEEPEST:
-            raise refusal(
-                f"at most {DEEPEST} levels",
-                "event",
-                "more",
-                "Put them beside each other, in one ComposedDpEvent.",
-            )
-        name, fields = described(given)
+        name, fields = _described(given, depth)
         try:
             return self._event(name, fields, depth)
         except KeyError as missing:
@@ -252,14 +245,7 @@ class _Reader:
 
     def _joint(self, given: object, share: float, depth: int) -> tuple[Event, ...]:
         """The noise events of one release on one batch."""
-        if depth > DEEPEST:
-            raise refusal(
-                f"at most {DEEPEST} levels",
-                "event",
-                "more",
-                "Put them beside each other, in one ComposedDpEvent.",
-            )
-        name, fields = described(given)
+        name, fields = _described(given, depth)
         if name == "ComposedDpEvent":
             return tuple(
                 part
@@ -327,3 +313,11 @@ def _listed(values: object, name: str) -> Sequence[object]:
     if isinstance(values, str | bytes) or not isinstance(values, Sequence):
         raise refusal("a list of events", name, values, "Pass ComposedDpEvent([...]).")
     return values
+
+
+def _described(given: object, depth: int) -> tuple[str, Mapping[str, Any]]:
+    """The name and the fields of an event, if it does not lie too deep."""
+    if depth > DEEPEST:
+        remedy = "Put them beside each other, in one ComposedDpEvent."
+        raise refusal(f"at most {DEEPEST} levels", "event", "more", remedy)
+    return described(given)
