@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,17 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from fairveil.curator.kernels.torch_gradient import Engine, Wanted, engine  # noqa: E402
-from fairveil.curator.kernels.torch_parts import Built, GradientPiece, Looked, Product, Scratch  # noqa: E402
+from fairveil.curator.kernels.torch_parts import (  # noqa: E402
+    Built,
+    FusedProduct,
+    GradientPiece,
+    Looked,
+    Product,
+    Scratch,
+    product_of,
+)
 from fairveil.curator.quiet.calls import Troubles  # noqa: E402
+from fairveil.curator.rows.threads import in_pieces  # noqa: E402
 from fairveil.models import Skeleton  # noqa: E402
 
 ROWS, CLIP = 23, 0.3
@@ -329,6 +339,7 @@ def parts(rng: np.random.Generator, rows: int) -> dict[str, Callable[[Any], Grad
     slopes = torch.from_numpy(rng.normal(size=(rows, 6, 3)).astype(np.float32))
     return {
         "products": lambda at: Product(a[at], d[at], 2),
+        "fused products": lambda at: FusedProduct(a[at], d[at], 2),
         "built": lambda at: Built(d[at].clone(), 1),
         "looked up": lambda at: Looked(index[at], slopes[at], 4, 3),
     }
@@ -340,7 +351,7 @@ def added(part: GradientPiece, clip: float) -> Any:
     return total
 
 
-@pytest.mark.parametrize("name", ["products", "built", "looked up"])
+@pytest.mark.parametrize("name", ["products", "fused products", "built", "looked up"])
 def test_contributions_that_are_given_add_up_exactly(name: str) -> None:
     """Networks' guarantee 1: in any order, split in any way, the same bits."""
     rng = np.random.default_rng(8)
@@ -356,16 +367,17 @@ def test_contributions_that_are_given_add_up_exactly(name: str) -> None:
         assert torch.equal(whole, sum(added(make(part), 0.25) for part in pieces))
 
 
-def test_no_product_leaves_the_bits() -> None:
+@pytest.mark.parametrize("kind", [Product, FusedProduct])
+def test_no_product_leaves_the_bits(kind: type[Product]) -> None:
     """The largest contributions that the clip allows, all of them alike, in a full chunk: still
     exact in float64."""
     rows, rng = 1 << 12, np.random.default_rng(3)
     for size in (1e-18, 1e-3, 1.0, 1e6):
-        one = Product(torch.full((1, 1), size), torch.full((1, 1), 1e3 / size), 0)
+        one = kind(torch.full((1, 1), size), torch.full((1, 1), 1e3 / size), 0)
         single = added(one, 0.25)
         assert 2.0**36 - 2.0**15 <= float(single[0]) <= 2.0**36 + 2.0**15
         signs = torch.from_numpy(np.where(rng.random((rows, 1)) < 0.9, 1.0, -1.0)).float()
-        many = Product(torch.full((rows, 1), size), signs * (1e3 / size), 0)
+        many = kind(torch.full((rows, 1), size), signs * (1e3 / size), 0)
         assert int(added(many, 0.25)[0]) == int(signs.sum()) * int(single[0])
         assert rows * int(single[0]) < 2**53
 
@@ -415,25 +427,60 @@ def test_a_layers_whole_numbers_are_those_of_torchs_own_operations(bias: int | N
     X[60:70] = 2.0 ** rng.integers(-149, 127, (10, width))
     X[70, 0], X[71, 1], X[72, 2] = np.inf, -np.inf, np.nan
     slopes = torch.from_numpy(rng.normal(size=(rows, 5)).astype(np.float32))
-    factors = torch.from_numpy(10.0 ** rng.uniform(0, 9, rows))
-    found = Product(torch.from_numpy(X), slopes, 0, bias)
-    # another layout of the same: torch's way
-    plain = Product(torch.from_numpy(X), slopes.mT.contiguous().mT, 0, bias)
-    assert found.compiled
-    assert not plain.compiled
-    bad = ~torch.isfinite(plain.norms)
-    assert bad.sum() == 3
-    assert torch.equal(bad, ~torch.isfinite(found.norms))
+    slopes[80], slopes[81, 2] = 0.0, torch.inf
+    given = (torch.from_numpy(X), slopes, 0, bias)
+    found, plain = FusedProduct(*given), Product(*given)
+    bad = ~torch.isfinite(plain.squares())
+    assert bad.sum() == 4
+    assert torch.equal(bad, ~torch.isfinite(found.squares()))
     for part in (found, plain):
         part.drop(bad)
-    assert torch.equal(found.a, plain.a)
-    assert torch.equal(found.up, plain.up)
+    assert torch.equal(found.up[~bad], plain.up[~bad])
     assert torch.equal(found.norms[~bad], plain.norms[~bad])
-    totals = [torch.zeros(37 * 5 + 12, dtype=torch.float64) for _ in range(2)]
-    for part, total in zip((found, plain), totals, strict=True):
-        part.add(torch.where(bad, 0.0, factors), total)
-    assert torch.equal(found.d, plain.d)
-    assert found.d.abs().max() > 1e4
+    # sums of squares in another order: a few roundings
+    assert torch.allclose(found.squares()[~bad], plain.squares()[~bad], rtol=1e-14, atol=0.0)
+    squares = torch.where(bad, 1.0, plain.squares())
+    factors = torch.clamp(1.0 / torch.sqrt(squares), max=1.0) * 2.0**36
+    for part in (found, plain):
+        part.scale(torch.where(bad, 0.0, factors))
+    runs = [(i, i + 1) for i in range(rows)] + [(0, rows), (3, 17), (70, 73), (8, 8)]
+    for first, last in runs:
+        totals = [torch.zeros(37 * 5 + 12, dtype=torch.float64) for _ in range(2)]
+        for part, total in zip((found, plain), totals, strict=True):
+            part.add_rows(first, last, total)
+        assert torch.equal(*totals)
+        assert not (bad[first:last].all() and totals[0].any())
+        assert totals[0].any() or last - first < rows
+
+
+def in_three(
+    taken: list[tuple[int, int]], job: Callable[[int, int], None], lines: int, threads: int
+) -> None:
+    """On three threads; `taken` has what each of them took."""
+
+    def noted(a: int, b: int) -> None:
+        taken.append((a, b))
+        job(a, b)
+
+    in_pieces(noted, lines, 3)
+
+
+def test_lines_that_threads_share_add_up_to_the_same() -> None:
+    """A product that is large enough is cut between threads: the same sums, whatever the width."""
+    rng, rows = np.random.default_rng(6), 300
+    for width, height in ((130, 150), (64, 300), (2000, 9)):
+        X, slopes = (
+            torch.from_numpy(rng.normal(size=(rows, n)).astype(np.float32)) for n in (width, height)
+        )
+        taken: list[tuple[int, int]] = []
+        share = partial(in_three, taken)
+        totals = [torch.zeros((width + 1) * height, dtype=torch.float64) for _ in range(2)]
+        for scratch, total in zip((Scratch(share), None), totals, strict=True):
+            part = product_of(X, slopes, 0, width * height, True, scratch)
+            part.add(2.0**36 / torch.sqrt(part.squares()), total)
+        assert sorted(taken) == [(height * i // 3, height * (i + 1) // 3) for i in range(3)]
+        assert torch.equal(*totals)
+        assert totals[0].abs().min() > 0
 
 
 def test_memory_that_is_used_again_holds_nothing_of_the_chunk_before() -> None:
@@ -446,7 +493,7 @@ def test_memory_that_is_used_again_holds_nothing_of_the_chunk_before() -> None:
         slopes = torch.from_numpy(rng.normal(size=(rows, 4)).astype(np.float32))
         totals = [torch.zeros(40, dtype=torch.float64) for _ in range(2)]
         for room, total in zip((scratch, None), totals, strict=True):
-            part = Product(X, slopes, 0, 36, scratch=room)
+            part = FusedProduct(X, slopes, 0, 36, room)
             bad = ~torch.isfinite(part.squares())
             part.drop(bad)
             part.add(torch.where(bad, 0.0, torch.full((rows,), 1e6, dtype=torch.float64)), total)

@@ -171,10 +171,9 @@ class Skeleton:
     def padded(self, rows: Singles, shape: int = 0, filler: Singles | None = None) -> torch.Tensor:
         """A copy of rows as the module reads them, in memory of torch's own; behind them `filler`,
         up to `shape` rows."""
-        held = torch.zeros(max(len(rows), shape), self.width)
+        held = torch.empty(max(len(rows), shape), self.width)
         held[: len(rows)] = torch.from_numpy(rows)
-        if filler is not None:
-            held[len(rows) :] = torch.from_numpy(filler)
+        held[len(rows) :] = 0.0 if filler is None else torch.from_numpy(filler)
         return held.to(self.device).reshape(len(held), *(self.input_shape or (self.width,)))
 
     def logits(

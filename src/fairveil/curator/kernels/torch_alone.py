@@ -328,10 +328,7 @@ def _sizes(skeleton: Skeleton, rows: Singles) -> tuple[tuple[int, ...], int]:
 def print_of(part: GradientPiece) -> torch.Tensor:
     """One number of 64 bits for what a part holds of each row."""
     if isinstance(part, Product):
-        return sum(
-            (_print(t, len(part.a)) for t in (part.a, part.d, part.up, part.norms)),
-            start=torch.tensor(0),
-        )
+        return sum((_print(t, len(part.up)) for t in part.seen()), start=torch.tensor(0))
     if isinstance(part, Built):
         return _print(part.pieces, len(part.pieces))
     assert isinstance(part, Looked)

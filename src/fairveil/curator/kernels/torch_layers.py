@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn import functional
 
 from ...models.torch_network import Skeleton, probes
-from .torch_parts import Built, GradientPiece, Looked, Product, Scratch
+from .torch_parts import Built, GradientPiece, Looked, Product, Scratch, product_of
 
 
 @dataclass(eq=False)
@@ -68,16 +68,8 @@ class Layer:
         rows, groups, positions, width = a.shape
         parts: list[GradientPiece] = []
         if self.weight is not None and groups == positions == 1:
-            return [
-                Product(
-                    a.reshape(rows, width),
-                    d.reshape(rows, -1),
-                    self.weight,
-                    self.bias,
-                    exact,
-                    scratch,
-                )
-            ]
+            dense = a.reshape(rows, width), d.reshape(rows, -1)
+            return [product_of(*dense, self.weight, self.bias, exact, scratch)]
         if self.weight is not None:
             height = d.shape[-1]
             pieces = torch.bmm(
@@ -212,7 +204,7 @@ def _measure(skeleton: Skeleton, layers: list[Layer]) -> bool:
 
 def _error(part: GradientPiece, layer: Layer) -> float:
     if isinstance(part, Product):
-        return Product.error(part.a.shape[1], part.d.shape[1])
+        return Product.error(*part.shape)
     if isinstance(part, Looked):
         module = layer.module
         assert isinstance(module, nn.Embedding)

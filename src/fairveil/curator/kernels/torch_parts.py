@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,17 +15,25 @@ A_BITS = 16  # of an input's largest number, in a product
 MOST_SCRATCH = 1 << 24  # numbers that are kept: a knob of speed only
 # an input all of whose numbers are below counts as this large: its rounding is then absolute
 SMALLEST = 2.0**-60
+WORTH_SHARING = 1 << 22  # numbers that are multiplied: below, a thread costs more than it saves
+# job(a, b) over runs a to b of so many lines, on so many threads: see `rows.threads`
+Sharing = Callable[[Callable[[int, int], None], int, int], object]
+
+
+def _alone(job: Callable[[int, int], None], lines: int, threads: int) -> None:
+    job(0, lines)
 
 
 class Scratch:
-    """Memory for the numbers of one chunk, used again for the next: fresh pages cost as much as
-    what is written on them.
+    """Memory for the sums of one chunk, used again for the next: fresh pages cost as much as what
+    is written on them. And how work is shared among threads.
 
     It holds private numbers, so it belongs to the curator's own pass, never to a module or an
     engine.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, share: Sharing = _alone) -> None:
+        self.share = share
         self._held: dict[tuple[int, str], torch.Tensor] = {}
 
     def take(
@@ -69,10 +79,7 @@ class GradientPiece:
 
 class Product(GradientPiece):
     """d a' of one dense position: inputs (rows, in), slopes (rows, out). A bias is one more input,
-    which is always 1.
-
-    On a CPU the whole numbers are made by `kernels_layers`, in one pass: the same ones.
-    """
+    which is always 1."""
 
     def __init__(
         self,
@@ -81,70 +88,52 @@ class Product(GradientPiece):
         weight: int,
         bias: int | None = None,
         exact: bool = True,
-        scratch: Scratch | None = None,
     ) -> None:
-        rows, width = inputs.shape
+        rows, self.width = inputs.shape
         self.weight, self.bias, self.exact = weight, bias, exact
-        self.compiled = (
-            exact
-            and inputs.device.type == "cpu"
-            and inputs.dtype == torch.float32
-            and slopes.is_contiguous()
-        )
-        room = scratch if scratch is not None and self.compiled else Scratch()
-        self.a = room.take((weight, "a"), rows, width + (bias is not None), inputs.device)
-        self.d = (
-            room.take((weight, "d"), rows, slopes.shape[1], inputs.device).copy_(slopes)
-            if self.compiled
-            else slopes.double()
-        )
-        if self.compiled:
-            self.up = torch.empty(rows, dtype=torch.float64)
-            self.norms = torch.empty(rows, dtype=torch.float64)
-            least = np.float32(SMALLEST if bias is None else 1.0).view(np.int32)
-            given = (inputs.contiguous().numpy(), int(least), A_BITS, width)
-            kernels_layers.whole_numbers(
-                *given, self.a.numpy(), self.up.numpy(), self.norms.numpy(), 0, rows
-            )
-            return
+        kind: dict[str, Any] = {"dtype": torch.float64, "device": inputs.device}
+        self.a = torch.empty(rows, self.width + (bias is not None), **kind)
+        self.d = slopes.double()
         if exact:
-            top = (
-                inputs.abs().amax(dim=1, keepdim=True).clamp_min(SMALLEST if bias is None else 1.0)
-            )
+            top = inputs.abs().amax(dim=1, keepdim=True).clamp_min(least_of(bias))
             up = torch.frexp(top).exponent - A_BITS
             # whole numbers of at most 2^16
-            self.a[:, :width] = (inputs * torch.ldexp(torch.ones_like(top), -up)).round_()
-            self.up = torch.ldexp(
-                torch.ones(rows, dtype=torch.float64, device=inputs.device), up[:, 0]
-            )
+            self.a[:, : self.width] = (inputs * torch.ldexp(torch.ones_like(top), -up)).round_()
+            self.up = torch.ldexp(torch.ones(rows, **kind), up[:, 0])
         else:
-            self.a[:, :width], self.up = (
-                inputs,
-                torch.ones(rows, dtype=torch.float64, device=inputs.device),
-            )
+            self.a[:, : self.width], self.up = inputs, torch.ones(rows, **kind)
         if bias is not None:
             # a power of two, exactly, unless all others are above 2^16
-            self.a[:, width] = torch.round(1.0 / self.up)
+            self.a[:, self.width] = torch.round(1.0 / self.up)
         self.norms = torch.linalg.vector_norm(self.a, dim=1)
+        self.sizes = torch.linalg.vector_norm(self.d, dim=1)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Columns and lines of a row's piece."""
+        return self.a.shape[1], self.d.shape[1]
+
+    def seen(self) -> tuple[torch.Tensor, ...]:
+        """All that is found of the rows, each on the first axis."""
+        return self.a, self.d, self.up, self.norms, self.sizes
 
     def squares(self) -> torch.Tensor:
-        return torch.square(self.norms * self.up * torch.linalg.vector_norm(self.d, dim=1))
+        return torch.square(self.norms * self.up * self.sizes)
 
     def drop(self, bad: torch.Tensor) -> None:
         self.a[bad], self.d[bad], self.up[bad] = 0.0, 0.0, 1.0
 
     def scale(self, factors: torch.Tensor) -> None:
-        by = factors * self.up
-        if self.compiled:
-            kernels_layers.scaled(self.d.numpy(), by.numpy(), 0, len(by))
-        else:
-            self.d.mul_(by.unsqueeze(1))
-            if self.exact:
-                self.d.round_()
+        self.d.mul_((factors * self.up).unsqueeze(1))
+        if self.exact:
+            self.d.round_()
 
     def add_rows(self, first: int, last: int, total: torch.Tensor) -> None:
-        found = self.d[first:last].T @ self.a[first:last]
-        height, width = found.shape[0], found.shape[1] - (self.bias is not None)
+        self.put(self.d[first:last].T @ self.a[first:last], total)
+
+    def put(self, found: torch.Tensor, total: torch.Tensor) -> None:
+        """total += (lines, columns): inputs, the bias, and columns of zeros."""
+        height, width = len(found), self.width
         total[self.weight : self.weight + height * width] += found[:, :width].reshape(-1)
         if self.bias is not None:
             total[self.bias : self.bias + height] += found[:, width]
@@ -153,6 +142,102 @@ class Product(GradientPiece):
     def error(width: int, height: int) -> float:
         """What rounding may add to a row's norm, in grid steps."""
         return math.sqrt(width * height) * 2.0 ** (A_BITS - 1)
+
+
+class FusedProduct(Product):
+    """The same on a CPU, on the grid, by `kernels_layers`: whole numbers are made eight rows at a
+    time, just before they are multiplied, and never kept."""
+
+    def __init__(
+        self,
+        inputs: torch.Tensor,
+        slopes: torch.Tensor,
+        weight: int,
+        bias: int | None = None,
+        scratch: Scratch | None = None,
+    ) -> None:
+        rows, self.width = inputs.shape
+        self.weight, self.bias, self.exact = weight, bias, True
+        self._scratch = Scratch() if scratch is None else scratch
+        self._inputs, self._slopes = inputs.contiguous().numpy(), slopes.contiguous().numpy()
+        self.up, self.norms, self.sizes = torch.empty(3, rows, dtype=torch.float64)
+        least = int(np.float32(least_of(bias)).view(np.int32))
+        kernels_layers.lengths(
+            self._inputs,
+            least,
+            A_BITS,
+            int(bias is not None),
+            self.up.numpy(),
+            self.norms.numpy(),
+            0,
+            rows,
+        )
+        kernels_layers.sizes(self._slopes, self.sizes.numpy(), 0, rows)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.width + (self.bias is not None), self._slopes.shape[1]
+
+    def seen(self) -> tuple[torch.Tensor, ...]:
+        given = (torch.from_numpy(side) for side in (self._inputs, self._slopes))
+        return (*given, self.up, self.norms, self.sizes)
+
+    def drop(self, bad: torch.Tensor) -> None:
+        self.up[bad] = 0.0  # and so what a row is multiplied by, which leaves it out
+
+    def scale(self, factors: torch.Tensor) -> None:
+        self._by = (factors * self.up).numpy()
+
+    def add_rows(self, first: int, last: int, total: torch.Tensor) -> None:
+        (width, height), line = self.shape, kernels_layers.LINE
+        columns = -(-width // line) * line
+        found = self._scratch.take((self.weight, "sums"), height, columns, total.device).zero_()
+
+        def job(low: int, high: int) -> None:
+            # of torch: it begins at a line of the cache
+            a, s = (
+                torch.empty(kernels_layers.AT_ONCE, n, dtype=torch.float64).numpy()
+                for n in (columns, high - low)
+            )
+            kernels_layers.add_product(
+                self._inputs,
+                self._slopes,
+                self.up.numpy(),
+                self._by,
+                int(self.bias is not None),
+                first,
+                last,
+                low,
+                high,
+                a,
+                s,
+                found.numpy(),
+            )
+
+        if (last - first) * height * columns < WORTH_SHARING:
+            job(0, height)
+        else:
+            self._scratch.share(job, height, torch.get_num_threads())
+        self.put(found, total)
+
+
+def least_of(bias: int | None) -> float:
+    """A number below which a row's largest input is not taken to lie."""
+    return SMALLEST if bias is None else 1.0
+
+
+def product_of(
+    inputs: torch.Tensor,
+    slopes: torch.Tensor,
+    weight: int,
+    bias: int | None,
+    exact: bool,
+    scratch: Scratch | None,
+) -> Product:
+    """The product of a dense layer's inputs and slopes, by the fastest way for them."""
+    if exact and inputs.device.type == "cpu" and inputs.dtype == slopes.dtype == torch.float32:
+        return FusedProduct(inputs, slopes, weight, bias, scratch)
+    return Product(inputs, slopes, weight, bias, exact)
 
 
 class Built(GradientPiece):

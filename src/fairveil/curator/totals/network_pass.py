@@ -20,6 +20,7 @@ from ..quiet.calls import Troubles, quietly
 from ..rows.block import Block, Drawn
 from ..rows.cell_order import places
 from ..rows.rows import Rows
+from ..rows.threads import in_pieces
 from . import person_pass
 
 
@@ -47,7 +48,7 @@ class NetworkPass:
         return NetworkPass(
             tuple(scales[0] for _, scales in measurements),
             len(rows.layout.classes or ()),
-            Scratch(),
+            Scratch(in_pieces),
         )
 
     def job(
