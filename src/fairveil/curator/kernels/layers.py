@@ -12,13 +12,13 @@ Guarantee (tests/curator/test_curator_torch_layers.py):
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numba import njit
 
 from ..._types import Floats, Numbers, Singles
-from .elementary import MAGIC, jit
+from .elementary import MAGIC, Kernel, jit
 
 # the bits of a float32 above its 23 of fraction, less this: e of m 2^e with m in [1/2, 1)
 EXPONENT = 126
@@ -26,10 +26,13 @@ NO_NUMBER = 0x7F800000  # the bits of infinity; NaN's are above
 AT_ONCE = 8  # rows that are multiplied together
 LINE = 8  # float64 numbers of a cache line: vectors that begin elsewhere take twice as long
 
+Compiler = Callable[[Kernel], Kernel]
 # "contract" lets a product and a sum be one instruction, and allows nothing else
-contracted: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+contracted: Compiler = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 # "reassoc" lets a row's sum be several, in an order that the loop and the processor fix
-summed: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+summed: Compiler = njit(
+    cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"}
+)
 
 
 @jit

@@ -24,14 +24,14 @@ from . import samplers_exact as exact
 from .refusals import refuse_copy, refuse_fork
 
 LARGEST_SCALE = 2.0**50
+LARGE = 1 << 13  # coordinates, from which `samplers_large` draws: seeds' bits hang on it
 
 SECURE = "ChaCha20 keyed with 256 bits from the operating system"
 SEEDED = (
     "INSECURE: ChaCha20 keyed from an integer seed, so whoever knows or guesses the seed can take "
     "the noise away"
 )
-# lanes: the high counter word of the main words, of further digits, of plain floats
-_MAIN, _EXTENSION, _FLOATS = 0, 1, 2
+_MAIN, _EXTENSION, _FLOATS = 0, 1, 2  # lanes: words, further digits, floats
 
 _loaded: Any = None
 
@@ -86,25 +86,25 @@ class Stream:
 
         A scale is at most 2^50. Post-processing of the real-valued Gaussian, so accounted as that.
         """
-        state, buffer = self._ready()
         scales, size = _scales(scale, size)
         out = np.empty(size, dtype=np.int64)
-        at = _kernels().rounded_gaussian(
-            state, buffer, scales.view(np.uint64), out, 0, np.uint64(self._blur)
-        )
-        if at < size:
-            self._go_on(scales, out, at)
+        self._gaussians(scales, out, 0)
         return out
 
-    def _go_on(self, scales: NDArray[np.float64], out: NDArray[np.int64], at: int) -> None:
-        """Make the undecided draw `at` exactly, and all after it."""
-        state, buffer = self._ready()
-        bits, blur = scales.view(np.uint64), np.uint64(self._blur)
+    def _gaussians(
+        self, scales: NDArray[np.float64], out: NDArray[np.int64], at: int, left: bool = False
+    ) -> None:
+        """The draws from `at` on, which was `left` undecided: what is left is made exactly."""
+        head = (*self._ready(), scales.view(np.uint64), out)
+        kernel, law, blur = _kernels().rounded_gaussian, exact.normal, np.uint64(self._blur)
+        if out.size >= LARGE:
+            large = importlib.import_module(".samplers_large", __package__)
+            kernel, law = large.in_room(), exact.normal_by_coin
+        at = at if left else kernel(*head, at, blur)
         while at < out.size:
-            out[at] = exact.rounded_gaussian(
-                self._digits(), float(scales[at if scales.size > 1 else 0])
-            )
-            at = _kernels().rounded_gaussian(state, buffer, bits, out, at + 1, blur)
+            scale = float(scales[at if scales.size > 1 else 0])
+            out[at] = exact.rounded_gaussian(self._digits(), scale, law)
+            at = kernel(*head, at + 1, blur)
 
     def discrete_gaussian(self, sigma: float, size: int) -> NDArray[np.int64]:
         """P(x) ~ exp(-x^2 / (2 sigma^2)) on the integers, exactly (Canonne, Kamath and Steinke
@@ -302,6 +302,11 @@ class Gaussians:
             np.empty(sum(self.sizes), dtype=np.int64),
             np.empty(len(keys), dtype=np.int64),
         )
+        if max(self.sizes, default=0) >= LARGE:
+            for s, stream in enumerate(streams):
+                part = out[self._starts[s] : self._starts[s + 1]]
+                stream._gaussians(self._scales[s : s + 1], part, 0)
+            return out
         kernels = _kernels()
         blur = np.uint64(max((stream._blur for stream in streams), default=0))
         states, buffers = kernels.new_states(b"".join(keys), _MAIN)
@@ -309,9 +314,8 @@ class Gaussians:
         for s, at in enumerate(reached.tolist()):
             streams[s]._state, streams[s]._buffer = states[s], buffers[s]
             if at < self.sizes[s]:
-                streams[s]._go_on(
-                    self._scales[s : s + 1], out[self._starts[s] : self._starts[s + 1]], at
-                )
+                part = out[self._starts[s] : self._starts[s + 1]]
+                streams[s]._gaussians(self._scales[s : s + 1], part, at, left=True)
         return out
 
 

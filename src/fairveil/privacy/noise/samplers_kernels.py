@@ -49,7 +49,7 @@ _LEAST_REST = u64(1 << 44)
 # A library's log, log1p and exp are taken to be right to 2^-46 relative, which is 32 times worse
 # than any in use (they are within an ulp or two, 2^-51); twice to four times that covers the few
 # further roundings of a formula too.
-_SLACK = 2.0**-44
+SLACK = 2.0**-44
 
 
 _WORD = 2.0**-64
@@ -120,7 +120,7 @@ def _normal(state, buffer):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _scaled(bits, k, fraction, blur):  # type: ignore[no-untyped-def]
+def scaled(bits, k, fraction, blur):  # type: ignore[no-untyped-def]
     """floor(scale (k + x) + 1/2) for all x in the interval that `fraction` leaves, or -1 if they
     differ. Exact integers.
 
@@ -177,7 +177,7 @@ def rounded_gaussian(state, buffer, scales, out, start, blur):  # type: ignore[n
     for i in range(start, out.size):
         mark = state[POSITION]
         sign, k, fraction = _normal(state, buffer)
-        value = _scaled(scales[i * step], k, fraction, blur) if sign != 2 else np.int64(-1)
+        value = scaled(scales[i * step], k, fraction, blur) if sign != 2 else np.int64(-1)
         if value < 0:
             rewind(state, buffer, mark)
             return i
@@ -208,7 +208,7 @@ def _exponential(y):  # type: ignore[no-untyped-def]
     """
     rest = ~y
     value = -math.log((np.float64(rest) + 0.5) * _WORD)
-    return value, (math.inf if rest < _LEAST_REST else (value + 1.0) * _SLACK)
+    return value, (math.inf if rest < _LEAST_REST else (value + 1.0) * SLACK)
 
 
 @kernel
@@ -216,7 +216,7 @@ def _log_exponential(y):  # type: ignore[no-untyped-def]
     """ln E for the E of `_exponential`, and a bound on its absolute error.
 
     W (when below 1/2, else 1 - W) is known to relative 1/(y + 1) (y >= 1) and 2^-52; d ln E / d ln
-    W is at most 1.45 on each branch; `_SLACK` covers the rest. Near either end the bound is inf.
+    W is at most 1.45 on each branch; `SLACK` covers the rest. Near either end the bound is inf.
     """
     if y < _HIGH_HALF:
         known = y
@@ -225,7 +225,7 @@ def _log_exponential(y):  # type: ignore[no-untyped-def]
         known = ~y
         exponential = -math.log((np.float64(known) + 0.5) * _WORD)
     value = math.log(exponential)
-    error = (abs(value) + 1.0) * _SLACK + 4.0 / (np.float64(known) + 1.0)
+    error = (abs(value) + 1.0) * SLACK + 4.0 / (np.float64(known) + 1.0)
     return value, (math.inf if known < u64(64) else error)
 
 
@@ -246,7 +246,7 @@ def poisson_batch(state, buffer, rows, mean_gap, out, slack):  # type: ignore[no
         mark = state[POSITION]
         exponential, error = _exponential(whole_word(state, buffer))
         gap = exponential * mean_gap
-        error = (mean_gap * error + gap * _SLACK) * slack
+        error = (mean_gap * error + gap * SLACK) * slack
         if gap - error >= rows - cursor:
             cursor = rows
             break
@@ -271,7 +271,7 @@ def _laplace(state, buffer, scale, slack):  # type: ignore[no-untyped-def]
     while True:
         exponential, error = _exponential(word(state, buffer))
         size = exponential * scale
-        error = (scale * error + size * _SLACK) * slack
+        error = (scale * error + size * SLACK) * slack
         floor = np.floor(size - error)
         if not (floor >= 0 and size + error < floor + 1 and size < 2.0**52):
             return False, np.int64(0), ZERO
@@ -305,13 +305,13 @@ def _discrete_normal(state, buffer, sigma, slack):  # type: ignore[no-untyped-de
         if not decided:
             return False, size, sign
         away = abs(size - centre)
-        blur = (size + centre) * _SLACK
+        blur = (size + centre) * SLACK
         cost = away * away / (2.0 * sigma * sigma)
-        error = blur * (2.0 * away + blur) / (2.0 * sigma * sigma) + cost * _SLACK
+        error = blur * (2.0 * away + blur) / (2.0 * sigma * sigma) + cost * SLACK
         chance = math.exp(-cost)
         u = (np.float64(word(state, buffer)) + 0.5) * _WORD
         # |e^-x' - e^-x| <= 2 error e^-x while error < 1
-        tolerance = (chance * (2.0 * error + _SLACK) + u * _SLACK + 2.0 * _WORD) * slack
+        tolerance = (chance * (2.0 * error + SLACK) + u * SLACK + 2.0 * _WORD) * slack
         if not error < 1.0 or not abs(u - chance) > tolerance:
             return False, size, sign
         if u < chance:
@@ -347,7 +347,7 @@ def choose(state, buffer, excess, rate, low, drawn, slack):  # type: ignore[no-u
         centre, error = _log_exponential(y)
         if error < 1.0:
             cost = rate * excess[i]
-            error = (error + abs(cost) * _SLACK) * slack
+            error = (error + abs(cost) * SLACK) * slack
             below = centre + cost - error
             above = centre + cost + error
             # overflow: very large, how large is not known (and with it a difference that
