@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 SOURCES = Path(__file__).parent.parent / "src"
 LONGEST, MIDDLE = 400, 145
+MOST_LOOKUPS, MOST_OPTIONAL = 85, 40
+"""Calls of getattr: all, and those of a fixed name with a default. Make them smaller, never
+larger."""
 
 
 def test_no_module_is_long() -> None:
@@ -30,6 +33,17 @@ def test_no_modules_import_each_other() -> None:
     )
 
 
+def test_few_attributes_are_looked_up() -> None:
+    """An attribute that a class of ours may lack is declared with what stands there: a field, a
+    class attribute, `facts.rows.Traits`, `FittedParts`, a parameter in `get_params`."""
+    calls = [one for text in texts().values() for one in lookups(ast.parse(text))]
+    optional = [
+        one for one in calls if len(one.args) == 3 and isinstance(one.args[1], ast.Constant)
+    ]
+    assert len(calls) <= MOST_LOOKUPS, "name the attribute, or list the values"
+    assert len(optional) <= MOST_OPTIONAL, "of objects of other libraries alone: declare a default"
+
+
 @pytest.mark.parametrize(
     ("text", "size"),
     [("a = 1\n", 1), ('class A:\n    """B.\n\n    Parameters\n    ----------\n    """\n', 1)],
@@ -40,6 +54,20 @@ def test_pages_of_parameters_are_no_code(text: str, size: int) -> None:
 
 def test_a_circle_is_found() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [("a", "b", "c")]
+
+
+def test_a_lookup_is_found() -> None:
+    tree = ast.parse('getattr(a, b)\na.getattr(b)\nf(getattr(a, "b", None))')
+    assert [ast.unparse(one) for one in lookups(tree)] == [
+        "getattr(a, b)",
+        "getattr(a, 'b', None)",
+    ]
+
+
+def lookups(tree: ast.AST) -> Iterator[ast.Call]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr":
+            yield node
 
 
 def size_of(text: str) -> int:

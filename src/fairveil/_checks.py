@@ -3,10 +3,11 @@ names it."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import numbers
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .errors import InputError
 
@@ -128,3 +129,13 @@ def normalise(value: object, /, **fields: object) -> None:
     the others."""
     for name, content in fields.items():
         object.__setattr__(value, name, content)
+
+
+def named(of: object, names: Iterable[str]) -> dict[str, Any]:
+    """Attributes of a value by their names."""
+    return {name: getattr(of, name) for name in names}
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """The fields of a data class by their names, each as it is: `asdict` would copy them."""
+    return named(value, (one.name for one in dataclasses.fields(value)))

@@ -135,8 +135,8 @@ class Document:
             if isinstance(given, bytes):
                 return given.decode("utf-8")
             given.encode("utf-8")
-        except UnicodeError as error:
-            self.refuse("text in UTF-8", getattr(error, "reason", "other bytes"))
+        except (UnicodeDecodeError, UnicodeEncodeError) as error:
+            self.refuse("text in UTF-8", error.reason)
         return given
 
     def _check_depth(self, text: str) -> None:

@@ -12,11 +12,18 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from pathlib import Path
 
 from .errors import DataNotFoundError, FairveilError, InputError
 
 MIB = 1 << 20
+# Without O_NONBLOCK, opening a pipe waits until somebody writes to it. Windows has no such pipes,
+# and would change line ends.
+if sys.platform == "win32":
+    AT_ONCE = os.O_BINARY
+else:
+    AT_ONCE = os.O_NONBLOCK
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe"),
@@ -42,10 +49,7 @@ def read_bytes(
     """The bytes of a plain file of at most `most` bytes. `what`: what was expected, in words;
     `error`: of what is too large."""
     try:
-        # Without O_NONBLOCK, opening a pipe waits until somebody writes to it.
-        descriptor = os.open(
-            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        )
+        descriptor = os.open(path, os.O_RDONLY | AT_ONCE)
     except (OSError, ValueError) as wrong:
         got = _missing(Path(path), wrong)
         raise DataNotFoundError.expected(

@@ -33,6 +33,7 @@ from fairveil.curator import (
 from fairveil.curator.rows.sharded import Recipe, ShardedRows, Taking
 from fairveil.data.pieces import pieces_of
 from fairveil.errors import ChecksumError, PrivacyError
+from fairveil.facts.rows import Traits
 from fairveil.privacy import Promise
 from fairveil.privacy.noise.sources import NoiseSource
 
@@ -158,7 +159,7 @@ class Wrong:
 
 
 class _Breaking:
-    is_streamed = True
+    traits = Traits(is_streamed=True)
 
     def __init__(self, of: Wrong) -> None:
         self._of, self._seen = of, 0
@@ -167,10 +168,6 @@ class _Breaking:
     @property
     def layout(self) -> Any:
         return self._rows.layout
-
-    @property
-    def is_mapped(self) -> bool:
-        return False
 
     def blocks(self) -> Any:
         self._seen += 1
@@ -204,8 +201,6 @@ class Halting:
 
 
 class _Halting:
-    is_mapped = False
-
     def __init__(self, of: Halting) -> None:
         whole = table()
         rows = len(whole["age"])
@@ -219,6 +214,11 @@ class _Halting:
 
     def blocks(self) -> Any:
         return self._rows.blocks()
+
+    @property
+    def traits(self) -> Traits:
+        """It is looked at when a pass begins and ends."""
+        return Traits(require_same=self.require_same)
 
     def require_same(self) -> None:
         """Called when a pass begins and when it ends."""

@@ -3,6 +3,8 @@ laid out."""
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields
+
 import numpy as np
 import pytest
 
@@ -22,6 +24,7 @@ from fairveil.curator import (
     Rows,
     ScoreHistogram,
 )
+from fairveil.curator.question import Question
 from fairveil.curator.questions.attached import Attached
 from fairveil.curator.rows import refusals
 from fairveil.curator.totals import passes as totals_module
@@ -30,6 +33,17 @@ from fairveil.curator.totals.passes import totals
 from fairveil.facts import RowBlock
 
 WIDTH = 1 + 3 + 4 + 3
+
+
+def test_no_required_field_takes_a_default_from_the_base() -> None:
+    """`Question.model` stands for questions without one; a question about one must be given it."""
+    kinds = [Question]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+        usual = {one.name for one in fields(kind) if one.default is not MISSING}
+        own = {name for part in kind.__mro__ if issubclass(part, Question) for name in vars(part)}
+        assert usual <= own, kind
+    assert len(kinds) > 15
 
 
 def questions(rows, classes=2, mode="product", many=False):

@@ -166,7 +166,7 @@ def test_chosen_rows_are_those_that_a_copy_has(tmp_path: Path, block_rows: int) 
     store = data.write_store(source, tmp_path / "s", block_rows=block_rows)
     at = np.flatnonzero(np.random.default_rng(0).random(500) < 0.4)
     copied, gathered = source.chosen(at), store.chosen(at)
-    assert gathered.is_streamed
+    assert gathered.traits.is_streamed
 
     def whole(rows: Any, name: str) -> Any:
         return np.concatenate([getattr(block, name) for block in rows.blocks()], axis=-1)

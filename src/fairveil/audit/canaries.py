@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from .. import _checks
 from .._types import Floats, Mask
@@ -45,7 +46,7 @@ from .corners import OTHERS, Table, ordinary
 from .one_run_result import DISTANCE, GUESSES, NOISE, OneRunAudit
 from .overheard import Overheard
 from .planted import HALF_NOISE, planted
-from .targets import Bug, schema_of_coding
+from .targets import Bug, called, schema_of_coding
 
 FEWEST = 20
 GUESSED = 0.25
@@ -154,11 +155,7 @@ def one_run(
     for bug in BUGS if power and made.is_estimator else ():
         other = run(target, made, (epsilon, delta), bug)
         found.append((bug.name, asked.refuted_by(other.told) != ""))
-    name = (
-        type(target).__name__
-        if made.is_estimator
-        else getattr(target, "__name__", type(target).__name__)
-    )
+    name = type(target).__name__ if made.is_estimator else called(target)
     return OneRunAudit(
         target=name,
         promise=first.promise,
@@ -187,13 +184,11 @@ class _Made:
     is_estimator: bool
 
     @staticmethod
-    def of(target: object, schema: Schema | None, canaries: int, rows: int, seed: int) -> _Made:
+    def of(target: object, schema: object, canaries: int, rows: int, seed: int) -> _Made:
         is_estimator = hasattr(target, "get_params") and hasattr(target, "fit")
-        facts = (
-            schema
-            if schema is not None
-            else getattr(target, "schema", None) or schema_of_coding(target)
-        )
+        facts = schema
+        if facts is None and isinstance(target, BaseEstimator):
+            facts = target.get_params(deep=False).get("schema") or schema_of_coding(target)
         if not isinstance(facts, Schema):
             remedy = "Pass schema=Schema.load('schema.toml'): tables are made up from it."
             got = None if facts is None else type(facts).__name__

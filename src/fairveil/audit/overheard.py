@@ -98,10 +98,9 @@ class Reader:
         """The noise of a run, as far as it is known, and how far the other table is."""
         pairs = zip(self.witnesses, run.heard, strict=True)
         found = [one.residual(book, there=there) for one, book in pairs if one is not None]
-        noise, towards = (
-            [np.zeros(0)] + [getattr(one, name) for one in found] for name in ("noise", "towards")
-        )
-        return Residual(np.concatenate(noise), np.concatenate(towards))
+        noise, towards = [one.noise for one in found], [one.towards for one in found]
+        none = np.zeros(0)
+        return Residual(np.concatenate([none, *noise]), np.concatenate([none, *towards]))
 
     def released(self, run: Overheard) -> Floats:
         """The log likelihood ratio of what is scored, then what is not."""

@@ -24,6 +24,7 @@ from .. import _checks
 from ..errors import InputError
 from ..estimators import load
 from ..estimators.fitting.progress import progress as bar
+from ..estimators.reading.fitted_parts import parts_of
 from ..estimators.reading.units import Whose, whose
 from ..facts import Schema
 from ..privacy.promise import Promise
@@ -209,7 +210,7 @@ def _made(
             pairs = pairs_of(facts, asked.protects, asked.neighbours, others=rows, seed=seed)
             return [(pair, FitTarget(target, facts, pair, seed)) for pair in pairs]
 
-        return fits, getattr(target, "privacy_", None)
+        return fits, parts_of(target).privacy
     if not callable(target):
         remedy = "Pass a model's folder, an estimator, or a function fit(table, seed)."
         got = type(target).__name__

@@ -27,6 +27,8 @@ from ..curator.questions.networks import NetworkGradient
 from ..curator.rows.sampling import Poisson
 from ..data import encode
 from ..errors import InputError
+from ..estimators.reading.coding import SchemaCoding
+from ..estimators.reading.fitted_parts import parts_of
 from ..facts import Schema
 from ..privacy.ledger.ambient import already_charged
 from ..privacy.promise import Promise
@@ -171,12 +173,17 @@ class FitTarget(Target):
         return one, heard
 
 
+def called(function: object) -> str:
+    """A function's name; of another callable that of its class."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
 class FunctionTarget(Target):
     """A function of the user's, from a table (a dictionary of columns) and a seed to released
     numbers, or to a fitted model."""
 
     def __init__(self, fit: Callable[..., Any], pair: Pair, promise: Promise, claim: Claim) -> None:
-        self.name = getattr(fit, "__name__", type(fit).__name__)
+        self.name = called(fit)
         self.promise, self.claim, self.exact, self.distance = promise, claim, False, 0.0
         self._fit, self._tables = fit, (pair.here, pair.there)
 
@@ -209,7 +216,8 @@ class FunctionTarget(Target):
 
 def schema_of_coding(fitted: object) -> Any:
     """The schema that coded the rows of a fit; None where there was none."""
-    return getattr(getattr(getattr(fitted, "coding_", None), "encoding", None), "schema", None)
+    coding = parts_of(fitted).coding
+    return coding.encoding.schema if isinstance(coding, SchemaCoding) else None
 
 
 def _protected(table: Table, schema: Schema) -> int:

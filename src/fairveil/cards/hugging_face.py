@@ -20,6 +20,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import InputError
+from ..estimators.reading.fitted_parts import classes_of, names_of_features, parts_of
+from ..models.model import Model
 from ..privacy.shown import at_most
 from ..privacy.statement.words import STAMP_WORDS
 from .told import Told, told_of
@@ -156,23 +158,23 @@ def _model(told: Told) -> Iterator[str]:
     clf = told.estimator
     method = (told.report or {}).get("method")
     yield f"- Method: {_line(method) if isinstance(method, str) else type(clf).__name__}"
-    classes = getattr(clf, "classes_", None)
-    if classes is not None:
-        yield f"- Classes: {', '.join(_line(one) for one in classes.tolist())}"
-    names = [_line(one) for one in getattr(clf, "feature_names_in_", ())]
+    if classes := classes_of(clf):
+        yield f"- Classes: {', '.join(map(_line, classes))}"
+    names = [_line(one) for one in names_of_features(clf)]
     yield (
         f"- Columns: {', '.join(names)}"
         if names
         else f"- Columns: {clf.n_features_in_} without names"
     )
-    cells = getattr(clf, "cells_", None)
+    parts = parts_of(clf)
+    cells = parts.cells
     if cells is not None:
         listed = (
             f"{_line(name)} ({', '.join(map(_line, values))})"
             for name, values in zip(cells.names, cells.columns, strict=True)
         )
         yield f"- Groups: {'; '.join(listed)}"
-    read = bool(getattr(getattr(clf, "model_", None), "reads_groups", False))
+    read = isinstance(parts.model, Model) and parts.model.reads_groups
     yield f"- Group at prediction: {'read, the model is group-aware' if read else 'not read'}"
 
 

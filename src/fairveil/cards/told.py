@@ -13,6 +13,7 @@ from .._json import Document
 from .._reading import MIB, read_bytes
 from ..errors import InputError
 from ..estimators import Certificate
+from ..estimators.reading.fitted_parts import parts_of
 from ..estimators.reports.constraint_report import ConstraintReport
 from ..privacy.statement.statement import PrivacyStatement
 from ..privacy.statement.words import items
@@ -51,7 +52,7 @@ class Told:
 def told_of(estimator: object, certificate: object = None, report: object = None) -> Told:
     """Checked: `certificate` as an object or a path, `report` as a path of the twin or its
     content."""
-    statement = getattr(estimator, "privacy_", None)
+    statement = parts_of(estimator).privacy
     if not isinstance(statement, PrivacyStatement):
         remedy = "Pass a fitted estimator of Fairveil, or fairveil.load(folder)."
         raise InputError.expected(
@@ -66,7 +67,7 @@ def told_of(estimator: object, certificate: object = None, report: object = None
         raise InputError.expected(
             "a statement that agrees with itself", of="statement", got=str(found[0]), remedy=remedy
         )
-    constraints = getattr(estimator, "constraint_report_", None)
+    constraints = parts_of(estimator).constraint_report
     kept = constraints if isinstance(constraints, ConstraintReport) else None
     page = _report(report)
     if page is not None and page.get("statement") != statement.to_dict():

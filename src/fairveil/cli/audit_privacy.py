@@ -157,7 +157,9 @@ def audit_privacy(
         "neighbours": neighbours,
     }
     attacked = _attacked(target, facts, constraint, said)
-    own = getattr(attacked, "privacy_", None)
+    from ..estimators.reading.fitted_parts import parts_of
+
+    own = parts_of(attacked).privacy
     if statement is not None and own is None:
         remedy = "Name the folder of a saved model, whose statement then has the audit in it."
         raise InputError.expected(

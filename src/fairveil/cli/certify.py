@@ -167,9 +167,10 @@ def certify(
 def certificate_facts(clf: object) -> Iterator[Fact]:
     """What a fit certified, if it did: the verdict, and a line for each bound."""
     from ..estimators.certifying.certificate_contents import CERTIFIED, REFUSED
+    from ..estimators.reading.fitted_parts import parts_of
     from .printing import Fact
 
-    found = getattr(clf, "certificate_", None)
+    found = parts_of(clf).certificate
     if found is None:
         return
     yield Fact(

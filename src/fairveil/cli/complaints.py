@@ -18,6 +18,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol, cast
 
 from .._urls import without_password
 from ..errors import LONGEST, Complaint, Complaints, FairveilError, Overspent
@@ -194,14 +195,22 @@ def _of_system(error: OSError, command: str) -> Said:
     return Said(what, where, hints.get(error.errno or 0, _help(command)))
 
 
+class _Usage(Protocol):
+    """What click's errors of usage have. Newer versions of typer bring their own click along."""
+
+    message: str
+    ctx: Any
+
+
 def of_usage(error: Exception, words: list[str]) -> Refused:
     """What the framework says of words that it cannot read."""
     from ..errors import nearest
 
     command = command_of(words)
-    message = str(getattr(error, "message", "") or error)
+    usage = cast(_Usage, error)
+    message = str(usage.message or error)
     where, near = "", []
-    context = getattr(error, "ctx", None)
+    context = usage.ctx
     if (option := getattr(error, "option_name", None)) is not None:
         there = (
             [name for one in context.command.params for name in one.opts]

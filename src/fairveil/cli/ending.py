@@ -151,7 +151,7 @@ def _let_go(stream: TextIO) -> None:
     try:
         stream.flush()
     except (OSError, ValueError) as error:
-        if getattr(error, "errno", None) not in (
+        if isinstance(error, OSError) and error.errno not in (
             errno.EPIPE,
             errno.ENOSPC,
             errno.EBADF,

@@ -323,16 +323,18 @@ def _payments(clf: Fitted) -> Payments | None:
 
 
 def _baselines(clf: Fitted) -> Baselines | None:
+    from ..estimators.reading.fitted_parts import parts_of
     from ..report import baselines
 
-    found = getattr(clf, "baselines_", None)
+    found = parts_of(clf).baselines
     return None if found is None else baselines(found)
 
 
 def _certificate(clf: Fitted) -> CertificateSection | None:
+    from ..estimators.reading.fitted_parts import parts_of
     from ..report import certificate
 
-    found = getattr(clf, "certificate_", None)
+    found = parts_of(clf).certificate
     return None if found is None else certificate(found)
 
 

@@ -64,10 +64,9 @@ class FitRequest:
 def bounded(wishes: FitOptions) -> FitRequest:
     """Of a method that keeps the bounds of notions."""
     notions = notions_of(wishes.constraint)
-    for option in ("certify_share", "if_refused"):
-        if getattr(wishes, option) is not None and wishes.confidence is None:
+    for option, got in _checks.named(wishes, ("certify_share", "if_refused")).items():
+        if got is not None and wishes.confidence is None:
             remedy = "Say --confidence 0.95, for example, or leave it out."
-            got: Any = getattr(wishes, option)
             raise InputError.expected(
                 "--confidence beside it", of=dashed(option), got=got, remedy=remedy
             )
@@ -100,8 +99,9 @@ def _aside(wishes: FitOptions) -> Any:
 def _certified(wishes: FitOptions) -> dict[str, Any]:
     """Of one that keeps no bound on rates: what is certified of its model."""
     if not wishes.certify:
-        for option in ("confidence", "certify_share", "if_refused"):
-            if (got := getattr(wishes, option)) is not None:
+        asked = _checks.named(wishes, ("confidence", "certify_share", "if_refused"))
+        for option, got in asked.items():
+            if got is not None:
                 remedy = "Say --certify demographic_parity:10%, say: what is to be certified."
                 raise InputError.expected(
                     "--certify beside it", of=dashed(option), got=got, remedy=remedy
@@ -139,7 +139,11 @@ def after_a_base(wishes: FitOptions) -> FitRequest:
 def by_offsets(wishes: FitOptions) -> FitRequest:
     """Of one that moves probabilities by group, for demographic parity of all classes."""
     notions = notions_of(wishes.constraint)
-    max_gap = getattr(notions[0], "max_gap", None) if len(notions) == 1 else None
+    max_gap = (
+        notions[0].max_gap
+        if len(notions) == 1 and isinstance(notions[0], DemographicParity)
+        else None
+    )
     if max_gap is None or notions != [DemographicParity(max_gap)]:
         remedy = (
             "Say --constraint demographic_parity:5%, or --method post-processing, which keeps "
@@ -159,8 +163,11 @@ def group_objective(wishes: FitOptions) -> FitRequest:
         parse_objective(wishes.objective or "error"),
         parse_constraint(wishes.constraint).of_decisions(),
     )
-    for option, words in (("search", SEARCHES), ("decisions", NAMED)):
-        if (got := getattr(wishes, option)) is not None and got not in words:
+    for option, got, words in (
+        ("search", wishes.search, SEARCHES),
+        ("decisions", wishes.decisions, NAMED),
+    ):
+        if got is not None and got not in words:
             remedy = f"Say --{option} {words[0]}, or leave it out."
             raise InputError.expected(" or ".join(words), of=f"--{option}", got=got, remedy=remedy)
     arguments: dict[str, Any] = {
@@ -221,15 +228,14 @@ def tailored(wishes: FitOptions) -> FitRequest:
         )
         got = wishes.constraint
         raise InputError.expected("no bound on rates", of="--constraint", got=got, remedy=remedy)
+    said = _checks.named(wishes, _USUAL)
     for option, words in _USUAL.items():
-        if (word := getattr(wishes, option)) is not None and word not in words:
+        if (word := said[option]) is not None and word not in words:
             remedy = f"Say {dashed(option)} {words[0]}, or leave it out."
             raise InputError.expected(
                 " or ".join(words), of=dashed(option), got=word, remedy=remedy
             )
-    asked: dict[str, Any] = {
-        name: getattr(wishes, name) or words[0] for name, words in _USUAL.items()
-    }
+    asked: dict[str, Any] = {name: said[name] or words[0] for name, words in _USUAL.items()}
     shares = wishes.allocation or [ALLOCATIONS[0]]
     if len(shares) > 1 or shares[0] not in ALLOCATIONS:
         if any(":" not in text for text in shares):
@@ -241,8 +247,8 @@ def tailored(wishes: FitOptions) -> FitRequest:
         asked["allocation"] = numbers("--allocation", shares)
     else:
         asked["allocation"] = shares[0]
-    for name in ("group_loss_bound", "min_epsilon", "max_epsilon"):
-        asked[name] = numbers(dashed(name), getattr(wishes, name))
+    bounds = _checks.named(wishes, ("group_loss_bound", "min_epsilon", "max_epsilon"))
+    asked |= {name: numbers(dashed(name), value) for name, value in bounds.items()}
     by_group = {name: value for name, value in asked.items() if isinstance(value, dict)}
     return FitRequest((), asked | _certified(wishes), by_group=by_group)
 

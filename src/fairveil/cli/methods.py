@@ -55,10 +55,10 @@ class Method:
     def asked(self, wishes: FitOptions) -> FitRequest:
         """What the options ask for; an error where one is not of this method."""
         for owner, method in METHODS.items():
-            for option in method.options:
+            for option, got in _checks.named(wishes, method.options).items():
                 if option == "constraint":
                     continue  # who keeps no bound refuses it in words of its own
-                if option not in self.options and (got := getattr(wishes, option)) is not None:
+                if option not in self.options and got is not None:
                     said = f"say --method {owner}."
                     remedy = (
                         f"Say --constraint demographic_parity:0.05, for example, or {said}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from .. import _checks
 from . import options
 
 if TYPE_CHECKING:
@@ -41,10 +42,9 @@ def private_table(
             raise InputError.expected(
                 "a file of its own", of="--out", got=str(asked.out), remedy=remedy
             )
-    given: dict[str, Any] = {
-        name: getattr(asked, name)
-        for name in ("confidence", "intervals", "depth", "delta", "neighbours")
-    }
+    given: dict[str, Any] = _checks.named(
+        asked, ("confidence", "intervals", "depth", "delta", "neighbours")
+    )
     given |= {"protects": None if asked.protects is None else options.protection(asked.protects)}
     book = opened(asked.ledger, asked.dataset, asked.purpose)
     with waiting("Reading the table"):

@@ -100,7 +100,7 @@ def bound_of(notion: Notion) -> float | None:
     0.2
     """
     fields = [name for name in vars(notion) if name.startswith("max_") or name == "bound"]
-    bound = getattr(notion, fields[0]) if fields else None
+    bound = vars(notion)[fields[0]] if fields else None
     return None if bound is None or notion.is_vacuous else float(bound)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._types import Floats
 from ..errors import InputError
+from ..tables.given import shape_of
 
 
 class Handed(NamedTuple):
@@ -25,7 +26,7 @@ class Handed(NamedTuple):
 
     def __repr__(self) -> str:
         """Without the rows."""
-        shape = getattr(self.X, "shape", "?")
+        shape = shape_of(self.X) or "?"
         return f"Handed(X of shape {shape}, sensitive_features={list(self.sensitive_features)})"
 
 

@@ -30,10 +30,12 @@ from ..errors import InputError
 from ..estimators import Certificate
 from ..estimators import load as load_folder
 from ..estimators import save as save_folder
+from ..estimators.reading.fitted_parts import parts_of
 from ..estimators.reports.constraint_report import ConstraintReport
 from ..estimators.reports.gap_report import GapReport
 from ..export.reading import columns_of_groups
 from ..models.folders import read_folder
+from ..tables.given import column_names_of
 from .libraries import missing
 
 FOLDER, CERTIFICATE, FLAVOUR = "model", "certificate.json", "fairveil"
@@ -127,12 +129,12 @@ def metrics(estimator: BaseEstimator, certificate: Certificate | None = None) ->
     stores do not all keep it."""
     statement = estimator.privacy_
     found: dict[str, float] = {"epsilon": float(statement.epsilon), "delta": float(statement.delta)}
-    report = getattr(estimator, "constraint_report_", None)
+    report = parts_of(estimator).constraint_report
     if isinstance(report, ConstraintReport):
         for line in report.lines:
             found[f"constraint value: {line.target}"] = line.value
             found[f"constraint noise: {line.target}"] = line.noise
-    gaps = getattr(estimator, "gap_report_", None)
+    gaps = parts_of(estimator).gap_report
     if isinstance(gaps, GapReport) and gaps.largest is not None:
         found["largest gap"] = gaps.largest.value
         found["largest gap: noise"] = gaps.largest.noise
@@ -187,10 +189,10 @@ class Function:
         given = dict(params or {})
         options: dict[str, Any] = {}
         if self.groups:
-            missing = [name for name in self.groups if name not in getattr(data, "columns", ())]
+            missing = [name for name in self.groups if name not in column_names_of(data)]
             if missing:
                 remedy = "This model reads the group: pass a frame with its columns."
-                got = list(getattr(data, "columns", ())) or type(data).__name__
+                got = list(column_names_of(data)) or type(data).__name__
                 raise InputError.expected(f"columns {missing}", of="data", got=got, remedy=remedy)
             options["sensitive_features"] = {name: data[name] for name in self.groups}
         if given.get("proba"):

@@ -56,5 +56,4 @@ def words_of(batch: Batch) -> str:
 
 def is_many(question: Question) -> bool:
     """Whether its answer has a leading model axis."""
-    model = getattr(question, "model", None)
-    return getattr(question, "copies", None) is not None or (model is not None and model.many)
+    return question.copies is not None or (question.model is not None and question.model.many)

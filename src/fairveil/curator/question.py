@@ -137,8 +137,25 @@ def gridded(bound: Bound, coordinates: int, bits: int = GRID_BITS) -> Scale:
     return Scale(rounded, exponent, (rounded.diameter - bound.diameter) / rounded.norm)
 
 
+class Defaults:
+    """What a question may have, and what stands there where it has none.
+
+    A field of such a name that must be given is declared `= field()`, else a dataclass takes what
+    stands here for its default.
+    """
+
+    model: Any = None
+    cells: Cells | None = None
+    group: int | None = None
+    copies: int | None = None
+    clip: float | None = None
+    by_label: bool = False
+    decisions: str = ""
+    attached: Any = None
+
+
 @dataclass(frozen=True, eq=False)
-class Question:
+class Question(Defaults):
     """What is asked of every row. Abstract."""
 
     name: ClassVar[str] = ""
@@ -147,8 +164,7 @@ class Question:
     @property
     def reads(self) -> frozenset[str]:
         """Among "features", "label", "sensitive"."""
-        cells = getattr(self, "cells", None)
-        return self.columns | ({"sensitive"} if cells is not None else set())
+        return self.columns | ({"sensitive"} if self.cells is not None else set())
 
     @property
     def models(self) -> int:
@@ -158,8 +174,7 @@ class Question:
     @property
     def per_row(self) -> int:
         """How many cells one row is in."""
-        cells: Cells | None = getattr(self, "cells", None)
-        return 1 if cells is None else cells.per_row
+        return 1 if self.cells is None else self.cells.per_row
 
     @property
     def within(self) -> float:
@@ -176,18 +191,13 @@ class Question:
     def clipped_to(self) -> float | None:
         """The number of a caller's that bounds each row's contribution; None where the question
         alone does."""
-        clip: float | None = getattr(self, "clip", None)
-        return clip
+        return self.clip
 
     @property
     def has_cells(self) -> bool:
         """Whether the first axis of the answer is disjoint cells, each of which only its own rows
         move."""
-        return (
-            getattr(self, "cells", None) is not None
-            and getattr(self, "group", None) is None
-            and self.per_row == 1
-        )
+        return self.cells is not None and self.group is None and self.per_row == 1
 
     @cached_property
     def key(self) -> tuple[Hashable, ...]:

@@ -98,13 +98,13 @@ def require_shape(measurement: Measurement, rows: Rows, sources: int) -> None:
     it has many."""
     shape = measurement.question.shape(rows.layout)
     check_labels(measurement.question, rows)
-    attached = getattr(measurement.question, "attached", None)
+    attached = measurement.question.attached
     if attached is not None and not attached.is_of(rows):
         remedy = "Attach the model to this curator: its predictions are of other rows."
         raise InputError.expected(
             "a handle of this curator", of="attached", got="another's", remedy=remedy
         )
-    cells = getattr(measurement.question, "cells", None)
+    cells = measurement.question.cells
     if cells is not None:
         lines_of(cells, rows.layout)
     vector = measurement.by_cell

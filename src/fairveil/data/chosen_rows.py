@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..facts.rows import PERSON_BY_PERSON, RowBlock, RowLayout
+from ..facts.rows import PERSON_BY_PERSON, RowBlock, RowLayout, Traits
 from .encoding import Encoding
 
 
@@ -25,12 +25,15 @@ class ChosenRows:
     _blocks: Callable[[], Iterator[RowBlock]]
     _bits: npt.NDArray[np.uint8]
 
-    is_streamed = True
-
     @property
     def layout(self) -> RowLayout:
         """The public shape."""
         return self.encoding.layout
+
+    @property
+    def traits(self) -> Traits:
+        """What a fit must know of these rows."""
+        return Traits(is_streamed=True)
 
     def blocks(self) -> Iterator[RowBlock]:
         """The chosen rows, in the order of the table."""

@@ -246,10 +246,15 @@ DUCKDB_ABOUT_THE_QUERY = (
 )
 
 
+def _inner(error: Exception) -> object:
+    """The driver's own error, where SQLAlchemy has wrapped it."""
+    return getattr(error, "orig", None) or error
+
+
 def own_words(error: Exception) -> str:
     """What a driver says of a query. Where it may speak of the rows, and so repeat their values,
     only the kind of its error."""
-    inner = getattr(error, "orig", None) or error
+    inner = _inner(error)
     kind, state = type(inner).__name__, getattr(inner, "sqlstate", None)
     if isinstance(inner, sqlite3.Error):
         safe = ABOUT_THE_QUERY.match(str(inner)) is not None
@@ -269,7 +274,7 @@ def own_words(error: Exception) -> str:
 
 def _own_words(error: Exception) -> str:
     """The driver's first line, without SQLAlchemy's query and links."""
-    text = str(getattr(error, "orig", None) or error).strip()
+    text = str(_inner(error)).strip()
     return text.splitlines()[0] if text else type(error).__name__
 
 

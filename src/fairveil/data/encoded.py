@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .. import _checks
 from ..errors import SchemaError
-from ..facts.rows import RowBlock, RowLayout
+from ..facts.rows import RowBlock, RowLayout, Traits
 from ..facts.schema import Schema
 from ..privacy.statement.parts import PublicFact
 from ..tables.frames import Arrays, Table, column_of, table_of
@@ -37,6 +37,11 @@ class EncodedRows:
     def layout(self) -> RowLayout:
         """The public shape."""
         return self.encoding.layout
+
+    @property
+    def traits(self) -> Traits:
+        """What a fit must know of these rows."""
+        return Traits(is_mapped=self.is_mapped, require_same=self.require_same)
 
     def blocks(self) -> Iterator[RowBlock]:
         """All rows, in the order of the table."""

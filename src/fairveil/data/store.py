@@ -45,7 +45,7 @@ from ..errors import (
     PrivacyError,
     SchemaError,
 )
-from ..facts.rows import RowBlock
+from ..facts.rows import RowBlock, Traits
 from ..facts.schema import Schema
 from ..models.folders import LARGEST_TEXT, read_folder
 from .chosen_rows import ChosenRows
@@ -77,8 +77,6 @@ class Store(ByEncoding):
     """Coded rows on disk, as a `RowSource`: pass it to `fit`, to `Rows`, to a frontier. Made by
     `open_store`, `write_store`."""
 
-    is_mapped = True
-
     def __init__(
         self,
         path: Path,
@@ -93,6 +91,16 @@ class Store(ByEncoding):
         file = path / ROWS_FILE
         mapped = np.memmap(file, np.uint8, "r") if file.stat().st_size else np.empty(0, np.uint8)
         self._bytes: npt.NDArray[np.uint8] = np.asarray(mapped)
+
+    @property
+    def traits(self) -> Traits:
+        """What a fit must know of these rows."""
+        return Traits(
+            is_mapped=True,
+            require_same=self.require_same,
+            fingerprint=self.fingerprint,
+            identity=self._identity,
+        )
 
     @property
     def nbytes(self) -> int:

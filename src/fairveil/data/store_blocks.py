@@ -73,9 +73,7 @@ class Shape:
 def types_of(block: RowBlock) -> tuple[str, ...]:
     """Of a block's numbers, codes and labels; numbers that are not dense have none that a store
     knows."""
-    numbers = (
-        getattr(block.numbers, "dtype", None) if isinstance(block.numbers, np.ndarray) else None
-    )
+    numbers = block.numbers.dtype if isinstance(block.numbers, np.ndarray) else None
     labels = LABELS[0] if block.labels is None else block.labels.dtype.newbyteorder("<").str
     return (
         "sparse" if numbers is None else numbers.newbyteorder("<").str,

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from .. import _checks
 from ..errors import InputError, SchemaError
-from ..facts.rows import PERSON_BY_PERSON, RowBlock, RowSource
+from ..facts.rows import PERSON_BY_PERSON, CodedSource, RowBlock, RowSource, traits_of
 from .ahead import ahead
 from .encoded import BLOCK_ROWS, in_blocks_of
 from .encoding import Encoding
@@ -58,7 +58,7 @@ def write_store(
     `overwrite`: replace a store that is there. `progress(blocks done, blocks)`: called after each
     block. A run that was interrupted is resumed where the source says that it is the same.
     """
-    folder, encoding = Path(path), getattr(source, "encoding", None)
+    folder, encoding = Path(path), source.encoding if isinstance(source, CodedSource) else None
     if not isinstance(encoding, Encoding):
         remedy = (
             "Code the table first: data.load_csv(path, schema), load_parquet, load_sql or "
@@ -197,7 +197,7 @@ def _measured(
     """The shape of a block, the types of its arrays, and how many rows there are: one pass. Of a
     source that has counted its rows the first block is enough, for one encoding makes all of
     them."""
-    rows, counted = 0, getattr(source, "row_count", None)
+    rows, counted = 0, traits_of(source).row_count
     types: tuple[str, ...] | None = None
     first: tuple[bool, bool, bool] | None = None
     for block in source.blocks():
@@ -249,7 +249,7 @@ def _measured(
 
 def _identity(source: object) -> Any:
     """What says that a source is the same as in the run before; None: nothing does."""
-    found = getattr(source, "_identity", None)
+    found = traits_of(source).identity
     return None if found is None else json.loads(json.dumps(found, default=str))
 
 

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from .. import _checks
 from ..errors import PrivacyError
-from ..facts.rows import RowBlock
+from ..facts.rows import RowBlock, Traits
 from ..tables.raw import Raw
 from .encoded import BLOCK_ROWS, EncodedRows, in_blocks_of
 from .encoding import ByEncoding, Encoding
@@ -76,6 +76,11 @@ class StreamedRows(ByEncoding):
         own (`spilling`)."""
         found = within(self.blocks(), self._encoding, self._block_rows)
         return spilled(self, self._rows, self._encoding) if found is None else found
+
+    @property
+    def traits(self) -> Traits:
+        """What a fit must know of these rows."""
+        return Traits(settled=self.settled, row_count=self._rows, identity=self._identity)
 
     def blocks(self) -> Iterator[RowBlock]:
         """All rows, once; guarantee 2."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from .. import _checks
 from ..errors import InputError
+from ..estimators.reading.fitted_parts import parts_of
 from ..estimators.reports.constraint_report import ConstraintLine, ConstraintReport
 from ..figures import Measure
 from ..figures.axes_rows import draw_constraints
@@ -60,7 +61,7 @@ class ConstraintDisplay(Display):
         ConstraintDisplay
             The display, drawn.
         """
-        report = getattr(estimator, "constraint_report_", None)
+        report = parts_of(estimator).constraint_report
         if report is None:
             remedy = "Fit one that has constraints, such as RateConstrainedClassifier."
             got = type(estimator).__name__

@@ -291,7 +291,7 @@ class DaskShards(Asking):
 
 def _left(client: Any) -> None:
     """Of a client that was made here, and a cluster that was started here."""
-    cluster = getattr(client, "cluster", None)
+    cluster = client.cluster
     client.close()
     if cluster is not None:
         cluster.close()

@@ -34,7 +34,7 @@ def write_partitions(
     overwrite: bool,
 ) -> None:
     """One store a partition. They are written on workers, so `folder` must be theirs, too."""
-    if not callable(getattr(frame, "to_delayed", None)):
+    if not hasattr(frame, "to_delayed"):
         remedy = "Pass a dask dataframe; a table in memory goes to data.encode(table, schema)."
         raise InputError.expected(
             "a dask dataframe", of="frame", got=type(frame).__name__, remedy=remedy

@@ -12,14 +12,12 @@ from ..data.encoding import ByEncoding
 from ..data.files import PathLike
 from ..data.pieces import pieces_of
 from ..data.store import Store
-from ..facts.rows import RowBlock
+from ..facts.rows import RowBlock, Traits
 from ..facts.schema import Schema
 
 
 class ShardedSource(ByEncoding, ABC):
     """A `RowSource` whose rows are elsewhere: pass it to `fit`. Abstract."""
-
-    is_sharded = True
 
     def __init__(
         self,
@@ -36,6 +34,11 @@ class ShardedSource(ByEncoding, ABC):
             sensitive_as_feature=sensitive_as_feature,
             precision=precision,
         )
+
+    @property
+    def traits(self) -> Traits:
+        """What a fit must know of these rows."""
+        return Traits(is_sharded=True)
 
     def blocks(self) -> Iterator[RowBlock]:
         """The rows, read in this process: for what is done with each row, such as predictions. A

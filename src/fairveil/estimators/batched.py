@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .. import _checks
 from ..curator import Poisson
 from ..fairness import ConstraintSystem
 from ..learning import LinearDescent, Outcome, descend
@@ -203,7 +204,7 @@ def _share(one: PlannedFit, other: PlannedFit) -> bool:
 
 def _alike(one: Plan, other: Plan) -> bool:
     names = {field.name for field in dataclasses.fields(Plan)} - {"system"}
-    if any(getattr(one, name) != getattr(other, name) for name in names):
+    if _checks.named(one, names) != _checks.named(other, names):
         return False
     if one.system is None or other.system is None:
         return one.system is other.system
@@ -215,7 +216,8 @@ def _same_values(one: ConstraintSystem, other: ConstraintSystem) -> bool:
     if one.shape != other.shape or not np.array_equal(one.event_of, other.event_of):
         return False
     pairs = [
-        (getattr(one, name), getattr(other, name))
-        for name in ("members", "numerators", "coefficients")
+        (one.members, other.members),
+        (one.numerators, other.numerators),
+        (one.coefficients, other.coefficients),
     ]
     return all(a.shape == b.shape and not (a != b).nnz for a, b in pairs)

@@ -32,6 +32,7 @@ from .fitting.running import run
 from .handed import handed
 from .reading import additive, inputs
 from .reading.carried import groups_of
+from .reading.fitted_parts import parts_of
 from .reading.training import ReadOptions, Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, warn_if_worse
@@ -222,7 +223,7 @@ class DescentClassifier(LinearClassifier):
         promises.require_groups(notions, training)
 
     def _with_knobs(self, settings: Settings) -> Settings:
-        given = {name: getattr(self._solver, name) for name in KNOBS}
+        given = _checks.named(self._solver, KNOBS)
         return dataclasses.replace(
             settings, **{name: value for name, value in given.items() if value is not None}
         )
@@ -269,7 +270,7 @@ class DescentClassifier(LinearClassifier):
         return True
 
     def _blocks(self, X: TableLike) -> Any:
-        return super()._blocks(modules.as_rows(X, getattr(self, "model_", None)))
+        return super()._blocks(modules.as_rows(X, parts_of(self).model))
 
 
 def _linear(weights: Floats, training: Training) -> LinearModel:
@@ -292,9 +293,7 @@ def cells_of(notions: list[Notion], training: Training) -> Cells | None:
     """Product groups, unless every notion is content with marginal ones, whose histograms are
     smaller."""
     asked = [notion for notion in notions if not notion.is_vacuous]
-    marginal = bool(asked) and all(
-        getattr(notion, "groups", "product") == "marginal" for notion in asked
-    )
+    marginal = bool(asked) and all(notion.groups == "marginal" for notion in asked)
     return groups_of(training, "marginal" if marginal else "product")
 
 

@@ -475,10 +475,13 @@ class GroupObjectiveClassifier(MixingClassifier):
         if model is None:
             return self
         out, found = copy.copy(self), self.outcome_
-        nothing = {
-            name: np.full_like(getattr(found, name), np.nan) for name in ("values", "losses")
-        }
-        unknown = replace(found, **nothing, objective=float("nan"), excess=None)
+        unknown = replace(
+            found,
+            values=np.full_like(found.values, np.nan),
+            losses=np.full_like(found.losses, np.nan),
+            objective=float("nan"),
+            excess=None,
+        )
         out._set_found(unknown, model, (), None)
         out.baselines_ = None
         forget_certificate(out)
@@ -607,6 +610,7 @@ class GroupObjectiveClassifier(MixingClassifier):
 def _cells(objective: Objective, constraint: Constraint, training: Training) -> Cells | None:
     """The groups: those of single columns where everything that names a kind of groups asks for
     these alone."""
-    asked = [objective, *constraint.notions, *(bound.objective for bound in constraint.bounds)]
-    modes = {mode for one in asked if isinstance(mode := getattr(one, "groups", None), str)}
+    named = [objective.groups, *(one.groups for one in constraint.notions)]
+    named += [bound.objective.groups for bound in constraint.bounds]
+    modes = {mode for mode in named if isinstance(mode, str)}
     return groups_of(training, "marginal" if modes == {"marginal"} else "product")

@@ -35,6 +35,7 @@ from .fitting.running import journal_in, run
 from .reading import additive, inputs, units
 from .reading.carried import groups_of
 from .reading.cautions import Numbers
+from .reading.fitted_parts import parts_of
 from .reading.training import Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_tailored, warn_if_worse
@@ -490,7 +491,7 @@ class TailoredClassifier(LinearClassifier):
         return True
 
     def _blocks(self, X: TableLike) -> Any:
-        return super()._blocks(modules.as_rows(X, getattr(self, "model_", None)))
+        return super()._blocks(modules.as_rows(X, parts_of(self).model))
 
     def _warn(self) -> None:
         worst = self.constraint_report_.worst

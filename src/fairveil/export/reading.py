@@ -27,6 +27,7 @@ from ..estimators.oracle_game import OracleGameClassifier
 from ..estimators.post_processing.odds_post_processor import OddsPostProcessor
 from ..estimators.post_processing.parity_post_processor import ParityPostProcessor
 from ..estimators.post_processing.simplex import CLOSE
+from ..estimators.reading.fitted_parts import parts_of
 from ..estimators.released.classifier import ReleasedClassifier
 from ..estimators.wrapped import answers as base_answers
 from ..estimators.wrapped import bases
@@ -39,6 +40,7 @@ from ..models import (
     RegressionModel,
     ShiftedModel,
 )
+from ..models.model import Model
 from ..models.postprocessed import SURE
 from .columns import inputs_of, require_names, with_groups, word_column
 from .program import (
@@ -252,12 +254,12 @@ def _plain(classes: object) -> tuple[Hashable, ...]:
 def columns_of_groups(estimator: object) -> tuple[str, ...]:
     """The sensitive columns that a fitted estimator reads when it predicts."""
     inside = bases.thawed(estimator)
-    model = getattr(inside, "model_", None)
+    model = parts_of(inside).model
     cells = (
         model.cells
         if isinstance(model, PostProcessedModel | ShiftedModel)
         else inside.cells_
-        if getattr(model, "reads_groups", False)
+        if isinstance(model, Model) and model.reads_groups
         else None
     )
     return () if cells is None else tuple(cells.names)

@@ -223,8 +223,7 @@ class Category:
                 remedy="List each value once.",
             )
         _checks.normalise(self, values=values)
-        for name in ("missing", "unknown"):
-            option = getattr(self, name)
+        for name, option in _checks.named(self, ("missing", "unknown")).items():
             if option is None:
                 continue
             option = _value(option, name)

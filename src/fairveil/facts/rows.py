@@ -3,12 +3,15 @@ with their source."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from .schema import Schema
 
 
 @dataclass(frozen=True)
@@ -77,3 +80,65 @@ class RowSource(Protocol):
     def blocks(self) -> Iterator[RowBlock]:
         """All rows, once, in any fixed order; a new iterator each time."""
         ...
+
+
+@runtime_checkable
+class CodedSource(RowSource, Protocol):
+    """A source whose rows were coded by a schema, which then states classes and groups."""
+
+    @property
+    def encoding(self) -> SchemaCoded:
+        """How they were coded."""
+        ...
+
+
+class SchemaCoded(Protocol):
+    """How a schema codes rows (`data.encoding.Encoding`)."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema."""
+        ...
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The columns that are features."""
+        ...
+
+
+def schema_of(source: object) -> Schema | None:
+    """The schema by which rows were coded; None where there was none, and of what is no source."""
+    return source.encoding.schema if isinstance(source, CodedSource) else None
+
+
+@dataclass(frozen=True, repr=False)  # `row_count` may be private
+class Traits:
+    """What a source tells of itself beside its rows. A source without `traits` has these.
+
+    `is_mapped`: blocks are views of a file. `is_streamed`: they are read again at each pass.
+    `is_sharded`: they are in other processes. `read_from_data`: public facts that were not stated
+    but read from the rows. `require_same`: an error where a file has changed. `settled`: the rows
+    as a fit holds them. `row_count`: how many there are, where that was counted. `fingerprint`,
+    `identity`: what says that the rows are the same another time.
+    """
+
+    is_mapped: bool = False
+    is_streamed: bool = False
+    is_sharded: bool = False
+    read_from_data: tuple[str, ...] = ()
+    require_same: Callable[[], None] | None = None
+    settled: Callable[[], RowSource] | None = None
+    row_count: int | None = None
+    fingerprint: str | None = None
+    identity: object = None
+
+
+@runtime_checkable
+class _Describing(Protocol):
+    @property
+    def traits(self) -> Traits: ...
+
+
+def traits_of(source: object) -> Traits:
+    """What a source tells of itself; nothing special where it tells nothing."""
+    return source.traits if isinstance(source, _Describing) else Traits()

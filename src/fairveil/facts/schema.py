@@ -66,10 +66,10 @@ class Schema:
         _checks.normalise(self, columns=MappingProxyType(checked_columns(self.columns)))
         _checks.normalise(self, sensitive=texts(self.sensitive, "sensitive"))
         _checks.normalise(self, missing_values=texts(self.missing_values, "missing_values"))
-        for option in ("name", "source"):
-            if not isinstance(getattr(self, option), str):
+        for option, got in _checks.named(self, ("name", "source")).items():
+            if not isinstance(got, str):
                 raise SchemaError.expected(
-                    "a text", of=option, got=getattr(self, option), remedy=f'Pass {option}="...".'
+                    "a text", of=option, got=got, remedy=f'Pass {option}="...".'
                 )
         if self.rows is not None:
             _checks.normalise(

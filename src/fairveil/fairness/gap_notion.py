@@ -108,7 +108,7 @@ def positive_class(positive: Hashable, classes: Sequence[Hashable]) -> Hashable:
 
 
 def to_dict_of(notion: Notion) -> dict[str, Any]:
-    named = {f.name: getattr(notion, f.name) for f in fields(notion)}  # type: ignore[arg-type]
+    named = _checks.fields_of(notion)
     if named.get("confidence") is None:  # of a notion that no fit certifies: files need not hold it
         named.pop("confidence", None)
     return {"notion": notion.kind} | {

@@ -50,8 +50,11 @@ class Event:
     also: tuple[Event, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("groups", "labels"):
-            _checks.normalise(self, **{name: _key_list(name, getattr(self, name))})
+        _checks.normalise(
+            self,
+            groups=_key_list("groups", self.groups),
+            labels=_key_list("labels", self.labels),
+        )
         _checks.normalise(self, also=tuple(self.also))
         if self.outside and self.groups is None:
             remedy = 'Pass Event(groups=("f",), outside=True), for example.'
@@ -73,9 +76,9 @@ class Event:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; what is left out is left out."""
         out: dict[str, Any] = {}
-        for name in ("groups", "labels"):
-            if getattr(self, name) is not None:
-                out[name] = [keys.to_json(key, of=name) for key in getattr(self, name)]
+        for name, listed in (("groups", self.groups), ("labels", self.labels)):
+            if listed is not None:
+                out[name] = [keys.to_json(key, of=name) for key in listed]
         if self.outside:
             out["outside"] = True
         if self.also:
@@ -140,6 +143,10 @@ class Notion(ABC):
     command line."""
 
     kind: ClassVar[str] = ""
+    # what stands here for a notion without such a field
+    groups: str | None = None
+    positive: Hashable = None
+    confidence: float | None = None
 
     @property
     @abstractmethod

@@ -55,7 +55,7 @@ def sentence(
         return _of_bound(required, cells, classes)
     if isinstance(required, RateConstraint):
         return _of_rates(required)
-    name = str(getattr(required, "kind", "") or type(required).__name__).replace("_", " ")
+    name = (required.kind or type(required).__name__).replace("_", " ")
     bound = next(
         (value for field, value in vars(required).items() if field.startswith("max_")), math.nan
     )
@@ -121,7 +121,7 @@ def _of_bound(required: Bound, cells: Cells | None, classes: Sequence[Hashable])
         return f"at most {per_cent(bound)} of all negatives are taken for positives{_chosen(of)}"
     if isinstance(of, of_losses.RateOf):
         return _of_rates(RateConstraint(((1.0, of.rate),), bound))
-    decisions = bool(classes) and getattr(of, "costs", None) is None
+    decisions = bool(classes) and of.costs is None
     if isinstance(of, of_losses.Error):
         return (
             f"at most {per_cent(bound)} of all decisions are wrong"
@@ -235,7 +235,6 @@ def _named(cells: Cells | None) -> tuple[str, ...]:
     return () if any(UNNAMED.fullmatch(name) for name in cells.names) else cells.names
 
 
-def _chosen(of: object) -> str:
+def _chosen(of: Notion | Objective) -> str:
     """Which class is the positive one, where that was said."""
-    positive = getattr(of, "positive", None)
-    return "" if positive is None else f" (positive: {shown(positive)})"
+    return "" if of.positive is None else f" (positive: {shown(of.positive)})"

@@ -6,6 +6,7 @@ from dataclasses import replace
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+from .. import _checks
 from .axes import legend, looks, measured, quiet, required
 from .contents import FrontierFigure, Series
 from .curves import CurvesFigure, styles_of
@@ -40,7 +41,7 @@ def _series(axes: Axes, series: Series, look: dict[str, Any]) -> Any:
 
     def bars(name: str) -> list[list[float]]:
         ends = [
-            (getattr(one, name), getattr(one, f"{name}_low"), getattr(one, f"{name}_high"))
+            tuple(_checks.named(one, (name, f"{name}_low", f"{name}_high")).values())
             for one in points
         ]
         below = [0.0 if low is None else max(0.0, value - low) for value, low, _ in ends]

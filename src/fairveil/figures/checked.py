@@ -26,14 +26,14 @@ def finite(name: str, value: object) -> float:
 
 def finite_if_given(of: object, *names: str) -> None:
     """The same of fields of a frozen value, each of which may be None."""
-    for name in names:
-        if (value := getattr(of, name)) is not None:
+    for name, value in _checks.named(of, names).items():
+        if value is not None:
             _checks.normalise(of, **{name: finite(name, value)})
 
 
 def interval(of: object, low: str, high: str) -> None:
     """Both ends or neither, in order, as Python floats."""
-    ends = getattr(of, low), getattr(of, high)
+    ends = tuple(_checks.named(of, (low, high)).values())
     if ends == (None, None):
         return
     if None in ends or finite(low, ends[0]) > finite(high, ends[1]):

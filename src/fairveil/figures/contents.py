@@ -53,8 +53,8 @@ class Point:
     seeds: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("error", "gap"):
-            _checks.normalise(self, **{name: finite(name, getattr(self, name))})
+        for name, value in (("error", self.error), ("gap", self.gap)):
+            _checks.normalise(self, **{name: finite(name, value)})
             interval(self, f"{name}_low", f"{name}_high")
         finite_if_given(self, "target")
         if self.seeds is not None:
@@ -168,11 +168,7 @@ def _clipped(series: Series, error: Unit, gap: Unit) -> Series:
     units = {"error": error, "gap": gap}
     changes = []
     for point in series.points:
-        ends = {
-            f"{name}_{end}": getattr(point, f"{name}_{end}")
-            for name in units
-            for end in ("low", "high")
-        }
+        ends = _checks.named(point, [f"{name}_{end}" for name in units for end in ("low", "high")])
         below = {
             name: 0.0
             for name, end in ends.items()

@@ -43,7 +43,8 @@ class Curve:
                 "(across, up) pairs", of="points", got=self.points, remedy=remedy
             )
         ends = [
-            tuple(finite(name, value) for value in getattr(self, name)) for name in ("low", "high")
+            tuple(finite(name, value) for value in end)
+            for name, end in (("low", self.low), ("high", self.high))
         ]
         if {len(end) for end in ends} not in ({0}, {len(pairs)}) or any(
             a > b for a, b in zip(*ends, strict=True)

@@ -215,9 +215,8 @@ def _told(value: object) -> object:
     if sparse.issparse(value):
         return _told(value.toarray())  # type: ignore[attr-defined]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return type(value).__qualname__, [
-            (f.name, _told(getattr(value, f.name))) for f in dataclasses.fields(value)
-        ]
+        own = _checks.fields_of(value)
+        return type(value).__qualname__, [(name, _told(one)) for name, one in own.items()]
     return value
 
 

@@ -34,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from .. import _checks
 from .._types import Floats
 from ..curator import Attached, Measurement
 from ..curator.questions.shifted import ShiftedHistogram
@@ -210,10 +211,7 @@ class ParitySearch(Search[_State, ParityOutcome]):
 
     def freeze(self, state: _State) -> Mapping[str, Value]:
         """Released values, all of it."""
-        return {
-            name: getattr(state, name)
-            for name in ("offsets", "counted", "added", "averaged", "done")
-        }
+        return _checks.named(state, ("offsets", "counted", "added", "averaged", "done"))
 
     def thaw(self, values: Mapping[str, Value], round: int) -> _State:
         """Rounds that were lost moved nothing; their histograms are not counted."""

@@ -59,7 +59,7 @@ def baselines(found: object) -> Baselines:
                 _known(one.noise),
                 one.verdict,
                 one in told.worse,
-                getattr(one, "fair", True),
+                one.fair,
             )
             for one in told.lines
         )

@@ -246,9 +246,10 @@ class ReportContents:
         line(title=self.title)
         line(language=self.language)
         line(empty=True, subject=self.subject)
-        for name in ("verdict", "statement_file", "created", "method"):
-            if getattr(self, name) is not None:
-                line(**{name: getattr(self, name)})
+        words = _checks.named(self, ("verdict", "statement_file", "created", "method"))
+        for name, text in words.items():
+            if text is not None:
+                line(**{name: text})
         alone: dict[str, type] = {
             "statement": PrivacyStatement,
             "all_models": PrivacyStatement,
@@ -260,9 +261,9 @@ class ReportContents:
             "ledger": LedgerSection,
             "baselines": Baselines,
         }
-        for name, one in alone.items():
-            if getattr(self, name) is not None:
-                several(one, name, (getattr(self, name),))
+        for name, one in _checks.named(self, alone).items():
+            if one is not None:
+                several(alone[name], name, (one,))
         kinds = {
             "gaps": GapFigure,
             "tables": GroupSection,
@@ -270,10 +271,11 @@ class ReportContents:
             "coefficients": Coefficient,
         }
         kinds["terms"] = CurvesFigure
-        for name, kind in kinds.items():
-            values = getattr(self, name)
+        for name, values in _checks.named(self, kinds).items():
+            kind = kinds[name]
             _checks.normalise(
                 self, **{name: several(kind, name, values) if values != () and values != [] else ()}
             )
-        for name in ("not_covered", "verify", "notes", "warnings"):
-            _checks.normalise(self, **{name: sentences(name, getattr(self, name))})
+        said = _checks.named(self, ("not_covered", "verify", "notes", "warnings"))
+        for name, given in said.items():
+            _checks.normalise(self, **{name: sentences(name, given)})

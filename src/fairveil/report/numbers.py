@@ -7,6 +7,7 @@ import json
 import math
 from typing import Any
 
+from .. import _checks
 from ..figures import CurvesFigure, FrontierFigure, GapFigure, Measure, Point, Series
 from ..figures.gaps import row_scale
 from ..figures.panels import frontier_scales
@@ -198,7 +199,7 @@ def _series(series: Series) -> dict[str, Any]:
 
 def _point(point: Point) -> dict[str, Any]:
     names = ("error", "error_low", "error_high", "gap", "gap_low", "gap_high", "target", "seeds")
-    return {name: getattr(point, name) for name in names}
+    return _checks.named(point, names)
 
 
 def _gap(figure: GapFigure) -> dict[str, Any]:
@@ -233,12 +234,12 @@ def _gap(figure: GapFigure) -> dict[str, Any]:
         "training_low": low,
         "training_high": high,
         "notes": list(figure.notes),
-    } | {name: getattr(figure, name) for name in names}
+    } | _checks.named(figure, names)
 
 
 def _baselines(found: Baselines) -> dict[str, Any]:
     names = ("name", "remark", "error", "difference", "noise", "verdict", "worse", "fair")
-    lines = [{name: getattr(one, name) for name in names} for one in found.lines]
+    lines = [_checks.named(one, names) for one in found.lines]
     return {
         "error": found.error,
         "noise": found.noise,

@@ -146,7 +146,7 @@ def _text(notion: Notion) -> str:
 def _words(notion: Notion) -> str:
     if isinstance(notion, RateConstraint):
         return "constrained rate"
-    kind = str(getattr(notion, "kind", type(notion).__name__)).replace("_", " ")
+    kind = (notion.kind or type(notion).__name__).replace("_", " ")
     return f"{kind} gap" if hasattr(notion, "max_gap") else kind
 
 

@@ -244,7 +244,9 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "a mean of at least 1", of="runs", got=self.runs, remedy=remedy
             )
         constraint = (
-            self.constraint if self.constraint is not None else getattr(last, "constraints", None)
+            self.constraint
+            if self.constraint is not None
+            else last.get_params(deep=False).get("constraints")
         )
         scoring = Scoring(self.scoring, constraint, _checks.non_negative(weight=self.weight))
         book = checked(self.ledger) or current()

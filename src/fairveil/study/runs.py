@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
+from .. import _checks
+
 CONFIDENCE = 0.95
 
 
@@ -66,13 +68,14 @@ def point(runs: Sequence[Run]) -> dict[str, Any]:
         "training_noise": max(noises, default=None),
     }
     for name in ("error", "gap"):
-        found = summary([getattr(run, name) for run in runs])
+        own = [_checks.named(run, (name, f"{name}_low", f"{name}_high")) for run in runs]
+        found = summary([one[name] for one in own])
         head = name if name == "error" else "held_out_gap"
         out |= {
             head if part == "mean" else f"{head}_{part}": value for part, value in found.items()
         }
         if len(runs) == 1:
-            out |= {f"{head}_{end}": getattr(runs[0], f"{name}_{end}") for end in ("low", "high")}
+            out |= {f"{head}_{end}": own[0][f"{name}_{end}"] for end in ("low", "high")}
     excesses = [run.excess for run in runs]
     out["held_out_excess"] = summary(excesses)["mean"]
     out["undefined"] = sum(run.error is not None and run.gap is None for run in runs)

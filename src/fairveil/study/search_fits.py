@@ -22,12 +22,14 @@ from ..estimators.reading.training import ReadOptions
 from ..estimators.reading.units import Whose, numbers_of
 from ..estimators.settings.face import placed
 from ..estimators.wrapped.bases import derived_seed
+from ..facts import Schema
 from ..privacy.events import Event, NoOp
 from ..privacy.ledger.ambient import already_charged
 from ..privacy.noise.sources import NoiseSource
 from ..privacy.promise import Promise
 from ..privacy.sensitivity import of_histogram
 from ..privacy.statement.parts import names_read
+from ..tables.given import column_names_of
 from . import search_price, search_scores
 from .search_candidates import Candidate
 from .search_price import SearchPrice
@@ -83,10 +85,9 @@ class Fits:
         self.read: list[str] = []
         self.shape: tuple[int, ...] = (1, 2, 2)
         """Of the counts that a score is found from: groups, labels, decisions. Public."""
-        stated = getattr(last, "public_rows", None)
-        self._stated = (
-            stated if stated is not None else getattr(getattr(last, "schema", None), "rows", None)
-        )
+        given = last.get_params(deep=False)
+        stated, schema = given.get("public_rows"), given.get("schema")
+        self._stated = schema.rows if stated is None and isinstance(schema, Schema) else stated
 
     @property
     def moves(self) -> float:
@@ -164,7 +165,10 @@ class Fits:
             one.fit(X, y, sensitive_features=groups)
         search_price.require_covered(one.privacy_, price)
         noise = NoiseSource.of(derived_seed(self._seed, 2 * number + 1))
-        schema, seed = getattr(one, "schema", None), derived_seed(self._seed, 2 * number)
+        schema, seed = (
+            one.get_params(deep=False).get("schema"),
+            derived_seed(self._seed, 2 * number),
+        )
         aside = self._scored
         unit = self.counting.unit
         whose = None if aside.whose is None or unit is None else replace(aside.whose, unit=unit)
@@ -272,7 +276,7 @@ def _count(rows: Rows) -> int:
 def names_columns(X: TableLike, groups: str | Iterable[str]) -> bool:
     """Whether texts are names of columns of X, and not groups of rows."""
     listed = [groups] if isinstance(groups, str) else list(groups)
-    return set(listed) <= set(map(str, X if isinstance(X, Mapping) else getattr(X, "columns", ())))
+    return set(listed) <= set(map(str, X if isinstance(X, Mapping) else column_names_of(X)))
 
 
 def refuse_elsewhere(way: str, front: BaseEstimator, whose: Whose | None) -> None:

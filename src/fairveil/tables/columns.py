@@ -32,7 +32,7 @@ def read_columns(sensitive_features: ColumnsLike, rows: int) -> dict[str, Values
         found = {str(name): one_column(column, str(name)) for name, column in given.items()}
     elif isinstance(given, (list, tuple)) and given and all(_is_column(item) for item in given):
         found = {
-            _name(item) or f"sensitive_{j}": one_column(item, f"column {j}")
+            name_of(item) or f"sensitive_{j}": one_column(item, f"column {j}")
             for j, item in enumerate(given)
         }
         if len(found) != len(given):
@@ -142,6 +142,7 @@ def _is_column(item: object) -> bool:
     return hasattr(item, "__len__") and not isinstance(item, (str, bytes))
 
 
-def _name(item: object) -> str:
+def name_of(item: object) -> str:
+    """The name that a column has of its own; "" where it has none."""
     name = getattr(item, "name", None)
     return name if isinstance(name, str) else ""

@@ -6,6 +6,7 @@ A mask is missing values, never the numbers under it. A date is no number: NaT a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -87,3 +88,15 @@ def numbers(given: object, of: str, *, remedy: str) -> npt.NDArray[np.float64]:
             return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise KindError.expected("one number a row", of=of, got="others", remedy=remedy) from None
+
+
+def shape_of(X: object) -> tuple[Any, ...]:
+    """What X says of its shape, (rows, columns) of a table; () where it says nothing."""
+    found = getattr(X, "shape", ())
+    return found if isinstance(found, tuple) else ()
+
+
+def column_names_of(X: object) -> tuple[object, ...]:
+    """The names of a frame's columns, of whatever kind; () of what has none."""
+    found = getattr(X, "columns", ())
+    return tuple(found) if isinstance(found, Iterable) else ()

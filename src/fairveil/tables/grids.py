@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array
 from .._types import TableLike
 from ..errors import InputError, KindError, complaint
 from .frames import Table, table_of
-from .given import as_array, is_masked, refuse_other_kinds
+from .given import as_array, column_names_of, is_masked, refuse_other_kinds
 from .raw import Listed, Plain, Raw, is_missing
 
 Values = npt.NDArray[Any]
@@ -214,9 +214,7 @@ def _is_frame(X: TableLike) -> bool:
 
 
 def _has_text_names(X: TableLike) -> bool:
-    return all(isinstance(name, str) for name in getattr(X, "columns", ())) or not hasattr(
-        X, "set_axis"
-    )
+    return all(isinstance(name, str) for name in column_names_of(X)) or not hasattr(X, "set_axis")
 
 
 def _with_text_names(X: Any) -> Any:

@@ -61,7 +61,7 @@ def check(questions: Sequence[Deciding]) -> None:
     first = questions[0]
     for question in questions:
         decisions = "hard" if isinstance(question, ScoreHistogram) else question.decisions
-        if decisions != "hard" or getattr(question, "group", None) is not None:
+        if decisions != "hard" or question.group is not None:
             got = f"{decisions} decisions" if decisions != "hard" else "one group alone"
             remedy = 'Pass decisions="hard", and no group.'
             raise InputError.expected(

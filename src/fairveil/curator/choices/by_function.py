@@ -82,7 +82,10 @@ class Score:
             raise InputError.expected(
                 "a function", of="Score.function", got=type(given).__name__, remedy=remedy
             )
-        lowest, highest = (_slopes(name, getattr(self, name)) for name in ("lowest", "highest"))
+        lowest, highest = (
+            _slopes("lowest", self.lowest),
+            _slopes("highest", self.highest),
+        )
         try:
             ordered = bool((lowest <= highest).all())
         except ValueError:

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ... import _checks
 from ..._types import Floats
 
 KINDS = {"<f8", "<i8"}
@@ -102,10 +103,11 @@ def _parts(value: object) -> Iterator[bytes]:
         yield from _parts([part for pair in value.items() for part in pair])
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         yield type(value).__qualname__.encode()
+        own = _checks.fields_of(value)
         for field in dataclasses.fields(value):
             if field.init and not field.name.startswith("_"):
                 yield field.name.encode()
-                yield from _parts(getattr(value, field.name))
+                yield from _parts(own[field.name])
     elif value is None or isinstance(value, str | bytes | bool | int | float | np.generic):
         yield repr(value).encode()
     else:

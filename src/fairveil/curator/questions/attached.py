@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -96,7 +96,7 @@ class AttachedHistogram(OfAttached):
     """
 
     name: ClassVar[str] = "histogram of an attached model"
-    attached: Attached
+    attached: Attached = field()
     cells: Cells | None = None
     by_label: bool = False
     decisions: str = "soft"
@@ -143,7 +143,7 @@ class AttachedLosses(OwnJob):
 
     name: ClassVar[str] = "losses of an attached model"
     columns: ClassVar[frozenset[str]] = frozenset({"features", "label"})
-    attached: Attached
+    attached: Attached = field()
     cells: Cells | None = None
     loss: str = "zero-one"
     clip: float = 1.0

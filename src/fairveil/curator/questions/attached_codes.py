@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -118,7 +118,7 @@ class CodeHistogram(OfAttached):
 
     name: ClassVar[str] = "histogram of attached codes"
     columns: ClassVar[frozenset[str]] = frozenset()
-    attached: AttachedCodes
+    attached: AttachedCodes = field()
     cells: Cells | None = None
     by_label: bool = False
     group: int | None = None

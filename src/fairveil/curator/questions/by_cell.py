@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
@@ -61,16 +61,16 @@ class CellwiseQuestion(Question):
     """A question around a bounded sum of one model that has no cells of its own. Abstract."""
 
     inner: Question
-    cells: Cells
+    cells: Cells = field()
 
     def __post_init__(self) -> None:
         _check_inner(self.inner)
         _check_cells(self.cells)
 
     @property
-    def model(self) -> Any:
+    def model(self) -> Any:  # never set
         """The inner question's, None where it has none."""
-        return getattr(self.inner, "model", None)
+        return self.inner.model
 
     @property
     def why(self) -> str:
@@ -299,7 +299,7 @@ def _rounding(inner: Question, layout: RowLayout, *, by_person: bool) -> float:
 def _same(inner: Question, other: object) -> Question:
     if not isinstance(other, Question) or other.key != inner.key:
         remedy = "Make it by the inner question's own `at`, or make a new question."
-        got = getattr(other, "name", type(other).__name__)
+        got = (other.name if isinstance(other, Question) else "") or type(other).__name__
         raise InputError.expected(
             f"a {inner.name} of the same form", of="inner", got=got, remedy=remedy
         )
@@ -325,7 +325,7 @@ def _check_inner(inner: object) -> None:
                 "model, without cells"
             ),
             of="inner",
-            got=getattr(inner, "name", type(inner).__name__),
+            got=(inner.name if isinstance(inner, Question) else "") or type(inner).__name__,
             remedy=(
                 "Leave out its cells, costs and weights by cell: the question around it has "
                 "the cells."

@@ -66,7 +66,7 @@ class GradientSum(Question):
 
     name: ClassVar[str] = "gradient sum"
     columns: ClassVar[frozenset[str]] = frozenset({"features", "label"})
-    model: Linear
+    model: Linear = field()
     clip: float | None = None
     cells: Cells | None = None
     cell_costs: Floats | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +30,7 @@ class GroupedHistogram(OwnJob):
     """
 
     name: ClassVar[str] = "histogram of decisions by group"
-    model: Linear
+    model: Linear = field()
     offsets: Any
     of: Cells
     cells: Cells | None = None

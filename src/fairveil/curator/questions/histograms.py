@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,7 +29,7 @@ class DecisionHistogram(Question):
     most 1; it moves by at most sqrt 2.
     """
 
-    model: Any
+    model: Any = field()
     cells: Cells | None = None
     decisions: str = "hard"
     by_label: bool = False
@@ -69,7 +69,7 @@ class PredictionHistogram(DecisionHistogram):
     """How a linear model's predictions fall in each cell (and label): see `DecisionHistogram`."""
 
     name: ClassVar[str] = "prediction histogram"
-    model: Linear
+    model: Linear = field()
 
     def at(self, model: Linear) -> PredictionHistogram:
         """The same question about other weights."""
@@ -91,7 +91,7 @@ class ScoreHistogram(Question):
     """
 
     name: ClassVar[str] = "score histogram"
-    model: Linear
+    model: Linear = field()
     edges: tuple[float, ...]
     cells: Cells | None = None
     by_label: bool = False

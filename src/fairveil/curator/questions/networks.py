@@ -119,7 +119,7 @@ class NetworkHistogram(DecisionHistogram):
     """
 
     name: ClassVar[str] = "prediction histogram of a network"
-    model: Network
+    model: Network = field()
     # the asking curator's own, kept until the run has ended
     _troubles: Troubles = field(default_factory=Troubles, repr=False)
 
@@ -146,7 +146,7 @@ class NetworkGradient(Question):
 
     name: ClassVar[str] = "gradient sum of a network"
     columns: ClassVar[frozenset[str]] = frozenset({"features", "label"})
-    model: Network
+    model: Network = field()
     clip: float | None = None
     cells: Cells | None = None
     cell_costs: Any = None

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ... import _checks
@@ -41,7 +41,7 @@ class GroupLosses(Question):
 
     name: ClassVar[str] = "group losses"
     columns: ClassVar[frozenset[str]] = frozenset({"features", "label"})
-    model: Linear
+    model: Linear = field()
     cells: Cells | None = None
     loss: str = "zero-one"
     clip: float | None = None

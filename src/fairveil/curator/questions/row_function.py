@@ -50,7 +50,7 @@ class RowFunction(OwnJob):
     name: ClassVar[str] = "row function"
     function: Callable[[Block], Any]
     width: int
-    clip: float
+    clip: float = field()
     columns_read: frozenset[str] = frozenset({"features", "label", "sensitive"})
     cells: Cells | None = None
     title: str = "user code"

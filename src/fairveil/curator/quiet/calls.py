@@ -84,7 +84,7 @@ def quietly(troubles: Troubles, function: Callable[..., T], *args: Any, **kwargs
 def _as_code(code: _Code, function: Callable[..., T], *args: object, **kwargs: object) -> T:
     _running.set(code)
     np.seterr(divide="warn", over="warn", under="ignore", invalid="warn")
-    if getattr(sys.flags, "context_aware_warnings", False):
+    if sys.version_info >= (3, 14) and sys.flags.context_aware_warnings:
         warnings.catch_warnings().__enter__()  # of this context alone
         warnings.simplefilter("always")
     return function(*args, **kwargs)

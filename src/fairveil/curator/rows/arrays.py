@@ -12,6 +12,7 @@ from ... import _checks
 from ..._types import ColumnsLike, TableLike
 from ...errors import InputError
 from ...facts import Cells, RowBlock, RowLayout
+from ...facts.rows import Traits
 
 BLOCK_ROWS = 1 << 18
 
@@ -103,6 +104,11 @@ class ArrayRows:
                 remedy="List every class in classes= or in the schema.",
             ) from None
         return coded, tuple(classes)
+
+    @property
+    def traits(self) -> Traits:
+        """What was read from these rows."""
+        return Traits(read_from_data=tuple(self.read_from_data))
 
     def blocks(self) -> Iterator[RowBlock]:
         """Runs of BLOCK_ROWS rows."""

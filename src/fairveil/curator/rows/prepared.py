@@ -53,7 +53,7 @@ def _check_types(raw: RowBlock, layout: RowLayout) -> None:
     ):
         if values is None:
             continue
-        dtype: Any = getattr(values, "dtype", None)
+        dtype: Any = values.dtype if isinstance(values, np.ndarray) else None
         good = isinstance(dtype, np.dtype) and dtype.kind in kinds and dtype.isnative
         if not good or (dtype.kind == "f" and dtype.itemsize not in (4, 8)):
             raise InputError.expected(

@@ -9,7 +9,7 @@ shows no value.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from ... import _checks
 from ..._types import ColumnsLike, Floats, Mask, TableLike
 from ...errors import InputError
 from ...facts import Cells, RowBlock, RowSource
+from ...facts.rows import CodedSource, traits_of
 from ...privacy.noise.samplers import Stream
 from . import persons
 from .arrays import ArrayRows
@@ -61,9 +62,9 @@ class Rows:
         self._source = source
         self._offsets = offsets_of(self.layout)
         self._kept: list[Block] | None = [] if in_memory else None
-        self._is_mapped = bool(getattr(source, "is_mapped", False))
-        # of a file, at every pass
-        self._require_same: Callable[[], None] | None = getattr(source, "require_same", None)
+        traits = traits_of(source)
+        self._is_mapped = traits.is_mapped
+        self._require_same = traits.require_same  # of a file, at every pass
         self._starts = [0]
         # scale and shift of numbers, in turn, where rows are streamed
         self._maps: tuple[tuple[Floats, Floats], ...] = ()
@@ -149,7 +150,7 @@ class Rows:
     def read_from_data(self) -> tuple[str, ...]:
         """Public facts that were not stated but read from the rows ("classes", "groups"): not
         covered by any promise."""
-        return tuple(getattr(self._source, "read_from_data", ()))
+        return traits_of(self._source).read_from_data
 
     @property
     def exact_count(self) -> int:
@@ -299,7 +300,7 @@ class Rows:
     @property
     def has_schema(self) -> bool:
         """Whether the source was coded by a schema, which then states classes and groups."""
-        return getattr(self._source, "encoding", None) is not None
+        return isinstance(self._source, CodedSource)
 
     def blocks(self) -> Iterator[Block]:
         """All blocks, once."""

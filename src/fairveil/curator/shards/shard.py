@@ -19,6 +19,7 @@ import numpy as np
 from ..._types import Floats, Ints
 from ...errors import FairveilError
 from ...facts import RowBlock, RowLayout, RowSource
+from ...facts.rows import Traits, traits_of
 from ..rows.rows import Rows
 from ..rows.sharded import (
     Change,
@@ -62,12 +63,9 @@ class _Changed:
     changes: tuple[Change, ...]
 
     @property
-    def is_mapped(self) -> bool:
-        return bool(getattr(self.source, "is_mapped", False))
-
-    @property
-    def require_same(self) -> Any:
-        return getattr(self.source, "require_same", None)
+    def traits(self) -> Traits:
+        of = traits_of(self.source)
+        return Traits(is_mapped=of.is_mapped, require_same=of.require_same)
 
     def blocks(self) -> Iterator[RowBlock]:
         for block in self.source.blocks():
@@ -90,8 +88,8 @@ class Shard:
         """How many rows, and their fingerprint: that of the source where it knows one, else of
         every byte."""
         rows = sum(block.rows for block in self._source.blocks())
-        known = getattr(self._source, "fingerprint", None)
-        return Opened(rows, known if isinstance(known, str) else _fingerprint(self._source))
+        known = traits_of(self._source).fingerprint
+        return Opened(rows, _fingerprint(self._source) if known is None else known)
 
     def take(self, taking: Taking) -> ShardFacts:
         """From now on rows are these."""

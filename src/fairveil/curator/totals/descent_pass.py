@@ -113,7 +113,7 @@ class Descent:
             if gradient is not None and gradient.cell_costs is not None
             else None
         )
-        weights: Floats = questions[0].model.array  # type: ignore[attr-defined]  # both kinds have one
+        weights: Floats = questions[0].model.array  # both kinds have one
         loss_scale = gradient.loss_weights if gradient is not None else np.zeros(self.models)
         parts = (
             None

@@ -93,7 +93,7 @@ class Passes:
                 jobs.append((at, self._around(at, asked[0])))
             elif at not in self._descents:
                 jobs.append((at, _job(asked[0], self._scales[at[0]], self._rows)))
-            elif len(at) == 1 or _model_of(asked[0]) is _model_of(asked[1]):
+            elif len(at) == 1 or asked[0].model is asked[1].model:
                 jobs.append((at, self._descents[at].job(asked, self._rows)))
             else:
                 again = list(zip(questions, self._scales, strict=True))
@@ -206,10 +206,6 @@ def _fuses(a: Question, b: Question) -> bool:
     )
 
 
-def _model_of(question: Question) -> object:
-    return getattr(question, "model", None)
-
-
 def _descends(question: Question) -> bool:
     return isinstance(question, GradientSum | PredictionHistogram)
 
@@ -249,7 +245,7 @@ def _count(question: RowCount | CellCounts, scale: Scale, rows: Rows) -> Job:
         kernels_moments.count(
             block.labels, block.cells(cells), block.weights, a, b, labels, unit, out
         )
-        out = of_group(out, getattr(question, "group", None), labels)
+        out = of_group(out, question.group, labels)
         return (np.repeat(out[np.newaxis], question.models, axis=0),)
 
     return job

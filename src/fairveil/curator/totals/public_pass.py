@@ -85,15 +85,15 @@ class PublicPass:
             and not (rows.weighted or isinstance(rows, ShardedRows))
         )
         same = all(_is_beside(one, gradient) for one in others)
-        apart = len({getattr(one, "cells", None) for one in others}) == len(others)
-        kinds = len({getattr(one, "decisions", "") for one in others}) == 1
+        apart = len({one.cells for one in others}) == len(others)
+        kinds = len({one.decisions for one in others}) == 1
         return alone and plain and same and apart and kinds
 
     def is_safe(self, questions: Sequence[Question]) -> bool:
         """Whether nothing overflows at these weights and costs, and all are about one model: to be
         asked before a charge."""
         gradient: Any = questions[0]
-        if any(getattr(one, "model", None) is not gradient.model for one in questions):
+        if any(one.model is not gradient.model for one in questions):
             return False
         longest, (_, reach, slack) = public_scale.longest_row(self._rows), self._costs(gradient)
         score = (
@@ -174,15 +174,11 @@ class PublicPass:
         rows, layout, model = self._rows, self._rows.layout, gradient.model
         costs, reach, slack = self._costs(gradient)
         histograms = {by_cell: questions[place] for by_cell, place in self._places.items()}
-        decisions = DECISION_CODES[next(iter(histograms.values())).decisions]  # type: ignore[attr-defined]
+        decisions = DECISION_CODES[next(iter(histograms.values())).decisions]
         labels = {
-            by: len(layout.classes or ()) if getattr(one, "by_label", False) else 1
-            for by, one in histograms.items()
+            by: len(layout.classes or ()) if one.by_label else 1 for by, one in histograms.items()
         }
-        sizes = {
-            by: labels[by] * cell_count(getattr(one, "cells", None))
-            for by, one in histograms.items()
-        }
+        sizes = {by: labels[by] * cell_count(one.cells) for by, one in histograms.items()}
         limit = math.inf if self._common.clip is None else self._common.clip
         cut = math.inf if rest.clip is None else rest.clip
         g, h, t = (math.ldexp(1.0, exponent) for exponent in self._grids)
@@ -242,7 +238,7 @@ class PublicPass:
 def _is_beside(question: Question, gradient: GradientSum) -> bool:
     """A histogram of the same model, over the same cells or of everybody."""
     beside = isinstance(question, PredictionHistogram) and question.model is gradient.model
-    return beside and getattr(question, "cells", None) in (None, gradient.cells)
+    return beside and question.cells in (None, gradient.cells)
 
 
 def _added(parts: list[tuple[Ints, Ints, Ints, Floats]]) -> tuple[Ints, Ints, Ints, Floats]:

@@ -141,9 +141,8 @@ def _need_finite(sizes: Floats, moves: Floats, question: Question) -> None:
 
 def shared(scales: list[Scale], question: Question, rows: Rows) -> Scale:
     """One grid and bound for all models, for scores that are compared."""
-    norm, diameter = (
-        max(getattr(scale.bound, name) for scale in scales) for name in ("norm", "diameter")
-    )
+    norm = max(scale.bound.norm for scale in scales)
+    diameter = max(scale.bound.diameter for scale in scales)
     return gridded(Bound(norm, diameter, scales[0].bound.order), _coordinates(question, rows))
 
 

@@ -90,8 +90,8 @@ class GroupedClasses:
     def __post_init__(self) -> None:
         _checks.whole(classes=self.classes, at_least=2)
         _checks.whole(numbers=self.numbers, at_least=1)
-        for name in ("sensitive_sizes", "category_sizes"):
-            sizes = tuple(getattr(self, name))
+        for name, given in _checks.named(self, ("sensitive_sizes", "category_sizes")).items():
+            sizes = tuple(given)
             if any(
                 isinstance(size, bool) or not isinstance(size, int) or size < 2 for size in sizes
             ):
@@ -103,8 +103,8 @@ class GroupedClasses:
             raise InputError.expected(
                 "a sensitive column", of="sensitive_sizes", got=(), remedy="Pass (2,), for example."
             )
-        for name in ("separation", "shift", "slope", "informative"):
-            value = getattr(self, name)
+        numbers = _checks.named(self, ("separation", "shift", "slope", "informative"))
+        for name, value in numbers.items():
             if (
                 isinstance(value, bool)
                 or not isinstance(value, int | float)

@@ -16,7 +16,10 @@ from ...facts.columns import Boolean, Category
 from ...fairness import Notion
 from ...fairness.rates import RateConstraint
 from ...fairness.ratios import SelectionRateRatio
+from ...learning.game.equilibrium import Equilibrium
 from ...learning.group_objective.found import Found
+from ...learning.outcome import Outcome
+from ..reading.fitted_parts import parts_of
 
 CHANCE, LEAST, BLIND = 0.8, 0.2, 0.5
 """The chance that margins are for, the least part of a bound that is aimed at, and the part of it
@@ -72,8 +75,7 @@ def from_dict(node: Node) -> CertifiedAim:
 
 def notion_confidence(notion: Notion) -> float | None:
     """The confidence with which a notion is to be certified."""
-    found = getattr(notion, "confidence", None)
-    return None if found is None else float(found)
+    return None if notion.confidence is None else float(notion.confidence)
 
 
 def plain(notion: Notion) -> Notion:
@@ -132,8 +134,9 @@ def shares_of_target(schema: Schema | None) -> tuple[float, ...] | None:
 def labels_of(inner: object, classes: Sequence[Any], schema: Schema | None) -> list[float] | None:
     """The shares of the labels, from what the fit released or the schema states; None where neither
     says."""
-    outcome, released = getattr(inner, "outcome_", None), getattr(inner, "released_", None)
-    comparison = getattr(outcome, "comparison", None)
+    parts = parts_of(inner)
+    outcome, released = parts.outcome, parts.released
+    comparison = outcome.comparison if isinstance(outcome, Outcome | Equilibrium) else None
     counts = np.zeros(0)
     if comparison is not None:
         counts = comparison.table.counts.sum(axis=1)

@@ -38,10 +38,7 @@ def certified(fit: Fit) -> Fit:
     ) -> Any:
         of = parameter_of(self)
         notions, beside = listed_in(self, of)
-        if notions and (
-            of == CERTIFY
-            or any(getattr(notion, "confidence", None) is not None for notion in notions)
-        ):
+        if notions and (of == CERTIFY or any(notion.confidence is not None for notion in notions)):
             Both(self, fit, of, notions, beside).run(X, y, sensitive_features, sample_weight)
             seen.remember(self, X)
             return self

@@ -54,6 +54,7 @@ def require_certifiable(
     estimator: BaseEstimator, promise: Promise, of: str, X: TableLike, sample_weight: ColumnsLike
 ) -> None:
     """A table whose rows can be set aside, of people who count once, and no losses."""
+    given = estimator.get_params(deep=False)
     found: list[tuple[str, str, Any]] = []
     if isinstance(X, RowSource) and not hasattr(X, "chosen"):
         found.append(("X", "a table in memory, whose rows can be set aside", type(X).__name__))
@@ -70,10 +71,10 @@ def require_certifiable(
         if isinstance(X, Elsewhere):
             by_row = "None beside remote data, whose holder throws coins for rows"
             found.append(("unit", by_row, "persons"))
-    if getattr(estimator, "checkpoint", None) is not None:
+    if given.get("checkpoint") is not None:
         anew = "None: coins are thrown anew, and a resumed fit would see other rows"
         found.append(("checkpoint", anew, "a folder"))
-    if getattr(estimator, "loss", DECISIONS) != DECISIONS:
+    if given.get("loss", DECISIONS) != DECISIONS:
         none = f"{DECISIONS!r}: bounds on losses of probabilities are none on decisions"
         found.append(("loss", none, estimator.loss))
     for name, expected, got in found:

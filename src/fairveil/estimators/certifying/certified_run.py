@@ -68,6 +68,7 @@ from ..fitting.recorded import remembered, require_room
 from ..fitting.row_parts import CERTIFICATE, aside_of, length_of, parts_elsewhere, rows_at
 from ..reading import cautions, units
 from ..reading.columns import names_in
+from ..reading.fitted_parts import parts_of
 from ..reading.training import Training
 from ..settings.keeping import REPLACE, SetAside
 from ..wrapped import bases, decided
@@ -373,7 +374,7 @@ class Both:
 
 def _strongest(inner: object, epsilon: float) -> float:
     """The smallest epsilon that any group was told."""
-    told = getattr(inner, "tailoring_", None)
+    told = parts_of(inner).tailoring
     return epsilon if told is None else min(epsilon, *told.epsilons)
 
 

@@ -72,8 +72,7 @@ class RowMetric:
         if not callable(function):
             remedy = "Pass a function of X, y and prediction that returns one number a row."
             raise InputError.expected("a function", of="metric", got=function, remedy=remedy)
-        for name in ("low", "high"):
-            value: Any = getattr(self, name)
+        for name, value in _checks.named(self, ("low", "high")).items():
             if isinstance(value, bool) or not isinstance(value, int | float):
                 remedy = "Pass RowMetric(function, low=0.0, high=5.0), for example."
                 raise KindError.expected("a number", of=f"metric, {name}", got=value, remedy=remedy)

@@ -19,6 +19,7 @@ from ..._types import ColumnsLike, TableLike
 from ...errors import FairveilError, InputError, KindError, complaint
 from ...facts import Cells, RowBlock, RowSource
 from ...privacy.statement.statement import PrivacyStatement
+from ...tables.given import shape_of
 from ...tables.grids import refuse_duplicates
 from ..fitting.planning import Planning
 from ..fitting.recorded import Recorded
@@ -39,9 +40,9 @@ class CodedReader(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
         if isinstance(X, RowSource | RowBlock):
             return self.coding_.blocks(X)
         refuse_duplicates(X, "X")
-        columns = (isinstance(X, Mapping) and not issparse(X)) or getattr(
-            getattr(X, "dtype", None), "names", None
-        ) is not None
+        columns = (isinstance(X, Mapping) and not issparse(X)) or (
+            isinstance(X, np.ndarray) and X.dtype.names is not None
+        )
         with as_ours("X"):
             if axes_of(X) != 2 and not columns:
                 check_array(X)  # says how to reshape it
@@ -67,7 +68,7 @@ class CodedReader(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
         if len(features) == len(columns):
             return False
         if shown is None:
-            return getattr(X, "ndim", 0) == 2 and X.shape[1] == len(features)
+            return shape_of(X)[1:] == (len(features),)
         return [name for name in shown if name in columns] == [
             name for name in columns if name in shown
         ] and set(features) <= set(shown) <= set(columns)
@@ -94,6 +95,11 @@ class CodedEstimator(Planning, Recorded, CodedReader, ABC):
     ) -> CodedEstimator:
         """Fit."""
 
+    @property
+    def _is_randomized(self) -> bool:
+        """Whether `predict` may draw."""
+        return True
+
     def _publish_columns(self, training: Training, cells: Cells | None) -> None:
         """Write what is public of the columns and groups of a fit."""
         self.coding_, self.cells_ = training.coding, cells
@@ -107,7 +113,7 @@ class CodedEstimator(Planning, Recorded, CodedReader, ABC):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
-        tags.input_tags.sparse = not takes_steps(getattr(self, "model", None))
+        tags.input_tags.sparse = not takes_steps(self.get_params(deep=False).get("model"))
         return tags
 
 

@@ -13,6 +13,7 @@ from sklearn.metrics import r2_score
 from ..._types import ColumnsLike, Floats, TableLike
 from ...errors import InputError
 from ...facts import RowSource
+from ...facts.rows import CodedSource
 from ...models import RegressionModel
 from ...tables.columns import same_length
 from ..reading.coding import Coding
@@ -87,9 +88,7 @@ class CodedRegressor(RegressorMixin, CodedEstimator, ABC):  # type: ignore[misc]
                 "rows with targets", of="X", got="rows without", remedy="Pass y."
             )
         given = np.concatenate([np.asarray(line, np.float64) for line in lines])
-        return (
-            self.target_.undone(given) if getattr(source, "encoding", None) is not None else given
-        )
+        return self.target_.undone(given) if isinstance(source, CodedSource) else given
 
     def _set_model(self, model: RegressionModel, coding: Coding, target: TargetScale) -> None:
         weights, intercept = coding.in_input_units(

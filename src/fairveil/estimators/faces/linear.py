@@ -13,11 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from ..._types import ColumnsLike, Floats, TableLike
 from ...errors import InputError
 from ...facts import RowSource
+from ...learning.outcome import Outcome
 from ...models import LinearModel, MixtureModel
 from ...models.model import RandomState, draw_codes, generator
 from ...tables.columns import same_length
 from ..reading.coding import Coding
 from ..reading.columns import read_labels
+from ..reading.fitted_parts import parts_of
 from ..reading.inputs import weights_of
 from .coded import CodedClassifier, as_array, labels_of, same
 from .curves import Term, terms_of
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 def _has_scores(estimator: object) -> bool:
     """A mixture of models has distributions of decisions, and no scores."""
-    return not isinstance(getattr(estimator, "model_", None), MixtureModel)
+    return not isinstance(parts_of(estimator).model, MixtureModel)
 
 
 class LinearClassifier(CodedClassifier):
@@ -98,10 +100,10 @@ class LinearClassifier(CodedClassifier):
 
     @property
     def _is_randomized(self) -> bool:
-        return isinstance(getattr(self, "model_", None), MixtureModel)
+        return isinstance(parts_of(self).model, MixtureModel)
 
     def _codes(self, X: TableLike, random_state: RandomState = None) -> npt.NDArray[Any]:
-        if isinstance(getattr(self, "model_", None), MixtureModel):
+        if isinstance(parts_of(self).model, MixtureModel):
             return draw_codes(self.predict_proba(X), random_state)
         return np.concatenate([self.model_.predict_codes(block) for block in self._blocks(X)])
 
@@ -151,10 +153,11 @@ class LinearClassifier(CodedClassifier):
             )
             got = type(self.model_).__name__
             raise InputError.expected("one linear score", of="terms", got=got, remedy=remedy)
+        outcome = parts_of(self).outcome
         return terms_of(
             self.coding_,
             self.coef_[0],
-            getattr(getattr(self, "outcome_", None), "weight_noise", None),
+            outcome.weight_noise if isinstance(outcome, Outcome) else None,
         )
 
     def _set_model(self, model: LinearModel, coding: Coding) -> None:

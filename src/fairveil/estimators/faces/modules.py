@@ -11,6 +11,7 @@ import numpy as np
 from ..._types import Floats, TableLike
 from ...errors import InputError
 from ...facts import RowSource
+from ...models import MixtureModel
 from ..reading.training import Training
 from .coded import axes_of
 
@@ -34,9 +35,9 @@ def as_rows(X: TableLike, model: object) -> Any:
     axes = axes_of(X)
     if model is None or axes < 3 or isinstance(X, RowSource):
         return X
-    parts = getattr(model, "models", (model,))
-    shapes = [getattr(getattr(part, "skeleton", None), "input_shape", None) for part in parts]
-    shape = next((shape for shape in shapes if shape is not None), None)
+    parts: Any = model.models if isinstance(model, MixtureModel) else (model,)
+    networks = (part for part in parts if part.kind == "network")
+    shape = next((one.skeleton.input_shape for one in networks), None)
     array = np.asarray(X)
     if shape is None or array.shape[1:] != shape:
         remedy = "Pass rows of the shape of the fit, or (rows, numbers)."

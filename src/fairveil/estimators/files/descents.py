@@ -24,7 +24,7 @@ def revive_descent(
 ) -> None:
     parts = _parts_of(model)
     linear = [one for one in parts if isinstance(one, LinearModel)]
-    networks: list[Any] = [one for one in parts if getattr(one, "kind", None) == "network"]
+    networks: list[Any] = [one for one in parts if one.kind == "network"]
     if len(linear) + len(networks) < len(parts):
         raise broken("linear models and networks", type(model).__name__)
     coding = coding_of(content, linear)

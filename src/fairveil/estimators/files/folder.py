@@ -27,8 +27,10 @@ from ..fitting.requirements import said
 from ..group_objective import GroupObjectiveClassifier
 from ..reading import agreement
 from ..reading.additive import Additive
+from ..reading.fitted_parts import names_of_features, parts_of
 from ..reports.baselines import BaselineReport
 from ..saving import values as files_json
+from ..settings.face import Settled
 from ..settings.oracles import OracleGame
 from ..wrapped import bases
 from .kind import DOCUMENT, ESTIMATOR_FILE, STATEMENT_FILE, broken
@@ -187,7 +189,8 @@ def to_files(estimator: BaseEstimator, depth: int = 0) -> dict[str, bytes]:
     check_is_fitted(estimator, "model_")
     model = {} if estimator.model_ is None else model_files.to_files(estimator.model_)
     files = model | {STATEMENT_FILE: estimator.privacy_.to_json().encode()}
-    certified = getattr(estimator, "certificate_", None)
+    parts = parts_of(estimator)
+    certified = parts.certificate
     if certified is not None:
         files[CERTIFICATE_FILE] = certified.to_json().encode()
     parameters = estimator.get_params(deep=False)
@@ -195,7 +198,7 @@ def to_files(estimator: BaseEstimator, depth: int = 0) -> dict[str, bytes]:
     # one value a row says whose each row is: never written
     if not isinstance(parameters.get("unit", ""), str):
         parameters["unit"] = None
-    if getattr(estimator, "candidates_", ()):
+    if parts.candidates:
         parameters |= _without_listed(estimator)
     if "estimator" in parameters and hasattr(estimator, "estimator_"):
         if bases.carries_a_promise(estimator.estimator_):
@@ -204,7 +207,7 @@ def to_files(estimator: BaseEstimator, depth: int = 0) -> dict[str, bytes]:
         parameters["estimator"] = None if parameters["estimator"] is None else "given"
     if "model" in parameters:
         parameters["model"] = _model_written(parameters["model"])
-    names = getattr(estimator, "feature_names_in_", None)
+    names = names_of_features(estimator)
     content = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -213,14 +216,14 @@ def to_files(estimator: BaseEstimator, depth: int = 0) -> dict[str, bytes]:
             name: files_json.parameter(value, name) for name, value in parameters.items()
         },
         "cells": files_json.cells_to_dict(estimator.cells_),
-        "columns": None if names is None else list(names),
+        "columns": None if not names else list(names),
         "features": estimator.n_features_in_,
         "sha256": {name: hashlib.sha256(raw).hexdigest() for name, raw in files.items()},
         **KINDS[kind].content(estimator),
     }
-    if (compared := getattr(estimator, "baselines_", None)) is not None:
+    if (compared := parts.baselines) is not None:
         content[BASELINES] = compared.to_dict()
-    if (aim := getattr(estimator, "certified_aim_", None)) is not None:
+    if (aim := parts.certified_aim) is not None:
         content[AIM] = certified_aim.to_dict(aim)
     text = json.dumps(content, indent=1, allow_nan=False, sort_keys=True) + "\n"
     return files | {ESTIMATOR_FILE: text.encode()}
@@ -337,7 +340,7 @@ def _revive(
     parameters = {name: files_json.read_parameter(written[name]) for name in written.mapping()}
     earlier = {
         name: parameters.pop(name)
-        for name in getattr(kind.cls, "RENAMED", ())
+        for name in (kind.cls.RENAMED if issubclass(kind.cls, Settled) else ())
         if name in parameters
     }
     known = set(kind.cls().get_params(deep=False))

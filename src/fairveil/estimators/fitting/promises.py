@@ -167,7 +167,7 @@ def notions_of(constraints: object, *, certified: bool = False) -> list[Notion]:
 
 def refuse_confidence(notions: Iterable[Notion], of: str) -> None:
     """Nothing is certified here."""
-    if any(getattr(notion, "confidence", None) is not None for notion in notions):
+    if any(notion.confidence is not None for notion in notions):
         remedy = (
             "Pass the notion without confidence=; fv.certify certifies a finished model on other "
             "rows."

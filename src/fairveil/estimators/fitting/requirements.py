@@ -13,6 +13,7 @@ from ...errors import FairveilError
 from ...fairness.objectives import parse_constraint
 from ...fairness.sentences import sentence
 from ...tables.keys import shown
+from ..reading.fitted_parts import classes_of, parts_of
 from . import promises
 
 
@@ -20,8 +21,8 @@ def said(estimator: BaseEstimator) -> tuple[str, ...]:
     """The requirements of an estimator whose groups are known; none where its parameters no longer
     say them."""
     cells, classes = (
-        getattr(estimator, "cells_", None),
-        tuple(np.asarray(getattr(estimator, "classes_", ())).tolist()),
+        parts_of(estimator).cells,
+        tuple(np.asarray(classes_of(estimator)).tolist()),
     )
     try:
         if hasattr(estimator, "group_loss_bound"):
@@ -30,7 +31,7 @@ def said(estimator: BaseEstimator) -> tuple[str, ...]:
             )
         if hasattr(estimator, "constraint"):
             asked = parse_constraint(estimator.constraint)
-            losses = getattr(estimator, "loss", "zero_one") != "zero_one"
+            losses = estimator.get_params(deep=False).get("loss", "zero_one") != "zero_one"
             listed: list[Any] = [
                 *asked.bounds,
                 *(one for one in asked.notions if not one.is_vacuous),

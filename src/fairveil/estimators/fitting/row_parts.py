@@ -19,6 +19,7 @@ from ...curator.elsewhere import Elsewhere
 from ...errors import InputError
 from ...facts import RowSource
 from ...privacy.noise.sources import NoiseSource
+from ...tables.given import shape_of
 
 CERTIFICATE, SEARCH = "certificate", "search"
 COINS = (CERTIFICATE, SEARCH)
@@ -33,8 +34,9 @@ def length_of(X: TableLike) -> int | None:
         return sum(block.rows for block in X.blocks())
     if isinstance(X, Mapping):
         return len(next(iter(X.values()))) if X else None
-    found = getattr(X, "shape", (len(X) if hasattr(X, "__len__") else None,))[0]
-    return None if found is None else int(found)
+    if shape := shape_of(X):
+        return None if shape[0] is None else int(shape[0])
+    return len(X) if hasattr(X, "__len__") else None
 
 
 def rows_at(given: object, at: npt.NDArray[np.intp]) -> Any:

@@ -20,10 +20,10 @@ from ...models.model import draw_codes
 from ...tables.columns import same_length
 from ..faces.coded import as_array
 from ..reading.columns import read_labels
+from ..reading.fitted_parts import names_of_features
 from ..reading.inputs import weights_of
 from ..wrapped import grouping
 from . import rows as post_rows
-from .rows import as_tuple
 
 
 class AfterABase:
@@ -116,7 +116,7 @@ class AfterABase:
     # -- inside ------------------------------------------------------------------------------------
 
     def _features_of(self, X: TableLike) -> Any:
-        names = as_tuple(getattr(self, "feature_names_in_", ()))
+        names = names_of_features(self)
         no_features = (*self.sensitive_names_, *([self.unit] if isinstance(self.unit, str) else []))
         return post_rows.features_of(self.estimator_, X, self.schema, names, no_features)
 

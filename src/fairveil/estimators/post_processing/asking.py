@@ -7,6 +7,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from ... import _checks
 from ...curator import Curator
 from ...curator.elsewhere import curator_of
 from ...errors import Overspent
@@ -40,7 +41,7 @@ def base_options(
         promise,
         float(share),
         bool(estimator.public_base),
-        {name: getattr(estimator, name) for name in GIVEN},
+        _checks.named(estimator, GIVEN),
         promises.seed_of(estimator.random_state),
         RateConstrainedClassifier,
         ledger,

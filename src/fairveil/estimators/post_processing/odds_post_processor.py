@@ -39,6 +39,7 @@ from ..fitting.recorded import Recorded
 from ..fitting.requirements import said
 from ..reading import cautions, origins
 from ..reading.carried import groups_of
+from ..reading.fitted_parts import names_of_features, parts_of, width_of
 from ..reading.training import Training
 from ..reading.unread import Read
 from ..reports.baselines import BaselineReport, warn_if_worse
@@ -520,7 +521,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         """Publish. All that can fail comes before the first attribute."""
         training = asked.training
         classes = training.classes
-        inside = getattr(bases.thawed(base.estimator), "model_", None) if base.is_ours else None
+        inside = parts_of(bases.thawed(base.estimator)).model if base.is_ours else None
         inside = inside if isinstance(inside, Model) and inside.classes == classes else None
         report, baselines = ConstraintReport((), 0, post_report.NOTHING_ASKED), None
         cells, released, guarantee = None, None, None
@@ -554,8 +555,8 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         )
         self.sensitive_names_ = training.rows.layout.sensitive_names
         self.groups_named_ = asked.named
-        self.n_features_in_ = int(getattr(base.estimator, "n_features_in_", training.n_features))
-        self._set_names(training.columns or tuple(getattr(base.estimator, "feature_names_in_", ())))
+        self.n_features_in_ = width_of(base.estimator, training.n_features)
+        self._set_names(training.columns or tuple(names_of_features(base.estimator)))
 
     def _set_base(self, estimator: object, model: PostProcessedModel, method: str) -> None:
         self._set_model(estimator, model)

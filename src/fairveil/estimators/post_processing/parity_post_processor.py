@@ -38,6 +38,7 @@ from ..fitting.planning import Planning
 from ..fitting.recorded import Recorded, require_room
 from ..fitting.requirements import said
 from ..reading import cautions, origins
+from ..reading.fitted_parts import names_of_features, parts_of, width_of
 from ..reading.training import Training
 from ..reading.unread import Read
 from ..reports.constraint_report import ConstraintReport
@@ -509,7 +510,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         """Publish. All that can fail comes before the first attribute."""
         training, made = asked.training, curator.statement()
         classes = training.classes
-        inside = getattr(bases.thawed(base.estimator), "model_", None) if base.is_ours else None
+        inside = parts_of(bases.thawed(base.estimator)).model if base.is_ours else None
         inside = inside if isinstance(inside, Model) and inside.classes == classes else None
         model = ShiftedModel(
             found.offsets,
@@ -530,8 +531,8 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
             asked.named,
         )
         self.constraint_report_ = report.saying(said(self))
-        self.n_features_in_ = int(getattr(base.estimator, "n_features_in_", training.n_features))
-        self._set_names(training.columns or tuple(getattr(base.estimator, "feature_names_in_", ())))
+        self.n_features_in_ = width_of(base.estimator, training.n_features)
+        self._set_names(training.columns or tuple(names_of_features(base.estimator)))
 
 
 def _require_one_plan(base: Base) -> None:

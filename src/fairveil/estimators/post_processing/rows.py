@@ -12,9 +12,14 @@ from sklearn.base import BaseEstimator
 from ..._types import ColumnsLike, TableLike
 from ...errors import InputError, PrivacyError
 from ...facts import Cells, RowSource
+from ...learning.game.equilibrium import Equilibrium
+from ...learning.group_objective.found import Found
+from ...learning.least_squares.task import RegressionOutcome
+from ...learning.outcome import Outcome
 from ...privacy.promise import Promise
 from ..fitting import promises
 from ..reading import cautions
+from ..reading.fitted_parts import classes_of, names_of_features, parts_of
 from ..reading.training import ReadOptions
 from ..reading.units import Whose
 from ..wrapped import base_columns, bases, decided, unlabelled
@@ -42,7 +47,7 @@ def read(
         estimator.schema, False, False, estimator.max_sample_weight, promise, whose=whose
     )
     fitted = base is not None and bases.is_fitted(base)
-    known = as_tuple(getattr(base, "classes_", ())) if fitted else ()
+    known = as_tuple(classes_of(base)) if fitted else ()
     if labelled:
         asked = decided.read_rows(X, y, sensitive_features, sample_weight, ways, known)
     else:
@@ -82,9 +87,14 @@ def known_rows(
     it, which is charged."""
     if promise.rows_are_public or not promise.is_private:
         return float(asked.training.rows.exact_count)
-    stated = promises.public_rows_of(public_rows, asked.training, promise)
+    stated: float | None = promises.public_rows_of(public_rows, asked.training, promise)
     if stated is None and base.is_ours and base.spent:
-        stated = getattr(getattr(bases.thawed(base.estimator), "outcome_", None), "rows", None)
+        found = parts_of(bases.thawed(base.estimator)).outcome
+        stated = (
+            found.rows
+            if isinstance(found, Outcome | Equilibrium | Found | RegressionOutcome)
+            else None
+        )
     return None if stated is None else float(stated)
 
 
@@ -133,4 +143,4 @@ def read_by(estimator: object) -> tuple[str, ...]:
     themselves."""
     if estimator is None or bases.carries_a_promise(estimator):
         return ()
-    return as_tuple(getattr(estimator, "feature_names_in_", ()))
+    return names_of_features(estimator)

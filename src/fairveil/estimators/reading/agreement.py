@@ -11,7 +11,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..._json import Node
+from ...learning.group_objective.found import Found
+from ...learning.least_squares.task import RegressionOutcome
+from ...learning.outcome import Outcome
 from ...models import (
+    DerandomisedModel,
     GroupedLinearModel,
     LinearModel,
     MixtureModel,
@@ -21,19 +25,23 @@ from ...models import (
     ShiftedModel,
 )
 from .coding import RowsCoding, SchemaCoding, TableCoding
+from .fitted_parts import names_of_features, parts_of
+
+CODED = ("linear", "linear-regression", "network")  # kinds of models of coded numbers
 
 
 def require(estimator: BaseEstimator, content: Node) -> None:
     """An error that names the part of the file that contradicts another."""
-    names = getattr(estimator, "feature_names_in_", None)
-    if names is not None and len(names) != estimator.n_features_in_:
+    names = names_of_features(estimator)
+    if names and len(names) != estimator.n_features_in_:
         content["columns"].refuse(
             f"{estimator.n_features_in_} names, one for each of 'features'", len(names)
         )
-    coding = getattr(estimator, "coding_", None)
+    parts = parts_of(estimator)
+    coding = parts.coding
     if coding is not None:
         _require_columns(coding, estimator, content)
-    outcome = getattr(estimator, "outcome_", None)
+    outcome = parts.outcome
     if outcome is not None:
         _require_outcome(outcome, estimator, content["outcome"])
     _require_groups(estimator.model_, estimator, content)
@@ -61,7 +69,7 @@ def _require_columns(coding: object, estimator: BaseEstimator, content: Node) ->
             f"{min(expected)}, as the coding has columns", estimator.n_features_in_
         )
     layout, model = coding.layout, estimator.model_
-    if isinstance(model, LinearModel | RegressionModel) or getattr(model, "kind", "") == "network":
+    if model.kind in CODED:
         fits = (layout.numbers, tuple(layout.code_sizes)) == (
             model.numbers,
             tuple(model.code_sizes),
@@ -74,7 +82,7 @@ def _require_columns(coding: object, estimator: BaseEstimator, content: Node) ->
 
 def _require_outcome(outcome: object, estimator: BaseEstimator, told: Node) -> None:
     """Coefficients of the model's shape."""
-    weights = getattr(outcome, "weights", None)
+    weights = outcome.weights if isinstance(outcome, Outcome | Found) else None
     if isinstance(estimator.model_, LinearModel) and weights is not None:
         outputs, width = estimator.model_.weights.shape
         if np.shape(weights) != (outputs, 1 + width):
@@ -82,7 +90,7 @@ def _require_outcome(outcome: object, estimator: BaseEstimator, told: Node) -> N
                 f"weights of shape {[outputs, 1 + width]}, as the model has",
                 list(np.shape(weights)),
             )
-    coefficients = getattr(outcome, "coefficients", None)
+    coefficients = outcome.coefficients if isinstance(outcome, RegressionOutcome) else None
     if coefficients is not None and isinstance(estimator.model_, RegressionModel):
         expected = 1 + len(estimator.model_.weights)
         if len(coefficients) != expected:
@@ -91,8 +99,8 @@ def _require_outcome(outcome: object, estimator: BaseEstimator, told: Node) -> N
 
 def _require_groups(model: object, estimator: BaseEstimator, content: Node) -> None:
     """Rules that read the group read the groups of the estimator."""
-    inner = model.models if isinstance(model, MixtureModel) else (getattr(model, "model", model),)
-    for one in (*inner, *(getattr(inner[0], "models", ()) if inner else ())):
+    inner = model.model if isinstance(model, DerandomisedModel) else model
+    for one in (inner, *(inner.models if isinstance(inner, MixtureModel) else ())):
         read = (
             one.cells
             if isinstance(one, GroupedLinearModel | PostProcessedModel | ShiftedModel)

@@ -9,6 +9,7 @@ from typing import Any, overload
 
 from ...curator.rows.sharded import Change
 from ...facts import RowBlock, RowSource
+from ...facts.rows import traits_of
 
 
 class Blocks(Sequence[RowBlock]):
@@ -29,9 +30,9 @@ class Blocks(Sequence[RowBlock]):
     def of(source: RowSource) -> Blocks:
         """All blocks of a source of rows. Those of one that streams are settled first: in memory,
         or on the disk."""
-        settled = getattr(source, "settled", None)
-        source = settled() if callable(settled) else source
-        away = getattr(source, "is_streamed", False) or is_sharded(source)
+        settled = traits_of(source).settled
+        source = source if settled is None else settled()
+        away = traits_of(source).is_streamed or is_sharded(source)
         return Blocks(None, source) if away else Blocks(source.blocks(), source)
 
     @property
@@ -74,4 +75,4 @@ class Blocks(Sequence[RowBlock]):
 
 def is_sharded(source: object) -> bool:
     """Whether rows are in shards: other processes, other machines."""
-    return bool(getattr(source, "is_sharded", False))
+    return traits_of(source).is_sharded

@@ -22,6 +22,7 @@ from ...curator.elsewhere import Elsewhere
 from ...curator.rows.sharded import ShardedRows
 from ...errors import InputError
 from ...facts import RowBlock, RowSource, Schema
+from ...facts.rows import schema_of, traits_of
 from ...privacy.statement.parts import READ_FROM_DATA, PublicFact
 from ...tables.columns import read_weights
 from ...tables.grids import refuse_duplicates
@@ -56,7 +57,7 @@ def read(
         raise InputError.expected(
             "a Schema or None", of="schema", got=type(schema).__name__, remedy=remedy
         )
-    coded_by = getattr(getattr(X, "encoding", None), "schema", None)
+    coded_by = schema_of(X)
     units_of.require_heeded(schema if schema is not None else coded_by, ways.whose)
     for of, table in (("X", X), ("sensitive_features", sensitive_features)):
         refuse_duplicates(table, of)
@@ -130,7 +131,7 @@ def read(
         rows = sharded.rows_of(shards, blocks, layout, ways.max_sample_weight)
     else:
         coded, cap = (
-            Coded(layout, blocks, bool(getattr(blocks.source, "is_mapped", False))),
+            Coded(layout, blocks, traits_of(blocks.source)),
             ways.max_sample_weight,
         )
         rows = Rows(coded, max_sample_weight=cap, units=units, in_memory=not blocks.are_streamed)
@@ -143,7 +144,7 @@ def read(
         if rows.weighted:
             words = "public: must not depend on the sensitive columns"
             found.facts.append(PublicFact("sample weights", words, "argument"))
-    by = getattr(getattr(X, "encoding", None), "schema", None) if schema is None else schema
+    by = schema_of(X) if schema is None else schema
     facts = tuple(found.facts)
     return Training(
         rows, coding, facts, not_covered, found.columns, found.n_features, stated, found.target, by

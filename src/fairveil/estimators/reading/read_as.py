@@ -13,9 +13,11 @@ import numpy.typing as npt
 
 from ..._types import ColumnsLike, TableLike
 from ...data import Encoding, encode
+from ...data.encoded import EncodedRows
 from ...errors import InputError
 from ...facts import RowBlock, RowLayout, RowSource, Schema
 from ...facts.columns import Boolean, Category
+from ...facts.rows import CodedSource, schema_of, traits_of
 from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
 from ...tables.columns import same_length
 from ...tables.distinct import distinct, in_words
@@ -174,9 +176,8 @@ def from_rows(
 ) -> ReadTable:
     layout = source.layout
     names = names_in(sensitive)
-    other = schema is not None and schema != getattr(
-        getattr(source, "encoding", None), "schema", schema
-    )
+    by = schema_of(source)
+    other = None not in (schema, by) and schema != by
     if y is not None or other or (sensitive is not None and names is None):
         remedy = (
             "Leave y, sensitive_features and schema out: pass only the names of sensitive columns "
@@ -203,21 +204,24 @@ def from_rows(
         need_number(
             layout.classes is None and all(block.labels is not None for block in blocks), "X"
         )
-    encoding, scale = getattr(source, "encoding", None), None
+    encoding, scale = source.encoding if isinstance(source, CodedSource) else None, None
     if isinstance(encoding, Encoding):
         features = encoding.features
         if number is not None:
             number.refuse_both()
             need_number(encoding.target is not None, "the target of X")
             blocks, scale = blocks.then(within), scale_of(encoding)
-        facts = [*facts_of_schema(encoding), *getattr(source, "facts", ())]
+        facts = [
+            *facts_of_schema(encoding),
+            *(source.facts if isinstance(source, EncodedRows) else ()),
+        ]
         return ReadTable(
             SchemaCoding(encoding), layout, blocks, facts, features, len(features), scale
         )
     if number is not None:
         given, scale = with_codes(blocks, number)
         blocks = Blocks(given, source)
-    read_from_data = getattr(source, "read_from_data", ())
+    read_from_data = traits_of(source).read_from_data
     of_classes: Origin = READ_FROM_DATA if "classes" in read_from_data else "argument"
     of_groups: Origin = READ_FROM_DATA if "groups" in read_from_data else "argument"
     facts = _roles(layout, of_classes, of_groups)
@@ -233,20 +237,16 @@ def from_rows(
 
 
 def refuse_sensitive_features(source: RowSource) -> None:
-    encoding = getattr(source, "encoding", None)
-    schema = getattr(encoding, "schema", None)
+    coded = source.encoding if isinstance(source, CodedSource) else None
     refuse_named(
-        getattr(encoding, "features", ()),
-        (*source.layout.sensitive_names, *getattr(schema, "sensitive", ())),
+        () if coded is None else coded.features,
+        (*source.layout.sensitive_names, *(() if coded is None else coded.schema.sensitive)),
     )
 
 
 def _has_columns(X: TableLike, names: Sequence[str]) -> bool:
     """Whether a table has all these columns; an array has features alone."""
-    if (
-        isinstance(X, (np.ndarray, list, tuple))
-        and getattr(getattr(X, "dtype", None), "names", None) is None
-    ):
+    if isinstance(X, list | tuple) or (isinstance(X, np.ndarray) and X.dtype.names is None):
         return False
     return set(names) <= set(table_of(X).names)
 

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from scipy import sparse
 
 from ...curator import Rows
 from ...errors import InputError
 from ...facts import RowBlock, RowLayout, Schema
+from ...facts.rows import Traits
 from ...models.model import known_classes
 from ...privacy.statement.parts import PublicFact
 from ...tables.distinct import in_words
@@ -78,20 +79,21 @@ class ReadOptions:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Coded:
-    """Coded rows with their weights, as a `RowSource`. `is_mapped`: blocks are views of a file."""
+    """Coded rows with their weights, as a `RowSource`. `of`: what the source that they come from
+    tells of itself."""
 
     layout: RowLayout
     _blocks: Sequence[RowBlock]
-    is_mapped: bool = False
+    of: Traits = field(default_factory=Traits)
 
     def blocks(self) -> Iterator[RowBlock]:
         """All rows."""
         return iter(self._blocks)
 
     @property
-    def require_same(self) -> Callable[[], None] | None:
-        """An error where a file has changed; None where there is none."""
-        return getattr(getattr(self._blocks, "source", None), "require_same", None)
+    def traits(self) -> Traits:
+        """Of a file: that it is one, and the error where it has changed."""
+        return Traits(is_mapped=self.of.is_mapped, require_same=self.of.require_same)
 
 
 def with_steps(

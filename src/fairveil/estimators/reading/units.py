@@ -24,9 +24,10 @@ from ..._types import ColumnsLike, Ints, TableLike
 from ...curator.rows.persons import persons_of
 from ...errors import InputError, PrivacyError
 from ...facts import RowSource, Schema
-from ...facts.rows import PERSON_BY_PERSON
+from ...facts.rows import PERSON_BY_PERSON, schema_of
 from ...privacy.promise import Promise
 from ...privacy.units import Unit
+from ...tables.columns import name_of
 from ...tables.frames import table_of
 from ...tables.grids import FeatureTable
 from ...tables.raw import Listed, Raw
@@ -82,7 +83,7 @@ class Whose:
 
     def _of_rows(self, X: RowSource) -> None:
         """Coded rows know whose they are, or do not: nothing is to be given beside them."""
-        schema = getattr(getattr(X, "encoding", None), "schema", None)
+        schema = schema_of(X)
         if schema is None or schema.unit != self.column:
             known = "no column" if schema is None or schema.unit is None else f"{schema.unit!r}"
             remedy = (
@@ -134,9 +135,7 @@ def whose(
         ((name, values),) = given.items()
         _require_no_role(name, stated)
         return Whose(Unit(name, most), values=values)
-    # a column with a name of its own
-    name = getattr(given, "name", None)
-    if isinstance(name, str) and hasattr(given, "to_numpy"):
+    if hasattr(given, "to_numpy") and (name := name_of(given)):
         return Whose(Unit(name, most), values=given)
     if isinstance(given, bool | int | float) or not (
         hasattr(given, "__len__") or hasattr(given, "to_numpy")
@@ -163,7 +162,9 @@ def numbers_of(told: Whose, X: TableLike, rows: int) -> Ints:
 
 def refuse(estimator: BaseEstimator, got: str = "") -> None:
     """Of an estimator that protects rows alone, whose sums are not bounded by person."""
-    told = estimator.unit if estimator.unit is not None else getattr(estimator.schema, "unit", None)
+    told = estimator.unit
+    if told is None and isinstance(estimator.schema, Schema):
+        told = estimator.schema.unit
     if told is None and estimator.max_rows_per_unit is None:
         return
     of = f"{type(estimator).__name__}{got}"

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from ... import _checks
 from ..._json import Node
 from ...learning.group_objective.exponential import Certain
 from ...learning.group_objective.found import Found
@@ -25,12 +26,14 @@ NUMBERS = ("rows", "objective", "objective_noise", "penalty")
 
 def found_to_dict(found: Found) -> dict[str, Any]:
     """JSON writes the shortest text that reads back as the same float."""
-    arrays = {name: getattr(found, name) for name in ARRAYS}
+    arrays = _checks.named(found, ARRAYS)
     return {
         "reason": found.reason.name,
         "rounds": found.rounds,
         "names": list(found.names),
-        "numbers": {name: numbers(getattr(found, name))[0] for name in NUMBERS},
+        "numbers": {
+            name: numbers(value)[0] for name, value in _checks.named(found, NUMBERS).items()
+        },
         "excess": None if found.excess is None else numbers(found.excess)[0],
         "sampling": sampling_to_list(found.sampling),
         "arrays": {

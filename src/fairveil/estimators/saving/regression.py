@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _checks
 from ..._json import Node
 from ...learning.least_squares.task import RegressionOutcome
 from ...privacy.statement.parts import ORIGINS
@@ -32,7 +33,9 @@ UNWRITTEN = ("constant", "free")
 def outcome_to_dict(outcome: RegressionOutcome) -> dict[str, Any]:
     """JSON writes the shortest text that reads back as the same float."""
     plain = [one.name for one in fields(outcome) if one.name not in (*ARRAYS, *WORDS, *UNWRITTEN)]
-    told = {name: numbers(getattr(outcome, name)) for name in (*ARRAYS, *plain)}
+    told = {
+        name: numbers(value) for name, value in _checks.named(outcome, (*ARRAYS, *plain)).items()
+    }
     words = {"reason": outcome.reason, "names": list(outcome.names), "calls": outcome.calls}
     gap = None if outcome.gap is None else numbers(outcome.gap)
     return told | words | {"gap": gap, "sampling": sampling_to_list(outcome.sampling)}

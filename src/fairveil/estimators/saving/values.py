@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ... import _checks
 from ..._json import Node
 from ...errors import InputError, NotWritten
 from ...facts import Cells, Schema
@@ -293,7 +294,7 @@ def released_fields(node: Node) -> dict[str, Any]:
 
 
 def _told(outcome: Outcome | Equilibrium, names: tuple[str, ...]) -> dict[str, Any]:
-    arrays = {name: getattr(outcome, name) for name in names}
+    arrays = _checks.named(outcome, names)
     listed = {
         name: {"shape": list(array.shape), "values": numbers(array)}
         for name, array in arrays.items()

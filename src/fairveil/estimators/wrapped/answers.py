@@ -31,6 +31,7 @@ from ...learning.postprocessing import score_bins
 from ...learning.postprocessing.counting import CountPlan
 from ...models.postprocessed import logits
 from ...tables.columns import same_length
+from ..reading.fitted_parts import classes_of
 from ..reading.training import Training
 from . import bases, decided
 from .decided import Codes, asked_of_base, in_blocks
@@ -180,4 +181,4 @@ def _scores_two(base: object, classes: Sequence[Any]) -> bool:
 
 
 def _listed(base: object) -> tuple[Any, ...]:
-    return tuple(np.asarray(getattr(base, "classes_", ())).tolist())
+    return tuple(np.asarray(classes_of(base)).tolist())

@@ -15,6 +15,7 @@ from ...errors import InputError
 from ...facts import RowBlock, RowLayout, RowSource
 from ...tables.columns import read_columns
 from ...tables.frames import column_of, table_of
+from ...tables.given import column_names_of, shape_of
 from ..reading.columns import names_in
 
 
@@ -79,10 +80,12 @@ def names_of(X: Any) -> tuple[str, ...]:
     """The names of a table's columns, none for arrays and what is no table."""
     if is_mapping(X):
         return tuple(map(str, X))
-    columns = getattr(X, "column_names", None) or getattr(X, "columns", None)
-    if columns is None or isinstance(X, np.ndarray):
+    if isinstance(X, np.ndarray):
         return ()
-    return tuple(columns) if all(isinstance(name, str) for name in columns) else ()
+    # pyarrow's columns are arrays; it has their names beside
+    columns = tuple(getattr(X, "column_names", ())) or column_names_of(X)
+    names = tuple(name for name in columns if isinstance(name, str))
+    return names if len(names) == len(columns) else ()
 
 
 def is_mapping(X: TableLike) -> bool:
@@ -94,15 +97,14 @@ def length_of(X: TableLike) -> int | None:
     """How many rows, where that can be seen; else the base's decisions say it."""
     if is_mapping(X):
         return table_of(X).rows
-    shape = getattr(X, "shape", None)
-    if isinstance(shape, tuple):
-        return int(shape[0]) if shape else None
+    if shape := shape_of(X):
+        return int(shape[0])
     return len(X) if hasattr(X, "__len__") and not isinstance(X, type) else None
 
 
 def width_of(X: Any) -> int:
     names = names_of(X)
-    shape: tuple[int, ...] = getattr(X, "shape", ())
+    shape = shape_of(X)
     return (
         len(names)
         if names

@@ -39,6 +39,8 @@ from ...privacy.events import Approximate, Event
 from ...privacy.ledger import Ledger
 from ...privacy.promise import Promise
 from ...privacy.statement.statement import PrivacyStatement
+from ..faces.coded import CodedEstimator
+from ..reading.fitted_parts import parts_of
 from ..reading.units import Whose
 from ..reading.unread import Read
 from ..settings.face import stated
@@ -118,7 +120,7 @@ def is_randomised(estimator: object) -> bool:
     draws = (
         carries_a_promise(inside) and "random_state" in inspect.signature(inside.predict).parameters
     )
-    return draws and getattr(inside, "_is_randomized", True)
+    return draws and (not isinstance(inside, CodedEstimator) or inside._is_randomized)
 
 
 def is_fitted(estimator: object) -> bool:
@@ -151,7 +153,7 @@ def check(estimator: object, wishes: BaseOptions) -> None:
             "a fitted classifier", of="estimator", got="one frozen before", remedy=remedy
         )
     told = (
-        getattr(thawed(estimator), "unit", None)
+        thawed(estimator).get_params(deep=False).get("unit")
         if carries_a_promise(estimator) and not is_fitted(estimator)
         else None
     )
@@ -190,7 +192,7 @@ def check(estimator: object, wishes: BaseOptions) -> None:
     if (
         private
         and not wishes.public_base
-        and not isinstance(getattr(estimator, "privacy_", None), PrivacyStatement)
+        and not isinstance(parts_of(estimator).privacy, PrivacyStatement)
     ):
         raise PrivacyError.expected(
             "a fitted base classifier with a privacy statement",
@@ -308,7 +310,7 @@ def _same(one: object, other: object) -> bool:
 
 def _as_it_is(estimator: object, wishes: BaseOptions) -> Base:
     promise = wishes.promise
-    statement = getattr(estimator, "privacy_", None)
+    statement = parts_of(estimator).privacy
     if not promise.is_private:
         return Base(estimator, None, ())
     if wishes.public_base:
@@ -324,7 +326,7 @@ def _as_it_is(estimator: object, wishes: BaseOptions) -> Base:
         _who(promise),
     ):
         return Base(estimator, statement, _events(statement), looked_at=True)
-    if promise.protects == "sensitive_features" and getattr(estimator, "groups_", None) == ():
+    if promise.protects == "sensitive_features" and parts_of(estimator).groups == ():
         return Base(estimator, None, (), (FITTED_ELSEWHERE,))
     raise PrivacyError.expected(
         (

@@ -27,7 +27,7 @@ from ...facts import Cells, RowBlock, RowLayout, RowSource, Schema
 from ...learning.systems import NO_GROUPS
 from ...metrics.inputs import read_groups
 from ...models import PostProcessedModel
-from ...models.model import known_classes
+from ...models.model import Model, known_classes
 from ...privacy.promise import Promise
 from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
 from ...tables.columns import same_length
@@ -38,6 +38,7 @@ from ..faces.coded import as_array as values_array
 from ..fitting import promises
 from ..reading.carried import require_few_values
 from ..reading.columns import read_labels
+from ..reading.fitted_parts import classes_of, parts_of
 from ..reading.training import Coded
 from ..reading.units import Whose
 from . import base_columns, bases, decided, elsewhere
@@ -83,7 +84,7 @@ def read(
     else:
         decided.refuse_unseen(X)
         features = base_columns.without(X, (*columns, *(() if whose is None else whose.columns)))
-    known = tuple(values_array(getattr(model, "classes_", ())).tolist())
+    known = tuple(values_array(classes_of(model)).tolist())
     raw = given if given is not None else _asked(model, features, columns, seed)
     labels = read_labels(raw if y is None else y)
     same_length({decided.BASES if given is None else GIVEN: len(raw), "y": len(labels)})
@@ -252,11 +253,11 @@ class _Function:
 def _cells_read(model: object) -> Cells | None:
     """The groups by which a model of ours decides; None where it reads none."""
     inside = bases.thawed(model)
-    made = getattr(inside, "model_", None)
+    parts = parts_of(inside)
+    made = parts.model
     if isinstance(made, PostProcessedModel):
         return made.cells
-    known = getattr(inside, "cells_", None)
-    return known if isinstance(known, Cells) and getattr(made, "reads_groups", False) else None
+    return parts.cells if isinstance(made, Model) and made.reads_groups else None
 
 
 def _groups(
@@ -268,7 +269,7 @@ def _groups(
         return NO_GROUPS, np.zeros((1, rows), np.uint16), ()
     found, codes = read_groups(columns, rows, missing=None)
     require_few_values(dict(zip(found.names, found.sizes, strict=True)), rows)
-    known = getattr(bases.thawed(model), "cells_", None)
+    known = parts_of(bases.thawed(model)).cells
     origin: Origin = READ_FROM_DATA
     if isinstance(known, Cells) and known.names == found.names:
         listed = [set(values) for values in known.columns]

@@ -29,6 +29,7 @@ from ..fitting import promises
 from ..reading import shapes_json
 from ..reading.coding import SchemaCoding
 from ..reading.elsewhere import training_of
+from ..reading.fitted_parts import parts_of
 from ..reading.training import Training
 from ..reading.units import Whose
 from . import bases
@@ -110,7 +111,8 @@ def read(
 def described_model(estimator: object, data: Elsewhere) -> Any:
     """The model of a fitted estimator of ours, in coded units of the holder's schema; others are
     refused with the reason."""
-    model, coding = getattr(estimator, "model_", None), getattr(estimator, "coding_", None)
+    fitted = parts_of(estimator)
+    model, coding = fitted.model, fitted.coding
     parts = model.models if isinstance(model, MixtureModel) else (model,)
     remedy = (
         "Fit it on this data set, or by its schema: fit(X, schema=remote.schema). Others need the "

@@ -55,7 +55,7 @@ def group_ids(
 def _ids_of_rows(X: RowBlock | RowSource, cells: Cells) -> npt.NDArray[np.intp]:
     blocks: Iterator[RowBlock] = iter((X,)) if isinstance(X, RowBlock) else X.blocks()
     codes = [block.sensitive for block in blocks]
-    layout = getattr(X, "layout", None)
+    layout = None if isinstance(X, RowBlock) else X.layout
     if any(part is None for part in codes) or (
         layout is not None and not set(cells.names) <= set(layout.sensitive_names)
     ):

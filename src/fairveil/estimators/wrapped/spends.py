@@ -32,7 +32,7 @@ from .bases import Base, BaseOptions, carries_a_promise, is_fitted, thawed
 def ledger_inside(estimator: object) -> object:
     """The ledger of a base that is to be fitted here."""
     fitted_here = carries_a_promise(estimator) and not is_fitted(estimator)
-    return getattr(thawed(estimator), "ledger", None) if fitted_here else None
+    return thawed(estimator).get_params(deep=False).get("ledger") if fitted_here else None
 
 
 def about_to_spend(estimator: object, wishes: BaseOptions) -> tuple[Event, ...]:

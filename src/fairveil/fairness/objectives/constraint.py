@@ -43,7 +43,7 @@ class Constraint:
         an error."""
         for one in self.bounds:
             rates = isinstance(one.objective, Error | GroupLoss | MeanGroupLoss | LargestGroupLoss)
-            if rates and getattr(one.objective, "costs", None) is None:
+            if rates and one.objective.costs is None:
                 limits.below_one(one.bound, f"bound of {one.objective}")
         return self
 

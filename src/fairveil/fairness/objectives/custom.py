@@ -42,12 +42,10 @@ class Custom(Objective):
         _checks.normalise(
             self, smoothness=_checks.non_negative(smoothness=self.smoothness, allow_inf=True)
         )
-        for name in ("value", "gradient"):
-            if not callable(getattr(self, name)):
+        for name, given in _checks.named(self, ("value", "gradient")).items():
+            if not callable(given):
                 remedy = "Pass a function of a vector of rates."
-                raise InputError.expected(
-                    "a function", of=name, got=getattr(self, name), remedy=remedy
-                )
+                raise InputError.expected("a function", of=name, got=given, remedy=remedy)
 
     def at(self, frame: Frame) -> GroupFunction:
         size = math.prod(frame.shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -91,6 +91,10 @@ class Objective(ABC):
     that are numbers."""
 
     kind: ClassVar[str] = ""
+    # what stands here for an objective without such a field
+    groups: Any = None
+    positive: Hashable = None
+    costs: Any = None
     decisions_only: ClassVar[bool] = False
 
     @property
@@ -132,7 +136,7 @@ class Objective(ABC):
             raise InputError.expected(
                 f"one of {', '.join(KINDS)}", of="objective", got=self.kind, remedy=remedy
             )
-        named = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        named = _checks.fields_of(self)
         told = {name: objectives_json.written(value, of=name) for name, value in named.items()}
         return {"objective": self.kind} | told
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ...curator import FULL, Measurement, Part, Poisson
 from ...curator.measurements import as_measurements
@@ -114,7 +113,7 @@ def of_event(event: Event | None, name: str, *, times: int = 1) -> list[Release]
     """The leaves of an event, where nothing more is known of them."""
     found = []
     for leaf, count, rate in _leaves(event, times, 1.0):
-        multiplier, epsilon = _noise_of(leaf), getattr(leaf, "epsilon", None)
+        multiplier, epsilon = _noise_of(leaf), _epsilon_of(leaf)
         what = "private choices" if isinstance(leaf, events.Exponential) else name
         line = Release(
             what, multiplier, None, count, 0.0, None if multiplier is not None else epsilon
@@ -138,11 +137,20 @@ def shared_out(lines: Iterable[Release]) -> tuple[Release, ...]:
     return tuple(replace(line, share=line.share / total if total else 0.0) for line in merged)
 
 
+_WITH_NOISE = events.Gaussian | events.DiscreteGaussian | events.Laplace | events.DiscreteLaplace
+
+
 def _noise_of(leaf: Event) -> float | None:
     if isinstance(leaf, events.PerCell):
         return min(min(line) for line in leaf.multipliers)
-    found: Any = getattr(leaf, "noise_multiplier", None)
-    return None if found is None else float(found)
+    if isinstance(leaf, _WITH_NOISE):
+        return float(leaf.noise_multiplier)
+    return None
+
+
+def _epsilon_of(leaf: Event) -> float | None:
+    private = events.Pure | events.Exponential | events.Approximate
+    return float(leaf.epsilon) if isinstance(leaf, private) else None
 
 
 def _leaves(event: Event | None, times: int, rate: float) -> Iterator[tuple[Event, int, float]]:

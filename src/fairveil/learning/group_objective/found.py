@@ -57,7 +57,7 @@ class Found:
     @property
     def learnt(self) -> bool:
         """Whether there is anything in the rules."""
-        return any(getattr(rule, "weights", np.ones(1)).any() for rule in self.rules)
+        return any(rule.learnt for rule in self.rules)
 
     @staticmethod
     def of(

@@ -26,6 +26,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from ... import _checks
 from ..._types import Floats
 from ...curator import Curator
 from ...errors import InputError
@@ -123,5 +124,5 @@ def plan_worst_group(
         )
     planned = plan_descent(problem, rounds=rounds, clip=clip)
     return WorstGroupDescent(
-        **{one.name: getattr(planned, one.name) for one in fields(planned) if one.init}
+        **_checks.named(planned, (one.name for one in fields(planned) if one.init))
     )

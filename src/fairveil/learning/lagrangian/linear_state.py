@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _checks
 from ..._types import Floats
 from ..checkpoint import Value
 from .players import Player
@@ -52,8 +53,11 @@ class LinearState:
 
 def frozen(state: LinearState, play: Mapping[str, Value]) -> dict[str, Value]:
     """A state as plain values, beside those of its max player."""
-    kept: dict[str, Value] = {name: np.asarray(getattr(state.walk, name)) for name in WALK}
-    kept |= {name: value for name in ARRAYS if (value := getattr(state, name)) is not None}
+    kept: dict[str, Value] = {
+        name: np.asarray(value) for name, value in _checks.named(state.walk, WALK).items()
+    }
+    arrays = _checks.named(state, ARRAYS)
+    kept |= {name: value for name, value in arrays.items() if value is not None}
     if state.standard is not None:
         kept |= {"centre": state.standard[0], "scale": state.standard[1]}
     return {

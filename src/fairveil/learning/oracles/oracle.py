@@ -51,6 +51,11 @@ class Rule(ABC):
         """The question how its decisions fall."""
 
     @property
+    def learnt(self) -> bool:
+        """Whether there is anything in it: coefficients of zeros decide as no row says."""
+        return True
+
+    @property
     def reads_groups(self) -> bool:
         """Whether a row's group decides, too."""
         return False
@@ -68,6 +73,10 @@ class LinearRule(Rule):
 
     weights: Floats
     standard: tuple[Floats, Floats] | None = None
+
+    @property
+    def learnt(self) -> bool:
+        return bool(self.weights.any())
 
     @property
     def key(self) -> Hashable:
@@ -92,6 +101,10 @@ class GroupedRule(Rule):
     weights: Floats
     offsets: Floats
     of: Cells
+
+    @property
+    def learnt(self) -> bool:
+        return bool(self.weights.any())
 
     @property
     def key(self) -> Hashable:

@@ -52,13 +52,16 @@ class SaddleProblem:
     ascent_reads: Iterable[str] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("descent", "ascent"):
-            if not callable(getattr(self, name)):
+        for name, function in _checks.named(self, ("descent", "ascent")).items():
+            if not callable(function):
                 remedy = "Pass a function of (block, theta, w) that returns one gradient a row."
-                got = type(getattr(self, name)).__name__
+                got = type(function).__name__
                 raise InputError.expected("a function", of=name, got=got, remedy=remedy)
-        for name, radius in (("theta", self.radius_theta), ("w", self.radius_w)):
-            start = _start(name, getattr(self, name))
+        for name, given, radius in (
+            ("theta", self.theta, self.radius_theta),
+            ("w", self.w, self.radius_w),
+        ):
+            start = _start(name, given)
             if radius is not None:
                 remedy = "Leave it None where nothing is to be kept in a ball."
                 named: dict[str, Any] = {f"radius_{name}": radius}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ... import _checks
@@ -22,9 +22,7 @@ class Event:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, `kind` first."""
         out: dict[str, Any] = {"kind": self.kind}
-        for field in fields(self):
-            out[field.name] = _plain(getattr(self, field.name))
-        return out
+        return out | {name: _plain(value) for name, value in _checks.fields_of(self).items()}
 
 
 def checked_multiplier(value: object, remedy: str = "") -> float:

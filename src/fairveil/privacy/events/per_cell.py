@@ -76,8 +76,9 @@ class PerCell(Event):
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; what is as it is for most releases is left out."""
         out = super().to_dict()
-        for name, usual in LATER[self.kind].items():
-            if getattr(self, name) == usual:
+        usual = LATER[self.kind]
+        for name, value in _checks.named(self, usual).items():
+            if value == usual[name]:
                 del out[name]
         return out
 

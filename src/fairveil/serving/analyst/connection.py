@@ -73,6 +73,8 @@ class _Secure(_Whole, http.client.HTTPSConnection):
 class Connection:
     """To one door, with one token. Requests of several threads follow one another."""
 
+    _open: http.client.HTTPConnection | None = None
+
     def __init__(
         self, url: str, token: str, *, timeout: float = 120.0, cafile: str | None = None
     ) -> None:
@@ -104,7 +106,6 @@ class Connection:
         )
         self._token, self._timeout = token, timeout
         self._lock = threading.Lock()
-        self._open: http.client.HTTPConnection | None = None
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -126,7 +127,7 @@ class Connection:
             self._drop()
 
     def __del__(self) -> None:
-        if getattr(self, "_open", None) is not None:
+        if self._open is not None:
             self._drop()
 
     # -- inside ------------------------------------------------------------------------------------

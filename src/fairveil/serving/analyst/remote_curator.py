@@ -195,14 +195,14 @@ class RemoteCurator(Curator):
 
     def attach(
         self,
-        model: Callable[..., Any],
+        model: Callable[..., Any] | DescribedRule,
         *,
         columns_read: Iterable[str] = ("features",),
         title: str = "a model made elsewhere",
     ) -> Any:
         """A finished model that was described; its decisions, or probabilities, stay with the
         holder."""
-        kind = "probabilities" if getattr(model, "soft", False) else "decisions"
+        kind = "probabilities" if isinstance(model, DescribedRule) and model.soft else "decisions"
         return self._attach(model, 0, columns_read, title, kind)
 
     def attach_codes(

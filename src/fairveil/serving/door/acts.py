@@ -151,7 +151,9 @@ class Doing:
         )
         packing = Packing()
         parts = {
-            name: packing.put(getattr(found, name)) for name in ("features", "labels", "weights")
+            "features": packing.put(found.features),
+            "labels": packing.put(found.labels),
+            "weights": packing.put(found.weights),
         }
         return packing.packed({**parts, "step": found.step})
 

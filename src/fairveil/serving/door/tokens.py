@@ -46,8 +46,11 @@ class Scope:
     epsilon_a_day: float | None = None
 
     def __post_init__(self) -> None:
-        for name, known in (("protects", PROTECTS), ("methods", METHODS)):
-            for one in getattr(self, name) or ():
+        for name, given, known in (
+            ("protects", self.protects, PROTECTS),
+            ("methods", self.methods, METHODS),
+        ):
+            for one in given or ():
                 _checks.one_of(known, **{name: one})
         if self.epsilon_a_day is not None:
             _checks.positive(epsilon_a_day=self.epsilon_a_day)

@@ -24,6 +24,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ... import _checks
 from ..._json import Node
 from ...curator import (
     Attached,
@@ -115,7 +116,9 @@ def described(question: Question, packing: Packing) -> dict[str, Any]:
     )
     return {
         "kind": NAMES[kind],
-        **{name: _written(getattr(question, name), packing) for name in names},
+        **{
+            name: _written(value, packing) for name, value in _checks.named(question, names).items()
+        },
     }
 
 

@@ -19,6 +19,7 @@ import json
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from .... import _checks
 from ...._json import Document
 from ....errors import LedgerError
 
@@ -68,7 +69,7 @@ class Entry:
     def digest(self) -> str:
         """What the hash should be."""
         text = json.dumps(
-            [getattr(self, name) for name in _HASHED], separators=(",", ":"), ensure_ascii=True
+            [*_checks.named(self, _HASHED).values()], separators=(",", ":"), ensure_ascii=True
         )
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -87,7 +88,7 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return _checks.fields_of(self)
 
     @staticmethod
     def from_dict(values: object) -> Entry:

@@ -31,6 +31,7 @@ import threading
 import weakref
 from pathlib import Path
 
+from ...._reading import AT_ONCE
 from ....errors import LedgerError
 
 try:
@@ -120,7 +121,7 @@ def require_one_link(status: os.stat_result, shown: str) -> None:
 
 def is_mounted(real: Path, descriptor: int) -> bool:
     """Whether the file itself is mounted there: it is on another mount than its folder."""
-    path_only = getattr(os, "O_PATH", None)
+    path_only = os.O_PATH if sys.platform == "linux" else None
     if path_only is not None:
         folder = os.open(real.parent, path_only | os.O_CLOEXEC)
         try:
@@ -153,7 +154,7 @@ def moved(shown: str) -> LedgerError:
 
 
 def _opened(real: Path) -> int:
-    return os.open(real, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+    return os.open(real, os.O_RDONLY | AT_ONCE)
 
 
 def _slot(device: int, inode: int, name: str) -> int:

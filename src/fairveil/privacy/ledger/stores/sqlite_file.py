@@ -22,9 +22,7 @@ def made_file(path: Path) -> tuple[int, int] | None:
     SQLite gives its log the same rights.
     """
     try:
-        descriptor = os.open(
-            path, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600
-        )
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
     except FileExistsError:
         return None
     except OSError as error:

@@ -39,7 +39,7 @@ def unreachable(error: Exception, path: Path) -> FairveilError:
             "a folder to put the ledger in", of=str(path), got=f"no {path.parent}", remedy=remedy
         )
     remedy = "Name a file in a folder that you may write to, on a disk with space."
-    got = getattr(error, "strerror", None) or str(error)
+    got = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return LedgerError.expected("a file that can be reached", of=str(path), got=got, remedy=remedy)
 
 

@@ -12,6 +12,7 @@ from dataclasses import fields
 from functools import cached_property
 from typing import Any
 
+from .... import _checks
 from ....errors import FairveilError, LedgerError
 from .entries import Entry, malformed
 from .store import exists, follows, missing
@@ -326,5 +327,5 @@ def _number(value: object) -> int:
 
 def _insert(ask: Measurement, dataset: str, entry: Entry) -> None:
     marks = ", ".join("?" * (1 + len(NAMES)))
-    values = (dataset, *(getattr(entry, name) for name in NAMES))
+    values = (dataset, *_checks.named(entry, NAMES).values())
     ask(f"INSERT INTO fairveil_ledger_entries (dataset, {COLUMNS}) VALUES ({marks})", values)
