@@ -145,7 +145,6 @@ class Notion(ABC):
     kind: ClassVar[str] = ""
     # what stands here for a notion without such a field
     groups: str | None = None
-    positive: Hashable = None
     confidence: float | None = None
 
     @property

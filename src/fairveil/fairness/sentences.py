@@ -66,13 +66,14 @@ def sentence(
         if required.kind in (DemographicParity.kind, EqualizedOdds.kind) and len(classes) > 2:
             given = ", given each label," if required.kind == EqualizedOdds.kind else ""
             whose = f"rates of each decision{given}"
+        positive = _chosen(vars(required).get("positive"))
         return (
             f"the {whose} of {_compared(required, cells)} differ by at most "
-            f"{points(bound)}{_chosen(required)}"
+            f"{points(bound)}{positive}"
         )
     if isinstance(required, FalseNegativeRate):
         whose = _positives(required.group, required.groups, cells)
-        return f"at most {per_cent(bound)} of {whose} are missed{_chosen(required)}"
+        return f"at most {per_cent(bound)} of {whose} are missed{_chosen(required.positive)}"
     if isinstance(required, BoundedGroupLoss):
         each = f"each {_groups(required.groups, cells)}"
         if required.loss == "zero_one":
@@ -116,9 +117,9 @@ def _of_bound(required: Bound, cells: Cells | None, classes: Sequence[Hashable])
             else _plain(of, bound)
         )
     if isinstance(of, of_losses.FalseNegatives):
-        return f"at most {per_cent(bound)} of all positives are missed{_chosen(of)}"
+        return f"at most {per_cent(bound)} of all positives are missed{_chosen(of.positive)}"
     if isinstance(of, of_losses.FalsePositives):
-        return f"at most {per_cent(bound)} of all negatives are taken for positives{_chosen(of)}"
+        return f"at most {per_cent(bound)} of all negatives are taken for positives{_chosen(of.positive)}"
     if isinstance(of, of_losses.RateOf):
         return _of_rates(RateConstraint(((1.0, of.rate),), bound))
     decisions = bool(classes) and of.costs is None
@@ -235,6 +236,6 @@ def _named(cells: Cells | None) -> tuple[str, ...]:
     return () if any(UNNAMED.fullmatch(name) for name in cells.names) else cells.names
 
 
-def _chosen(of: Notion | Objective) -> str:
+def _chosen(positive: Hashable) -> str:
     """Which class is the positive one, where that was said."""
-    return "" if of.positive is None else f" (positive: {shown(of.positive)})"
+    return "" if positive is None else f" (positive: {shown(positive)})"

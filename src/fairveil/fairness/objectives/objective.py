@@ -93,7 +93,6 @@ class Objective(ABC):
     kind: ClassVar[str] = ""
     # what stands here for an objective without such a field
     groups: Any = None
-    positive: Hashable = None
     costs: Any = None
     decisions_only: ClassVar[bool] = False
 
