@@ -107,6 +107,8 @@ class Budget:
                 raise PrivacyError.expected(
                     "one answer after another", of="answer", got="one inside", remedy=remedy
                 )
+            # Charged before the answer is made: an answer that fails, or is interrupted, may have
+            # shown something.
             self._charge(event)
             number = self._releases
             self._releases += 1
@@ -117,6 +119,8 @@ class Budget:
                 if not isinstance(event, NoOp):
                     # which is no row's doing
                     self.failed = not isinstance(error, KeyboardInterrupt)
+                    # A plan's later events were priced with this one answered. A filter adds up
+                    # whatever came.
                     self._state = self._state if self.plan is None else _BROKEN
                 raise
             finally:

@@ -129,6 +129,9 @@ def symmetric(size: float | Floats, shape: tuple[int, ...], stream: Stream) -> I
     (theory.md#gram)."""
     d = shape[-1]
     upper = np.triu_indices(d)
+    # The L2 norm of a matrix counts what is beside the diagonal twice: with s / sqrt(2) there,
+    # noise of the whole matrix is s in every direction (docs/theory/sensitivities.md, Gram
+    # matrices).
     factors = np.where(upper[0] == upper[1], 1.0, math.sqrt(0.5))
     each = np.broadcast_to(np.asarray(size, np.float64), shape)[..., 0, 0]
     drawn = stream.rounded_gaussian((each[..., np.newaxis] * factors).ravel()).reshape(

@@ -143,6 +143,7 @@ def describe(
     joint = compose(parts)
     if isinstance(batch, Part):
         return OnPart(joint, batch.number, batch.parts)
+    # A public or full batch needs no amplification: the event is that of its releases.
     if not isinstance(batch, Poisson):
         return joint
     # exact public parts of the step may show who was drawn: theory.md#t4
@@ -273,6 +274,8 @@ def as_questions(question: object) -> tuple[GroupLosses] | tuple[Deciding, ...]:
 def unit_size(scale: Scale, promise: Promise, batch: Batch) -> float:
     """What a multiplier multiplies: the sensitivity, or, on a secret Poisson batch, the largest
     norm of one row; outwards."""
+    # On a secret batch the neighbour may have a row in it or none: the unit is one row's norm, and
+    # how far a replaced row moves is in the event's `spreads` (docs/theory/model.md, multipliers).
     hidden = isinstance(batch, Poisson) and promise.protects == "records"
     return scale.bound.largest if hidden else scale.bound.sensitivity(promise.neighbours)
 
@@ -336,6 +339,8 @@ def _within(question: Question, scale: Scale | None, promise: Promise) -> float:
     nothing but the cell depends on them."""
     if promise.protects == "sensitive_features" and not isinstance(question, OwnJob):
         return 0.0
+    # Of persons a neighbour may have fewer rows in the cell, so one may lose all that she adds
+    # there.
     within = (
         max(1.0, question.within) if promise.rows_per_unit > 1 else question.within
     )  # another may have fewer rows

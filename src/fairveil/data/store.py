@@ -90,6 +90,7 @@ class Store(ByEncoding):
         self.fingerprint, self._start = digest, start
         file = path / ROWS_FILE
         mapped = np.memmap(file, np.uint8, "r") if file.stat().st_size else np.empty(0, np.uint8)
+        # A plain array over the mapping: views of it are cheaper than those of a memmap.
         self._bytes: npt.NDArray[np.uint8] = np.asarray(mapped)
 
     @property
@@ -232,6 +233,7 @@ def _opened(
     found = hashlib.blake2b(
         json.dumps(content.value, sort_keys=True).encode(), digest_size=16
     ).hexdigest()
+    # Shards on other machines must be cut from the store that the plan was made for.
     if digest is not None and found != digest:
         remedy = "Use the same store on all machines, and leave it as it is."
         raise ChecksumError.expected(
@@ -244,6 +246,7 @@ def _opened(
             f"a plain file {ROWS_FILE}", of="path", got=str(folder), remedy=remedy
         )
     identity, size = identity_of(file), sum(shape.nbytes for shape in shapes)
+    # Before the checksums: reading a map past the end of its file would kill the process.
     if file.stat().st_size != size:
         _damaged(f"{size} bytes", file.stat().st_size)
     first, last = (0, len(shapes)) if part is None else part

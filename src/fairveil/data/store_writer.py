@@ -155,8 +155,11 @@ def _append(
         out.flush()
         os.fsync(out.fileno())
         for found in waiting:
+            # After the rows are on the disk: a line of the journal never names a block that is not
+            # whole.
             journal.write(json.dumps({"sum": found}) + "\n")
         journal.flush()
+        # Else a machine that stops could keep the line and lose it again in the next run's count.
         os.fsync(journal.fileno())
         waiting.clear()
         size = 0
@@ -261,6 +264,7 @@ def _journaled(journal: IO[str], head: dict[str, Any]) -> list[str]:
     lines = journal.read().split("\n")[:-1]  # a line that was cut short is none
     try:
         found = [json.loads(line) for line in lines]
+        # A source without an identity may have changed: then everything is written anew.
         if found and found[0] == head and head["of"] is not None:
             sums = [str(one["sum"]) for one in found[1:]]
             return sums
@@ -290,6 +294,7 @@ def _held(part: Path) -> Iterator[IO[str]]:
             yield journal
             return
         try:
+            # A lock that the system drops when its process dies, however it dies.
             fcntl.flock(journal.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             remedy = "Wait for it to end, or write to another path."
@@ -303,12 +308,15 @@ def _move(part: Path, folder: Path) -> None:
     if folder.exists():
         old = folder.with_name(f".{folder.name}.old")
         shutil.rmtree(old, ignore_errors=True)
+        # There is no rename that replaces a folder. A reader between these two lines finds no
+        # store, never half of one.
         os.rename(folder, old)
         os.rename(part, folder)
         shutil.rmtree(old, ignore_errors=True)
     else:
         os.rename(part, folder)
     if os.name == "posix":
+        # The names are in the parent folder, which has to reach the disk, too.
         parent = os.open(folder.parent, os.O_RDONLY)
         try:
             os.fsync(parent)

@@ -89,6 +89,7 @@ def of_histogram(weight: float = 1.0, per_row: int = 1, order: int = 2) -> Bound
 
     L2: weight sqrt(L) and weight sqrt(2 L). L1: weight L and 2 weight L.
     """
+    # In L1 a replaced row counts twice: one cell loses it, another gains it.
     if order == 1:
         return Bound(product_up(weight, per_row), product_up(weight, 2 * per_row), 1)
     return Bound(product_up(weight, root=per_row), product_up(weight, root=2 * per_row))
@@ -97,6 +98,7 @@ def of_histogram(weight: float = 1.0, per_row: int = 1, order: int = 2) -> Bound
 def of_signed(clip: float, weight: float = 1.0, per_row: int = 1) -> Bound:
     """Vectors of norm at most `clip` and any sign: C and 2 C (sqrt(L) times that when a row is in L
     cells)."""
+    # Two contributions may point in opposite directions, so they are up to twice the clip apart.
     norm = product_up(clip, weight, root=per_row)
     return Bound(norm, 2 * norm)
 
@@ -120,6 +122,7 @@ def product_up(*factors: float, root: int = 1) -> float:
     """
     if not all(map(math.isfinite, factors)):
         return math.prod(factors)  # which `Bound` refuses
+    # As a fraction: the comparison at the end is exact.
     square = math.prod(Fraction(factor) ** 2 for factor in factors) * root
     shift = 64 + (square.denominator.bit_length() - square.numerator.bit_length()) // 2
     near = math.isqrt(

@@ -107,6 +107,8 @@ class Costs:
                     "from released values only."
                 ),
             )
+        # Every row is decided exactly once, so the first class's costs move all scores alike and
+        # may go.
         more = costs - costs[..., :1]
         exponent = COST_BITS - math.frexp(float(np.abs(more).max()))[1]
         whole = np.rint(np.ldexp(more, exponent)).astype(np.int64)
@@ -163,6 +165,7 @@ def few(question: Deciding, sums: Ints) -> Ints:
     """Of a question's totals a line a candidate, without the first class. Of bins: how many rows
     are above each edge."""
     if isinstance(question, ScoreHistogram):
+        # Rows above an edge are those of all later bins.
         above = sums[..., :0:-1].cumsum(axis=-1)[..., ::-1]
         return np.ascontiguousarray(
             np.moveaxis(above, -1, 1).reshape(question.models * len(question.edges), -1)
@@ -276,6 +279,7 @@ def exact_scores(counts: Ints, costs: Costs, most: int) -> npt.NDArray[Any]:
     """sum costs H for each candidate, in units of 2^-exponent x grid unit. `most`: no cell and
     label holds more grid units."""
     line = costs.integers[..., 1:].reshape(-1)
+    # Where 64 bits may not hold the sum, Python's whole numbers add it, more slowly.
     if most * costs.largest < 2**EXACT_BITS:
         return np.asarray(counts @ line)
     return np.asarray(counts.astype(object) @ line.astype(object))

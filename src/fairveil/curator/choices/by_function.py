@@ -259,11 +259,15 @@ def by_function(score: Score, sums: Sums, reach: float, troubles: Troubles) -> F
     steepest = score.steepest
     # slopes were subtracted: rounding is in proportion
     reach = (reach + steepest * (OUTWARDS - 1.0)) * sums.per_row * OUTWARDS
+    # No score is further from 0 than the value at empty sums and the slopes allow: public, like the
+    # grid made from it.
     size = (score.at_nothing(sums.shape) + steepest * sums.most) * OUTWARDS
     low, high = (-size, size) if score.within is None else score.within
     lost = size * ROUNDING if score.rounding is None else score.rounding
     # sums as floats
     lost += steepest * sums.most * 2.0**-53 if sums.most > sums.unit * 2.0**53 else 0.0
+    # A step is large against what floating point loses, so that rounding adds few steps to the
+    # range.
     finest = max(reach * 2.0**-SCORE_BITS, 16.0 * lost, max(abs(low), abs(high)) * 2.0**-44, FINEST)
     if not math.isfinite(size) or not math.isfinite(finest):
         remedy = "Take the score in other units: divide by a public number of rows."
@@ -272,6 +276,8 @@ def by_function(score: Score, sums: Sums, reach: float, troubles: Troubles) -> F
         )
     exponent = math.frexp(finest)[1]
     step = math.ldexp(1.0, exponent)
+    # Half a step of rounding on either side of a neighbour, for two candidates, and what was lost
+    # before it.
     steps = (reach / step + 2.0 + 4.0 * lost / step) * OUTWARDS
     return FunctionContest(score, sums, reach, (low, high), exponent, steps, troubles)
 

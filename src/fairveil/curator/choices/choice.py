@@ -138,6 +138,8 @@ def scores(
     Rounding to a step moves each score by at most half a step on either side of the neighbourhood:
     two more steps of range.
     """
+    # Coarser where a difference of two scores would not fit 64 bits. Both numbers are public, so
+    # the grid shows nothing.
     shift = max(0, reach.bit_length() - SCORE_BITS, largest.bit_length() - 61)
     half = (1 << shift) >> 1
     coarse = (exact - exact.min() + half) >> shift
@@ -146,6 +148,8 @@ def scores(
 
 def rate(epsilon: float, steps: float) -> float:
     """epsilon over the range, rounded towards safety."""
+    # Rounded down by more than these roundings: the range in steps is never larger than it was
+    # taken to be.
     return epsilon / steps * (1.0 - 2.0**-40)
 
 

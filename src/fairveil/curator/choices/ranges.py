@@ -71,6 +71,8 @@ def of_losses(lowest: Slopes, highest: Slopes, cells: Cells | None, promise: Pro
             _stays_or(_apart(highest[c] - lowest[c], highest[c] - lowest[c])) for c in columns
         )
         return max(up, both)
+    # A loss of one candidate may be 0 where that of another is 1: the range reaches from the least
+    # slope, or 0, to the largest.
     up, down = sum(highest[c].max() for c in columns), sum(-lowest[c].min() for c in columns)
     both = sum((highest[c] - lowest[c]).max() for c in columns)
     return max(0, up, down, both) * (1 if promise.neighbours == "add-remove" else 2)
@@ -145,6 +147,8 @@ def _apart(p: Slopes, q: Slopes) -> Slopes:
     alone."""
     if len(p) < 2:
         return np.zeros_like(p[0])
+    # The two largest of each are enough: where both peaks are in one cell, one side takes its
+    # second.
     best, second = np.partition(p, -2, axis=0)[-1:-3:-1], np.partition(q, -2, axis=0)[-1:-3:-1]
     crossed = np.maximum(best[0] + second[1], best[1] + second[0])
     return np.asarray(np.where(p.argmax(axis=0) != q.argmax(axis=0), best[0] + second[0], crossed))

@@ -33,6 +33,8 @@ LN2_HIGH = 0.693147180369123816490  # the upper 33 bits of ln 2, so that n * LN2
 LN2_LOW = 1.90821492927058770002e-10
 
 
+# A norm below this may have lost squares of its parts: a float64 keeps all its digits down to
+# 2e-308.
 TINY = 1e-140
 
 
@@ -58,10 +60,15 @@ def exp_into(x: Floats, out: Array, work: Floats, m: int) -> None:
     ln(2)/2."""
     bits = work.view(np.int64)
     for t in range(m):
+        # n = round(x / ln 2) stands in the lowest bits now, where MAGIC's own are zero.
         work[t] = x[t] * LOG2E + MAGIC
     for t in range(m):
         n = work[t] - MAGIC
+        # ln 2 in two parts (Cody and Waite): the first product and difference are exact, so r keeps
+        # its digits although x and n ln 2 nearly cancel.
         r = (x[t] - n * LN2_HIGH) - n * LN2_LOW
+        # 1/13!, 1/12!, ... in Horner's order. What the series leaves out is below 2^-57 of the
+        # result.
         s = 1.6059043836821613e-10
         s = s * r + 2.08767569878681e-09
         s = s * r + 2.505210838544172e-08
@@ -77,6 +84,8 @@ def exp_into(x: Floats, out: Array, work: Floats, m: int) -> None:
         s = s * r + 1.0
         out[t] = s * r + 1.0
     for t in range(m):
+        # The shift drops all but n plus the bias of exponents: the pattern of 2^n. |n| <= 1010, so
+        # it is neither subnormal nor infinite.
         bits[t] = (bits[t] + 1023) << 52
     for t in range(m):
         out[t] = out[t] * work[t]
@@ -90,10 +99,12 @@ def log_into(x: Floats, out: Array, work: Floats, m: int) -> None:
     for t in range(m):
         work[t] = x[t]
     for t in range(m):
+        # x = 2^e f: the exponent as a number, and f with the exponent of 1.
         out[t] = float((bits[t] >> 52) - 1023)
         bits[t] = (bits[t] & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000
     for t in range(m):
         s = (work[t] - 1.0) / (work[t] + 1.0)
+        # s is at most 1/3: the terms s^k / k that are left out are below 2^-62 together.
         q = s * s
         a = 1.0 / 35.0
         for k in range(33, 0, -2):
@@ -105,6 +116,7 @@ def log_into(x: Floats, out: Array, work: Floats, m: int) -> None:
 def sigmoid_into(z: Floats, sharpness: float, p: Floats, a: Floats, b: Floats, m: int) -> None:
     """p = 1 / (1 + exp(-sharpness z)), by exp of a non-positive number."""
     for t in range(m):
+        # Of minus the size: exp is at most 1, and 1 + e loses nothing at either end.
         y = abs(z[t] * sharpness)
         a[t] = -(y if y < FARTHEST else FARTHEST)
     exp_into(a, p, b, m)
@@ -127,6 +139,8 @@ def softmax_into(
             top[t] = z[k, t] if z[k, t] > top[t] else top[t]
     for k in range(K):
         for t in range(m):
+            # Without the largest score no exponential is above 1, and their sum lies between 1 and
+            # K.
             y = (z[k, t] - top[t]) * sharpness
             a[t] = y if y > -FARTHEST else -FARTHEST
         exp_into(a, p[k], b, m)

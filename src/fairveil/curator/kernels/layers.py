@@ -55,6 +55,8 @@ def lengths(
     """
     given, width = x.view(np.int32), x.shape[1]
     for i in range(start, stop):
+        # Without its sign, a float32's bits are ordered as the numbers are, with infinity and NaN
+        # on top.
         top = np.int32(least)
         for j in range(width):
             size = given[i, j] & np.int32(0x7FFFFFFF)
@@ -62,6 +64,7 @@ def lengths(
         if top >= NO_NUMBER:
             up[i], norms[i] = 1.0, np.nan
             continue
+        # The unit is a power of two: scaling by it changes no digit.
         e = np.int64(top >> 23) - EXPONENT - bits
         inverse = 2.0**-e
         total = np.int64(0)

@@ -55,6 +55,8 @@ def add_gradient(
             for t in range(m):
                 u = r[k, t]
                 for e in range(indptr[lo + t], indptr[lo + t + 1]):
+                    # rint and MAGIC round alike, ties to even: a sparse row adds the integers of
+                    # the same row stored densely.
                     line_of_sums[np.uint64(indices[e]) + np.uint64(1)] += np.int64(
                         np.rint(u * np.float64(data[e]))
                     )
@@ -63,11 +65,15 @@ def add_gradient(
                 column = numbers[j, lo : lo + m]
                 for t in range(m):
                     work[t] = r[k, t] * np.float64(column[t]) + MAGIC
+                # Patterns are added with MAGIC's own bits in them, which are taken away once for
+                # all rows: 64-bit sums wrap around, so nothing is lost on the way.
                 total = np.int64(0)
                 for t in range(m):
                     total += bits[t]
                 out[k, 1 + j] += total - m * MAGIC_BITS
         for t in range(m):
+            # The coordinate of the intercept and of each code is 1: r is rounded once for all of
+            # them.
             work[t] = r[k, t] + MAGIC
         for t in range(m):
             bits[t] = bits[t] - MAGIC_BITS
@@ -117,6 +123,8 @@ def add_histogram(
                 work[t] = p[k, t]
         elif K == 1:
             for t in range(m):
+                # A score of 0 is a decision for the first class; of several equal scores the first
+                # is the largest.
                 work[t] = 1.0 if z[0, t] > 0.0 else 0.0
         else:
             for t in range(m):
@@ -179,6 +187,7 @@ def descend(
     wants_gradient = gradient.shape[1] > 0
     wants_costs = costs.shape[0] > 0
     wants_histogram = histogram.shape[0] > 0
+    # Loss and costs then see the same probabilities, which are found once.
     same = sharpness == 1.0
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
@@ -206,6 +215,8 @@ def descend(
                 for line in range(cells.shape[0]):
                     cell_index_into(cells, line, labels, cost_labels, lo, m, index)
                     add_costs(costs, index, smooth, sharpness, m, u, a)
+            # After the loss, the weight of the cell and the costs: all that depends on the row is
+            # inside of the clip (docs/theory/mechanisms.md).
             clip_into(u, s2, clip, weights, scale, lo, m, a)
             add_gradient(numbers, indptr, indices, codes, offsets, u, lo, m, a, gradient)
         if wants_histogram:
@@ -242,6 +253,8 @@ def descend_chosen(
 ) -> None:
     """`descend` over the rows of dense numbers whose places are listed: a batch, gathered a few
     tiles at a time."""
+    # Small enough to stay in the processor's cache. Sums of integers do not notice where rows are
+    # cut.
     most = min(chosen.shape[0], 2 * TILE)
     some_numbers = np.empty((numbers.shape[0], most), numbers.dtype)
     some_codes = np.empty((codes.shape[0], most), codes.dtype)

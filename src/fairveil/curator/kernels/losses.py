@@ -52,8 +52,11 @@ def class_losses(
             softmax_into(z, 1.0, p, top, total, a, b, m)
             log_into(total, a, b, m)
             for t in range(m):
+                # log sum exp(z) less the label's score: `total` is of exp(z - top), which does not
+                # overflow.
                 a[t] = a[t] + (top[t] - z[labels[lo + t], t])
         for t in range(m):
+            # NaN is not below the clip: a loss that is no number counts as the clip.
             y = a[t] if a[t] < clip else clip
             v = y * (weights[lo + t] if weights.shape[0] > 0 else 1.0) * scale
             b[t] = (v if 0.0 <= v < np.inf else 0.0) + MAGIC

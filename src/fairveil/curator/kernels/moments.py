@@ -99,6 +99,7 @@ def score_bins(
     half = 1
     while 2 * half <= edges.shape[0]:
         half *= 2
+    # No score is above an infinite edge, so the filling makes no bin. NaN is above none: bin 0.
     filled = np.full(2 * half - 1, np.inf)
     filled[: edges.shape[0]] = edges
     for lo in range(start, stop, TILE):
@@ -108,6 +109,8 @@ def score_bins(
             above[t] = 0
         step = half
         while step > 0:
+            # `above` edges are known to lie below the score. The step is taken if its last edge
+            # does, too.
             up, next_up = np.uint64(step), np.uint64(step - 1)
             for t in range(m):
                 above[t] = above[t] + up * np.uint64(z[0, t] > filled[above[t] + next_up])
@@ -139,8 +142,11 @@ def number_moments(
         total = 0.0
         for e in range(indptr[i], indptr[i + 1]) if sparse else range(p):
             x = np.float64(numbers[0, e] if sparse else numbers[e, i])
+            # Numbers and their squares are clipped together, as one vector of (x, x^2) over all
+            # columns.
             total = total + (x * x + (x * x) * (x * x))
         size = np.sqrt(total)
+        # Infinity and NaN both fail this comparison: such a row adds nothing.
         if not size < np.inf:
             continue
         factor = (
@@ -195,6 +201,8 @@ def project(value: Floats, n: int, clip: float) -> None:
     for a in range(n):
         s2 = s2 + value[a] * value[a]
     size = np.sqrt(s2)
+    # A projection onto the ball, not a division by the norm, which could move two rows further
+    # apart (docs/theory/sensitivities.md).
     if size <= clip:
         return
     factor = clip / size if size < np.inf else 0.0
@@ -331,6 +339,7 @@ def grams(
     for i in range(start, stop):
         n = row_into(numbers, indptr, indices, codes, offsets, i, where, value)
         if with_target:
+            # The target is the last coordinate: one matrix then holds X'X, X'y and y'y.
             where[n] = out.shape[1] - 1
             value[n] = np.float64(labels[i])
             n += 1
@@ -341,6 +350,7 @@ def grams(
             to = out[np.int64(cells[line, i])]
             for a in range(n):
                 va = value[a] * weight
+                # Places a <= b alone: the others are their mirror image.
                 for b in range(a, n):
                     work[b] = va * value[b] + MAGIC
                 at = to[where[a]]

@@ -190,6 +190,7 @@ def row_weigh_by_cell(
 def row_clip(u: Floats, s2: float, clip: float, weight: float, scale: Floats) -> None:
     """u[m] <- weight x (u[m] cut at clip / |row|) x scale; zero where that is not finite."""
     limit = clip / np.sqrt(s2) if clip < np.inf else np.inf
+    # NaN, of a row that is not finite, becomes 0.
     limit = limit if limit >= 0.0 else 0.0
     for m in range(u.shape[0]):
         r = limit if u[m] > limit else u[m]
@@ -298,6 +299,7 @@ def descend_panel(
             add_gradients(
                 numbers, indptr, indices, codes, offsets, residuals, lo, rows, gradient_sums
             )
+        # Before a sum of whole numbers could pass 2^53, where float64 no longer has each of them.
         if (lo + TOGETHER - start) % max(chunk, TOGETHER) == 0:
             flush(gradient_sums, gradient)
             flush(histogram_sums, histogram)
@@ -326,6 +328,7 @@ def row_losses(loss: int, label: float, z: Floats, out: Array, a: Floats, b: Flo
         for m in range(M):
             a[m] = 1.0 + out[m]
         log_into(a, out, b, M)
+        # log(1 + exp(-margin)) = log(1 + exp(-|z|)) + max(0, -margin): no exponential is above 1.
         sign = 1.0 if label == 1 else -1.0
         for m in range(M):
             margin = sign * z[m]

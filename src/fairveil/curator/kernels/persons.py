@@ -65,6 +65,8 @@ def close_person(person: Integers, limit: float, out: Array) -> None:
             v = np.float64(person[k, j])
             total = total + v * v
     size = np.sqrt(total)
+    # Once a person, after the sum: however many rows she has, she moves the total by `limit` at
+    # most (docs/theory/units.md, sums over rows).
     factor = limit / size if size > limit else 1.0
     for k in range(person.shape[0]):
         for j in range(person.shape[1]):
@@ -141,5 +143,6 @@ def person_gradients(
         for t in range(m):
             i = lo + t
             add_row(numbers, indptr, indices, codes, offsets, u, t, i, person)
+            # Rows of a person stand together, and no run of rows cuts a person in two.
             if i + 1 == stop or persons[i + 1] != persons[i]:
                 close_person(person, limit if reach.shape[0] == 0 else limit * reach[i], gradient)

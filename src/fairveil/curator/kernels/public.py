@@ -49,9 +49,12 @@ def ranges_into(
         low, high = np.inf, -np.inf
         for a in range(columns[column], columns[column + 1]):
             value = cell_weights[a] * u + gain * costs[a * cost_labels + label, 0]
+            # 0 x infinity is NaN, and stays so; a comparison would pass over it.
             spoilt = spoilt + 0.0 * value
             low = value if value < low else low
             high = value if value > high else high
+        # A row is in one cell of each column, and a neighbour may be in any other of each: the
+        # moves of the columns add up (docs/theory/sensitivities.md, several sensitive columns).
         size, move = size + max(abs(low), abs(high)), move + (high - low)
     return size + spoilt, move + spoilt
 
@@ -89,6 +92,8 @@ def pairs_into(
                 total = total + each[a, k] * each[a, k]
             spoilt = spoilt + 0.0 * total
             largest = total if not total <= largest else largest
+            # All pairs of listed cells: a maximum over the cells that occur would depend on private
+            # groups.
             for b in range(first, a):
                 total = 0.0
                 for k in range(K):
@@ -162,6 +167,8 @@ def largest_moves(
             a[t] = total
         for t in range(m):
             c[t] = np.sqrt(a[t])
+            # The residual of the loss does not read the group: without weights by cell it does not
+            # move.
             d[t] = 0.0
         if wants_weights:
             for t in range(m):
@@ -200,6 +207,8 @@ def largest_moves(
                 d[t] = d[t] + move
         for t in range(m):
             w = weights[lo + t] if weights.shape[0] > 0 else 1.0
+            # The gradient is one vector of scores times the row, so norms and moves are those of
+            # the scores times |row|.
             row = np.sqrt(s2[t]) * w
             size, move = (c[t] + slack) * row, (d[t] + slack) * row
             if w > 0.0:
@@ -229,5 +238,6 @@ def largest_row(
         scores_into(numbers, indptr, indices, codes, offsets, coef, lo, m, z, s2)
         for t in range(m):
             size = np.sqrt(s2[t]) * (weights[lo + t] if weights.shape[0] > 0 else 1.0)
+            # NaN is not at most anything: written so, an overflow is told.
             largest = size if not size <= largest else largest
     return largest

@@ -88,6 +88,7 @@ def largest_of(values: Floats, m: int) -> Any:
     """The largest of the first m values, none of them negative; the array is used up."""
     for t in range(m, values.shape[0]):
         values[t] = 0.0
+    # By halves, which the processor does several at a time; TILE is a power of two.
     half = values.shape[0] // 2
     while half > 0:
         for t in range(half):
@@ -162,6 +163,7 @@ def descend_public(
         smooth = p if same else soft
         bad = 0
         for t in range(m):
+            # The slope of a probability in its score: how far one unit of cost moves the residual.
             b[t] = sharpness * smooth[0, t] * (1.0 - smooth[0, t])
         if cost_labels > 1:
             for t in range(m):
@@ -174,6 +176,8 @@ def descend_public(
                 b[t] = b[t] * reach[1, 0]
         for t in range(m):
             row = np.sqrt(s2[t])
+            # Of the costs alone: the loss reads no group, so that its sum is exact and public
+            # (docs/theory/sensitivities.md, public rows).
             a[t] = (a[t] + slack) * row
             b[t] = (b[t] + slack) * row
         for t in range(m):

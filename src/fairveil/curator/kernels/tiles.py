@@ -57,6 +57,7 @@ def sparse_scores_into(
     """`scores_into` of one score and the numbers of a CSR array: the same sums, held in
     registers."""
     for t in range(m):
+        # The intercept and each code are coordinates of 1: each adds 1 to |row|^2.
         size, score = 1.0 + codes, coef[0]
         for e in range(indptr[lo + t], indptr[lo + t + 1]):
             x = np.float64(data[e])
@@ -111,6 +112,7 @@ def scores_into(
                 w = coef[k, 1 + j]
                 for t in range(m):
                     z[k, t] = z[k, t] + w * np.float64(column[t])
+    # Last, as in every pass: one order of additions gives one score, to the bit.
     codes_into(codes, offsets, coef, lo, m, z)
 
 
@@ -131,6 +133,7 @@ def residuals_into(
             for t in range(m):
                 u[k, t] = weight * (z[k, t] - np.float64(labels[lo + t]))
         else:
+            # One score is that of the second class; of several, score k is that of class k.
             wanted = 1 if K == 1 else k
             for t in range(m):
                 u[k, t] = weight * (p[k, t] - (1.0 if labels[lo + t] == wanted else 0.0))
@@ -181,12 +184,16 @@ def add_costs(
     K = p.shape[0]
     if K == 1:
         for t in range(m):
+            # dp/dz = sharpness p (1 - p). The costs are those of the second class less those of the
+            # first.
             u[0, t] = u[0, t] + p[0, t] * (1.0 - p[0, t]) * sharpness * costs[index[t], 0]
         return
     for t in range(m):
         mean[t] = 0.0
     for k in range(K):
         for t in range(m):
+            # The slope of softmax takes the mean away, so a cost that all classes share moves
+            # nothing.
             mean[t] = mean[t] + p[k, t] * costs[index[t], k]
     for k in range(K):
         for t in range(m):
@@ -204,10 +211,13 @@ def clip_into(
     K = u.shape[0]
     if clip < np.inf:
         for t in range(m):
+            # A row's gradient is u times the row: its norm is at most clip if |u| is at most clip /
+            # |row|. An infinite |row| gives a limit of 0.
             limit = clip / np.sqrt(s2[t])
             work[t] = limit if limit >= 0.0 else 0.0
         if K == 1:
             for t in range(m):
+                # NaN is neither above nor below: it passes, and is made zero at the end.
                 r = work[t] if u[0, t] > work[t] else u[0, t]
                 u[0, t] = -work[t] if r < -work[t] else r
             for t in range(m):
@@ -231,8 +241,11 @@ def clip_into(
             work[t] = 1.0
     if weights.shape[0] > 0:
         for t in range(m):
+            # After the clip: a row moves the sum by at most clip times the largest weight
+            # (docs/theory/sensitivities.md).
             work[t] = work[t] * weights[lo + t]
     for k in range(K):
         for t in range(m):
             r = u[k, t] * work[t] * scale
+            # One row that is not finite would make the whole sum so, and show that it is there.
             u[k, t] = r if abs(r) < np.inf else 0.0

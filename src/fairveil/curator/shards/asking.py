@@ -40,6 +40,7 @@ class Asking(ABC):
             )
         self.recipes, self.patience = tuple(recipes), patience
         self._taking: Taking | None = None
+        # All that was told after opening, in order: a shard that is made anew is told it again.
         self._readings: list[list[Reading]] = []
         self._opened: tuple[Opened, ...] = ()
         found = self._all([("open", None)] * len(self.recipes))
@@ -91,6 +92,7 @@ class Asking(ABC):
             for number, answer in self._asked(missing).items():
                 if isinstance(answer, Failed):
                     self._refuse(number, answer)
+                # Guarantee 1: a lost worker's answer may come late, beside that of its successor.
                 answers.setdefault(number, answer)
         lacking = [
             number for number, one in enumerate(wanted) if one is not None and number not in answers
@@ -117,6 +119,8 @@ class Asking(ABC):
     def _require_same(self, number: int, opened: object) -> None:
         if isinstance(opened, Failed):
             self._refuse(number, opened)
+        # Sums over other rows would be priced as those of the first, so a changed file ends the
+        # fit.
         if self._opened and opened != self._opened[number]:
             remedy = "Keep files as they are while a fit runs, and the same on all machines."
             raise PrivacyError.expected(

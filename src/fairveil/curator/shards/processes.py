@@ -73,6 +73,7 @@ class ShardsInProcesses(Asking):
         """What a worker answers in time; nothing from one that was lost, which is then no more."""
         try:
             return future.result(self.patience)
+        # The pipe broke, or patience is over: the worker is lost, and its shards go to another.
         except (OSError, EOFError, TimeoutError):
             pass
         except BaseException:
@@ -94,6 +95,8 @@ class ShardsInProcesses(Asking):
             self._require_version(*worker.exchanged([(0, VERSION, None)]))
         before: list[tuple[int, str, Any]] = []
         for number, (what, _) in wanted.items():
+            # A new process holds nothing: it opens the shard and is told all that the first one was
+            # told.
             if number not in worker.held and what != "open":
                 before += [
                     (number, name, self._told(number, name, value))
@@ -148,6 +151,7 @@ class _Process:
 
     def end(self) -> None:
         """Kill it: it holds nothing that is not elsewhere."""
+        # Not asked to end: it may hang in the middle of a pass.
         self.popen.kill()
         self.popen.wait()
         for pipe in (self.popen.stdin, self.popen.stdout):

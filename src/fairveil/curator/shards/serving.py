@@ -34,6 +34,8 @@ def version() -> str:
     room = Path(__file__).parent.parent
     told = hashlib.blake2b(digest_size=8)
     for file in sorted(room.rglob("*.py")):
+        # Integers are added across machines: code that differs by a line may clip or round
+        # otherwise.
         told.update(file.relative_to(room).as_posix().encode() + file.read_bytes())
     return f"curator {told.hexdigest()}, numpy {np.__version__}"
 
@@ -68,6 +70,7 @@ class Worker:
 
 def serve() -> None:
     """Answer until the other end is closed."""
+    # Copies of both pipes; whatever prints to the usual descriptors afterwards reaches nobody.
     asked, told = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):

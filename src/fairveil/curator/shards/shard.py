@@ -121,6 +121,7 @@ class Shard:
 
     def answer(self, request: Request) -> Any:
         """Integers, or maxima."""
+        # A warning about a number would be a message about a row.
         with np.errstate(all="ignore"):
             match request:
                 case Total():
@@ -189,6 +190,7 @@ def attempted(work: Callable[[], object], *, shows: bool = False) -> Any:
     try:
         return work()
     except FairveilError as error:
+        # After rows were taken not even the kind of error is told: it could depend on one of them.
         return Failed(type(error).__name__, str(error)) if shows else Failed()
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt | SystemExit):
@@ -203,6 +205,8 @@ def packed(value: object) -> bytes:
 
 def unpacked(message: bytes) -> Any:
     """What `packed` packed."""
+    # Only between processes that one fit started or that a cluster trusts: never from a file or an
+    # analyst.
     return pickle.loads(message)
 
 

@@ -93,6 +93,7 @@ class Passes:
                 jobs.append((at, self._around(at, asked[0])))
             elif at not in self._descents:
                 jobs.append((at, _job(asked[0], self._scales[at[0]], self._rows)))
+            # Two questions share scores only if they ask about one and the same model.
             elif len(at) == 1 or asked[0].model is asked[1].model:
                 jobs.append((at, self._descents[at].job(asked, self._rows)))
             else:
@@ -115,6 +116,8 @@ class Passes:
                         if whole is None:
                             outs[i] = part
                         else:
+                            # Integers: the order in which blocks and threads come does not matter
+                            # (docs/theory/numbers.md).
                             whole += part
         return [
             np.zeros(shape, np.int64) if out is None else out

@@ -92,9 +92,13 @@ def of_maxima(
     # a projection: it never expands a difference
     if isinstance(question, GradientSum) and question.clip is not None:
         limit = question.limit(rows.layout) * (rows.max_sample_weight if rows.weighted else 1.0)
+        # After the clip no row is longer than it, and no two are further apart than twice it.
         norms, spreads = np.minimum(norms, limit), np.minimum(spreads, 2.0 * limit)
     if "sensitive" not in question.reads:
+        # No listed group changes what a row adds to a sum that does not read groups.
         spreads[:] = 0.0
+    # Without noise the grid is as fine as 62 bits allow for this many rows. The number is public
+    # here.
     bits = min(EXACT_BITS, 62 - rows.exact_count.bit_length()) if exact else GRID_BITS
     coordinates = _coordinates(question, rows)
     pairs = zip(
@@ -120,7 +124,9 @@ def found(
             with np.errstate(over="ignore", invalid="ignore"):
                 sizes, moves, slack = _sizes_and_moves(question, block, rows, m, order)
                 sizes, moves = (
-                    np.where(w > 0, w * (values + slack), 0.0) for values in (sizes, moves)
+                    # A row of weight 0 adds nothing, also where its numbers overflow.
+                    np.where(w > 0, w * (values + slack), 0.0)
+                    for values in (sizes, moves)
                 )
             _need_finite(sizes, moves, question)
             norms[m] = max(norms[m], float(sizes.max(initial=0.0)))
@@ -279,6 +285,7 @@ def _largest(question: GradientSum, rows: Rows, threads: int | None) -> tuple[Fl
     if question.cell_weights is not None:
         parts = cell_weights.by_model(question.cell_weights, question.models)
         spans[:, :2] = cell_weights.reach(parts, question.cells)
+        # What a rounding of the residual may add, whatever the weight of the cell.
         spans[:, 2] = ROUNDING * spans[:, 0]
     found = np.zeros((question.models, 3))
     for block in rows.blocks():

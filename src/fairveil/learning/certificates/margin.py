@@ -72,6 +72,8 @@ def margins(
                 )
                 for step in found.steps(line)
             )
+            # Sampling of both parts: of the rows set aside, and of those that the model was fitted
+            # to.
             whole = math.sqrt(
                 sum(c**2 * (spread[rate] ** 2 + of_fit[rate] ** 2) for c, rate in line.terms)
             )

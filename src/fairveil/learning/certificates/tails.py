@@ -104,11 +104,14 @@ class _Search:
         whole = distribution_of_sum(noise, counted.selected_noises + counted.others_noises)
         share = 0.0 if noise.kind == "none" else FOR_SIZE * smallest
         radius = whole.radius(share) if share else 0
+        # What the tables and the set of sizes n leave out counts against every level, and is never
+        # scaled away.
         self.added = one_missed + other_missed + share
         self.fewest = max(0, math.ceil(self.total - radius - 1e-9))
         self.most = max(self.fewest, math.floor(self.total + radius + 1e-9))
         n = max(self.total, 1.0)
         self.guess = min(max(self.seen / n, 0.0), 1.0)
+        # Only a scale for the search: one more of each keeps it above 0 where nobody was selected.
         p = (self.guess * n + 1.0) / (n + 2.0)
         parts = (1 - p) ** 2 * laws[0].variance + p**2 * laws[1].variance
         self.deviation = math.sqrt(n * p * (1 - p) + parts)
@@ -116,6 +119,7 @@ class _Search:
 
     def down(self, top: float, level: float) -> float:
         """The least rate such that all above it, from `top` on, are refused at `level`."""
+        # The level is used up by what is not known: no rate can be refused.
         if self.added >= level:
             return top
         margin = FINE * self.step
@@ -123,6 +127,7 @@ class _Search:
         while low < top:
             if self._clear(low, top, level):
                 return low
+            # The guess was too low. Ever larger steps, so that the search ends.
             low, margin = low + margin, 2.0 * margin
         return top
 
@@ -170,6 +175,8 @@ class _Search:
                 len(starts)
                 and ((ends - starts) * min(low, 1.0 - low) <= 0.01 * self.deviation).any()
             ):
+                # A bound over a block of n takes the worst n and the worst p of it by themselves:
+                # cutting blocks makes it closer.
                 return False  # so narrow that cutting it would win nothing
             starts, ends = _quarters(starts, ends)
         return True
@@ -185,6 +192,8 @@ class _Search:
         one, other = (self.first, self.second) if below else (self.second, self.first)
         reach = one.reach + other.reach
         y = np.arange(-reach, reach + 1)
+        # S grows with n and p (a coupling), so a block's smallest n bounds its tail, and its
+        # largest n the threshold.
         away = (ends if below else starts)[:, np.newaxis] + y - self.total
         if below:
             places = np.floor(self.seen + np.maximum(low * away, high * away) + 1e-9)
@@ -216,6 +225,7 @@ def _expected(
         )
         + y[0]
     )
+    # For each run of y and each Z: how likely Z' puts y into the run.
     upto = other.below(edges[:, :, np.newaxis] - one.values)
     weights = upto[:, 1:] - upto[:, :-1]
     span = np.arange(-one.reach, len(runs) - 1 + one.reach + 1)
@@ -227,6 +237,7 @@ def _expected(
 def _binomial(k: Ints, n: Ints, p: float, *, below: bool) -> Floats:
     """P(X <= k), or P(X >= k), of a binomial X."""
     if below:
+        # The incomplete beta function is P(X <= k) = I(n - k, k + 1; 1 - p), for 0 <= k < n.
         inside = np.clip(k, 0, np.maximum(n - 1, 0))
         found = special.betainc(np.maximum(n - inside, 1.0), inside + 1.0, 1.0 - p)
         return np.asarray(np.where(k < 0, 0.0, np.where(k >= n, 1.0, found)))

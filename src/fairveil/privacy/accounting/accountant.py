@@ -94,6 +94,8 @@ def curve(
         least = 1.0
         for index, (at, found) in enumerate(pairs):
             least = min(least, found)
+            # Each value is an upper bound, perhaps by another route; the true delta never rises, so
+            # a bound at a smaller epsilon holds here, too.
             pairs[index] = (at, least)
         return tuple(pairs)
     chosen = sorted(

@@ -122,7 +122,9 @@ def by_group(
     if fixed:
         seen = (seen_from(whole, cell, column, relation, count) for cell in range(count))
         return tuple(
-            min(epsilon(one, target, relation), epsilon(whole, target, relation)) for one in seen
+            # A group's people are among all people: the price of the whole bounds theirs.
+            min(epsilon(one, target, relation), epsilon(whole, target, relation))
+            for one in seen
         )
     if routes.whole_error(leaves.inventory(whole, relation), relation) > 0:
         remedy = (
@@ -133,6 +135,7 @@ def by_group(
             "no sampler errors", of="events of shares made later", got="some", remedy=remedy
         )
     common, own = _parted(whole, column, count)
+    # One half for what all see, one for what is by group (guarantee 3).
     half = target / 2
     first = epsilon(common, half, relation)
     return tuple(

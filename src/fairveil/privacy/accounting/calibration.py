@@ -94,6 +94,7 @@ def calibrate(
             found = _at(promise, plan, known)
         except (FairveilError, ArithmeticError, LookupError, ValueError):
             found = Calibrated(known, NonPrivate(), math.inf, routes.NO_ROUTE)
+        # What was remembered is a guess, priced anew (guarantee 3): a wrong file costs time alone.
         if (1 - precision) * promise.epsilon <= found.epsilon <= promise.epsilon:
             return found
     found = _search(promise, plan, start, precision)
@@ -216,6 +217,7 @@ def split(z: float, cost_first: float, cost_second: float) -> tuple[float, float
         _checks.positive(cost_second=cost_second) / _checks.positive(cost_first=cost_first)
     )
     first, second = z * math.sqrt(1 + ratio), z * math.sqrt(1 + 1 / ratio)
+    # Until both together cost no more than z in floats as well.
     while math.fsum((first**-2, second**-2)) > z**-2:
         first, second = first * (1 + 1e-15), second * (1 + 1e-15)
     return first, second

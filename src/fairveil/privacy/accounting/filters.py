@@ -97,6 +97,8 @@ class Filter:
                 remedy="Without a finite epsilon no filter is needed.",
             )
         delta = promise.delta * (1 - reserve)
+        # Fixed before any answer. An order that is chosen by the answers would cap nothing
+        # (docs/theory/composition.md, filters).
         index = (
             _order_index(promise, delta, typical, order)
             if chosen == "renyi" and delta > 0
@@ -164,6 +166,7 @@ class Filter:
                     f"delta {self.promise.delta:g}."
                 ),
             )
+        # Rounded up each time: many fits could else round their way past the cap.
         spent, leaked = _up(self.spent + cost, cost), _up(self.leaked + leak, leak)
         return replace(self, spent=spent, leaked=leaked, admitted=self.admitted + 1)
 
@@ -249,6 +252,8 @@ class Filter:
                     got=event.kind,
                     remedy="Make the filter of kind 'renyi', which takes every event.",
                 )
+            # What is epsilon-private is post-processing of this Gaussian pair
+            # (docs/theory/composition.md, filters).
             squares.append(count * gaussian_below(epsilon) ** 2)
             leaks.append(count * leak)
         return math.fsum(squares), math.fsum(leaks)

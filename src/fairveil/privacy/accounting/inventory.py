@@ -100,6 +100,8 @@ def inventory(event: Event, neighbours: Neighbours) -> Inventory:
         )
     counts = counted(event)
     per_cell = [(leaf, times) for leaf, times in counts.items() if isinstance(leaf, PerCell)]
+    # Releases by cell are added up person by person before the worst one is sought: the worst of
+    # each release may be two people.
     squares = [people.worst(neighbours) for people in by_columns(per_cell)]
     errors: list[float] = []
     others: Counter[Event] = Counter()
@@ -116,6 +118,7 @@ def inventory(event: Event, neighbours: Neighbours) -> Inventory:
             private = False
         else:
             others[leaf] += times
+    # In one order, so that equal lists share what the caches hold.
     ordered = sorted(others.items(), key=lambda item: repr(item[0]))
     return Inventory(math.fsum(squares), tuple(ordered), min(1.0, math.fsum(errors)), private)
 
@@ -133,6 +136,7 @@ def counted(event: Event) -> Counter[Event]:
     for parts in parted.values():
         most: Counter[Event] = Counter()
         for part in parts.values():
+            # The larger count of each mechanism, which is what | of counters means.
             most |= part
         counts.update(most)
     return counts
@@ -297,6 +301,7 @@ def _joint(parts: list[tuple[Event, float]], neighbours: Neighbours) -> Joint:
         elif isinstance(part, DiscreteGaussian):
             rho.append((spread / part.noise_multiplier) ** 2 / 2)
         elif isinstance(part, DiscreteLaplace):
+            # A count moves by whole numbers: rounded up (docs/theory/numbers.md, other noise).
             shift = math.ceil(spread * part.sensitivity)
             if shift:
                 scale = part.noise_multiplier * part.sensitivity

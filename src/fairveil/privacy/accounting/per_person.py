@@ -38,6 +38,7 @@ class People:
             )
         ]
         multipliers, spreads, crossings, times = zip(*rows, strict=True)
+        # How far one row moves its cell, in units of the cell's noise.
         self._sizes: Array = 1 / np.array(multipliers, np.float64)
         self._squares = self._sizes**2
         self._crossings = np.array(crossings, np.float64)[:, np.newaxis]
@@ -54,6 +55,8 @@ class People:
         """Of a person in `cell`, against another person in each cell; in the same one at its own
         place."""
         size = self._sizes[:, cell : cell + 1]
+        # From cell k to k': 1/m^2 + 1/m'^2 + 2x/(m m') with the crossing x in {-1, 0, 1}
+        # (docs/theory/sensitivities.md, noise by cell).
         apart = self._times @ (
             (size + self._crossings * self._sizes) ** 2 + (1 - abs(self._crossings)) * self._squares
         )
@@ -70,5 +73,6 @@ class People:
             return float(self.alone.max())
         if self._crossings.any():
             return max(float(self.replaced(cell).max()) for cell in range(self.cells))
+        # Where cells have coordinates of their own, the worst pair is the two with least noise.
         two = np.sort(self.alone)[-2:]
         return float(max(self.inside.max(), two.sum() if self.cells > 1 else 0.0))

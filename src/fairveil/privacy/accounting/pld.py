@@ -54,6 +54,7 @@ def connect_the_dots(points: Array, forward: Array, backward: Array) -> tuple[Ar
     start = max(forward[0], backward[0])
 
     def rising(values: Array) -> tuple[Array, float]:
+        # A profile falls. Where computed bounds rise, the larger one holds before, too.
         values = np.maximum.accumulate(values[::-1])[::-1].copy()
         values[0] = start
         # In a cell H = A - B e^e, so P(loss = l) = e^l (B before l - B after l).
@@ -65,9 +66,11 @@ def connect_the_dots(points: Array, forward: Array, backward: Array) -> tuple[Ar
 
     above, lost_above = rising(forward)
     below, lost_below = rising(backward)
+    # The rest of the mass has loss 0, where it adds to no divergence.
     middle = max(0.0, 1.0 - float(start) - lost_above - lost_below)
     return (
         np.concatenate(([middle], above)),
+        # A loss of -l has e^-l times the mass under P that the loss l has under Q.
         below * np.exp(-points[1 : len(below) + 1]),
         float(forward[-1]),
     )
@@ -281,6 +284,7 @@ def _window(parts: Parts, sketch: _Sketch, tilt: float, scale: float) -> tuple[i
     best = int(np.argmin(above))
     most = sum(count * (part.low + len(part.mass) - 1) for part, count in parts.parts)
     least = sum(count * part.low for part, count in parts.parts)
+    # The sketch may only choose. What lies above the window is bounded by true cumulants.
     witness = tilt + float(turns[best])
     bound = (parts.cumulant(witness) - parts.cumulant(tilt) + TILTED_TAIL) / float(turns[best])
     high = min(most, math.ceil(min(bound / parts.step, 2.0**60)) + 1)
@@ -303,6 +307,8 @@ def _compose(parts: Parts, sketch: _Sketch, tilt: float, scale: float) -> _Tilte
         where = (part.low + np.arange(len(weights))) % cells
         spectrum *= rfft(np.bincount(where, weights=weights, minlength=cells)) ** count
         cumulant, uses = cumulant + count * one, uses + count
+    # What lies outside of the window comes round into it, and only adds. Below the window it would
+    # count for nothing; above, `never` has it as well.
     mass = np.roll(irfft(spectrum, cells), -(low % cells))
     # Each of `uses` factors is off by a few roundings of the transform; the mean modulus bounds the
     # error of every cell.
@@ -310,6 +316,7 @@ def _compose(parts: Parts, sketch: _Sketch, tilt: float, scale: float) -> _Tilte
     losses: Array = np.asarray((low + np.arange(cells)) * parts.step, dtype=np.float64)
     never = parts.never
     if not math.isinf(witness):
+        # Markov's bound on the mass above the window, which counts as an infinite loss.
         never += math.exp(min(0.0, parts.cumulant(witness) - witness * float(losses[-1])))
     weights = np.maximum(mass, 0.0)
     centre = float(weights @ losses / max(float(weights.sum()), 1e-300))
@@ -334,9 +341,13 @@ def epsilon_of(parts: Parts, delta: float) -> float:
         after = np.append(mass[1:], 0.0) - np.exp(
             np.minimum(losses - total.centre, 700.0)
         ) * np.append(weighed[1:], 0.0)
+        # `after` is the divergence at the loss of each cell. The first cell where delta covers it
+        # bounds epsilon from above.
         index = int(np.argmax(after <= share))
         found = min(found, float(losses[index]))
         if index > 0:
+            # Within a cell the divergence is mass - e^epsilon x weighed, which is solved for
+            # epsilon.
             left, weight = float(mass[index]) - share, float(weighed[index])
             inside = (
                 total.centre + math.log(left / weight)
@@ -346,6 +357,8 @@ def epsilon_of(parts: Parts, delta: float) -> float:
             return max(0.0, min(float(losses[index]), max(float(losses[index - 1]), inside)))
         if found <= 0:
             return 0.0
+        # The answer lies below the first cell that this tilt can show: a smaller tilt shows smaller
+        # losses.
         tilt /= 8
     return max(0.0, found)
 

@@ -128,6 +128,8 @@ def _laplace_gaussian(s: float, mu: float) -> Curve:
         u, v = mu / 2 + (e + s) / mu, mu / 2 + (e - s) / mu
         part = -math.log(2) - (e + s) / 2 - mu * mu / 8 + _log_between(v - mu / 2, u - mu / 2)
         log_q = np.logaddexp(log_ndtr(-u), part)
+        # Logarithms of tails are off in their last digits. The profile is raised by what that may
+        # be.
         off = ROUNDED * (1 + np.minimum(np.abs(log_p), 800.0))
         return np.asarray(np.exp(log_p) * -np.expm1(np.minimum(e + log_q - log_p, 0.0) - off))
 
@@ -166,6 +168,8 @@ def discrete_laplace_atoms(scale: float, shift: int) -> Atoms:
     t = 1.0 / scale
     ends = 1.0 / (1.0 + math.exp(-t))
     inside = np.arange(1, shift)
+    # The loss at x is (|x - shift| - |x|) / scale: constant outside of 0..shift, and 2 t less at
+    # each step inside.
     losses = np.concatenate(([shift * t], (shift - 2.0 * inside) * t, [-shift * t]))
     masses = np.concatenate(
         ([ends], math.tanh(t / 2) * np.exp(-inside * t), [math.exp(-shift * t) * ends])
@@ -226,6 +230,8 @@ def poisson_add_remove(base: Profile, q: float) -> Profile:
         return np.asarray(q * base.forward(np.where(e >= top, np.maximum(at, base.top), at)))
 
     def add(e: Array) -> Array:
+        # 1 - a(1 - q), which keeps its digits at small e. Where it is not positive, a new row costs
+        # nothing (docs/theory/sampling.md, T2).
         rest = q - (1 - q) * np.expm1(np.minimum(e, 700.0))
         inside = rest > 0
         safe = np.where(inside, rest, q)
@@ -276,6 +282,8 @@ def poisson_replace_gaussian(c: float, d: float, q: float) -> Profile:
         with np.errstate(divide="ignore"):
             first = log_k + e + np.log(-np.expm1(-e))
             first_at_0, second_at_0 = first - c * c / 2, e - d * d / 2
+            # Where one term alone is 1 the sum is at least 1: Newton begins at the right of the
+            # solution.
             t = np.minimum(-second_at_0 / d, -first_at_0 / c)
             for _ in range(40):
                 one, two = first_at_0 + c * t, second_at_0 + d * t

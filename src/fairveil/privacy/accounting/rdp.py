@@ -227,6 +227,7 @@ def _whole_orders(joint: Joint, q: float) -> Array:
         k = uses[: int(a) + 1]
         choose = gammaln(a + 1) - gammaln(k + 1) - gammaln(a - k + 1)
         terms = choose + xlog1py(a - k, -q) + k * math.log(q) + excess[: len(k)]
+        # 1e-11 is above what gammaln and the sum may lose.
         heights.append(float(np.logaddexp(0.0, np.logaddexp.reduce(terms) + 1e-11)))
     out = np.interp(ORDERS - 1, np.concatenate(([0.0], whole - 1)), heights) / (ORDERS - 1)
     return np.asarray(np.where(whole[-1] >= ORDERS, out, np.inf))
@@ -298,6 +299,8 @@ def batch_profile(event: PoissonSampled, neighbours: Neighbours) -> Profile:
         return profiles.poisson_add_remove(alone, batch.rate)
     if batch.alone.is_gaussian:
         return profiles.poisson_replace_gaussian(batch.alone.mu, batch.replaced.mu, batch.rate)
+    # With Laplace parts no exact form is known: convexity bounds it (docs/theory/sampling.md,
+    # generic bound).
     return profiles.poisson_replace_generic(alone, _base(batch.replaced), batch.rate)
 
 
@@ -355,11 +358,13 @@ def _selection(event: PrivateSelection, inner: RenyiCurve) -> RenyiCurve:
         own = np.exp(np.minimum(0.0, _log_deltas(inner.values, hats)))
         out = inner.values + event.mean * own + max(0.0, math.log(event.mean)) / steps
     else:
+        # From below: a smaller gamma costs more.
         gamma = stopping(event.mean, event.shape)
         worst = (1 + event.shape) * float(
             np.min((1 - 1 / ORDERS) * inner.values - math.log(gamma) / ORDERS)
         )
         out = inner.values + worst + math.log(event.mean) / steps
+    # A divergence rises with its order: what bounds a higher one bounds this one, too.
     out = np.minimum.accumulate(out[::-1])[::-1]
     error = min(1.0, event.mean * (inner.leak + inner.total_variation))
     return RenyiCurve(np.asarray(out), total_variation=error)

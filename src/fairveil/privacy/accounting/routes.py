@@ -170,6 +170,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return 0.0
     if delta <= 0:
         return math.inf
+    # The loss is normal, of mean mu^2/2 and deviation mu: it is beyond this end with probability
+    # below delta.
     low, high = 0.0, mu * mu / 2 + mu * math.sqrt(-2 * math.log(delta)) + 1e-12
     if gaussian_delta(high, mu) > delta:
         return math.inf
@@ -215,6 +217,7 @@ def _pure(event: Event, neighbours: Neighbours) -> tuple[float, float]:
         case PoissonSampled():
             batch = leaves.one_batch(event, neighbours)
             pure = max(batch.alone.pure, batch.replaced.pure if batch.replaced else 0.0)
+            # A pure guarantee on a secret batch: log(1 + q (e^epsilon - 1)).
             return (math.log1p(batch.rate * math.expm1(pure)) if pure < 700 else pure), 0.0
         case VisiblySampled():
             inside, leak = addition(leaves.inventory(event.event, neighbours), neighbours)
@@ -222,6 +225,7 @@ def _pure(event: Event, neighbours: Neighbours) -> tuple[float, float]:
         case PrivateSelection():
             inside, leak = addition(leaves.inventory(event.event, neighbours), neighbours)
             bounded = not math.isinf(event.shape) and leak == 0
+            # Papernot and Steinke (2022), for truncated negative binomial numbers of pure runs.
             return ((2 + event.shape) * inside if bounded else math.inf), 0.0
     joint = leaves.lone(event)
     return (math.inf if joint is None else joint.pure), 0.0
@@ -287,6 +291,7 @@ def _composition(
     if not uses:
         return losses.Parts(1.0, ()), losses.Parts(1.0, ())
     times = sum(count for _, count, _ in uses)
+    # Each use may lose this much: together no more than the tail that was asked for.
     tail = tail / 10.0 ** math.ceil(math.log10(times))
     step = _step([(profile, count) for profile, count, _ in uses], tail)
     while True:
@@ -303,6 +308,7 @@ def _composition(
         cells = max(losses.window_cells(way, 1e-10) for way in ways)
         if cells <= losses.MOST_CELLS:
             return ways
+        # Losses are rounded up to the grid, so a coarser one costs more and never less.
         step *= 1.1 * cells / losses.MOST_CELLS
 
 
@@ -326,6 +332,7 @@ def _step(uses: list[tuple[Profile, int]], tail: float) -> float:
         return step
     cells = math.ceil(least / step)
     step = least / cells
+    # A bound that fell short of its own cell would be put one cell higher.
     while step * cells < least:
         step = math.nextafter(step, math.inf)
     return step

@@ -196,6 +196,8 @@ class Account:
         cost, alone = self._priced(as_event(events), promise or self.promise)
         self._require_own(self._store.first_hash(self.dataset))
         last = self._store.last(self.dataset)
+        # An untouched ledger may be given away whole: then the tight price of one plan counts, and
+        # no filter.
         return cost.within(last.spent, last.leaked) or (alone and fixed and last.is_untouched)
 
     @property

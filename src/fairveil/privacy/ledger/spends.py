@@ -56,9 +56,12 @@ class Spent:
         smaller half of each. Events that cost more than was reserved are an error, and leave it
         open, charged as reserved; the last bits of a sum are none.
         """
+        # A spend that got the whole ledger was priced as one plan, which has no smaller part to
+        # give back.
         if self.whole or (cost.units <= self.units and cost.leak <= self.leak):
             return (self.units, self.leak) if self.whole else (cost.units, cost.leak)
         for charged, least in ((self.units, cost.units), (self.leak, cost.leak)):
+            # More than the last bits of a sum: the run released what was never reserved.
             if least > charged + charged // LAST_BITS + 1:
                 remedy = (
                     "Reserve all that a release may cost, before it is asked. What was reserved "
@@ -99,6 +102,8 @@ def after(now: Spent, line: Entry) -> Spent:
     units, leak = now.units + line.units, now.leak + line.leak
     if line.kind == RESUMED:
         sitting = line.values.get("sitting")
+        # Sittings rise: an old copy of a run cannot be resumed after a newer one
+        # (docs/theory/composition.md, old copies).
         if type(sitting) is not int or sitting <= now.sitting or line.units or line.leak:
             raise malformed("a later sitting, for no more", sitting)
         return Spent(now.reserved, units, leak, RESUMED, sitting, False)

@@ -100,6 +100,7 @@ _HANDED_OUT: weakref.WeakSet[Any] = weakref.WeakSet()
 
 def _renew() -> None:
     """In a forked child: other keys, for whatever still reaches the bits."""
+    # A forked child has the parent's memory, its key too: noise drawn twice can be subtracted.
     for bits in list(_HANDED_OUT):
         fresh = ChaCha.state.__get__(ChaCha(key=secrets.randbits(256), rounds=ROUNDS))
         ChaCha.state.__set__(bits, fresh | {"bit_generator": GuardedBits.__name__})

@@ -145,6 +145,7 @@ class Stream:
         )
         if winner >= 0:
             return winner
+        # Who is surely above the least upper bound cannot win; further digits decide the rest.
         left = np.flatnonzero(low[:-1] <= low[-1])
         return exact.choose(
             self._digits(), left.tolist(), values[left].tolist(), rate, drawn[left].tolist()
@@ -161,6 +162,7 @@ class Stream:
             rows, rate = _checks.whole(rows=rows), _checks.fraction(rate=rate, low_open=True)
         state, buffer = self._ready()
         _align(state)
+        # geometric gaps: floor(E / -ln(1 - rate)), E exponential
         mean_gap = 0.0 if rate == 1.0 else -1.0 / math.log1p(-rate)
         expected = rows * rate
         out = np.empty(min(rows, int(expected + 6.0 * math.sqrt(expected)) + 16), dtype=np.int64)
@@ -374,6 +376,7 @@ def _excess(values: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float
     is inf)."""
     least = values.min()
     if values.dtype == np.int64:
+        # Modulo 2^64: the difference of two int64 numbers always fits an unsigned one.
         wrapped: NDArray[np.uint64] = values.view(np.uint64) - least.astype(np.uint64)
         return wrapped.astype(np.float64)
     with np.errstate(over="ignore"):

@@ -128,6 +128,7 @@ def _whole_part(u: Uniform) -> int:
     k = 0
     while True:
         low, high = _step_bounds(k, u.bits + 8)
+        # Whatever digits follow, u lies below P(K <= k).
         if Fraction(u.known + 1, 1 << u.bits) <= low:
             return k
         if Fraction(u.known, 1 << u.bits) >= high:
@@ -138,6 +139,7 @@ def _whole_part(u: Uniform) -> int:
 
 def _die(tape: Tape, m: int) -> int:
     """Uniform on 0..m-1 by multiplication and rejection (Lemire), from halves."""
+    # 2^32 values cannot be shared evenly among m faces; the excess is thrown again.
     least = (1 << 32) % m
     while True:
         product = tape.half() * m
@@ -157,6 +159,8 @@ def _shortfall(tape: Tape, k: int, x: Uniform) -> bool:
         z = Uniform(tape, tape.half(), 32)
         if not z.below(y):
             return even
+        # Stops at 0, and at 1 with probability 1 - x: the run continues with probability (2k + x)/(2k
+        # + 2).
         die = _die(tape, 2 * k + 2)
         if die == 0 or (die == 1 and not Uniform(tape, tape.half(), 32).below(x)):
             return even
@@ -174,6 +178,7 @@ def normal(tape: Tape) -> tuple[int, int, Uniform]:
         first = tape.half()
         k = _whole_part(Uniform(tape, first >> 1, 31))
         x = Uniform(tape, (tape.half() << 32) | tape.half(), 64)
+        # k + 1 coins of exp(-x(2k+x)/(2k+2)) are one of exp(-x(2k+x)/2) (docs/noise.md).
         if all(_shortfall(tape, k, x) for _ in range(k + 1)):
             return first & 1, k, x
 
@@ -237,6 +242,8 @@ def gap(tape: Tape, rate: float) -> int:
     u = Uniform(tape, tape.word(), 64)
     if rate == 1.0:
         return 0
+    # With so many digits to spare 1 - rate is exact, and its logarithm loses nothing at a small
+    # rate.
     digits = rate.as_integer_ratio()[1].bit_length()
 
     def log_survival(context: decimal.Context) -> Decimal:
@@ -267,6 +274,7 @@ def _laplace(tape: Tape, scale: Decimal) -> tuple[int, int]:
     while True:
         size = _floor_of(Uniform(tape, tape.word(), 64), lambda context: scale, 0, divide=False)
         sign = tape.half() & 1
+        # Minus zero is drawn again, else 0 would have twice its probability.
         if size or not sign:
             return size, sign
 
@@ -289,6 +297,7 @@ def discrete_gaussian(tape: Tape, sigma: float) -> int:
     t = int(sigma) + 1
     while True:
         size, sign = _laplace(tape, Decimal(t))
+        # In fractions: the acceptance of algorithm 3 is compared without any rounding.
         cost = (size - variance / t) ** 2 / (2 * variance)
         if _coin(Uniform(tape, tape.word(), 64), cost):
             return -size if sign else size
@@ -325,6 +334,9 @@ def choose(
     left = list(candidates)
     while len(left) > 1:
         bounds = {i: _key(drawn[i], exact[i], rate) for i in left}
+        # E_i exp(rate score_i) is exponential with mean exp(rate score_i), and the least of them is
+        # that of i with probability proportional to exp(-rate score_i) (docs/theory/choices.md,
+        # T6).
         least = min(high for _, high in bounds.values())
         left = [i for i in left if bounds[i][0] <= least]
         if len(left) > 1:

@@ -70,12 +70,14 @@ def _shortfall(state, buffer, k, x):  # type: ignore[no-untyped-def]
     even = 1
     while True:
         z = half(state, buffer)
+        # All digits at hand agree: the exact path draws more.
         if z == y:
             return -1
         if z > y:
             return even
         product = half(state, buffer) * m
         if product & MASK32 < m:
+            # 2^32 mod m: without this rejection some faces would be likelier than others.
             least = ((ONE << S32) - m) % m
             while product & MASK32 < least:
                 product = half(state, buffer) * m
@@ -101,6 +103,7 @@ def _normal(state, buffer):  # type: ignore[no-untyped-def]
         digit = first >> ONE
         k = ZERO
         while True:
+            # Steps are cut to 31 digits: at a step itself, or past the last, more digits decide.
             if k == u64(_N_STEPS) or digit == _STEPS[k]:
                 return 2, k, ZERO
             if digit < _STEPS[k]:
@@ -156,6 +159,7 @@ def scaled(bits, k, fraction, blur):  # type: ignore[no-untyped-def]
     width_low -= ONE
     top_low = low + width_low
     top_high = high + width_high
+    # The carry: unsigned sums wrap around.
     if top_low < low:
         top_high += ONE
     half_unit = ONE << u64(shift - 65)
@@ -247,10 +251,12 @@ def poisson_batch(state, buffer, rows, mean_gap, out, slack):  # type: ignore[no
         exponential, error = _exponential(whole_word(state, buffer))
         gap = exponential * mean_gap
         error = (mean_gap * error + gap * SLACK) * slack
+        # Past the last row, however large the error is within its bound.
         if gap - error >= rows - cursor:
             cursor = rows
             break
         floor = np.floor(gap - error)
+        # Decided only if both ends of the interval have one floor; NaN fails, too.
         if not (floor >= 0 and gap + error < floor + 1):
             rewind(state, buffer, mark)
             status = 2

@@ -65,6 +65,7 @@ class NoiseSource:
         """Reproducible, and flagged insecure. `seed` is any integer from 0 on."""
         number = _checks.whole(seed=seed)
         size = (number.bit_length() + 7) // 8
+        # The `person` parts seeds from paths: no seed's root is a stream's key.
         root = hashlib.blake2b(
             number.to_bytes(size, "little"), digest_size=32, person=b"fairveil seed"
         )
@@ -105,6 +106,7 @@ class NoiseSource:
             type(step) is int and 0 <= step < 1 << 64 for step in path
         ):
             steps = (_checks.one_of(STREAM_NAMES, name=name), *(_step(step) for step in path))
+        # `setdefault` is one step: of two threads that ask for one path, one is refused.
         mark = object()
         if self._given.setdefault(steps, mark) is not mark:
             raise PrivacyError.expected(
@@ -139,6 +141,7 @@ def encode_path(steps: tuple[str | int, ...]) -> bytes:
     for step in steps:
         if isinstance(step, str):
             text = step.encode()
+            # With the length before the text no two paths have one code (guarantee 4).
             parts += (b"s", len(text).to_bytes(8, "little"), text)
         else:
             parts += (b"i", step.to_bytes(8, "little"))

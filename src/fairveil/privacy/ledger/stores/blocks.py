@@ -67,4 +67,5 @@ def within(block: Block[P], work: Callable[[P], T]) -> T:
         with block as page:
             return work(page)
     finally:
+        # Once more, from outside: an interrupt may have hit `__exit__` itself.
         block.abandon()

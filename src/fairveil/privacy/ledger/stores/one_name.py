@@ -83,6 +83,8 @@ class Name:
             file.users.add(self)
             self._file = key
             if slot not in file.descriptors:
+                # Held open as long as any connection lives: closing one would give up SQLite's own
+                # locks on the file.
                 file.descriptors[slot] = _opened(real)
             descriptor = file.descriptors[slot]
             status = os.fstat(descriptor)
@@ -93,6 +95,7 @@ class Name:
                     shown, "a mount point: the file alone is mounted there, without its folder"
                 )
             require_one_link(status, shown)
+            # First lock, then look: of two processes with two names at least one sees the other.
             _control(descriptor, "F_OFD_SETLK", _READ, slot, 1)
             if _is_locked_beside(descriptor, slot):
                 _control(descriptor, "F_OFD_SETLK", _NONE, slot, 1)
@@ -129,6 +132,7 @@ def is_mounted(real: Path, descriptor: int) -> bool:
         finally:
             os.close(folder)
         if ours is not None and its is not None:
+            # Two mounts: the file is a mount point, and its log lies beside another name.
             return ours != its
     # Not where the above tells: of a layered file system files and folders have devices of their
     # own.

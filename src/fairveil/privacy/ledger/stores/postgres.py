@@ -233,6 +233,7 @@ class PostgresStore(TableStore):
             for statement in ("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", _SETTINGS):
                 self._tried(partial(done, link, statement))
             self._tried(partial(rows_of, link, _CREATING, (migrations.CREATE_LOCK,)))
+            # Read again under the lock that all who make tables take.
             version = self._version(link)  # another process may have been first
             if version < migrations.LATEST:
                 for statement in migrations.postgres_statements(version):

@@ -154,6 +154,8 @@ class SQLiteStore(TableStore):
         """A transaction that nobody else can enter, in a file that is still the one of this name,
         by this version's rules."""
         link = connection.link
+        # The right to write is taken before the balance is read: between reading and charging
+        # nobody else can charge.
         self._patiently(lambda: link.execute("BEGIN IMMEDIATE"))
         size = size_of(connection.log)
         if size < LONG_LOG:
@@ -161,6 +163,8 @@ class SQLiteStore(TableStore):
         elif size >= connection.shorten_at:
             self._shorten(connection)
             self._patiently(lambda: link.execute("BEGIN IMMEDIATE"))
+        # A file that was moved away would take the line along, and the one that has the name now
+        # would lack it.
         self._require_current(connection)
         # Another program may have changed the tables since this connection was opened.
         migrations.require_known(
@@ -189,6 +193,7 @@ class SQLiteStore(TableStore):
             beside.execute("PRAGMA synchronous = FULL")
             beside.execute("PRAGMA checkpoint_fullfsync = ON")
             beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        # The lock had to be held while the log was copied; the caller takes it again.
         connection.link.execute("ROLLBACK")
         connection.shorten_at = size_of(connection.log) + LONG_LOG
 
@@ -250,6 +255,7 @@ class SQLiteStore(TableStore):
         with suppress(Exception), closing(linked(self._path, "rw")) as link:
             # without the log's index beside, for which there may be no room
             link.execute("PRAGMA locking_mode = EXCLUSIVE")
+            # Another process may be about to begin a ledger in this very file.
             link.execute("BEGIN EXCLUSIVE")
             if not Lines(
                 lambda asked, given: link.execute(asked, given).fetchall(), self.shown
@@ -340,6 +346,7 @@ class _Transaction(Block[W], Generic[W]):
 
     def _ask(self, statement: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
         connection = self._connection
+        # A forked child shares the connection, and SQLite forbids that it be used there.
         if connection is None or os.getpid() != self._process:
             raise changed_by_a_child(self._store.shown)
         try:
@@ -354,6 +361,7 @@ class _Transaction(Block[W], Generic[W]):
         connection, store = self._connection, self._store
         if connection is None or os.getpid() != self._process:
             raise changed_by_a_child(store.shown)
+        # A statement failed and the caller went on: half of a block is never kept.
         if self._failed:
             raise half_failed(store.shown)
         store._require_current(connection)

@@ -65,12 +65,14 @@ def _after(mark: Mark | None, row: Sequence[Any], of: str) -> Mark:
         raise damaged(
             of, f"line {str(number)[:40]}, which holds something else than text and whole numbers"
         )
+    # The same bytes as `Entry.digest`, without making an entry of each row.
     text = json.dumps(hashed, separators=(",", ":"), ensure_ascii=True)
     if hashlib.sha256(text.encode()).hexdigest() != found:
         raise damaged(of, f"line {number}, which is not what its hash was made of")
     if mark is not None:
         if (number, previous) != (mark.number + 1, mark.hash):
             raise damaged(of, f"line {number} after line {mark.number}, which it does not follow")
+        # The sums are what a grant is decided by, so they are added again, not only hashed.
         if (spent, leaked) != (mark.spent + units, mark.leaked + leak):
             raise damaged(of, f"line {number}, whose sums are not those of the lines before it")
     return Mark(number, found, spent, leaked)
