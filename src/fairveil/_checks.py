@@ -7,7 +7,7 @@ import dataclasses
 import math
 import numbers
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from .errors import InputError
 
@@ -136,6 +136,6 @@ def named(of: object, names: Iterable[str]) -> dict[str, Any]:
     return {name: getattr(of, name) for name in names}
 
 
-def fields_of(value: Any) -> dict[str, Any]:
+def fields_of(value: object) -> dict[str, Any]:
     """The fields of a data class by their names, each as it is: `asdict` would copy them."""
-    return named(value, (one.name for one in dataclasses.fields(value)))
+    return named(value, (one.name for one in dataclasses.fields(cast(Any, value))))
