@@ -159,8 +159,7 @@ def _shortfall(tape: Tape, k: int, x: Uniform) -> bool:
         z = Uniform(tape, tape.half(), 32)
         if not z.below(y):
             return even
-        # Stops at 0, and at 1 with probability 1 - x: the run continues with probability (2k + x)/(2k
-        # + 2).
+        # Stops at 0, and at 1 with probability 1 - x: what is left is (2k + x)/(2k + 2).
         die = _die(tape, 2 * k + 2)
         if die == 0 or (die == 1 and not Uniform(tape, tape.half(), 32).below(x)):
             return even
