@@ -17,6 +17,7 @@ from sklearn.base import clone
 import fairveil as fv
 from fairveil.curator import Curator, Journal
 from fairveil.errors import FairveilError, InputError, PrivacyError
+from fairveil.learning.descent import Reason
 
 FITS: dict[str, Any] = {
     "game": fv.OracleGameClassifier(fv.DemographicParity(0.1), rounds=3),
@@ -31,6 +32,12 @@ FITS: dict[str, Any] = {
     ),
     "tailored regression": fv.TailoredRegressor().set_params(target_bounds=(0.0, 1.0)),
 }
+ODDS = fv.EqualizedOdds(0.1)
+SEARCHES: dict[str, Any] = {
+    "a game": fv.OracleGameClassifier(ODDS, rounds=3, oracle="descent"),
+    "a loop": fv.GroupObjectiveClassifier("error", ODDS, oracle="descent").set_params(rounds=3),
+}
+"""What goes on without constraints where noise hides these."""
 PROTECTIONS: list[dict[str, Any]] = [
     {},
     {"neighbours": "replace-one"},
@@ -51,7 +58,9 @@ def sample(seed: int = 0, n: int = 200) -> tuple[Any, Any, Any]:
 
 def fit(name: str, folder: Path | str | None, data: Any = None, **options: Any) -> Any:
     X, y, A = data or sample()
-    clf = clone(FITS[name]).set_params(checkpoint=folder, **{"random_state": 0, **options})
+    clf = clone((FITS | SEARCHES)[name]).set_params(
+        checkpoint=folder, **{"random_state": 0, **options}
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # so few rows
         return clf.fit(X, y, sensitive_features=A)
@@ -116,6 +125,25 @@ def test_guarantee_1_a_killed_fit_goes_on_at_the_price_of_the_plan(
         assert not clf.privacy_.check()
         if at == releases:  # all was told before: nothing was drawn anew
             assert np.array_equal(decided(clf), decided(whole))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 80.0])
+@pytest.mark.parametrize("name", list(SEARCHES))
+def test_guarantee_1_a_killed_fit_takes_the_way_that_released_counts_led_to(
+    name: str, epsilon: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the same bits, where all was told before."""
+    whole = fit(name, tmp_path / "whole", epsilon=epsilon)
+    assert whole.outcome_.reason is (Reason.HIDDEN if epsilon < 1 else Reason.ROUNDS)
+    releases = len(Journal(tmp_path / "whole" / "answers.jsonl", answers=True).entries)
+    for at in (2, releases):
+        folder = tmp_path / str(at)
+        assert broken_off(monkeypatch, at, name, folder, epsilon=epsilon)
+        clf = fit(name, folder, epsilon=epsilon)
+        assert clf.outcome_.reason is whole.outcome_.reason
+        assert len(Journal(folder / "answers.jsonl", answers=True).entries) == releases
+        assert not clf.privacy_.check()
+    assert np.array_equal(decided(clf), decided(whole))
 
 
 @pytest.mark.parametrize("name", list(FITS))

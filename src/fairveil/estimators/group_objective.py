@@ -16,6 +16,7 @@ from ..data.files import PathLike
 from ..errors import InputError
 from ..facts import Cells, Schema
 from ..fairness.objectives import Constraint, Error, Objective, parse_constraint, parse_objective
+from ..learning.descent import Reason
 from ..learning.group_objective.descent import plan_descent
 from ..learning.group_objective.exponential import Certain, plan_sampling
 from ..learning.group_objective.found import Found
@@ -378,7 +379,10 @@ class GroupObjectiveClassifier(MixingClassifier):
         if self.constraint_report_.missed_by_far:
             self._warn()
         else:
-            warn_if_not_enforced(self.constraint_report_, outcome.kept, stacklevel=4)
+            went_on = outcome.reason is Reason.HIDDEN
+            warn_if_not_enforced(
+                self.constraint_report_, outcome.kept, went_on=went_on, stacklevel=4
+            )
         return self
 
     def _intend(self, read: Read, X: TableLike) -> tuple[OpenedFit, Cells | None, Search]:

@@ -16,6 +16,7 @@ from .._types import ColumnsLike, Floats, TableLike
 from ..data.files import PathLike
 from ..facts import Cells, RowBlock, Schema
 from ..fairness import FalsePositiveRateParity, Notion
+from ..learning.descent import Reason
 from ..learning.game.bounds import Guarantee
 from ..learning.game.equilibrium import Equilibrium
 from ..learning.game.game import Game, play
@@ -358,6 +359,7 @@ class OracleGameClassifier(MixingClassifier):
             warn_if_not_enforced(
                 self.constraint_report_,
                 1.0 if outcome.choice is None else outcome.choice.model,
+                went_on=outcome.reason is Reason.HIDDEN,
                 stacklevel=4,
             )
         return self

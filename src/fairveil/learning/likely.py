@@ -26,12 +26,21 @@ USUAL = 0.04
 """How far rates of groups are taken to be apart at least: an excess of as much is what searches
 follow by half, too."""
 HEARD = 0.05  # of what a number differs by: of less nothing is followed
+LEAST = 0.2
+"""Of what each number differs by, that noise has to leave for all of them to be followed. A search
+follows the noise of the noisiest, and gives up the others for it: measured with games whose noise
+is 1 to 3 times `USUAL` (docs/benchmarks.md#other-methods-at-epsilon-01-and-05)."""
 TINY = 1e-300
 
 
 def unheard(deviations: Floats) -> bool:
     """Whether noise hides all of these numbers: none moves what is likely by `HEARD`."""
     return bool(len(deviations) and (HEARD * (USUAL**2 + deviations**2) > USUAL**2).all())
+
+
+def drowned(deviations: Floats) -> bool:
+    """Whether noise hides at least one of these numbers so far that a search of all is in vain."""
+    return bool((LEAST * (USUAL**2 + deviations**2) > USUAL**2).any())
 
 
 def likely(values: Floats, deviations: Floats) -> Floats:

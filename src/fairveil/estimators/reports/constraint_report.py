@@ -329,15 +329,21 @@ def warn_of_missed(
 
 
 def warn_if_not_enforced(
-    report: ConstraintReport, kept: float = 1.0, *, stacklevel: int = 3
+    report: ConstraintReport, kept: float = 1.0, *, went_on: bool = False, stacklevel: int = 3
 ) -> None:
     """The warning of a constraint that did not steer the fit. `kept`: of the final model, the
-    share of what was found."""
+    share of what was found; `went_on`: its rounds went on without constraints."""
     remedy = (
         "Ask for a larger bound or epsilon, put small groups together or bring more rows; see "
         "constraint_report_."
     )
-    if (line := report.hidden) is not None:
+    if went_on:
+        text = (
+            "noise hides a constraint from all rounds together, by the released counts. Their "
+            "budget trained the model without constraints, part of whose answers may be one class "
+            f"now. {remedy}"
+        )
+    elif (line := report.hidden) is not None:
         text = (
             f"noise hides a constraint: {line.target} has noise of {line.noise:.4f}, so that even "
             f"a value of 0 would not be "

@@ -189,10 +189,9 @@ class Guarantee:
         best = dual_bound * _top(
             seen.excess / rounds + deviations * audit_noise / math.sqrt(rounds) + of_counts
         )
-        pressed = np.where(seen.mean_duals > 0, seen.mean_duals * of_counts, 0.0).sum()
-        auditor = max(
-            0.0, best - seen.product / rounds + drift(seen.variance, part) / rounds + float(pressed)
-        )
+        pressed = (seen.mean_duals * np.where(seen.mean_duals > 0, of_counts, 0.0)).sum()
+        away = drift(seen.variance, part) / rounds + float(pressed)
+        auditor = max(0.0, best - seen.product / rounds + away) if seen.rounds else math.inf
         learner = (
             math.inf
             if mixture_noise is not None

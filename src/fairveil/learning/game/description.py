@@ -16,6 +16,9 @@ from ...curator import Measurement
 from ...fairness import ConstraintSystem, sampling
 from ...privacy.events import Event, Repeated, compose
 from ..lagrangian.duals import ExponentiatedGradient
+from ..likely import drowned
+from ..oracles.descent import Begun
+from ..oracles.going_on import GoingOn
 from ..oracles.ground import GameInstance
 from ..oracles.oracle import GroupedRule, LinearRule, Oracle, Rule, audit_measurements, indicators
 from ..oracles.settled import any_measurement
@@ -78,6 +81,20 @@ class DescribedGame:
         """Whether the mixture may give way to the oracle's rule without constraints, which is
         audited for it."""
         return compared(self.ground, self.oracle)
+
+    @cached_property
+    def going_on(self) -> GoingOn | None:
+        """What the rounds are spent on if they would be in vain; None where they never are."""
+        if not self.compares or not isinstance(self.oracle, Begun):
+            return None
+        return GoingOn(self.oracle, self.ground, self.rounds, tuple(self._multipliers))
+
+    def in_vain(self, counts: Floats) -> bool:
+        """Whether noise would hide what is constrained in the mean of all audits: by the released
+        counts, and decisions by a fair coin."""
+        even = np.repeat(counts[..., np.newaxis], self.ground.classes, axis=-1)
+        heard = self.rounds - int(self.oracle.burn_in * self.rounds)
+        return drowned(self.noise_of(counts, even / self.ground.classes, heard))
 
     def _audit_event(self) -> Event:
         return self.ground.event(self.audit_measurements())

@@ -12,6 +12,7 @@ from ..comparison import Comparison
 from ..descent import Reason
 from ..lagrangian.duals import ExponentiatedGradientState
 from ..lagrangian.program import Choice
+from ..oracles.going_on import Walk
 from ..oracles.oracle import LinearRule, Rule
 from ..oracles.settled import Settled
 from ..outcome import not_met
@@ -63,7 +64,8 @@ class Equilibrium:
 @dataclass(frozen=True, eq=False)
 class EquilibriumState:
     """Between rounds: released values only. `noise`: of each value in one audit, where the oracle
-    settles. `free`: the rule without constraints and how it decides, (cells, labels, classes)."""
+    settles. `free`: the rule without constraints and how it decides, (cells, labels, classes).
+    `walk`: where that rule goes on in place of the game; None: the game is played."""
 
     prepared: Any
     counts: Floats
@@ -76,3 +78,4 @@ class EquilibriumState:
     noise: Floats | None = None
     settled: Settled | None = None
     free: tuple[Rule, Floats] | None = None
+    walk: Walk | None = None

@@ -7,13 +7,18 @@ The auditor plays exponentiated gradient over the simplex of size `dual_bound`; 
 with a private oracle. Each round the auditor is told how the learner's rule decides, with noise;
 the answer is the uniform mixture of the rules.
 
-    init   counts by cell and label, and what the oracle needs, released once
+    init   counts by cell and label, and what the oracle needs, released once; from the counts
+           follows whether noise would hide what is constrained
     step   duals -> dL/dH -> the oracle's rule -> its decisions by cell (noisy) -> excesses -> duals
     stop   after the rounds of the plan
     settle how the oracle's rule without constraints decides, where it has one
     finish the mixture, the mean of the released decisions, and what theory says of them; or what
     `program` makes of it, of the
            rule without constraints and of constants
+
+*Rounds in vain.* Where noise would hide a constraint in the mean of all audits, a game follows that
+noise, and its mixture gives way to the rule without constraints at the end. So the rounds go on
+with that rule, at the prices of the plan (`oracles.going_on`), and no game is played.
 
 `Differs:` the paper's noise is Laplace, scaled by the smallest cell of the data, which is not
 released, and its learner spends in every round. Here multipliers are constants, counts are
@@ -23,6 +28,8 @@ Guarantees (tests/learning/test_learning_game.py):
 1. A game's log is its plan, event for event.
 2. The mixture depends on the rows through the curator's answers alone.
 3. A game that is interrupted leaves a log that is a beginning of the plan, and the curator closed.
+4. Whether the rounds go on without constraints follows from released counts alone
+   (tests/learning/test_learning_going_on.py).
 """
 
 from __future__ import annotations
@@ -37,28 +44,21 @@ from scipy.special import chdtri, ndtri
 from ..._types import Floats
 from ...curator import Curator
 from ...fairness.systems import FixedCounts
-from .. import constants
-from ..comparison import Comparison, DecisionTable, Free, Limits
 from ..descent import Progress, Reason, run_to_the_end
 from ..lagrangian import program
 from ..lagrangian.duals import ExponentiatedGradientState
-from ..lagrangian.program import Choice
-from ..oracles.oracle import LinearRule, Rule, audited, constant_rule
+from ..oracles.oracle import Rule, audited
 from ..oracles.settled import counted
-from .bounds import PARTS, ROUNDING, Guarantee, Seen
-from .description import COMPARING, DescribedGame
+from .bounds import PARTS, Seen
+from .compared import ComparedGame
+from .description import COMPARING
 from .equilibrium import Equilibrium, EquilibriumState
 
 TINY = 1e-9  # of a number of rows that divides
 
 
-PARTS_OF_MIXTURE = 1_000_000
-"""In which shares of a choice are told: rates of the final model are off by a millionth for each
-rule at most."""
-
-
 @dataclass(frozen=True, eq=False)
-class Game(DescribedGame):
+class Game(ComparedGame):
     """A game that is planned and priced: public values alone. Made by `game_plan.plan`."""
 
     # -- init, step, stop, finish ------------------------------------------------------------------
@@ -74,9 +74,12 @@ class Game(DescribedGame):
         none = np.zeros(0 if self.system is None else len(self.system))
         seen = Seen.nothing(none, counts, self.ground.classes, self._usual_lag(fixed, rows))
         noise = self._audit_noise(counts) if self.settles else None
-        return EquilibriumState(
+        state = EquilibriumState(
             prepared, counts, rows, fixed, ExponentiatedGradientState(none), {}, seen, noise=noise
         )
+        if self.going_on is None or not self.in_vain(counts):
+            return state
+        return replace(state, walk=self.going_on.begin(prepared, rows))
 
     def _usual_lag(self, fixed: FixedCounts | None, rows: float) -> float:
         """The unit of the learner's lag with all pressure on the first constraint: a scale, known
@@ -89,6 +92,9 @@ class Game(DescribedGame):
 
     def step(self, curator: Curator, state: EquilibriumState) -> EquilibriumState:
         """One round."""
+        if state.walk is not None and self.going_on is not None:
+            walk = self.going_on.step(curator, state.walk)
+            return replace(state, walk=walk, round=state.round + 1)
         duals = self._duals(state)
         none = np.zeros((*state.counts.shape, self.ground.classes))
         cell_costs = none if state.fixed is None else state.fixed.cell_costs(duals)
@@ -134,6 +140,8 @@ class Game(DescribedGame):
         constraints does: after the last round."""
         if self.compares:
             free = self.oracle.free_rule(state.prepared)
+            if state.walk is not None and self.going_on is not None:
+                free = self.going_on.rule(state.walk)
             (shown,) = audited(curator, self.ground, free, [self.free_multiplier], state.counts)
             return replace(state, free=(free, shown))
         if state.noise is None or state.fixed is None:
@@ -195,7 +203,8 @@ class Game(DescribedGame):
 
     def stop(self, state: EquilibriumState) -> Reason | None:
         """When the rounds of the plan are done."""
-        return Reason.ROUNDS if state.round >= self.rounds else None
+        done = Reason.ROUNDS if state.walk is None else Reason.HIDDEN
+        return done if state.round >= self.rounds else None
 
     def finish(self, state: EquilibriumState, reason: Reason) -> Equilibrium:
         """The mixture and what was released of it."""
@@ -225,12 +234,12 @@ class Game(DescribedGame):
             )
         histogram = self._found(state)
         values = self.system.exact_values(histogram, state.counts, self.floor)
-        spread = self.noise_of(state.counts, histogram, state.seen.counted)
+        spread = self._spread(state, histogram)
         drawn: Floats | None = self._sampling(histogram, state.counts)
         comparison, choice, looks = self._compared(state, values, spread), None, 1
         if comparison is not None and comparison.free is not None:
             looks = program.looks_at(comparison)
-            choice = program.chosen(comparison, sampling=drawn, of_steps=True)
+            choice = self._choice(state, comparison, drawn)
             if not choice.is_model:
                 comparison, drawn = program.comparison_of(comparison, choice, drawn)
                 assert comparison.limits is not None
@@ -254,126 +263,6 @@ class Game(DescribedGame):
             looks,
             choice,
         )
-
-    def _guarantee(
-        self, state: EquilibriumState, values: Floats, choice: Choice | None, looks: int
-    ) -> Guarantee:
-        """What theory says of these values: of the mean plays, of a mixture that was counted by
-        itself, or of a choice."""
-        assert self.system is not None
-        audit, noise = self._audit_noise(state.counts), None
-        if state.settled is not None:
-            noise = self._noise_of_values(state.counts, self._settled_scale)
-        elif choice is not None and not choice.is_model:
-            of_free = self._noise_of_values(state.counts, self._free_scale)
-            noise = (
-                choice.model * audit / math.sqrt(max(1, state.seen.counted)) + choice.free * of_free
-            )
-            noise = noise + choice.constants @ constants.noise_of(
-                self.system, state.counts, self.floor, self._count_scale
-            )
-        return Guarantee.of(
-            state.seen,
-            self.system,
-            state.counts,
-            self.floor,
-            values,
-            dual_bound=self.dual_bound,
-            audit_noise=audit,
-            mixture_noise=noise,
-            count_noise=self._count_scale,
-            rows_off=self._rows_off(state),
-            indicated=self.ground.groups
-            if self._indicators and self.only_false_positives
-            else None,
-            confidence=self.confidence,
-            looks=looks,
-        )
-
-    def _parts(self, state: EquilibriumState, choice: Choice) -> tuple[tuple[Rule, int], ...]:
-        """The rules of a choice, and how many of about `PARTS_OF_MIXTURE` parts each is."""
-        assert state.free is not None
-        played = sum(plays for _, plays in state.played.values())
-        parts = [(rule, choice.model * plays / played) for rule, plays in state.played.values()]
-        parts.append((state.free[0], choice.free))
-        shares = enumerate(choice.constants.tolist())
-        parts += [(constant_rule(self.ground, k), share) for k, share in shares]
-        told = [(rule, round(PARTS_OF_MIXTURE * share)) for rule, share in parts]
-        return tuple((rule, whole) for rule, whole in told if whole)
-
-    @staticmethod
-    def _found(state: EquilibriumState) -> Floats:
-        """How the mixture decides, as it was released."""
-        return state.seen.mean_histogram if state.settled is None else state.settled.histogram
-
-    def _compared(
-        self, state: EquilibriumState, values: Floats, spread: Floats
-    ) -> Comparison | None:
-        """The mixture beside constants, where decisions were counted by label."""
-        if self.system is None or not self.ground.by_label or not state.rows > 0:
-            return None
-        per_row = 1 if self.ground.cells is None else self.ground.cells.per_row
-        cells, heard = len(state.counts), max(1, state.seen.counted)
-        of_one = math.sqrt(cells) / per_row
-        # audits were put onto exact ones
-        totals = self.ground.sees_features and not self.ground.group_aware
-        scale = (
-            self._audit_scale / math.sqrt(heard) if state.settled is None else self._settled_scale
-        )
-        audit = 0.0 if totals else scale * of_one
-        heard_of = 0.0 if self.ground.sees_features else self._count_scale * of_one
-
-        def table_of(histogram: Floats, audit: float) -> DecisionTable:
-            noise = np.full((self.ground.classes, self.ground.classes), audit)
-            if self.ground.outputs == 1 and state.settled is None:
-                noise[:, 0] = math.hypot(audit, heard_of)
-            return DecisionTable(histogram.sum(axis=0) / per_row, noise)
-
-        table = table_of(self._found(state), audit)
-        known = (self.system, state.counts, self.floor)
-        doubts = constants.noise_of(*known, self._count_scale)
-        drawn = constants.sampling_of(*known, self.ground.heaviest)
-        limits = Limits(
-            values, self.system.bounds, spread, constants.values_of(*known), doubts, drawn
-        )
-        return Comparison(table, state.rows, limits, self._free_of(state, table_of))
-
-    def _free_of(
-        self, state: EquilibriumState, table_of: Callable[[Floats, float], DecisionTable]
-    ) -> Free | None:
-        """The rule without constraints, as it was released."""
-        if state.free is None or self.system is None:
-            return None
-        rule, shown = state.free
-        assert isinstance(rule, LinearRule)
-        per_row = 1 if self.ground.cells is None else self.ground.cells.per_row
-        values = self.system.exact_values(shown, state.counts, self.floor)
-        spread = np.hypot(
-            self._noise_of_values(state.counts, self._free_scale),
-            self._count_noise(state.counts, shown),
-        )
-        table = table_of(shown, self._free_scale * math.sqrt(len(state.counts)) / per_row)
-        return Free(rule.weights, table, values, spread, self._sampling(shown, state.counts))
-
-    def _rows_off(self, state: EquilibriumState) -> tuple[float, float]:
-        """Between what the true number of rows lies, over the number that errors are divided by."""
-        g = self.ground
-        per_row = 1 if g.cells is None else g.cells.per_row
-        if (
-            g.promise.rows_are_public
-            and g.max_sample_weight is None
-            and state.rows == g.public_rows
-        ):
-            return 1.0, 1.0
-        total = float(state.counts.sum()) / per_row
-        part = (1.0 - self.confidence) / PARTS / 2.0
-        size = state.counts.size
-        away = (
-            0.0
-            if g.sees_features
-            else float(ndtri(1.0 - part)) * self._count_scale * math.sqrt(size) + ROUNDING * size
-        )
-        return (total - away / per_row) / state.rows, (total + away / per_row) / state.rows
 
 
 def play(

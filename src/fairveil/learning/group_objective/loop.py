@@ -9,7 +9,8 @@ D)) from the data themselves, which no accounting of its oracle covers: one row 
 1[g >= 0] (docs/group_objective.md has the counterexample).
 
     init    counts by cell and label, and what the oracle needs, released once; how its rule without constraints decides
-    step    price w -> the oracle's rule -> its losses (noisy)
+    step    price w -> the oracle's rule -> its losses (noisy); where rounds would be in vain, see
+            `alone`
     stop    after the rounds of the plan; without noise, when no decision is better
     finish  the mixture, or what `group_floor` makes of it, and its losses from releases that did not choose it
 
@@ -47,11 +48,11 @@ from ...fairness.group_function import smoothed, smoothing_adds
 from ..descent import Reason
 from ..lagrangian.duals import ExponentiatedGradientState
 from ..oracles.oracle import audited
+from .alone import LoopOrAlone
 from .floor import Stake, shares_of
 from .found import Found
 from .hearing import Heard, aimed, blocks_of, noise_of_excesses
 from .master import ENOUGH, LAST_PASSES, NEAR, PASSES, Master
-from .planned_loop import PlannedLoop
 from .played import FREE, Played, PlayedState, constants, crowd_of
 
 LEAST_STEP = 0.1
@@ -68,7 +69,7 @@ CLEARLY = 1.0  # deviations by which it has to be smaller than that of the openi
 
 
 @dataclass(frozen=True, eq=False)
-class Loop(PlannedLoop):
+class Loop(LoopOrAlone):
     """A loop that is planned and priced: public values alone. Made by `group_plan.plan_loop`."""
 
     # -- init, step, stop, finish ------------------------------------------------------------------
@@ -101,6 +102,9 @@ class Loop(PlannedLoop):
             played[FREE] = Played(
                 rule, posed.possible(shown[0] / posed.rows), shown[1] / posed.rows, times
             )
+        walk = None
+        if self.going_on is not None and self.in_vain(posed):
+            walk = self.going_on.begin(prepared, posed.rows)
         zeros = np.zeros(len(played))
         return PlayedState(
             posed,
@@ -114,10 +118,13 @@ class Loop(PlannedLoop):
             ExponentiatedGradientState(none),
             none,
             ear,
+            walk=walk,
         )
 
     def step(self, curator: Curator, state: PlayedState) -> PlayedState:
         """One round."""
+        if state.walk is not None and self.going_on is not None:
+            return self._went_on(curator, state, self.going_on, state.walk)
         posed = state.posed
         costs = state.price / posed.rows - self.ground.costs(np.zeros_like(state.price), posed.rows)
         rule, prepared = self.oracle.respond(
@@ -242,18 +249,20 @@ class Loop(PlannedLoop):
             enough = NEAR if state.repeated and self.step_by == "leader" else ENOUGH
             if value - state.least <= enough * max(1.0, abs(value)):
                 return Reason.BEST
-        return Reason.ROUNDS if state.round >= self.rounds else None
+        done = Reason.ROUNDS if state.walk is None else Reason.HIDDEN
+        return done if state.round >= self.rounds else None
 
     def finish(self, state: PlayedState, reason: Reason) -> Found:
         """The mixture, with its losses from the releases that took no part in choosing it."""
-        if self.step_by == "auditor":
-            state = replace(
-                state,
-                weights=self._in_turn(state) if self.oracle.in_turn else self._by_blocks(state),
-            )
         kept_share = 1.0
-        if self.compares:
-            state, kept_share = self._floored(state)
+        if state.walk is not None and self.going_on is not None:
+            state, kept_share = self._alone(state, self.going_on, state.walk), 0.0
+        else:
+            if self.step_by == "auditor":
+                by = self._in_turn if self.oracle.in_turn else self._by_blocks
+                state = replace(state, weights=by(state))
+            if self.compares:
+                state, kept_share = self._floored(state)
         kept = [
             (one, float(weight))
             for one, weight in zip(state.played.values(), state.weights, strict=True)
@@ -360,7 +369,7 @@ class Loop(PlannedLoop):
     def _final_duals(self, state: PlayedState) -> Floats:
         """How hard each comparison was pressed: the mean of the auditor's plays, or h's own slope
         at the end."""
-        if self.step_by == "auditor":
+        if self.step_by == "auditor" or state.walk is not None:
             return np.asarray(state.duals / max(1, state.round))
         excesses = state.posed.excesses(state.mean)
         top = excesses.max(initial=-math.inf)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..._types import Floats
 from ..lagrangian.duals import ExponentiatedGradientState
+from ..oracles.going_on import Walk
 from ..oracles.ground import GameInstance
 from ..oracles.oracle import Oracle, Rule, constant_rule
 from .hearing import Heard
@@ -71,7 +72,9 @@ class PlayedState:
     below base + the cheapest decision's price, of which `least` is the largest so far, or, with
     noise, the mean. `leaning`: the auditor's; `duals`: the sum of its plays; `ear`: how it hears
     excesses. `heard`: what each round released of its rule, to steer by, and `places` the rules'
-    places in `played`. `repeated`: the last answer was a rule that was there already.
+    places in `played`. `repeated`: the last answer was a rule that was there already. `walk`: where
+    the rule without constraints goes on in place of the loop, with what was `shown` of it at the
+    end; None: the loop is played.
     """
 
     posed: ReleasedProblem
@@ -90,6 +93,8 @@ class PlayedState:
     least: float = -math.inf
     round: int = 0
     repeated: bool = False
+    walk: Walk | None = None
+    shown: tuple[tuple[Floats, Floats], ...] = ()
 
 
 def crowd_of(size: float, rounds: int) -> float:

@@ -242,6 +242,17 @@ class Begun(Descent):
         assert prepared.free is not None
         return LinearRule(prepared.free, prepared.standard)
 
+    def free_question(self, ground: GameInstance, weights: Floats) -> GradientSum:
+        """The gradient of the loss alone."""
+        return GradientSum(Linear(weights), self._clip(ground))
+
+    def free_rate(self, ground: GameInstance, rows: float, multiplier: float, rounds: int) -> float:
+        """The step size of so many rounds of that question at that multiplier."""
+        plan = self._plan(ground)
+        settings = replace(plan.settings, rounds=rounds)
+        longer = replace(plan, settings=settings, gradient_multiplier=multiplier)
+        return float(longer.rate(np.array([rows]))[0])
+
     def _plan(self, ground: GameInstance) -> Plan:
         """The descent without constraints, at the multiplier of what is released once."""
         settings = Settings(rounds=FREE_ROUNDS, clip=self.clip, compare_share=0.0)
