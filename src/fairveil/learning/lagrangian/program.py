@@ -23,6 +23,8 @@ where it does, the bounds themselves are the limits.
 *A mixture of steps needs a reason.* The rules of a game are single noisy steps. Where noise hides
 every value of their mixture, or the free model keeps all bounds and errs as little up to noise,
 the free model is returned. It has to keep a bound beyond noise where the mixture may be told to.
+Where noise hides how much less the free model errs than the best constant that keeps the bounds as
+well, no error can speak for the mixture: the free model and constants take its place.
 
 *Mixing is the floor.* Whatever has a share of the model gives way to the free model and constants
 alone, at the same largest excess, if those err less by more than noise explains. Of 1,500 rows two
@@ -55,7 +57,7 @@ from .threshold import WORTH
 Flags = npt.NDArray[np.bool_]
 ENOUGH = 0.003
 """Of an error, or of a constraint's value: less is not worth another rule."""
-BEYOND, CLEARLY = 1.645, 1.0
+BEYOND, CLEARLY, TOLD = 1.645, 1.0, 2.0
 LOOKS = 2
 """How many looks cover what the values chose. Let e_1, e_2 be the noise of the model's and the free
 one's value in their deviations s_1, s_2; both have the noise of the released counts in them, so
@@ -112,9 +114,13 @@ def chosen(
     values, bounds, limits = _values(found, sampling)
     usable = np.isfinite(errors) & np.isfinite(values).all(axis=1)
     shares = _best(found, sampling, errors, (values, bounds, limits), usable, randomised)
-    shares = _floored(found, shares, (errors, values, bounds), usable, randomised)
-    if of_steps and shares[0] and usable[1] and _needless(found, errors, values, bounds):
-        shares = np.eye(len(errors))[1]
+    known = errors, values, bounds
+    shares = _floored(found, shares, known, usable, randomised)
+    if of_steps and shares[0] and usable[1]:
+        if _needless(found, errors, values, bounds):
+            shares = np.eye(len(errors))[1]
+        elif _close(found, known, usable):
+            shares = _floored(found, shares, known, usable, randomised, close=True)
     return Choice.of(shares)
 
 
@@ -164,9 +170,11 @@ def _floored(
     known: tuple[Floats, Floats, Floats],
     usable: Flags,
     randomised: bool,
+    *,
+    close: bool = False,
 ) -> Floats:
     """These shares, or the free model and constants alone: no further above the bounds, and with
-    clearly less error."""
+    clearly less error. `close`: in any case, as no error could speak for the model."""
     errors, values, bounds = known
     if not shares[0] or not usable[1] or not len(bounds):
         return shares
@@ -177,11 +185,19 @@ def _floored(
     floor = search(errors, values, most, others, WELL_KEPT)
     keeps = bool((floor[others] @ values[others] <= most + CLOSE).all())
     gain = float(shares[usable] @ errors[usable]) - float(floor[others] @ errors[others])
-    return (
-        floor
-        if keeps and gain > CLEARLY * _noise_of_gain(found, floor - shares + np.eye(len(shares))[0])
-        else shares
-    )
+    doubt = _noise_of_gain(found, floor - shares + np.eye(len(shares))[0])
+    return floor if keeps and (close or gain > CLEARLY * doubt) else shares
+
+
+def _close(found: Comparison, known: tuple[Floats, Floats, Floats], usable: Flags) -> bool:
+    """Whether noise hides how much less the free model errs than the best constant that is no
+    further above the bounds than the model. No model that keeps a bound wins more than that over
+    mixing, so that no release can show what one wins."""
+    errors, values, bounds = known
+    excess = (values - bounds).max(axis=1, initial=-math.inf)
+    rivals = usable[2:] & (excess[2:] <= max(0.0, float(excess[0])))
+    way = float(errors[2:][rivals].min(initial=math.inf)) - float(errors[1])
+    return way < TOLD * _noise_of_gain(found, np.eye(len(errors))[1])
 
 
 def looks_at(found: Comparison) -> int:
