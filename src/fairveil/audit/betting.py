@@ -64,6 +64,7 @@ class Bets:
         self._factors, self._deltas = (
             np.asarray(given, np.float64) for given in np.broadcast_arrays(factors, deltas)
         )
+        # A bet loses at most factor + delta: with this stake wealth stays above 0 whatever comes.
         self._largest = MOST / (self._factors + self._deltas)
         self.log_wealth = np.zeros(self._factors.shape)
         self.highest = np.zeros(self._factors.shape)
@@ -83,6 +84,7 @@ class Bets:
     def add_gains(self, gain: Floats) -> None:
         """One pair, by what each claim's bet gains of a stake of 1."""
         self.log_wealth = self.log_wealth + np.log1p(self._stakes() * gain)
+        # Ville's inequality is about the supremum: once refuted, a claim stays refuted.
         self.highest = np.maximum(self.highest, self.log_wealth)
         self._learn(gain)
 
@@ -93,6 +95,7 @@ class Bets:
     def _stakes(self) -> Floats:
         """What past gains would have liked best: mean / (variance + mean^2), within what wealth
         survives."""
+        # Past gains alone: a stake that knew the next gain would be no fair bet.
         mean = self._sums / (self._count + 1.0)
         variance = np.maximum((self._squares + PRIOR) / (self._count + 1.0) - mean**2, 1e-6)
         return np.asarray(np.clip(mean / (variance + mean**2), 0.0, self._largest))
@@ -142,7 +145,9 @@ def power(
     if len(there) < 2:
         return 0.0
     found = there - factor * here - delta
+    # The 95 % quantile of a normal mean.
     off = 1.6449 * float(found.std(ddof=1)) / np.sqrt(len(found))
+    # A forecast of power, which protects nobody: seeded, so that it repeats.
     rng = np.random.default_rng(0)
     many = Bets(np.full(RESAMPLED, factor), np.full(RESAMPLED, delta), seen)
     at = rng.integers(len(found), size=(pairs, RESAMPLED))

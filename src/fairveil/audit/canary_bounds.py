@@ -81,6 +81,8 @@ class _Program:
         self._room = canaries * np.array([off for _, off in points])
         i, size = np.arange(1, guesses + 1), guesses + 1
         diags: Any = sparse.diags
+        # Flipping one canary's coin takes a run with i right guesses to one with i - 1: each pair
+        # of neighbours gives one inequality.
         right = diags([i * 1.0], [1], shape=(guesses, size))
         self._flips: list[Any] = [
             right - diags([math.exp(at) * (guesses - i + 1.0)], [0], shape=(guesses, size))
@@ -108,6 +110,7 @@ class _Program:
             "method": "highs",
         }
         found: Any = optimize.linprog(-np.concatenate([self._wanted, nothing]), **problem)
+        # The solver may fail; then nothing is refuted.
         if found.status != 0:  # a bound that holds always
             return 1.0
         weights = np.maximum(-np.asarray(found.ineqlin.marginals, np.float64), 0.0)
@@ -115,6 +118,8 @@ class _Program:
         return self._proved(each, weights[: count * guesses].reshape(count, guesses))
 
     def _proved(self, each: Floats, flipped: Floats) -> float:
+        # Any feasible weights of the dual prove a bound, so the solver's rounding cannot make one
+        # that is wrong.
         within = np.minimum(flipped, each[:, None])
         left = self._wanted - sum(
             flips.T @ one for flips, one in zip(self._flips, within, strict=True)
@@ -172,4 +177,5 @@ def _largest(refuted: Callable[[float], bool]) -> float:
             break
         middle = (low + high) / 2.0
         low, high = (middle, high) if refuted(middle) else (low, middle)
+    # Cut, not rounded: a lower bound must not rise.
     return math.floor(low * 1e9) / 1e9

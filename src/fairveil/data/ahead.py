@@ -34,6 +34,7 @@ def ahead(make: Made[Item]) -> Iterator[Item]:
         thread.start()
         yield from line.taken()
     finally:
+        # Also where the caller stops early: a thread that waits for room would wait for ever.
         line.stop()
         if thread.ident is not None:  # an interrupt may come before it has begun
             thread.join()
@@ -57,6 +58,7 @@ class _Line(Generic[Item]):
                 for item in items:
                     if not self._put(item):
                         break
+        # Raised in the caller's thread, where somebody can catch it.
         except BaseException as error:  # whatever it is, it is the caller's to raise
             self.error = error
         with self._changed:

@@ -41,6 +41,8 @@ def _checked(
     line = before + 1
     for row in lines:
         if row:
+            # A row with one cell too many has its values in the wrong columns: it is refused, with
+            # its line.
             width = len(row) if width is None else width
             if len(row) != width:
                 expected, got = (
@@ -99,6 +101,7 @@ def _is_value(cell: str) -> bool:
 
 def _undecodable(path: Path) -> int:
     try:
+        # Decoded line by line, once more, only to name the line.
         with open_bytes(path) as lines:
             for number, line in enumerate(lines, 1):
                 try:

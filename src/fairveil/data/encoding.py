@@ -129,6 +129,7 @@ class Encoding:
     def _affine(self, name: str) -> Affine:
         column = self.schema.columns[name]
         assert isinstance(column, Number)
+        # Halves first: the sum of two bounds near the largest float would overflow.
         return Affine(name, column.low / 2 + column.high / 2, column.high / 2 - column.low / 2)
 
     def in_input_units(
@@ -274,6 +275,7 @@ class Encoding:
             partial.write_text(
                 json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n", encoding="utf-8"
             )
+            # One step for the file system: a reader finds the old file or the new one.
             partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)

@@ -66,12 +66,15 @@ class Grouped:
         more."""
         for number in range(self._files):
             found = self._read("places", number)
+            # Persons by the place of their first row, and each one's rows by their own places: the
+            # order is that of the table.
             found = found[np.lexsort((found["place"], found["first"]))]
             begins = np.r_[True, found["first"][1:] != found["first"][:-1]][: len(found)]
             ends, start = np.r_[np.flatnonzero(begins)[1:], len(found)], 0
             while start < len(found):
                 last = int(np.searchsorted(ends, start + self._block_rows, side="right"))
                 first = int(np.searchsorted(ends, start, side="right"))
+                # As many whole persons as fit, and one at least, however many rows she has.
                 stop = int(ends[max(first, last - 1)])
                 yield self._block(found[start:stop], begins[start:stop])
                 start = stop
@@ -104,6 +107,7 @@ class Grouped:
             out["label"] = 0 if block.labels is None else block.labels
             out["person"], out["place"] = persons, np.arange(place, place + block.rows)
             place += block.rows
+            # A name is a digest, so its first bytes deal persons evenly to files.
             eight = np.frombuffer(persons.tobytes(), np.uint8).reshape(-1, NAME.itemsize)[:, :8]
             self._write(
                 "persons",
@@ -117,6 +121,8 @@ class Grouped:
             found = self._read("persons", number)
             _, at, inverse = np.unique(found["person"], return_index=True, return_inverse=True)
             found["first"] = found["place"][at][inverse.reshape(-1)]
+            # Written again by the place of the first row, so that files follow each other in the
+            # table's order.
             self._write("places", found, found["first"] // each)
             self._path("persons", number).unlink(missing_ok=True)
 

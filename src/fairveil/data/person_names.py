@@ -48,8 +48,10 @@ def _name(value: object) -> bytes:
     if is_missing(value) or value == "":
         return NOBODY
     if isinstance(value, str):
+        # A letter for the kind: the person "1" is not the person 1.
         told = b"s" + value.encode("utf-8", "surrogatepass")
     elif isinstance(value, Integral) or (isinstance(value, Real) and float(value).is_integer()):
+        # 1 and 1.0 are one person: a column of whole numbers with a gap is read as floats.
         told = b"n%d" % int(float(value) if not isinstance(value, Integral) else value)
     elif isinstance(value, Real):
         told = b"f" + repr(float(value)).encode()

@@ -118,9 +118,11 @@ class Cells:
             raise InputError.expected(
                 "at most 2^63 cells", of="groups", got=self.count, remedy=remedy
             )
+        # An id is below the count, so that products of sizes never wrap around.
         kind: Any = np.int32 if self.count <= 1 << 31 else np.int64
         if self.mode == "product":
             ids = np.zeros(codes.shape[1], dtype=kind)
+            # Mixed radix: the last column changes fastest, as in `keys`.
             for size, line in zip(self.sizes, codes, strict=True):
                 ids *= kind(size)
                 ids += line.astype(kind)

@@ -79,6 +79,8 @@ class Dependence:
         shares = np.concatenate(
             [part / total for part, total in zip(parts, totals, strict=True)], axis=-2
         )
+        # 1 / sqrt(p) is a row's cost: a share of nearly 0 would let one row of a small group cost
+        # without bound.
         return np.asarray(np.clip(shares, self.least_share, 1.0))
 
     def best(self, histogram: Floats, counts: Floats, floor: float = TINY) -> Floats:
@@ -155,6 +157,7 @@ class FixedShares:
     def best(self, histogram: Floats, floor: float = TINY) -> Floats:
         """The maximising W: see `Dependence.best`."""
         parts = [
+            # Released histograms may be negative, and their sums near 0.
             np.maximum(part, 0.0) / np.maximum(np.add.reduce(part, axis=-3, keepdims=True), floor)
             for part in self._by_block(histogram)
         ]
@@ -169,6 +172,8 @@ class FixedShares:
                 np.broadcast_to(total, part.shape)
                 for total, part in zip(sums, self._by_block(squares), strict=True)
             ]
+        # 2 W[s, j] / sqrt(p[s]) - sum_r W[r, j]^2: psi without its constant, which moves no
+        # gradient (Lowy et al.).
         costs = 2.0 * w / self.roots - _joined(sums)
         return np.asarray(costs if self.weights is None else costs * self.weights)
 

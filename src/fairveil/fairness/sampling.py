@@ -39,6 +39,7 @@ def deviations(
     sizes = np.maximum(np.asarray(counts, np.float64), 0.0)
     classes = system.shape[2]
     hits = np.clip(histogram, 0.0, sizes[..., np.newaxis]) + ADDED
+    # Two rows more at each place: a rate of 0 in a small group is not known without error.
     rows = sizes[..., np.newaxis] * hits / (sizes[..., np.newaxis] + classes * ADDED)
     events = system.event_sizes(sizes)
     weights = 1.0 / events[system.event_of]
@@ -51,6 +52,7 @@ def deviations(
         system.numerators - sparse.diags_array(np.nan_to_num(rates)) @ members
     )
     influence = sparse.csr_array(system.coefficients @ slopes)
+    # The delta method: each row moves the value by its influence, and rows are independent draws.
     variance = np.asarray(influence.power(2) @ rows.ravel()) * (
         1.0 if heaviest is None else heaviest
     )

@@ -134,6 +134,7 @@ class ConstraintSystem:
         weights = 1.0 / self.event_sizes(counts, floor)[..., self.event_of]
         undefined = np.isnan(weights)
         if undefined.any():
+            # A constraint with one undefined rate has no value: its dual takes no part at all.
             broken = _apply(self._touches, undefined.astype(np.float64)) > 0
             duals, weights = np.where(broken, 0.0, duals), np.where(undefined, 0.0, weights)
         flat = _apply(self._numerators_across, _apply(self._coefficients_across, duals) * weights)
@@ -212,6 +213,7 @@ class ConstraintSystem:
             ]
             if not columns[0]:
                 continue
+            # Two places are one part where every event and every rate counts them alike.
             signature = tuple(columns)
             if signature not in parts:
                 parts[signature] = len(first)

@@ -94,6 +94,8 @@ class Shares:
 
 def worst(paid: Floats, promise: Promise, within: float) -> float:
     """What the worst pair of neighbours costs, of groups that are disjoint."""
+    # A person of one group against a person of another costs both: the two that spend most are the
+    # worst pair.
     alone = np.sort(paid)[::-1]
     both = float(alone[:2].sum()) if len(alone) > 1 else 0.0
     if promise.protects == "sensitive_features":
@@ -148,12 +150,14 @@ def afforded(
             got="lower limits that cost more than epsilon, or are above the upper ones",
             remedy="Lower min_epsilon, or raise epsilon.",
         )
+    # A share of 0 would be noise without end, of which nobody learns anything.
     shares = np.maximum(np.asarray(shares, np.float64) / float(np.max(shares)), SMALLEST)
     top, bottom = 1.0, 0.0
     while spent(_held(top * shares * budget, low, high)) < budget and top < 1e12:
         top *= 2.0
     for _ in range(STEPS):
         middle = (top + bottom) / 2.0
+        # From below: what is returned keeps the budget, not what lies half a step above.
         if spent(_held(middle * shares * budget, low, high)) <= budget:
             bottom = middle
         else:
@@ -194,6 +198,7 @@ def least_noise(weights: Floats, promise: Promise, spend: str) -> Floats:
     if promise.protects != "sensitive_features" or len(weights) < 2:
         return np.full(len(weights), 1.0)
     top = int(np.argmax(weights))
+    # The least of w_top^2 / (1 - x) + sum of the others' w^2 / x, over x.
     rest = float(np.sqrt((np.delete(weights, top) ** 2).sum()))
     x = min(0.5, rest / (float(weights[top]) + rest))
     shares = np.full(len(weights), x)
@@ -215,6 +220,7 @@ def by_errors(
         "squared standard errors of the precursor's predictions",
     )
     told = sums > 0.0
+    # Released sums of squares may be below 0 by their noise.
     errors[told] = np.sqrt(sums[told] / counts[told])
     for column in columns:
         if told[column].all():
@@ -292,6 +298,8 @@ def factors_of(counts: Floats) -> Floats:
     """
     factors = counts.min() / counts
     if len(factors) > 1 and bool((factors == factors[0]).all()):
+        # A question whose answer no change of groups moves would be free, and its event not the
+        # planned one.
         factors[-1] *= 1.0 - HAIR
     return np.asarray(factors)
 

@@ -51,7 +51,9 @@ def likely(values: Floats, deviations: Floats) -> Floats:
     total = weights.sum(axis=0)
     centre = (weights * values).sum(axis=0) / total
     unit = deviations.min(axis=0) ** 2
+    # What is left of the spread once the noise's part is taken away (DerSimonian and Laird, 1986).
     apart = (weights * (values - centre) ** 2).sum(axis=0) - (len(values) - 1) * unit
     many = (weights * (1.0 - weights / total)).sum(axis=0)
     squares = np.maximum(USUAL**2, np.where(many > 0.0, apart / np.maximum(many, TINY), 0.0))
+    # Each number keeps the share of its distance from the centre that noise does not explain.
     return np.asarray(centre + squares / (squares + deviations**2) * (values - centre))

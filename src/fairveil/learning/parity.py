@@ -131,6 +131,7 @@ def plan(
         return ParityPlan(promise, rounds, 0.0, 0.0, heaviest)
     before = compose(tuple(spent))
     require_room(promise, before, more=True)
+    # Shares of 1 / z^2: the last release has `LAST` of it, the rounds split the rest.
     each, last = math.sqrt(rounds / (1.0 - LAST)), math.sqrt(1.0 / LAST)
     z = calibrate(
         promise, lambda z: compose((before, _events(rounds, z * each, z * last)))
@@ -182,8 +183,10 @@ class ParitySearch(Search[_State, ParityOutcome]):
         rates = counts / sizes[:, np.newaxis]
         offsets = np.zeros_like(counts)
         if large.any():
+            # Large steps while there is far to go; small ones before iterates are averaged.
             step = FIRST_STEP + (LAST_STEP - FIRST_STEP) * min(1.0, done / (AVERAGED * self.rounds))
             away = (state.offsets + step * rates)[large]
+            # Small groups keep the model's decisions: their rates are noise.
             offsets[large] = stepped(
                 away, sizes[large] / sizes[large].sum(), step * self.max_gap / 2
             )
@@ -234,6 +237,8 @@ class ParitySearch(Search[_State, ParityOutcome]):
 
     def _mean(self, state: _State) -> tuple[Floats, npt.NDArray[np.bool_]]:
         _, moved = self._sizes(state.counted, state.done)
+        # By the sizes of all rounds: a group that some rounds took for small is left alone as a
+        # whole.
         return np.where(moved[:, np.newaxis], state.added / max(state.averaged, 1), 0.0), moved
 
     def _histogram(self, offsets: Floats, decisions: str) -> ShiftedHistogram:

@@ -165,6 +165,7 @@ def _scores(
         scores = np.zeros((len(intercept), codes.shape[1]))
         for j in range(numbers):
             scores += weights[:, j, np.newaxis] * block.numbers[j, run].astype(np.float64)
+    # Codes are looked up: their columns of ones are never made.
     offset = numbers
     for line, size in zip(codes, code_sizes, strict=True):
         scores += weights[:, offset : offset + size][:, line]

@@ -160,6 +160,7 @@ def _priced(
 ) -> SearchPrice:
     """The largest epsilon of a fit that the total has room for, by bisection; checked with the
     plans themselves."""
+    # A quarter of delta for all fits together; the rest is for their composition.
     delta = promise.delta / (4.0 * max(mean, float(candidates) + floor))
     last = None if refit is None else refit_of(promise, plans, refit, delta)
     after = () if last is None else (last[1],)
@@ -184,6 +185,7 @@ def _priced(
             Gaussian(1.0 / gaussian_mu(epsilon, delta)) if gaussian else Approximate(epsilon, delta)
         )
 
+    # By supposed plans, which are quick to price; the plans themselves are asked below.
     low, high = promise.epsilon * LOWEST, promise.epsilon * HIGHEST
     if cost(supposed(low)) > promise.epsilon:
         remedy = "Search fewer candidates, or raise epsilon or delta."
@@ -206,6 +208,7 @@ def _priced(
             return SearchPrice(
                 way, epsilon, delta, each, z, events_of(each), total, number, shape, again, floor
             )
+        # The plans cost a little more than was supposed: less, until they fit.
         epsilon *= 0.97
     raise PrivacyError.expected(
         "plans that keep the epsilon they are given",
@@ -246,6 +249,7 @@ def require_covered(statement: PrivacyStatement, price: SearchPrice) -> None:
         covered = (
             statement.plan is not None
             and mu is not None
+            # By the statement's own plan, not by its epsilon: the search was priced by mu.
             and mu <= (1.0 + 1e-9) / price.noise_multiplier
         )
     if not covered:
@@ -262,6 +266,8 @@ def runs(mean: float, shape: float, source: NoiseSource) -> int:
     """How many runs a selection makes: drawn by one uniform number of 53 bits along the
     distribution's sums."""
     drawn = float(source.stream("sampling", "runs").uniforms(1)[0])
+    # 53 bits of one uniform number: the distance to the exact distribution is charged as `DRAWN`
+    # (docs/theory/choices.md, claim 3).
     found = np.searchsorted(_sums(mean, shape)[:-1], drawn, side="right")
     return int(found) + (0 if math.isinf(shape) else 1)
 

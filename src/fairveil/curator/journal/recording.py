@@ -176,6 +176,8 @@ class Recording:
         """The run did all of its plan."""
         spend, self._spend = self._spend, None
         if spend is not None and self._plan is not None and os.getpid() == self._process:
+            # As planned, the spend keeps what was reserved to the last bit; a sum in another order
+            # could differ by one.
             done = compose(log)
             as_planned = list(spelled_out(done)) == list(spelled_out(self._plan))
             try:

@@ -25,6 +25,7 @@ def finite_costs(costs: object) -> Floats:
     """A copy of costs, which nobody can change, checked."""
     copied = np.array(costs, np.float64)
     copied.setflags(write=False)
+    # One product finds nearly every table finite; only where it overflows each number is looked at.
     if not np.vdot(copied, copied) < np.inf and not np.isfinite(copied).all():
         remedy = "Floor the counts that divide them."
         raise InputError.expected("finite costs", of="cell_costs", got="NaN or inf", remedy=remedy)
@@ -34,6 +35,7 @@ def finite_costs(costs: object) -> Floats:
 def weights_of_models(weights: object, models: int) -> Floats:
     """A copy of weights of the loss, one a model, which nobody can change, checked."""
     array = np.array(weights, np.float64)
+    # The common case, without arrays of booleans: it is checked in every round.
     alone = models == 1 and array.shape == (1,) and 0.0 <= array[0] < np.inf
     if not alone and (
         array.shape != (models,) or not (array >= 0).all() or not (array < np.inf).all()
@@ -139,6 +141,8 @@ class GradientSum(Question):
     def parted(self) -> tuple[GradientSum, GradientSum]:
         """Two questions whose answers add up to this one's: what no change of groups moves, and the
         rest."""
+        # The clip of the whole would hang on the group: the part that reads none has one of its
+        # own, or none.
         common = replace(self, cells=None, cell_costs=None, cell_weights=None, clip=self.loss_clip)
         if self.cell_weights is None:
             return common, replace(self, loss="none")
@@ -239,6 +243,7 @@ class GradientSum(Question):
                 remedy="One cost for each cell, true label (or 1 for all) and predicted class.",
             )
         if self.model.outputs == 1:
+            # With one score only the difference counts: p costs_1 + (1 - p) costs_0.
             costs = costs[..., 1:2] - costs[..., 0:1]
         self._costs.append(np.ascontiguousarray(costs.reshape(self.models, -1, costs.shape[-1])))
         return self._costs[0]

@@ -84,10 +84,12 @@ class Block:
                 self._cells[None] = np.zeros((1, self.rows), np.uint8)
                 return self._cells[None]
             lines = lines_of(cells, self.layout)
+            # One column's codes are its cells: no copy is made.
             if len(lines) == 1:
                 self._cells[cells] = self.sensitive[lines[0] : lines[0] + 1]
             else:
                 ids = cells.ids(self.sensitive[lines])
+                # Two bytes a row where they suffice: every pass reads them.
                 self._cells[cells] = ids.astype(np.uint16) if cells.count < 1 << 16 else ids
             kept = self._cells[cells]
         return kept
@@ -136,6 +138,7 @@ class Block:
         if self.is_sparse:
             import scipy.sparse
 
+            # A gather keeps the order of stored values in a row, so that its sum has the same bits.
             csr = scipy.sparse.csr_array(
                 (numbers[0], indices, indptr), shape=(self.rows, self.layout.numbers)
             )[index]

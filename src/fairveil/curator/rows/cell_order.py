@@ -60,6 +60,7 @@ def places(
     begins."""
     found = block.cells(cells)[0]
     found = found if index is None else found.take(index)
+    # Stable, so that the rows of one person, who is in one cell, stay together.
     order = np.argsort(found, kind="stable")
     cuts = np.zeros(cells.count + 1, np.int64)
     np.cumsum(np.bincount(found, minlength=cells.count), out=cuts[1:])

@@ -72,6 +72,7 @@ def one_hot(numbers: Numbers, indptr: Integers, indices: Integers, columns: int)
         rows,
     )
     held = sum(array.nbytes for array in (numbers, indptr, indices)) / rows
+    # Guarantee 2: codes and |row|^2 must take no more than the numbers themselves.
     if places is None or first * numbers.itemsize + places.shape[1] + 8 > held:
         return None
     low = places.min(axis=0).astype(np.int64)
@@ -84,6 +85,8 @@ def one_hot(numbers: Numbers, indptr: Integers, indices: Integers, columns: int)
         csr = scipy.sparse.csr_array((numbers[0], indices, indptr), shape=(rows, columns))
         numbers = csr[:, :first].toarray().T
     kept = np.ascontiguousarray(numbers[:first])
+    # In the kernels' order (1, numbers, then 1 for each code), which decides the last bit of
+    # |row|^2.
     sizes = np.ones(rows)
     for column in kept:
         sizes += np.square(column, dtype=np.float64)
@@ -102,6 +105,7 @@ def _first_of_ones(numbers: Numbers) -> int:
     first = 0
     for lo in range(0, numbers.shape[1], ROWS):
         some = numbers[first:, lo : lo + ROWS]
+        # x^2 = x holds for 0 and 1 alone; NaN fails it.
         others = np.flatnonzero((some * some != some).any(axis=1))
         first += int(others[-1]) + 1 if len(others) else 0
         if len(numbers) - first < 2:

@@ -65,6 +65,8 @@ def persons_of(units: object, rows: int) -> Ints:
                 "one name a row", of="unit", got="others", remedy=remedy
             ) from None
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    # By the place of the first row, not by the sorted names: a name that goes would move all that
+    # follow it.
     by_place = np.empty(len(first), np.int64)
     by_place[np.argsort(first, kind="stable")] = np.arange(len(first))
     return np.asarray(by_place[inverse.reshape(-1)], np.int64)
@@ -99,6 +101,8 @@ def _has_missing(values: npt.NDArray[Any]) -> bool:
 
 def kept(persons: Ints, most: int, coins: Stream) -> Ints:
     """The places of the rows that are read, person by person: at most so many of each, by coins."""
+    # A coin a row, whatever it holds. Ties of 64 bits are decided by place, once in 2^64
+    # (docs/theory/units.md, the cap).
     keys = coins.words(len(persons))
     order = np.lexsort((keys, persons))
     sorted_persons = persons[order]
@@ -106,6 +110,7 @@ def kept(persons: Ints, most: int, coins: Stream) -> Ints:
         np.r_[True, sorted_persons[1:] != sorted_persons[:-1]] if len(order) else np.empty(0, bool)
     )
     starts = np.flatnonzero(new)
+    # Which of her coins a row has: the smallest come first.
     rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
     chosen = order[rank < most]
     return np.asarray(chosen[np.lexsort((chosen, persons[chosen]))], np.int64)
@@ -148,6 +153,8 @@ def kept_in_blocks(blocks: Sequence[npt.NDArray[Any]], most: int, coins: Stream)
         coins.words(rows),
         max((int(block["place"].max()) for block in blocks if len(block)), default=-1),
     )
+    # The coins belong to places in the table, so that a store read in any order keeps the same
+    # rows.
     if largest >= rows:  # of some of a table's rows: in their order
         order = np.argsort(np.concatenate([block["place"] for block in blocks]), kind="stable")
         of_place = np.empty_like(keys)

@@ -217,6 +217,7 @@ class Rows:
         block = persons.in_one_group(block) if one_group else block
         other._kept, other._starts, other._persons = [block], [0, block.rows], block.persons
         other._begins = persons.starts_of(block.persons)
+        # Gathered rows are a copy in memory: no file can change them any more.
         other._is_mapped, other._require_same = False, None
         other._order, other._parts, other.largest_row = None, {}, None
         other.adds_by_person, other.one_group = adds_by_person, one_group
@@ -304,6 +305,7 @@ class Rows:
 
     def blocks(self) -> Iterator[Block]:
         """All blocks, once."""
+        # Gathered at each pass: a second copy of a large table is never held.
         if self._inside is not None and self._by_person is not None:
             for given in self.given.blocks():
                 own = persons.only(given, self._by_person[given.number], self._inside[given.number])
@@ -333,6 +335,7 @@ class Rows:
                 if number == len(self._starts) - 1:
                     return
                 refuse_change()
+            # What is public of the first pass must hold in all: plans were made by it.
             if block.is_sparse and not self.sparse:
                 refuse_change()
             same = (

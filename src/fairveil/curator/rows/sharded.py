@@ -254,6 +254,7 @@ class ShardedRows(Rows):
         )
         out = [np.zeros(shape, np.int64) for shape in shapes]
         for found in self.shards.answers(self._requests(asked, chosen.places)):
+            # A shard that has none of the drawn rows was not asked, and adds nothing.
             for whole, part in zip(out, found or (), strict=False):
                 whole += part
         return out
@@ -290,6 +291,7 @@ class ShardedRows(Rows):
     ) -> list[Request | None]:
         """What each shard is asked: nothing where it has none of the rows."""
         out: list[Request | None] = []
+        # Places are ascending over all shards, so each shard's are one run.
         cuts = None if places is None else np.searchsorted(places, self._starts)
         for number, first in enumerate(self._starts[:-1]):
             if places is None or cuts is None:

@@ -145,6 +145,8 @@ class Descent:
         def job(block: Block | Drawn, a: int, b: int) -> tuple[Ints, ...]:
             chosen = None
             if isinstance(block, Drawn):
+                # Gathered while they are read, where one pass over dense rows is all; else as a
+                # block of their own.
                 apart = block.block.is_sparse or self.models > 1
                 chosen, block = (None, block.gathered) if apart else (block.index[a:b], block.block)
             head, sizes = self._head(block, rows), _NO_WEIGHTS
@@ -195,6 +197,7 @@ class Descent:
         from ..kernels import panel as kernels_panel
 
         M = self.models
+        # Panels of equal width: one that were nearly empty would cost as much as a full one.
         cuts = [M * i // -(-M // PANEL_MODELS) for i in range(1 - -M // PANEL_MODELS)]
         panels: list[tuple[Any, ...]] = []
         for lo, hi in itertools.pairwise(cuts):
@@ -233,6 +236,8 @@ class Descent:
 def _filled(values: Floats, filling: float) -> Floats:
     """The last axis filled up to a multiple of LANES."""
     count = values.shape[-1]
+    # Models that are filled in are of weight 0, and their sums are dropped: loops then have no
+    # remainder.
     out = np.full((*values.shape[:-1], -(-count // LANES) * LANES), filling)
     out[..., :count] = values
     return out

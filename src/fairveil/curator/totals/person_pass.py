@@ -45,6 +45,7 @@ def scale_of_gradient(
     rows (theory.md#units)."""
     row = question.scale(layout, cap)  # a clip that is missing is said there
     coordinates = math.prod(question.shape(layout))
+    # Once more for a person: their summed gradient is clipped to the same norm as a row's would be.
     bound = sensitivity.of_signed(limit_of(question, coordinates, cap))
     if isinstance(question, GradientSum):
         return gridded(bound, coordinates)
@@ -95,6 +96,8 @@ class PersonPass:
             from ..kernels import persons as kernels_persons
 
             block = given.gathered if isinstance(given, Drawn) else given
+            # A thread takes persons, not rows: none is cut between two threads, so each is clipped
+            # once.
             start, stop = whole(block.persons, a), whole(block.persons, b)
             out = np.zeros((self._models, self._outputs, self._width), np.int64)
             head = (

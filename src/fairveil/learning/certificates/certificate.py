@@ -141,6 +141,7 @@ class Evidence:
     def steps(self, line: Line) -> tuple[tuple[float, ...], ...]:
         """How the miss is shared among the rates of a constraint."""
         events = [self.rates[rate].event for _, rate in line.terms]
+        # Rates of disjoint people have independent counts, and may share the miss in a closer way.
         apart = sum(map(len, events)) == len(frozenset().union(*events))
         return shares(len(line.terms), apart, self.alpha)
 
@@ -153,6 +154,8 @@ class Evidence:
 
     def crude(self, line: Line) -> float:
         """No less than `at_most`, from one end of each rate."""
+        # One level for all rates of the constraint: a bound that is quick, and never below the
+        # exact one.
         least = min(a for step in self.steps(line) for a in step)
         return sum(self.term(c, rate, least) for c, rate in line.terms)
 
@@ -207,6 +210,7 @@ def _of_notion(found: Evidence, lines: list[Line], counts: Floats) -> NotionBoun
     for crude, line in sorted(
         ((found.crude(line) - line.bound, line) for line in lines), key=lambda one: -one[0]
     ):
+        # Sorted by the quick bound: no later line can be worse, and exact tails are slow.
         if crude <= most:
             break
         over = found.at_most(line) - line.bound
@@ -299,6 +303,7 @@ def deviation(one: Counted, noise: CountNoise, factor: float) -> float:
     """About the standard deviation of a released rate, if `factor` times as many people were set
     aside."""
     n = max((one.selected + one.others) * factor, 1.0)
+    # One more of each, so that a rate of 0 has a deviation, too.
     p = (max(one.selected, 0.0) * factor + 1.0) / (n + 2.0)
     p = min(max(p, 0.0), 1.0)
     each = distribution_of_sum(noise, 1).variance
@@ -313,6 +318,7 @@ def deviation(one: Counted, noise: CountNoise, factor: float) -> float:
 def _in_each_group(found: Evidence, lines: list[Line]) -> int | None:
     """People of each group that would do if all rates were what they are together."""
     selected = sum(max(one.selected, 0.0) for one in found.counted)
+    # Noise can make a count negative; a guess of people needs none that is.
     whole = sum(max(one.selected, 0.0) + max(one.others, 0.0) for one in found.counted)
     p = (selected + 1.0) / (whole + 2.0)
     n = 1.0

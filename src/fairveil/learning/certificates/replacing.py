@@ -96,6 +96,7 @@ def blind(layout: Layout, labels: Sequence[float] | None = None) -> tuple[float,
         sums = zip(layout.lines, sums_of(layout, by), strict=True)
         share = max((_share(_largest(line), line, own) for line, own in sums), default=0.0)
         cost = share * (1.0 - float(by @ right))
+        # Ties go to the first option: the choice must not hang on a last digit.
         if cost < least - SAME:
             best, least = by, cost
     return None if best is None else tuple(map(float, best))
@@ -113,6 +114,7 @@ def least(
     )
     needed = 0.0
     for most, at in crude:
+        # Sorted: what the quick bounds still ask for is less than what is needed already.
         if most <= needed:
             break
         line, own = lines[at]

@@ -50,6 +50,7 @@ class NoiseLaw:
         """The least w with P(|noise| > w) <= probability, as far as the weights say; what is missed
         counts as beyond."""
         half = len(self.weights) // 2
+        # From the smallest weights up, so that the tail keeps its digits.
         beyond = self.missed + 2.0 * np.append(np.cumsum(self.weights[:half])[::-1], 0.0)
         return int(np.argmax(beyond <= probability)) if (beyond <= probability).any() else half
 
@@ -86,11 +87,14 @@ def _one(kind: str, scale: float) -> NoiseLaw:
     if kind == "gaussian":
         far = math.ceil(-float(special.ndtri(FARTHEST)) * scale) + 1
         away = np.arange(far + 1, dtype=np.float64)
+        # P(round(scale G) = k) by upper tails, which keep their digits far out.
         half = special.ndtr(-(away - 0.5) / scale) - special.ndtr(-(away + 0.5) / scale)
         missed = 2.0 * float(special.ndtr(-(far + 0.5) / scale))
     else:
         r = math.exp(-1.0 / scale)
         far = max(1, math.ceil(-scale * math.log(FARTHEST)))
+        # P(k) = (1 - r)/(1 + r) r^|k|, r = exp(-1/scale); the two tails beyond `far` have 2
+        # r^(far+1)/(1 + r).
         half = (1.0 - r) / (1.0 + r) * np.exp(-np.arange(far + 1) / scale)
         missed = 2.0 * r ** (far + 1) / (1.0 + r)
     return NoiseLaw(-far, np.concatenate([half[:0:-1], half]), missed + ROUNDING)
@@ -98,6 +102,7 @@ def _one(kind: str, scale: float) -> NoiseLaw:
 
 def _added(one: NoiseLaw, other: NoiseLaw) -> NoiseLaw:
     weights = np.convolve(one.weights, other.weights)
+    # A sum of symmetric noises is symmetric; what rounding made of it is not.
     weights = (weights + weights[::-1]) / 2.0
     whole = NoiseLaw(one.low + other.low, weights, one.missed + other.missed + ROUNDING)
     return whole.cut(2.0 * FARTHEST)

@@ -47,6 +47,7 @@ class CountNoise:
         if self.kind == "none":
             return 0.0
         if self.kind == "gaussian":
+            # Rounding moves a Gaussian by half a unit at most.
             return float(-special.ndtri(probability / 2.0)) * self.scale + GRID
         r = math.exp(-1.0 / self.scale)
         return max(
@@ -65,6 +66,7 @@ class CountNoise:
             return 0.0
         if self.kind == "gaussian":
             t = np.geomspace(1e-3, 1e2, 400) / self.scale
+            # E exp(t |G|) = 2 exp(t^2 s^2 / 2) Phi(t s) for G of deviation s.
             logs = np.log(2.0) + (t * self.scale) ** 2 / 2.0 + special.log_ndtr(t * self.scale)
         else:
             r = math.exp(-1.0 / self.scale)
@@ -89,6 +91,7 @@ class CountNoise:
         t, logs = self._cumulants()
         each = length * logs + np.log(8.0 - 3.0 * np.exp(-length * logs))
         chernoff = float(((walks * each - math.log(probability)) / t).min())
+        # Both hold, and which of them is less depends on public numbers alone.
         return min(chernoff, self.sum_tail(length * walks, probability))
 
     def _cumulants(self) -> tuple[Floats, Floats]:

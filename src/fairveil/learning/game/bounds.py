@@ -68,6 +68,8 @@ class Lag:
             else np.ones(len(RATES))
         )
         with np.errstate(divide="ignore"):
+            # A rate that is too large for this round has an infinite moment, and is never the best
+            # again.
             moments = self.moments - np.log1p(-pace)
         return Lag(self.scale, self.certain + (unit * known if known else 0.0) + doubt, moments)
 
@@ -75,6 +77,7 @@ class Lag:
         """What the sum exceeds with that chance at most."""
         if not self.moments.any():
             return self.certain
+        # The union bound over all rates, so that the best may be taken afterwards.
         away = math.log(len(RATES) / chance)
         return self.certain + float(((self.moments + away) * (self.scale / RATES)).min())
 
@@ -175,6 +178,7 @@ class Guarantee:
         lies, over the number that errors were divided by: the game was played on errors times this.
         `indicated`: how many groups there are where Theorem 4.6 holds. `looks`: how many values, of
         one constraint each, the mixture may have been chosen by."""
+        # Each bound below fails with one part of the miss; together they fail with all of it.
         part, rounds, k = (1.0 - confidence) / PARTS, max(1, seen.rounds), max(1, len(values))
         of_counts = count_errors(system, counts, floor, count_noise, part)
         # A round of an indicator has no noise: a sum that may be stopped is beyond a line twice as
@@ -189,6 +193,7 @@ class Guarantee:
         best = dual_bound * _top(
             seen.excess / rounds + deviations * audit_noise / math.sqrt(rounds) + of_counts
         )
+        # Where no dual presses, an undefined value has no part.
         pressed = (seen.mean_duals * np.where(seen.mean_duals > 0, of_counts, 0.0)).sum()
         away = drift(seen.variance, part) / rounds + float(pressed)
         auditor = max(0.0, best - seen.product / rounds + away) if seen.rounds else math.inf
@@ -197,6 +202,8 @@ class Guarantee:
             if mixture_noise is not None
             else seen.lag.total(part) / rounds + 2.0 * float(pressed)
         )
+        # Both regrets: the mean plays are a nu-approximate equilibrium (docs/theory/papers.md,
+        # oracle game).
         nu = auditor + learner
         least, most = rows_off
         theorem = (most + 2.0 * nu) / dual_bound
@@ -264,6 +271,8 @@ def drift(variance: float, chance: float) -> float:
     """
     if variance == 0.0:
         return 0.0
+    # The variance follows the noise, so no bound v may be chosen by it: all powers of 2 are tried
+    # at once.
     v = 2.0 ** math.ceil(min(max(math.log2(variance), -60.0), 59.0))
     return math.sqrt(2.0 * v * math.log(120.0 / chance)) if variance <= v else math.inf
 
@@ -282,6 +291,7 @@ def count_errors(
     cells = np.asarray(system.members.sum(axis=1), np.float64).ravel()
     sizes = system.event_sizes(counts)
     quantile = (
+        # The union bound over events; an event's size is a sum of so many noisy counts.
         float(ndtri(1.0 - chance / (2.0 * max(1, len(cells))))) * noise * np.sqrt(cells)
         + ROUNDING * cells
     )

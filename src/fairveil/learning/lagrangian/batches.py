@@ -100,6 +100,8 @@ class PlannedBatches:
         rate = self.settings.sampling_rate
         if rate is None or (self.is_exact and self.skeleton is None):
             return FULL
+        # Fixed parts where features are public: batches that can be seen are not amplified, and
+        # parts compose in parallel (docs/theory/sampling.md, T4 and T8).
         return Part(0, self.parts) if self.parts else Poisson(rate)
 
     @property
@@ -192,6 +194,8 @@ class PlannedBatches:
         assert self.system is not None
         histogram = answer.reshape(len(counts), *self.system.shape[:2], self.outputs)
         return (
+            # What is not decided for the second class is decided for the first: no noise of its
+            # own.
             np.concatenate([counts[..., np.newaxis] - histogram, histogram], axis=-1)
             if self.outputs == 1
             else histogram

@@ -78,7 +78,10 @@ class ProjectedAscent:
         from . import kernels
 
         rounds = state.rounds + 1
+        # Falls to `fade` before the late iterates are averaged, so that what swings has come to
+        # rest there.
         fading = 1.0 - (1.0 - self.fade) * min(1.0, rounds / (0.9 * self.rounds))
+        # Arrays alone: the compiled step is made for one kind of arguments.
         trusted = trust if isinstance(trust, np.ndarray) else np.full(excess.shape, float(trust))
         before = (state.duals, state.integral, state.smooth, state.squares, rounds)
         how = (fading, self.ki / self.rounds, self.kp, self.ema_nu, self.bound, LEAST)
@@ -123,12 +126,15 @@ class ExponentiatedGradient:
         theta = state.sums * (
             self.step_size * math.sqrt(pace / state.squares) if state.squares > 0 else 0.0
         )
+        # Without the largest power no exponential overflows; `idle` is one of the powers, at theta
+        # = 0.
         top = max(float(theta.max(initial=0.0)), 0.0)
         powers = np.exp(theta - top)
         return np.asarray(self.bound * powers / (self.idle * math.exp(-top) + powers.sum()))
 
     def step(self, state: ExponentiatedGradientState, excess: Floats) -> ExponentiatedGradientState:
         """One round, given noisy excesses; undefined ones count as zero."""
+        # A rate of nobody is no number: it says nothing of its constraint, and moves no dual.
         e = np.nan_to_num(excess, nan=0.0, posinf=1.0, neginf=-1.0)
         return ExponentiatedGradientState(
             state.sums + e, state.squares + float(np.max(e * e, initial=0.0))

@@ -177,7 +177,10 @@ def penalty_of(
     dependence = Dependence.of(
         plan.cells, labels, weighted=weighted, least_share=settings.least_share
     )
+    # Where predictions do not depend on groups, |W*|^2 is the number of classes in each column's
+    # block. Twice that length leaves room for dependence, and little for noise.
     radius = settings.radius or 2.0 * math.sqrt(classes * len(dependence.blocks))
+    # Without noise the maximiser itself is taken.
     pace = 1.0 if plan.is_exact and plan.skeleton is None else settings.pace
     return Penalty(
         dependence, np.array(strengths), radius, plan.floor, classes, pace, settings.loss_scale

@@ -118,6 +118,7 @@ class PlannedNoise(PlannedBatches):
         if not self.promise.is_private or not self.counts_multiplier:
             return TINY
         question = CellCounts(self.cells, self.by_label) if self.system is not None else RowCount()
+        # A count of nobody is above this once in forty times; less is never divided by.
         return max(1.0, 2.0 * self.counts_multiplier * self._unit(question))
 
     def _unit(self, question: Question) -> float:
@@ -162,7 +163,10 @@ class PlannedNoise(PlannedBatches):
         if self.is_exact or not self.gradient_multiplier:
             return np.zeros(len(rows))
         s = self.settings
+        # The last iterate alone is an average of one.
         late = min(s.rounds, max(1, round(s.averaged * s.rounds))) if s.iterate == "average" else 1
+        # Noise of a round before the average is in all of its iterates; that of round j from the
+        # end is in j of them.
         squares = s.rounds - late + float(np.square(np.arange(1, late + 1) / late).sum())
         clips = np.array([self.clip_at(float(count)) for count in rows])
         each = self.gradient_multiplier * self.unit_of(clips) / (self.sampling_rate * rows)
@@ -213,6 +217,7 @@ class PlannedNoise(PlannedBatches):
         )
 
         def spread(bins: int) -> Floats:
+            # Without labels a bin of scores is the sum of two released ones.
             of_bins = (
                 math.sqrt(bins * (1.0 if self.by_label else 2.0)) * self.bin_noise if bins else 0.0
             )

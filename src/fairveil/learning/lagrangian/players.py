@@ -142,6 +142,7 @@ class Constraints(Player[ConstraintState]):
         round: int,
         tolerance: float,
     ) -> Mask:
+        # Either no constraint presses, or the ascent has had its rounds.
         settled = (round > self.ascent.rounds) | ~after.pressure.duals.any(axis=1)
         worst = np.nan_to_num(self._excess(after, histogram)).max(axis=1)
         return np.asarray(settled & (worst <= tolerance))
@@ -149,6 +150,7 @@ class Constraints(Player[ConstraintState]):
     def keep(
         self, before: ConstraintState, after: ConstraintState, stopped: Mask
     ) -> ConstraintState:
+        # A model that has stopped keeps the duals by which it was found.
         duals = np.where(stopped[:, np.newaxis], before.pressure.duals, after.pressure.duals)
         return replace(after, pressure=replace(after.pressure, duals=duals))
 
@@ -177,6 +179,7 @@ class Constraints(Player[ConstraintState]):
         if not self.blur:
             return 1.0
         outputs = 1 if self.system.shape[2] == 2 else self.system.shape[2]
+        # Of each value in one number of the histogram: what noise of a count does to a rate.
         slopes = np.stack(
             [slopes_of_decisions(self.system, of_one, self.floor, outputs) for of_one in counts]
         )

@@ -44,6 +44,7 @@ class PrimalState:
     ) -> PrimalState:
         """v <- m v - rate g;  w <- w + m v - rate g  (Nesterov's step, written for the look-ahead
         point itself)."""
+        # Nesterov's point is kept itself, so that the gradient is asked where the weights are.
         push = rate * gradient
         velocity = momentum * self.velocity - push
         weights = self.weights + momentum * velocity - push

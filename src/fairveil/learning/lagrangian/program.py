@@ -112,6 +112,7 @@ def chosen(
     way to the free model where it is `_needless`."""
     errors = _errors(found)
     values, bounds, limits = _values(found, sampling)
+    # A candidate with a rate that nobody could measure takes no part.
     usable = np.isfinite(errors) & np.isfinite(values).all(axis=1)
     shares = _best(found, sampling, errors, (values, bounds, limits), usable, randomised)
     known = errors, values, bounds
@@ -134,6 +135,8 @@ def _needless(found: Comparison, errors: Floats, values: Floats, bounds: Floats)
     known = np.isfinite(found.limits.bounds) & np.isfinite(found.limits.values)
     doubt = CLEARLY * _noise_of_gain(found, np.eye(len(errors))[1])
     room = CLEARLY * found.free.spread[known]
+    # Where noise is below the bound, the model may yet be told to keep it: the free one has to do
+    # so beyond noise.
     room = np.where(found.limits.spread[known] < bounds, -room, room)
     keeps = bool((values[1] <= bounds + room).all())
     return unheard(found.limits.spread) or (keeps and bool(errors[1] < errors[0] + doubt))
@@ -150,6 +153,8 @@ def _best(
     """The model, or what is better by more than noise explains."""
     values, bounds, limits = known
     own = float(np.maximum(values[0] - limits, 0.0).max(initial=0.0))
+    # First with what noise forgives the model; where a mixture would break a bound beyond its own
+    # noise, with the bounds.
     for most in (limits, bounds):
         best = (
             _least(errors, values, most, usable)
@@ -179,7 +184,10 @@ def _floored(
     if not shares[0] or not usable[1] or not len(bounds):
         return shares
     others = usable.copy()
+    # Everything but the model: the floor of every fit is mixing free decisions with constants.
     others[0] = False
+    # At the largest excess that these shares have already: the floor may not be further above the
+    # bounds.
     most = bounds + float((shares[usable] @ values[usable] - bounds).max(initial=-math.inf))
     search = _least if randomised else _single
     floor = search(errors, values, most, others, WELL_KEPT)

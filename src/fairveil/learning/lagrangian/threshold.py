@@ -67,9 +67,12 @@ def choose(
     at_edges = decisions - (moved if decisions.shape[1] == 2 else moved.sum(axis=2, keepdims=True))
     values = values_of(at_edges)
     excess = np.nan_to_num(values - bounds, nan=0.0)
+    # Nothing to mend. Two looks all the same: these values decided that zero is kept.
     if (excess[zero] <= NEGLIGIBLE).all():
         return Threshold(0.0, values[zero], decisions, 0, 2)
     noise = np.stack([spread(n) for n in range(bins.max() + 1)])[bins]
+    # Rows that are decided the other way: those of the second class are errors now, those of the
+    # first no longer.
     errors = (
         moved[:, :, 1].sum(axis=1)
         - moved[:, :, 0].sum(axis=1)

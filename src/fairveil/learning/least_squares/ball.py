@@ -31,6 +31,7 @@ def least_in_ball(matrix: Floats, vector: Floats, radius: float = math.inf) -> F
     values, basis = np.linalg.eigh((matrix + matrix.T) / 2.0)
     b = basis.T @ vector
     flat = THIN * max(float(np.abs(values).max(initial=0.0)), 1e-300)
+    # A flat direction with a slope falls for ever; without one it adds nothing.
     still = np.abs(b) <= THIN * max(float(np.linalg.norm(b)), 1e-300)
     if values[0] > -flat and (still | (values > flat)).all():
         inside = np.where(values > flat, b / np.where(values > flat, values, 1.0), 0.0)
@@ -55,6 +56,8 @@ def _on_sphere(values: Floats, b: Floats, radius: float, flat: float) -> Floats:
 
     # perhaps the hard case
     if float(np.abs(b[lowest]).max(initial=0.0)) <= THIN * max(float(np.linalg.norm(b)), 1e-300):
+        # The hard case of a trust region: nothing pulls along the lowest eigenvector, which then
+        # fills up the length.
         rest = np.where(lowest, 0.0, b / np.where(lowest, 1.0, values + least))
         length = float(np.linalg.norm(rest))
         if length <= radius:
@@ -72,6 +75,7 @@ def _on_sphere(values: Floats, b: Floats, radius: float, flat: float) -> Floats:
     elif float(np.linalg.norm(at(low))) < radius:
         root = low
     else:
+        # 1/radius - 1/|c(m)| is nearly linear in m, where |c(m)| itself has a pole.
         root = brentq(_secular, low, high, (values, b, radius), xtol=1e-300)
     c = at(root)
     return np.asarray(c * (radius / float(np.linalg.norm(c))))

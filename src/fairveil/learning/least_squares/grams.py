@@ -106,17 +106,21 @@ class GroupQuadratics:
         for column in columns_of(cells or NO_GROUPS) if total is not None else ():
             known = np.asarray(total), total_noise
             answer[column], noise[column] = _onto_total(answer[column], noise[column], *known)
+        # A released size may be below 0 by its noise; what divides is two deviations at least.
         least = np.where(noise > 0.0, np.maximum(LEAST_ROWS, 2.0 * noise), LEAST_SHARE)
         counts = np.maximum(answer[:, 0, 0], least)
         for column in columns_of(cells or NO_GROUPS) if lost is not None else ():
             answer[column] += (counts[column] / counts[column].sum())[
                 :, np.newaxis, np.newaxis
             ] * lost
+        # The first entry of a matrix is its number of rows, as the intercept's coordinate is 1.
         counted = float(answer[:, 0, 0].sum()) > CERTAIN * float(np.linalg.norm(noise))
         has_rows = counted or (total is not None and not total_noise)
         counts = np.maximum(answer[:, 0, 0], least)
         n0 = float(max(counts.sum() / (1 if cells is None else cells.per_row), LEAST_SHARE))
         raises = (
+            # The spectral norm of a symmetric matrix of noise is about deviation x sqrt(2 d), with
+            # s on the diagonal and s / sqrt(2) beside it.
             RIDGE * noise * math.sqrt(2.0 * answer.shape[-1])
             if ridge is None
             else np.full(len(answer), ridge)
@@ -157,6 +161,8 @@ class GroupQuadratics:
         independent noise."""
         raw = self._known
         z = _symmetric(rng, raw.answer.shape) * raw.noise[:, np.newaxis, np.newaxis]
+        # cov(Z0 + part Z, Z0 - Z / part) = var Z0 - var Z = 0: uncorrelated, and Gaussian, so
+        # independent.
         ways = ((part, math.hypot(1.0, part)), (-1.0 / part, math.hypot(1.0, 1.0 / part)))
         totals = [raw.total] * 2
         if raw.total_noise and raw.total is not None:
@@ -191,6 +197,8 @@ class GroupQuadratics:
         size = usual * float(raw.noise.sum()) / len(columns) if raw.ridge is None else raw.ridge
         sums = np.array([whole[0], *(raw.answer[column].sum(axis=0) for column in columns)])
         of_sums = [float((raw.noise[column] ** 2).sum()) for column in columns]
+        # The total and the groups' sums are releases of one matrix: each counts by its precision
+        # (docs/theory/mechanisms.md, release once).
         precision = 1.0 / np.array([raw.total_noise**2, *of_sums])
         whole = np.average(sums, axis=0, weights=precision)[np.newaxis]
         return self._again(whole, np.full(1, float(precision.sum()) ** -0.5), None, size)

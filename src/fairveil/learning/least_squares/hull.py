@@ -112,6 +112,7 @@ class _Seen:
                 "Some weights may be negative: pass a radius, the largest norm of coefficients."
             )
             raise InputError.expected("a finite radius", of="radius", got=math.inf, remedy=remedy)
+        # A first point: any will do, and least squares of everybody is mostly near.
         weights = np.maximum(h.gradient(np.zeros(len(quadratics.forms))), 0.0)
         self.see(quadratics.best(np.where(weights.any(), weights, 1.0)))
 
@@ -128,12 +129,15 @@ class _Seen:
     def cut(self, losses: Floats) -> float:
         """A cut at these losses, and h there."""
         value, weights = float(self.h.value(losses)), self.h.gradient(losses)
+        # h is convex, so its tangent at these losses lies below it everywhere.
         self.cuts.append((weights, value - float(weights @ losses)))
         return value
 
     def ask(self, weights: Floats, level: float) -> Floats:
         """The oracle's answer; `level` + w.l is below h everywhere."""
         new = self.quadratics.best(weights)
+        # The oracle minimises level + w.l over all coefficients in reach, and that is below h: so
+        # is its least value.
         self.lower = max(self.lower, level + float(weights @ self.quadratics.losses(new)))
         return new
 
@@ -168,6 +172,8 @@ def cutting_planes(
         slopes, levels = (np.array(part) for part in zip(*seen.cuts[-KEPT:], strict=True))
         shares, multipliers, _ = program(slopes, levels, np.array(seen.losses[-KEPT:]))
         weights, level = np.asarray(multipliers @ slopes), float(multipliers @ levels)
+        # Losses are convex in the coefficients: the mean of points has at most the mean of their
+        # losses.
         mean = np.asarray(shares @ np.array(seen.points[-KEPT:]))
         seen.see(seen.ask(weights, level))
         seen.see(mean)

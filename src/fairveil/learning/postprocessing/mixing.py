@@ -85,6 +85,7 @@ class Program:
         counts = filled(released, system)
         values = system.jacobian(counts.sum(axis=2)) @ _histogram_of_tables(counts, system.shape[2])
         kept = ~np.isnan(np.asarray(values.sum(axis=1)).ravel())
+        # A decision for the label's own class saves one error: the error is 1 plus this.
         cost = -np.moveaxis(released.counts, 1, 2) / max(float(released.counts.sum()), 1e-300)
         limits = system.bounds + np.broadcast_to(np.asarray(slack, np.float64), system.bounds.shape)
         lines = sparse.csr_array(values)[np.flatnonzero(kept)]
@@ -127,6 +128,7 @@ def filled(released: Released, system: ConstraintSystem) -> Floats:
     axes = (2,) if system.needs_labels else (1, 2)  # of what a group is filled up to, and with
     sizes = counts.sum(axis=axes, keepdims=True)
     floor = max(1.0, FLOOR * released.noise.sd * math.sqrt(counts[0].size / sizes[0].size))
+    # What lacks is added as all groups together have it, so that it pulls no rate away from them.
     pooled = counts.sum(axis=0, keepdims=True)
     whole = sizes.sum(axis=0, keepdims=True)
     shares = np.where(
@@ -143,6 +145,8 @@ def solve(program: Program) -> Mixed:
     pressures[program.kept] = -found.ineqlin.marginals if len(program.limits) else 0.0
     table = program.tables.table(found.x)
     single = _single_thresholds(program, excess)
+    # A threshold without chance is easier to explain: it is taken where chance gains next to
+    # nothing.
     if single is not None and program.error(single) <= program.error(table) + CHANCE:
         table = single
     return Mixed(table, np.maximum(pressures, 0.0), excess)
@@ -166,6 +170,8 @@ def deterministic(program: Program) -> Mixed:
     allowed = program.tables
     tables = allowed.single()
     tables.append(allowed.likeliest(_best(program)[0].x))
+    # None of the simple tables keeps the bounds: first the least excess, then the least error at
+    # it.
     if min(_excess(program, table) for table in tables) > FEASIBLE:
         lines = optimize.LinearConstraint(
             _beside(program.rows @ allowed.spread, -1.0), -np.inf, program.limits

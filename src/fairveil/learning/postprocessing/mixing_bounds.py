@@ -118,6 +118,7 @@ def guarantee(
     slack = slacks(released, system, confidence)
     values = program.values(table)
     if released.edges is None:
+        # Half of the miss for the box of counts, half for the sum of all noise.
         low, high = released.box((1.0 - confidence) / 2.0)
         most, e = (
             _value_bounds(system, table, low, high, values),
@@ -164,6 +165,8 @@ def slacks(released: Released, system: ConstraintSystem, confidence: float) -> F
     away = np.maximum(counts - low, high - counts).ravel()
     members = _members(system, counts.shape[2])
     added = float((counts - released.counts).sum())
+    # Counts that were moved onto public totals may be off by twice as much: their own noise, and
+    # what the move took.
     most = (1.0 if released.totals is None else 2.0) * _sum_of_noise(released, confidence) + added
     sizes = members @ counts.ravel()
     total = members @ away
@@ -242,7 +245,10 @@ def _largest_rate(q: Floats, low: Floats, high: Floats) -> float:
     the others small."""
     order = np.argsort(-q, kind="stable")
     q, low, high = q[order], low[order], high[order]
+    # Infinity times a probability of 0 would be no number.
     high = np.where(np.isinf(high), 1e300, high)
+    # In the best corner of the box the counts of the largest q are at their upper ends, all others
+    # at their lower: one cut in the order of q.
     tops = np.concatenate([[0.0], np.cumsum(high * q)]) + np.append(
         np.cumsum((low * q)[::-1])[::-1], 0.0
     )
@@ -267,6 +273,8 @@ def value_noise(released: Released, system: ConstraintSystem, table: Floats) -> 
     slopes = sparse.diags_array(1.0 / sizes) @ (outcomes - sparse.diags_array(rates) @ members)
     moves = sparse.csr_array(system.coefficients @ slopes)
     if released.one_group:
+        # Of two groups with a public total one was released: the other has the same noise, with
+        # the other sign.
         half = moves.shape[1] // 2
         moves = sparse.csr_array(moves[:, :half] - moves[:, half:])
     return np.asarray(sd * np.sqrt(np.asarray(moves.power(2).sum(axis=1)).ravel()))

@@ -120,7 +120,10 @@ class GroupCounts:
         undone = np.eye(len(self.raw)) if self.reports is None else self.reports.undone
         adds = undone.T @ cells  # of a recorded group, in each cluster
         everybody = cells.all(axis=0)
+        # All groups of a cluster together are its public size, which has no noise.
         members = np.where(everybody, self.sizes, (adds * self.raw).sum(axis=0))
+        # Of two groups one is counted, and the other is the public rest: one noise, with opposite
+        # signs.
         noises = (adds[:1] - adds[1:]) if self.one_group else adds
         spread = (
             np.zeros(len(self.sizes))
@@ -150,6 +153,7 @@ def plan(promise: Promise, cells: Cells) -> CountsPlan:
     if not promise.is_private:
         return CountsPlan(promise, cells, 0.0)
     moved = steps(promise, cells)
+    # Discrete Laplace noise needs no delta, so none is spent.
     pure = replace(promise, delta=0.0)
     return CountsPlan(
         promise, cells, calibrate(pure, lambda z: DiscreteLaplace(z, moved)).multiplier
@@ -191,5 +195,6 @@ def release(
     )
     raw = np.asarray(answer, np.float64).reshape(-1, len(sizes))
     if planned.one_group:
+        # Post-processing: sizes are public.
         raw = np.concatenate([raw, sizes - raw])
     return GroupCounts(raw, sizes, planned.noise, reports)

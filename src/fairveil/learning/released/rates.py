@@ -79,6 +79,7 @@ def values(
     cluster of each row; `labels` (clusters,): its label; `probability`: of an interval that fails,
     for all rates together."""
     asked = [_parts(system, j, labels) for j in range(system.numerators.shape[0])]
+    # All rates hold together by the union bound.
     each = probability / max(1, len(asked))
     found = [rate_of(counts, codes, law, cells, outcome, each) for cells, outcome in asked]
     out = []
@@ -134,6 +135,8 @@ def rate_of(
     squares = np.bincount(codes, weights=(q - mean[codes]) ** 2, minlength=len(sizes))
     likely = np.clip(m, 0.0, sizes)
     chance = (
+        # The variance of a sample without replacement: which of a cluster's rows are members is
+        # what nobody released.
         likely * (sizes - likely) / np.maximum(sizes - 1.0, 1.0) * squares / np.maximum(sizes, 1.0)
     )
     within = math.sqrt(float(chance.sum())) / total
@@ -150,6 +153,7 @@ def _widths(counts: GroupCounts, parts: Parts, probability: float) -> Floats:
     each = probability / 2.0 if by_chance else probability
     noisy = int((parts.noises != 0).sum())
     width = np.abs(parts.noises).sum(axis=0) * (counts.noise.tail(each / noisy) if noisy else 0.0)
+    # Flips of groups are independent coins, bounded a row at a time.
     if by_chance:  # Hoeffding, a cluster after another
         width = width + parts.spread * np.sqrt(
             counts.sizes / 2.0 * math.log(2.0 * len(counts.sizes) / each)
@@ -210,6 +214,7 @@ def _tail(
     """
     squares, log = (weights**2) @ by_chance, math.log(2.0 / probability)
     if not noises.any():
+        # The minimum of s x squares + log / s.
         return np.asarray(2.0 * np.sqrt(squares * log))
     r = math.exp(-1.0 / scale)
     largest = np.maximum(np.abs(weights[:, np.newaxis, :] * noises).max(axis=(1, 2)), 1e-12)
@@ -240,6 +245,8 @@ def _extreme(q: Floats, codes: npt.NDArray[np.intp], least: Floats, most: Floats
     for _ in range(HALVINGS):
         r = (low + high) / 2.0
         gain = ordered - r
+        # At a guess r of the mean: rows above it as far as they may be taken, those below as far as
+        # they must.
         taken = np.where(gain > 0, free, sure)
         low, high = (r, high) if float(taken @ gain) >= 0 else (low, r)
     return high

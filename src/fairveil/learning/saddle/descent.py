@@ -186,6 +186,8 @@ class SaddleDescent(Search[SaddleState, SaddleOutcome]):
         return [] if self.count is None else [self.count]
 
     def init(self, answers: Answers) -> SaddleState:
+        # One count, released before the first round; every step divides by it, and by no exact
+        # number.
         rows = float(answers[0][0]) if self.public_rows is None else float(self.public_rows)
         theta, w = self.problem.theta, self.problem.w
         none = np.zeros_like(theta), np.zeros_like(w)
@@ -204,6 +206,7 @@ class SaddleDescent(Search[SaddleState, SaddleOutcome]):
         ]
 
     def step(self, state: SaddleState, answers: Answers) -> SaddleState:
+        # The expected size of the batch: its true size is secret.
         size, done = self._fraction * state.rows, state.round + 1
         theta, w = self.problem.onto(
             state.theta - self.step_theta / size * answers[0],
@@ -219,6 +222,7 @@ class SaddleDescent(Search[SaddleState, SaddleOutcome]):
         return []
 
     def finish(self, state: SaddleState, reason: Reason, answers: Answers) -> SaddleOutcome:
+        # An answer is owed for what was spent: the last iterate in place of the average.
         if not state.counted:  # rounds whose iterates would have been averaged were lost
             state = state.keep()
         theta, w = state.sum_theta / state.counted, state.sum_w / state.counted

@@ -133,6 +133,7 @@ class TailoredDescent(DescribedDescent):
         """Sums of the precursor's losses by group, sizes, and whether a released number of rows
         cannot be told from none: a model would be noise alone then, and stays where it is."""
         counts = np.concatenate(curator.answer(self._sized(), purpose="counts of the groups"))
+        # The sum of the groups' counts has the noise of all of them.
         certain = CERTAIN * self._count_noise * math.sqrt(len(counts))
         rests = self.task.stated_rows is None and 0.0 < certain >= float(counts.sum())
         counts = self._floored(counts)
@@ -152,6 +153,7 @@ class TailoredDescent(DescribedDescent):
         )
 
     def _precursor(self, curator: Curator, rows: float) -> Floats:
+        # The precursor tells groups by their errors alone: any rough model does.
         none = np.zeros((self._outputs, 1 + self.task.layout.width))
         if self.loss == "squared":
             measurements = self._warming(none)
@@ -213,13 +215,18 @@ class TailoredDescent(DescribedDescent):
         )
         scale = SLOPE[self.loss] * UNIT[self.loss] / posed.rows / self._asked_part
         if self.adds_groups:
+            # Rows were weighed after their clip by factors of at most 1: the largest weight brings
+            # the sum back to its size.
             gradient, loudest = answers[0] * float(weights.max()), float(weights.max())
         else:
             gradient = np.tensordot(weights, np.concatenate(answers[: len(self.columns)]), axes=1)
+            # A group's noise goes with 1 / sqrt(what it spends), and independent noises add up as
+            # squares.
             loudest = float(np.linalg.norm(weights / np.sqrt(shares.paid)))
         t, pressure, losses = state.round + 1, state.pressure, state.losses
         if self.bounded:
             sums = np.concatenate(answers[len(self.columns) :])
+            # A sum of losses is not negative; what noise makes of it may be.
             losses = np.maximum(sums, 0.0) * UNIT[self.loss] / posed.rows
             pressure = self._auditor.step(
                 pressure, (posed.lines @ losses - posed.bounds)[np.newaxis]

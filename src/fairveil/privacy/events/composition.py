@@ -59,6 +59,7 @@ def compose(events: Iterable[Event]) -> Event:
         inner, count = (event.event, event.count) if isinstance(event, Repeated) else (event, 1)
         if isinstance(inner, NoOp) or count == 0:
             continue
+        # Only neighbours: the order of a plan is the order in which it is followed.
         if folded and folded[-1][0] == inner:
             folded[-1] = (inner, folded[-1][1] + count)
         else:

@@ -62,6 +62,7 @@ class PoissonSampled(Event):
             )
         if self.spreads is not None:
             spreads = tuple(_checks.non_negative(spread=s) for s in self.spreads)
+            # Two vectors of norm c are never further apart than 2c.
             if len(spreads) != len(parts) or any(s > 2 for s in spreads):
                 raise InputError.expected(
                     f"{len(parts)} spreads in [0, 2], one a part",
@@ -121,6 +122,7 @@ class OnPart(Event):
                     "Parts are numbered from 0: OnPart(Gaussian(2.0), 0, 10) is the first of ten."
                 ),
             )
+        # Parallel composition is proved for plain noise on a part (docs/theory/sampling.md, T8).
         if not _is_noise(need_event(self.event)):
             raise InputError.expected(
                 "a noise event, or a Composed or Repeated of noise events",
@@ -151,6 +153,7 @@ class PrivateSelection(Event):
                 raise InputError.expected(
                     "at most 2^60", of=f"PrivateSelection.{name}", got=value, remedy=remedy
                 )
+        # A truncated negative binomial number is 1 at least, and so is its mean.
         if self.mean < 1 and not math.isinf(self.shape):
             raise InputError.expected(
                 "a mean of at least 1 (the number of runs is never 0)",

@@ -205,6 +205,7 @@ class Terms:
                 return 0.0
         for _ in range(TRIES):
             middle = math.sqrt(low * high)
+            # `high` always fits: what is told as the largest epsilon can be reserved.
             low, high = (low, middle) if fits(middle) else (middle, high)
             if high < low * (1 + 1e-9):
                 break
@@ -229,6 +230,8 @@ class Terms:
             return added
         rows = self.promise.unit.max_rows
         assert rows is not None  # `require_relation` refused it
+        # A person is so many rows' neighbours away, each of them `added` steps (group privacy,
+        # `in_a_row`).
         return added * rows
 
     def _require_unit(self, promise: Promise) -> None:
@@ -276,6 +279,8 @@ class Terms:
             raise no_promise("epsilon=inf")
         self._require_unit(promise)
         covers = promise.protects == ours.protects or promise.protects == "records"
+        # A replaced row is one removed and one added, so add/remove-one is the stronger relation;
+        # not the other way round.
         if covers and (promise.neighbours == ours.neighbours or ours.neighbours == "replace-one"):
             return
         if promise.protects != ours.protects:

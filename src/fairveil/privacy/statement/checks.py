@@ -150,10 +150,12 @@ def _cost(statement: StatementContents) -> Iterator[Finding]:
         with warnings.catch_warnings():
             # An overflow on the way to an infinite epsilon is no news here.
             warnings.simplefilter("ignore", RuntimeWarning)
+            # By this version's accountant: what an earlier one found too cheap is found out here.
             price = reprice(statement.events, statement.plan, statement.cap, promise)
     except UNPRICED as error:
         yield Finding(True, f"the events cannot be priced: {error}")
         return
+    # Grave only if the events cost more than is stated; to state too much is safe.
     if price.epsilon > stated * (1 + SLACK):
         yield Finding(
             True,
@@ -236,6 +238,8 @@ def _keeps(statement: StatementContents, group: GroupGuarantee, cells: int) -> b
     promise = statement.promise
     seen = seen_from(compose(statement.events), group.cell, group.column, promise.neighbours, cells)
     total = inventory(seen, promise.neighbours)
+    # A squared distance that was fixed in advance is a filter: it holds for multipliers that were
+    # made of answers.
     most = gaussian_mu(group.limit or 0.0, promise.delta) ** 2
     return (
         total.private

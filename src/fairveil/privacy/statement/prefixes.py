@@ -43,6 +43,7 @@ def _agree(
     for number, (planned, done, _) in enumerate(side_by_side(log, plan)):
         if done is None:
             return not whole
+        # A stranger's file may claim any number of rounds; reading it must end.
         if number == MOST_RUNS or planned is None or not covers(planned, done, neighbours):
             return False
     return True

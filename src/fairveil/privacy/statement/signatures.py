@@ -67,6 +67,7 @@ class Signature:
     @property
     def signed(self) -> bytes:
         """The bytes that the key signed."""
+        # The format's name first: no other document's bytes can pass for a signature's claims.
         return FORMAT.encode() + b"\n" + canonical(self._claims())
 
     def to_json(self) -> str:
@@ -164,6 +165,8 @@ def signed_text(
 ) -> Signature:
     """The signature of a statement's text, by a private key that was read before."""
     signer, time = (
+        # The fingerprint is signed with the rest, so that a signature cannot be given to another
+        # key.
         signing_keys.fingerprint(private.public_key()),
         datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
