@@ -136,6 +136,7 @@ class Journal:
             ) from error
         try:
             _lock(file)
+            # Another process may have written between the first look and the lock.
             self._written = read(self.path)  # again: it is ours only now
             self._check(header_of(promise, plan, cap, rows), promise)
             if agreed is not None:
@@ -150,6 +151,7 @@ class Journal:
     def _open(self, file: int, header: dict[str, Any], plan: Event | None, secure: bool) -> None:
         written = self._written
         if written.header is None:
+            # A head that was cut short is no journal yet: nothing was released under it.
             os.ftruncate(file, 0)
             _write(
                 file,
@@ -158,6 +160,8 @@ class Journal:
             _sync_folder(self.path.parent)
             written.begin(header, plan)
         else:
+            # The last line was cut short, and its answer may have been seen: it stays, and is
+            # charged.
             if written.open_line:
                 _write_all(file, b"\n")
             _write(file, {"sitting": written.sitting + 1, "secure": secure})

@@ -70,6 +70,8 @@ def quietly(troubles: Troubles, function: Callable[..., T], *args: Any, **kwargs
     code = _Code(troubles)
     try:
         try:
+            # Inside of the try: an interrupt between the two lines would leave the window open for
+            # good.
             _window.enter(code)
             # A context of its own, thrown away afterwards: whatever is set in it needs no undoing.
             result: T = contextvars.copy_context().run(_as_code, code, function, *args, **kwargs)
@@ -83,6 +85,8 @@ def quietly(troubles: Troubles, function: Callable[..., T], *args: Any, **kwargs
 
 def _as_code(code: _Code, function: Callable[..., T], *args: object, **kwargs: object) -> T:
     _running.set(code)
+    # So that NumPy's errors are told, as warnings, and none is raised: an exception could depend on
+    # one row.
     np.seterr(divide="warn", over="warn", under="ignore", invalid="warn")
     if sys.version_info >= (3, 14) and sys.flags.context_aware_warnings:
         warnings.catch_warnings().__enter__()  # of this context alone
@@ -196,6 +200,7 @@ class _Window:
             return
         self.users.clear()
         self._told.clear()
+        # The child must not write what the parent has kept of its rows.
         self._descriptors.forget()  # the memory is the parent's
         self._close()
 
@@ -213,6 +218,8 @@ class _Window:
             place.begin()
         self._once = dict(warnings.onceregistry)  # type: ignore[attr-defined]
         filters: Any = warnings.filters
+        # User code may put another list in place of this one; the filter has to be taken out of
+        # both.
         self._lists.append(filters)
         filters.insert(0, _FILTER)
         _look_again()
@@ -224,6 +231,7 @@ class _Window:
             place.end()
         current: Any = warnings.filters
         for kept in (current, *(one for one in self._lists if one is not current)):
+            # An interrupted opening may have put it in twice.
             while _FILTER in kept:
                 kept.remove(_FILTER)
         once: dict[Any, Any] = warnings.onceregistry  # type: ignore[attr-defined]
@@ -231,6 +239,7 @@ class _Window:
             for key in once.keys() - self._once.keys():
                 once.pop(key, None)
         written = self._descriptors.drained()
+        # Compiled code has no name: where two pieces ran, nobody can say whose the words are.
         if written and len(self._told) == 1:
             for line in written.splitlines():
                 _Code(self._told[0]).tell("written to descriptor 1 or 2", line)

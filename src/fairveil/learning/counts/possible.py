@@ -45,6 +45,8 @@ def onto_totals(raw: Floats, totals: Floats) -> Floats:
     flat, wanted = raw.reshape(len(raw), -1), totals.ravel()
     ordered = -np.sort(-flat, axis=0)
     sizes = np.arange(1, len(raw) + 1)[:, np.newaxis]
+    # The projection onto a simplex (Held, Wolfe and Crowder, 1974): the level at which what is left
+    # above it has the wanted sum.
     levels = (np.cumsum(ordered, axis=0) - wanted) / sizes
     kept = np.maximum((ordered > levels).sum(axis=0) - 1, 0)
     t = levels[kept, np.arange(flat.shape[1])]

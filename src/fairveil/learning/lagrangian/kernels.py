@@ -34,6 +34,8 @@ def total_of(terms: Floats) -> Any:
             total = total + terms[i]
         return total
     if n > TOGETHER:
+        # NumPy adds in pairs, eight partial sums at a time: the same order gives the same bits as
+        # before it was compiled.
         half = n // 2 - n // 2 % 8
         return total_of(terms[:half]) + total_of(terms[half:])
     a, b, c, d = terms[0], terms[1], terms[2], terms[3]
@@ -72,8 +74,10 @@ def pressed(
         most = 0.0
         for j in range(shape[1]):
             e = excess[m, j]
+            # An undefined excess presses nothing.
             e = 0.0 if np.isnan(e) else 1.0 if e == np.inf else -1.0 if e == -np.inf else e
             new_smooth[m, j] = e
+            # Constraints that hold and are not pressed say nothing of how large a step should be.
             broken[j] = trust[m, j] * e * e if e > 0 or duals[m, j] > 0 else 0.0
             most = max(most, broken[j])
         new_squares[m] = squares[m] + (most if largest else total_of(broken))

@@ -135,6 +135,8 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
             None if self.player is None else self.player.begin(counts, rows),
         )
         rate = self.planned.rate(rows)
+        # Chosen by the released number of rows: the multiplier, which alone is priced, does not
+        # change (docs/theory/gaussian.md, T9).
         clip = self.planned.clip_at(float(rows[0]))  # the same of all models
         state = LinearState(
             walk, play, counts, rows, rate, rate[:, np.newaxis, np.newaxis], clip, standard=standard
@@ -183,6 +185,7 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
         if state.probe is not None:
             return looked(state, self._each(answers[0]), self.planned.outputs)
         s, t, answer = self.settings, state.round, self._each(answers[0])
+        # The expected size of a batch. Its true size is secret.
         share = self.planned.sampling_rate * state.rows
         if state.warming:
             return warmed(state, answer / state.rows[:, np.newaxis, np.newaxis])
@@ -197,11 +200,13 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
             walk = state.walk.along(answer, share, rate, momentum, count=counts)
             return state.after(walk, play)
         gradient = answer / share[:, np.newaxis, np.newaxis]
+        # Without noise there is nothing to average out: accelerated descent, to convergence.
         walk, age = accelerated(state, gradient, count=t >= s.most_rounds // 2)
         still = np.abs(gradient).max(axis=(1, 2)) <= s.tolerance
         if self.player is not None:
             still = still & self.player.rests(state.play, play, histogram, t, s.tolerance)
         stopped = np.zeros(self.models) if state.stopped is None else state.stopped
+        # A model that has converged must end where it would alone.
         before = stopped > 0  # these stay where they were, whatever becomes of the others
         walk = replace(
             walk,

@@ -104,6 +104,7 @@ class Descent(Oracle[Course]):
             if ground.is_exact
             else counts_multiplier * ground.move(ground.counts) * math.sqrt(counts.size)
         )
+        # Where rows cannot be told from none, a model would follow noise alone.
         rests = ground.public_rows is None and float(counts.sum()) <= CERTAIN * noise
         return counts, Course(zeros, zeros, rests)
 
@@ -125,6 +126,7 @@ class Descent(Oracle[Course]):
             (gradient,) = curator.answer(
                 [self._ask(ground, w, costs, loss_scale)], purpose="a step of the learner"
             )
+            # By the released or stated number of rows, never by the true one.
             v = self.momentum * v - rate * gradient / rows
             w = w + v
         return LinearRule(w, prepared.standard), replace(prepared, weights=w, velocity=v)
@@ -149,6 +151,7 @@ class Descent(Oracle[Course]):
     def _ease(self, ground: GameInstance, costs: Floats, rows: float) -> float:
         """What loss and costs are multiplied by."""
         heaviest = costs.max(axis=-1) - costs.min(axis=-1)
+        # A row has costs in each column, so that the worst of them add up.
         if ground.cells is not None:  # a row is in one cell of each column
             heaviest = np.sum(
                 [heaviest[part].max(axis=0) for part in columns_of(ground.cells)], axis=0

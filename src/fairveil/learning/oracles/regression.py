@@ -174,9 +174,12 @@ class Regression(Oracle[Moments]):
         whole = principal(gram[0], ground.layout.width)
         if not len(whole):  # features that tell no rows apart: a coordinate that is always 0
             whole = np.zeros((1, 1 + ground.layout.width))
+        # Features and labels are public: this model reads no group, and is free.
         errors = logistic_errors(curator, ground, whole)
         lift = whole[: self._width(ground, float(sums[:, 0].min()))]
         clip = None if ground.is_exact else LENGTH * math.sqrt(len(lift))
+        # In a basis in which rows are about equally long: the clip then bounds noise without
+        # cutting much.
         asked = FeatureSums(ground.cells, clip=clip, by_label=ground.by_label, basis=lift)
         measurements = [
             Measurement(ground.counts, counts_multiplier),

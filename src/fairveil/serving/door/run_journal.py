@@ -78,6 +78,8 @@ class RunJournal(Journal):
         if not new:
             self._records.put(self._run, sitting=sitting)
         if agreed is not None:
+            # The number of the sitting is on the disk first: noise streams of two sittings never
+            # agree.
             agreed(sitting)
         if new:
             written.begin(header, plan)
