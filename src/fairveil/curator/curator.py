@@ -70,6 +70,7 @@ from .refusals import (
 )
 from .rounds import Rounds, unclipped
 from .rows.block import Block, Drawn
+from .rows.mapping import Unmapped
 from .rows.public_facts import public_facts
 from .rows.public_table import PublicTable, public_table
 from .rows.rows import Rows
@@ -387,12 +388,12 @@ class Curator(PublicSide):
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _chosen(self, batch: Batch, number: int) -> Iterator[Block | Drawn]:
+    def _chosen(self, batch: Batch, number: int) -> Iterator[Block | Drawn | Unmapped]:
         """The rows that are asked. Many models share a Poisson batch, so it comes from the first
         source."""
         if isinstance(batch, Part):
             return self._rows.part(batch)
         if not isinstance(batch, Poisson):
-            return self._rows.blocks()
+            return self._rows.passed()
         stream = self._sources[0].stream("sampling", number)
         return self._rows.of_units(stream.poisson_batch(self._rows.exact_units, batch.rate))

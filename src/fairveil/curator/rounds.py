@@ -36,6 +36,7 @@ from .questions.row_function import RowFunction
 from .quiet.calls import Troubles
 from .refusals import require_shape
 from .rows.block import Block, Drawn
+from .rows.mapping import Unmapped
 from .rows.rows import Rows
 from .rows.sampling import FULL, Batch, Part
 from .totals.passes import Passes
@@ -177,7 +178,7 @@ class Rounds:
         ready: Prepared,
         jobs: list[Job],
         batch: Batch,
-        chosen: Iterator[Block | Drawn],
+        chosen: Iterator[Block | Drawn | Unmapped],
         number: int,
     ) -> list[Floats]:
         """The noisy answer to each ask, models first, of the rows that were chosen for release
@@ -283,7 +284,7 @@ class Rounds:
         measurements: int,
         passes: Passes | None,
         batch: Batch,
-        chosen: Iterator[Block | Drawn],
+        chosen: Iterator[Block | Drawn | Unmapped],
         number: int,
     ) -> list[Floats]:
         """The answers of jobs whose grids or noise were found for this answer alone."""

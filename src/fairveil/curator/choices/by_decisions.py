@@ -148,7 +148,7 @@ class HistogramCache:
         """(candidates, cells x labels x (classes - 1)): how often each decides for each class but
         the first."""
         if question not in self._tables:
-            (sums,) = totals([(question, [scale])], rows, rows.blocks(), threads)
+            (sums,) = totals([(question, [scale])], rows, rows.passed(), threads)
             self._tables[question] = few(question, sums)
         return self._tables[question]
 
@@ -156,7 +156,7 @@ class HistogramCache:
         """(cells x labels,): how many rows decide, for whichever class."""
         key = (question.cells, question.by_label)
         if key not in self._rows:
-            (sums,) = totals([(CellCounts(*key), [scale])], rows, rows.blocks(), threads)
+            (sums,) = totals([(CellCounts(*key), [scale])], rows, rows.passed(), threads)
             self._rows[key] = sums.reshape(-1)
         return self._rows[key]
 

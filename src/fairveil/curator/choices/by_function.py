@@ -298,7 +298,7 @@ def by_losses(
     largest = math.ldexp(largest_loss(scale, question), -scale.exponent)
 
     def found() -> Ints:
-        return totals([(question, [scale])], rows, rows.blocks(), threads)[0]
+        return totals([(question, [scale])], rows, rows.passed(), threads)[0]
 
     def shaped(lines: Ints) -> Floats:
         return np.ldexp(lines, -scale.exponent, dtype=np.float64)

@@ -76,7 +76,7 @@ def by_losses(
     weights = dyadic(cell_weights, question.shape(rows.layout)[0])
 
     def exact() -> npt.NDArray[Any]:
-        (sums,) = totals([(question, [scale])], rows, rows.blocks(), threads)
+        (sums,) = totals([(question, [scale])], rows, rows.passed(), threads)
         return exact_scores(sums, weights)
 
     return ExponentialMechanism(

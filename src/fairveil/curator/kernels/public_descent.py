@@ -107,6 +107,7 @@ def descend_public(
     offsets: Integers,
     labels: Array,
     cells: Integers,
+    weights: Floats,
     coef: Floats,
     start: int,
     stop: int,
@@ -131,7 +132,7 @@ def descend_public(
     found: Floats,
     sizes: Floats,
 ) -> None:
-    """Of one model of two classes, log loss with costs, rows without weights:
+    """Of one model of two classes, log loss with costs; rows with weights where predictions are hard:
 
     `gradients` (1 + width, 2): the clipped gradient sums of loss and of costs; `histogram` by cell,
     and `total` of everybody, of predictions, each skipped when empty; `found`: the largest norm and
@@ -145,7 +146,7 @@ def descend_public(
         np.empty((2, TILE)),
     )
     s2, a, b, c = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    index, no_weights = np.empty(TILE, np.int64), np.empty(0)
+    index = np.empty(TILE, np.int64)
     apart = np.zeros((2, gradients.shape[0] if indptr.shape[0] > 0 else 0), np.int64)
     same, wants_total, wants_histogram = (
         sharpness == 1.0,
@@ -175,7 +176,7 @@ def descend_public(
                 a[t] = b[t] * reach[0, 0]
                 b[t] = b[t] * reach[1, 0]
         for t in range(m):
-            row = np.sqrt(s2[t])
+            row = np.sqrt(s2[t]) * (weights[lo + t] if weights.shape[0] > 0 else 1.0)
             # Of the costs alone: the loss reads no group, so that its sum is exact and public
             # (docs/theory/sensitivities.md, public rows).
             a[t] = (a[t] + slack) * row
@@ -193,13 +194,13 @@ def descend_public(
             found[3] = most if most > found[3] else found[3]
         one, two = u[:1], u[1:]
         residuals_into(LOG_LOSS, loss_weight, p, z, labels, lo, m, one)
-        clip_into(one, s2, loss_clip, no_weights, loss_scale, lo, m, a)
+        clip_into(one, s2, loss_clip, weights, loss_scale, lo, m, a)
         for t in range(m):
             u[1, t] = 0.0
         for line in range(cells.shape[0]):
             cell_index_into(cells, line, labels, cost_labels, lo, m, index)
             add_costs(costs, index, smooth, sharpness, m, two, a)
-        clip_into(two, s2, clip, no_weights, scale, lo, m, a)
+        clip_into(two, s2, clip, weights, scale, lo, m, a)
         if indptr.shape[0] > 0:
             add_gradient(numbers, indptr, indices, codes, offsets, u, lo, m, a, apart)
         else:
@@ -207,11 +208,11 @@ def descend_public(
         if wants_histogram:
             for line in range(cells.shape[0]):
                 cell_index_into(cells, line, labels, hist_labels, lo, m, index)
-                add_histogram(kind, z, smooth, index, no_weights, hist_scale, lo, m, a, histogram)
+                add_histogram(kind, z, smooth, index, weights, hist_scale, lo, m, a, histogram)
         if wants_total:
             for t in range(m):
                 index[t] = np.int64(labels[lo + t]) if total_labels > 1 else 0
-            add_histogram(kind, z, smooth, index, no_weights, total_scale, lo, m, a, total)
+            add_histogram(kind, z, smooth, index, weights, total_scale, lo, m, a, total)
     for x in range(apart.shape[1]):
         gradients[x, 0] += apart[0, x]
         gradients[x, 1] += apart[1, x]

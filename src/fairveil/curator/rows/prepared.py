@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ...errors import InputError
-from ...facts import RowBlock, RowLayout
+from ...facts import RowBlock, RowLayout, RowSource
 from .block import EMPTY_FLOAT, EMPTY_INT, Block
+from .refusals import refuse_change
 
 
 def prepare(raw: RowBlock, layout: RowLayout, number: int, cap: float) -> Block:
@@ -37,6 +39,37 @@ def prepare(raw: RowBlock, layout: RowLayout, number: int, cap: float) -> Block:
     _check_shapes(block, raw)
     _check_values(block)
     return block
+
+
+def prepared_again(
+    source: RowSource,
+    cap: float,
+    starts: Sequence[int],
+    sparse: bool,
+    weighted: bool,
+    labelled: bool,
+) -> Iterator[Block]:
+    """The blocks of a streamed source, checked as the first time. They begin at `starts`, and have
+    sparse numbers, weights and labels as they had then."""
+    stream: Iterator[RowBlock] = iter(())
+    for number in range(len(starts)):
+        try:
+            stream = iter(source.blocks()) if number == 0 else stream
+            raw = next(stream, None)
+            block = None if raw is None else prepare(raw, source.layout, number, cap)
+        except Exception:
+            # whatever the source, or a check of its rows, has to say: it may show a value
+            refuse_change()
+        if block is None or raw is None:
+            if number == len(starts) - 1:
+                return
+            refuse_change()
+        # What is public of the first pass must hold in all: plans were made by it.
+        same = number < len(starts) - 1 and block.rows == starts[number + 1] - starts[number]
+        alike = ((raw.weights is not None), (raw.labels is not None)) == (weighted, labelled)
+        if not same or not alike or (block.is_sparse and not sparse):
+            refuse_change()
+        yield block
 
 
 def _check_types(raw: RowBlock, layout: RowLayout) -> None:

@@ -9,6 +9,7 @@ shows no value.
 from __future__ import annotations
 
 import copy
+from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
@@ -18,17 +19,18 @@ import numpy.typing as npt
 from ... import _checks
 from ..._types import ColumnsLike, Floats, Mask, TableLike
 from ...errors import InputError
-from ...facts import Cells, RowBlock, RowSource
+from ...facts import Cells, RowSource
 from ...facts.rows import CodedSource, traits_of
 from ...privacy.noise.samplers import Stream
 from . import persons
 from .arrays import ArrayRows
 from .block import Block, Drawn
 from .layouts import cells_of, offsets_of
-from .mapping import mapped
-from .prepared import prepare
-from .refusals import refuse_change, refuse_scattered, refuse_sparse, require_alike, require_few
+from .mapping import Spare, Unmapped, mapped
+from .prepared import prepare, prepared_again
+from .refusals import refuse_scattered, refuse_sparse, require_alike, require_few
 from .sampling import Part, public_order
+from .threads import CORES
 
 # sums of contributions below 2^30 grid units stay exact in 64-bit integers; public, fixed
 MOST_GATHERED = 1 << 29
@@ -68,6 +70,7 @@ class Rows:
         self._starts = [0]
         # scale and shift of numbers, in turn, where rows are streamed
         self._maps: tuple[tuple[Floats, Floats], ...] = ()
+        self._spare: Spare = deque(maxlen=2 * CORES)
         self._order: npt.NDArray[np.int64] | None = None  # of fixed parts, once they are asked
         self._parts: dict[Part, list[Block]] = {}
         # whether any numbers are stored sparse: how a table is stored is public
@@ -311,50 +314,31 @@ class Rows:
                 own = persons.only(given, self._by_person[given.number], self._inside[given.number])
                 yield persons.in_one_group(own) if self.one_group else own
             return
-        if self._kept is not None:
-            if self._require_same is not None:
-                self._require_same()
-            yield from map(self._through, self._kept) if self._maps else self._kept
-            if self._require_same is not None:
-                self._require_same()
+        yield from map(self._through, self._unmapped())
+
+    def passed(self) -> Iterator[Block | Unmapped]:
+        """All blocks, once, for a pass that maps numbers as it comes to them."""
+        if self._inside is not None or not self._maps:
+            yield from self.blocks()
             return
-        stream: Iterator[RowBlock] = iter(())
-        for number in range(len(self._starts)):
-            try:
-                stream = iter(self._source.blocks()) if number == 0 else stream
-                raw = next(stream, None)
-                block = (
-                    None
-                    if raw is None
-                    else prepare(raw, self.layout, number, self.max_sample_weight)
-                )
-            except Exception:
-                # whatever the source, or a check of its rows, has to say: it may show a value
-                refuse_change()
-            if block is None or raw is None:
-                if number == len(self._starts) - 1:
-                    return
-                refuse_change()
-            # What is public of the first pass must hold in all: plans were made by it.
-            if block.is_sparse and not self.sparse:
-                refuse_change()
-            same = (
-                number < len(self._starts) - 1
-                and block.rows == self._starts[number + 1] - self._starts[number]
-            )
-            if (
-                not same
-                or (raw.weights is not None) != self.weighted
-                or (raw.labels is not None) != self.labelled
-            ):
-                refuse_change()
-            yield self._through(block)
+        for block in self._unmapped():
+            yield Unmapped(block, self._maps, self._spare)
+
+    def _unmapped(self) -> Iterator[Block]:
+        """All blocks, with numbers as the source has them."""
+        if self._kept is None:
+            known = (self._starts, self.sparse, self.weighted, self.labelled)
+            yield from prepared_again(self._source, self.max_sample_weight, *known)
+            return
+        if self._require_same is not None:
+            self._require_same()
+        yield from self._kept
+        if self._require_same is not None:
+            self._require_same()
 
     def _through(self, block: Block) -> Block:
         """A block with its numbers mapped as they were asked to be."""
-        for scale, shift in self._maps:
-            block = mapped(block, scale, shift)
-        return block
+        return Unmapped(block, self._maps, deque()).mapped if self._maps else block
 
     def batch(self, index: npt.NDArray[np.integer]) -> Iterator[Block]:
         """The rows at the sorted positions `index`."""
@@ -389,10 +373,16 @@ class Rows:
     def drawn(self, index: npt.NDArray[np.integer]) -> Iterator[Drawn]:
         """The rows at the sorted positions `index`, not gathered yet."""
         if len(self._starts) == 2 and self._kept is not None and self._require_same is None:
-            yield Drawn(self._through(self._kept[0]), index)
+            yield self._drawn(self._kept[0], index)
             return
         cuts = np.searchsorted(index, self._starts)
-        for block in self.blocks():
+        for block in self.blocks() if self._inside is not None else self._unmapped():
             a, b = cuts[block.number], cuts[block.number + 1]
             if b > a:
-                yield Drawn(block, index[a:b] - self._starts[block.number])
+                yield self._drawn(block, index[a:b] - self._starts[block.number])
+
+    def _drawn(self, block: Block, index: npt.NDArray[np.integer]) -> Drawn:
+        """Rows of a block. Where numbers are still to be mapped, those of these rows alone are."""
+        if not self._maps or self._inside is not None:
+            return Drawn(block, index)
+        return Drawn(self._through(block.take(index)), np.arange(len(index)))

@@ -31,11 +31,11 @@ from ..question import Question, Scale
 from . import persons
 from .block import Block, Drawn
 from .layouts import offsets_of
+from .mapping import Maps, Unmapped
 from .refusals import require_few
 from .rows import Rows
 from .sampling import Part, public_order
 
-Maps = tuple[tuple[Floats, Floats], ...]
 Change = Callable[[RowBlock], RowBlock]
 
 
@@ -200,6 +200,10 @@ class ShardedRows(Rows):
     def blocks(self) -> Iterator[Block]:
         """All rows, to be asked about."""
         return Chosen()  # type: ignore[return-value]
+
+    def passed(self) -> Iterator[Block | Unmapped]:
+        """The same."""
+        return self.blocks()
 
     def drawn(self, index: npt.NDArray[np.integer]) -> Iterator[Drawn]:
         """The rows at the sorted places `index`, to be asked about."""

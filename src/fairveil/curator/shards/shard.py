@@ -126,7 +126,7 @@ class Shard:
             match request:
                 case Total():
                     rows = self._in_units(request.maps, request.reading)
-                    chosen = rows.blocks() if request.places is None else rows.drawn(request.places)
+                    chosen = rows.passed() if request.places is None else rows.drawn(request.places)
                     return totals(request.measurements, rows, chosen, self._threads)
                 case Largest():
                     rows = self._in_units(request.maps, request.reading)

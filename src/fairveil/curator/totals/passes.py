@@ -9,8 +9,7 @@ Guarantees (tests/curator/test_curator_totals.py):
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,31 +17,31 @@ import numpy as np
 
 from ..._types import Ints
 from ...errors import InputError
-from ..question import OwnJob, Question, Scale, cell_count
+from ..question import OwnJob, Question, Scale
 from ..questions.by_cell import ByCell, CellwiseQuestion, Weighed, inner_of
 from ..questions.gradients import GradientSum
-from ..questions.histograms import PredictionHistogram, ScoreHistogram
+from ..questions.histograms import PredictionHistogram
 from ..questions.networks import NetworkGradient, NetworkHistogram
-from ..questions.of_models import GroupLosses
-from ..questions.of_rows import CellCounts, FeatureSums, GramMatrices, NumberMoments, RowCount
 from ..rows.block import Block, Drawn
 from ..rows.cell_order import by_cell, ordered
+from ..rows.mapping import Mapping, Unmapped
 from ..rows.rows import Rows
 from ..rows.sharded import ShardedRows, refuse
-from ..rows.threads import WORTH_A_THREAD, in_pieces
+from ..rows.threads import cut, in_line
 from . import person_pass
-from .descent_pass import LOSS_CODES, PANEL_MODELS, Descent, DescentJob, chunk, units
+from .descent_pass import Descent, DescentJob
 from .network_pass import NetworkPass
 from .person_pass import PersonPass
+from .row_jobs import Job, job_of
 
 Gridded = tuple[Question, Sequence[Scale]]  # one grid a model, or one for all
-Job = Callable[[Block, int, int], tuple[Ints, ...]]
+Sums = list[Ints | None]  # of one thread, a question each
 
 
 def totals(
     measurements: Sequence[Gridded],
     rows: Rows,
-    blocks: Iterable[Block | Drawn],
+    blocks: Iterable[Block | Drawn | Unmapped],
     threads: int | None = None,
 ) -> list[Ints]:
     """One integer array a measurement, of shape (models, *question.shape). Measurements that can
@@ -78,7 +77,7 @@ class Passes:
     def run(
         self,
         questions: Sequence[Question],
-        blocks: Iterable[Block | Drawn],
+        blocks: Iterable[Block | Drawn | Unmapped],
         threads: int | None = None,
     ) -> list[Ints]:
         """The totals of questions with the keys of those given before."""
@@ -92,37 +91,59 @@ class Passes:
             if isinstance(asked[0], CellwiseQuestion):
                 jobs.append((at, self._around(at, asked[0])))
             elif at not in self._descents:
-                jobs.append((at, _job(asked[0], self._scales[at[0]], self._rows)))
+                jobs.append((at, job_of(asked[0], self._scales[at[0]], self._rows)))
             # Two questions share scores only if they ask about one and the same model.
             elif len(at) == 1 or asked[0].model is asked[1].model:
                 jobs.append((at, self._descents[at].job(asked, self._rows)))
             else:
                 again = list(zip(questions, self._scales, strict=True))
                 return Passes(again, self._rows).run(questions, blocks, threads)
-        outs: list[Ints | None] = [None] * len(questions)
+        # torch has threads of its own
+        alone = any(isinstance(one, NetworkPass) for one in self._descents.values())
+        threads = 1 if alone else threads
+        found = in_line(
+            self._pieces(jobs, questions, blocks, threads), lambda: [None] * len(questions), threads
+        )
+        return [_added([one[i] for one in found], shape) for i, shape in enumerate(self.shapes)]
+
+    def _pieces(
+        self,
+        jobs: Sequence[tuple[tuple[int, ...], Job | DescentJob]],
+        questions: Sequence[Question],
+        blocks: Iterable[Block | Drawn | Unmapped],
+        threads: int | None,
+    ) -> Iterator[tuple[int, Callable[[Sums], None]]]:
+        """What is to be added up, a run of rows after another."""
+        left = self._rows.exact_count
         for block in blocks:
             for at, job in jobs:
                 read: Any = self._read(block, questions[at[0]], at)
-                alone = threads is None and block.rows < 2 * WORTH_A_THREAD
-                # torch has threads of its own
-                alone = alone or isinstance(self._descents.get(at), NetworkPass)
-                for parts in (
-                    [job(read, 0, block.rows)]
-                    if alone
-                    else in_pieces(partial(job, read), block.rows, threads)
-                ):
-                    for i, part in zip(at, parts, strict=True):
-                        whole, part = outs[i], part.reshape(self.shapes[i])
-                        if whole is None:
-                            outs[i] = part
-                        else:
-                            # Integers: the order in which blocks and threads come does not matter
-                            # (docs/theory/numbers.md).
-                            whole += part
-        return [
-            np.zeros(shape, np.int64) if out is None else out
-            for out, shape in zip(outs, self.shapes, strict=True)
-        ]
+                rows = block.rows
+                for a, b in cut(rows, left, threads, small=isinstance(read, Mapping)):
+                    yield rows if a == 0 else 0, partial(self._add, at, job, read, a, b)
+            left -= block.rows
+
+    def _add(
+        self,
+        at: tuple[int, ...],
+        job: Job | DescentJob,
+        read: Any,
+        a: int,
+        b: int,
+        outs: Sums,
+    ) -> None:
+        """outs += rows a to b of a block."""
+        block = read.read(a, b) if isinstance(read, Mapping) else read
+        for i, part in zip(at, job(block, a, b), strict=True):
+            whole, part = outs[i], part.reshape(self.shapes[i])
+            if whole is None:
+                outs[i] = part
+            else:
+                # Integers: the order in which blocks and threads come does not matter
+                # (docs/theory/numbers.md).
+                whole += part
+        if isinstance(read, Mapping):
+            read.done(b - a)
 
     def _around(self, at: tuple[int, ...], question: CellwiseQuestion) -> Job | DescentJob:
         """The inner question's job; for sums distinguished by cell, of runs of rows of one cell."""
@@ -131,17 +152,23 @@ class Passes:
             return descent.job([question], self._rows)
         inner = question.inner
         job = (
-            _job(inner, self._scales[at[0]], self._rows)
+            job_of(inner, self._scales[at[0]], self._rows)
             if descent is None
             else descent.job([inner], self._rows)
         )
         shape = question.shape(self._rows.layout)
         return by_cell(job, question.cells, shape) if isinstance(question, ByCell) else job
 
-    def _read(self, block: Block | Drawn, question: Question, at: tuple[int, ...]) -> Any:
+    def _read(
+        self, block: Block | Drawn | Unmapped, question: Question, at: tuple[int, ...]
+    ) -> Any:
         """The rows as the job takes them: where weights differ by cell, with these; distinguished
         by cell, in the cells' order."""
         descent = self._descents.get(at)
+        if isinstance(block, Unmapped):
+            if isinstance(descent, Descent) and not isinstance(question, CellwiseQuestion):
+                return block.begin()
+            block = block.mapped
         if isinstance(descent, NetworkPass):
             return block
         if isinstance(question, ByCell):
@@ -153,6 +180,15 @@ class Passes:
         if isinstance(block, Block) and isinstance(descent, Descent) and not descent.is_panel:
             block.passed_again()
         return block.gathered if isinstance(block, Drawn) and descent is None else block
+
+
+def _added(parts: Sequence[Ints | None], shape: Sequence[int]) -> Ints:
+    """The sums of all threads."""
+    own = [part for part in parts if part is not None]
+    total = own[0] if own else np.zeros(shape, np.int64)
+    for part in own[1:]:
+        total += part
+    return total
 
 
 def check_labels(question: Question, rows: Rows) -> None:
@@ -215,158 +251,3 @@ def _descends(question: Question) -> bool:
 
 def _is_network(question: Question) -> bool:
     return isinstance(question, NetworkGradient | NetworkHistogram)
-
-
-def _job(question: Question, scales: Sequence[Scale], rows: Rows) -> Job:
-    """What to do with rows a to b of a block, for a measurement that shares no pass."""
-    scale = scales[0]
-    if isinstance(question, RowCount | CellCounts):
-        return _count(question, scale, rows)
-    if isinstance(question, FeatureSums | GramMatrices):
-        return _moments(question, scale, rows)
-    if isinstance(question, ScoreHistogram):
-        return _score_bins(question, scales[0], rows)
-    if isinstance(question, NumberMoments):
-        return _number_moments(question, scales[0], rows)
-    if isinstance(question, GroupLosses):
-        return _losses(question, scales, rows)
-    if isinstance(question, OwnJob):
-        return question.job(scale, rows.layout)
-    raise TypeError(f"the curator does not know how to total {type(question).__name__}")
-
-
-def _count(question: RowCount | CellCounts, scale: Scale, rows: Rows) -> Job:
-    from ..kernels import moments as kernels_moments
-
-    cells = question.cells if isinstance(question, CellCounts) else None
-    by_label = isinstance(question, CellCounts) and question.by_label
-    labels = len(rows.layout.classes or ()) if by_label else 1
-    unit = math.ldexp(1.0, scale.exponent)
-
-    def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
-        out = np.zeros(cell_count(cells) * labels, np.int64)
-        kernels_moments.count(
-            block.labels, block.cells(cells), block.weights, a, b, labels, unit, out
-        )
-        out = of_group(out, question.group, labels)
-        return (np.repeat(out[np.newaxis], question.models, axis=0),)
-
-    return job
-
-
-def of_group(out: Ints, group: int | None, labels: int) -> Ints:
-    """Of a table of (cells x labels) lines those of one cell, or all."""
-    return out if group is None else out[group * labels : (group + 1) * labels]
-
-
-def _moments(question: FeatureSums | GramMatrices, scale: Scale, rows: Rows) -> Job:
-    from ..kernels import moments as kernels_moments
-
-    layout = rows.layout
-    longest = 1 + layout.numbers + len(layout.code_sizes)
-    clip = math.inf if question.clip is None else question.clip
-    unit = math.ldexp(1.0, scale.exponent)
-    shape = question.shape(layout)
-
-    def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
-        head = (
-            *block.arrays(rows.offsets),
-            block.labels,
-            block.cells(question.cells),
-            block.weights,
-            a,
-            b,
-            longest,
-        )
-        if isinstance(question, GramMatrices):
-            out = np.zeros(shape, np.int64)
-            kernels_moments.grams(*head, question.with_target, clip, unit, out)
-            upper = np.triu(out, 1)
-            return (out + upper.swapaxes(-1, -2),)
-        labels = len(layout.classes or ()) if question.by_label else 1
-        out = np.zeros((cell_count(question.cells) * labels, shape[-1]), np.int64)
-        if question.basis is None:
-            kernels_moments.feature_sums(*head, labels, clip, unit, out)
-        else:
-            kernels_moments.basis_sums(
-                *head, labels, np.ascontiguousarray(question.basis.T), clip, unit, out
-            )
-        return (out,)
-
-    return job
-
-
-def _score_bins(question: ScoreHistogram, scale: Scale, rows: Rows) -> Job:
-    from ..kernels import moments as kernels_moments
-
-    labels = len(rows.layout.classes or ()) if question.by_label else 1
-    edges, unit = np.array(question.edges), math.ldexp(1.0, scale.exponent)
-
-    def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
-        head = (
-            *block.arrays(rows.offsets),
-            block.labels,
-            block.cells(question.cells),
-            block.weights,
-        )
-        out = np.zeros(
-            (question.models, cell_count(question.cells) * labels, 1 + len(edges)), np.int64
-        )
-        for m in range(question.models):
-            kernels_moments.score_bins(
-                *head, question.model.array[m], a, b, edges, labels, unit, out[m]
-            )
-        return (out,)
-
-    return job
-
-
-def _number_moments(question: NumberMoments, scale: Scale, rows: Rows) -> Job:
-    from ..kernels import moments as kernels_moments
-
-    clip, unit = (
-        math.inf if question.clip is None else question.clip,
-        math.ldexp(1.0, scale.exponent),
-    )
-
-    def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
-        out = np.zeros((2, rows.layout.numbers), np.int64)
-        head = (block.numbers, block.indptr, block.indices, block.weights)
-        kernels_moments.number_moments(*head, a, b, clip, unit, out)
-        return (out,)
-
-    return job
-
-
-def _losses(question: GroupLosses, scales: Sequence[Scale], rows: Rows) -> Job:
-    from ..kernels import panel as kernels_panel
-    from ..kernels.losses import class_losses
-
-    model = question.model
-    coef = np.ascontiguousarray(model.array[:, 0, :].T) if model.outputs == 1 else None
-    limit = math.inf if question.clip is None and question.loss != "zero-one" else question.limit
-    unit, rows_exact = units(scales, model.models), chunk(scales)
-    code = LOSS_CODES[question.loss]
-    count = cell_count(question.cells)
-
-    def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
-        head = (
-            *block.arrays(rows.offsets),
-            block.labels,
-            block.cells(question.cells),
-            block.weights,
-        )
-        out = np.zeros((model.models, count), np.int64)
-        if coef is not None:
-            for lo in range(0, model.models, PANEL_MODELS):
-                part = np.ascontiguousarray(coef[:, lo : lo + PANEL_MODELS])
-                sums = np.zeros((count, part.shape[1]), np.int64)
-                steps = unit[lo : lo + PANEL_MODELS]
-                kernels_panel.losses_panel(*head, part, a, b, code, limit, steps, sums, rows_exact)
-                out[lo : lo + PANEL_MODELS] = sums.T
-        else:
-            for m in range(model.models):
-                class_losses(*head, model.array[m], a, b, code, limit, unit[m], out[m])
-        return (out,)
-
-    return job

@@ -16,7 +16,7 @@ Guarantees (tests/curator/test_curator_public_pass.py):
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,14 +27,16 @@ from ..question import Question, Scale, cell_count
 from ..questions.gradients import GradientSum
 from ..questions.histograms import PredictionHistogram
 from ..rows.block import Block
+from ..rows.mapping import Mapping, Unmapped
 from ..rows.rows import Rows
 from ..rows.sharded import ShardedRows
-from ..rows.threads import WORTH_A_THREAD, in_pieces
+from ..rows.threads import cut, in_line
 from . import public_scale
 from .descent_pass import DECISION_CODES
 from .reach import reach_of, rounding_of
 
 Maxima = tuple[Floats, Floats]
+Found = tuple[Ints, Ints, Ints, Floats]  # gradients, both histograms, maxima
 # a measurement's place, the question, its maxima where it has some
 Scaling = Callable[[int, Question, Maxima | None], list[Scale]]
 # a measurement's place, what was asked of it, its grid and its sum
@@ -45,8 +47,8 @@ _NOTHING: Ints = np.zeros((0, 1), np.int64)
 
 class PublicPass:
     """The pass for measurements of one key: a gradient of log loss with costs by cell, and histograms
-    of the same model's decisions, by cell or of everybody. Of one model of two classes, on rows
-    without weights."""
+    of the same model's decisions, by cell or of everybody. Of one model of two classes; on rows
+    with weights where decisions are hard."""
 
     def __init__(self, questions: Sequence[Question], rows: Rows) -> None:
         gradient = questions[0]
@@ -180,7 +182,7 @@ class PublicPass:
         }
         sizes = {by: labels[by] * cell_count(one.cells) for by, one in histograms.items()}
         limit = math.inf if self._common.clip is None else self._common.clip
-        cut = math.inf if rest.clip is None else rest.clip
+        clip = math.inf if rest.clip is None else rest.clip
         g, h, t = (math.ldexp(1.0, exponent) for exponent in self._grids)
         pull, by_loss = float(gradient.loss_weights[0]), math.ldexp(1.0, loss.exponent)
         head = (
@@ -190,7 +192,7 @@ class PublicPass:
             model.sharpness,
             costs,
             gradient.cost_labels,
-            cut,
+            clip,
             g,
             reach,
             slack,
@@ -217,22 +219,35 @@ class PublicPass:
                 squares,
             )
             kernels.descend_public(
-                *fixed, block.cells(gradient.cells), model.array[0], a, b, *head, *tail
+                *fixed,
+                block.cells(gradient.cells),
+                block.weights,
+                model.array[0],
+                a,
+                b,
+                *head,
+                *tail,
             )
             return made, histogram, total, found
 
-        parts: list[tuple[Ints, Ints, Ints, Floats]] = []
-        for block in rows.blocks():
-            block.passed_again()
-            alone = threads is None and block.rows < 2 * WORTH_A_THREAD
-            run = (
-                [job(block, 0, block.rows)]
-                if alone
-                else in_pieces(partial(job, block), block.rows, threads)
-            )
-            parts = [_added(parts + run)]
-        made, histogram, total, found = parts[0]
-        return (made, histogram, total), found
+        def jobs() -> Iterator[tuple[int, Callable[[list[Found]], None]]]:
+            left = rows.exact_count
+            for block in rows.passed():
+                read = block.begin() if isinstance(block, Unmapped) else block
+                if isinstance(read, Block):
+                    read.passed_again()
+                for a, b in cut(block.rows, left, threads, small=isinstance(read, Mapping)):
+                    yield block.rows if a == 0 else 0, partial(add, read, a, b)
+                left -= block.rows
+
+        def add(read: Block | Mapping, a: int, b: int, parts: list[Found]) -> None:
+            block = read.read(a, b) if isinstance(read, Mapping) else read
+            parts[:] = [_added([*parts, job(block, a, b)])]
+            if isinstance(read, Mapping):
+                read.done(b - a)
+
+        found = in_line(jobs(), list[Found], threads)
+        return _added([part for parts in found for part in parts])
 
 
 def _is_beside(question: Question, gradient: GradientSum) -> bool:
@@ -241,7 +256,7 @@ def _is_beside(question: Question, gradient: GradientSum) -> bool:
     return beside and question.cells in (None, gradient.cells)
 
 
-def _added(parts: list[tuple[Ints, Ints, Ints, Floats]]) -> tuple[Ints, Ints, Ints, Floats]:
+def _added(parts: Sequence[Found]) -> Found:
     """Sums are added, and of maxima the largest is kept."""
     if len(parts) == 1:
         return parts[0]
