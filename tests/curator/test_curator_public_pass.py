@@ -79,6 +79,8 @@ def cut(rows, *places):
     "settings",
     [
         {},
+        {"weights": True},
+        {"weights": True, "mode": "marginal", "everybody": True, "clip": None},
         {"decisions": "soft", "everybody": True},
         {
             "decisions": "soft",
@@ -94,7 +96,9 @@ def cut(rows, *places):
 )
 @pytest.mark.parametrize("sparse", [False, True])
 def test_guarantee_1_one_pass_gives_the_bits_of_many(rows_of, monkeypatch, settings, sparse):
-    rows = rows_of(n=1500, sparse=sparse)
+    settings = dict(settings)
+    rows = rows_of(n=1500, sparse=sparse, weights=settings.pop("weights", False))
+    assert PublicPass.takes([q for q, _ in next(rounds_of(rows, **settings))], rows)
     found = answered(rows, rounds_of(rows, **settings))
     monkeypatch.setattr(PublicPass, "takes", staticmethod(lambda questions, rows: False))
     wanted = answered(rows, rounds_of(rows, **settings))
@@ -177,7 +181,7 @@ def test_guarantee_1_the_kernel_adds_and_compares_as_those_apart(rows_of, n, lab
         1,
         1.0,
     )
-    public_descent.descend_public(*fixed, *head, everybody, pair, found, none)
+    public_descent.descend_public(*fixed, none, *head, everybody, pair, found, none)
     np.testing.assert_array_equal(pair.T, np.concatenate([by_loss, by_costs]))
     np.testing.assert_array_equal(again, histogram)
     np.testing.assert_array_equal(found[:3], moves)
@@ -244,6 +248,23 @@ def test_what_the_pass_does_not_take_goes_the_other_way(rows_of):
         [gradient, histogram, histogram],
     ):
         assert not PublicPass.takes(refused, rows)
-    assert not PublicPass.takes([gradient, histogram], rows_of(n=300, weights=True))
+    soft = [gradient, PredictionHistogram(model, cells, "soft")]
+    assert PublicPass.takes(soft, rows)
+    assert not PublicPass.takes(soft, rows_of(n=300, weights=True))
     curator = Curator(rows, ALONE, noise=NoiseSource.seeded(0))
     assert len(curator.answer([(gradient, 3.0), (histogram, 4.0)], Poisson(0.5))) == 2
+
+
+def test_a_long_row_that_hardly_counts_is_seen_before_the_charge():
+    """Its score might overflow, though weight x |row| is small."""
+    X = np.array([[0.1, 1e150], [0.2, 0.3], [0.3, 0.1]])
+    rows = Rows.from_arrays(
+        X, [0, 1, 1], [["a", "b", "a"]], sample_weight=np.array([1e-150, 1.0, 1.0])
+    )
+    cells = rows.cells()
+    for size, safe in ((1.0, True), (1e150, False)):
+        model = Linear(np.full(3, size))
+        gradient = GradientSum(model, 1.0, cells, np.ones((cells.count, 1, 2)))
+        questions = [gradient, PredictionHistogram(model, cells)]
+        assert PublicPass.takes(questions, rows)
+        assert PublicPass(questions, rows).is_safe(questions) is safe

@@ -29,14 +29,22 @@ from shard_samples import (
 )
 
 from fairveil import data
-from fairveil.curator import Curator, Linear, RowCount, RowFunction, Rows
+from fairveil.curator import (
+    Curator,
+    GradientSum,
+    Linear,
+    PredictionHistogram,
+    RowCount,
+    RowFunction,
+    Rows,
+)
 from fairveil.curator.rows.sharded import ShardFacts
 from fairveil.curator.shards import asking, serving
 from fairveil.curator.shards.here import ShardsHere
 from fairveil.curator.shards.processes import ShardsInProcesses
 from fairveil.distributed import ProcessRows
 from fairveil.errors import ChecksumError, FairveilError, InputError, PrivacyError
-from fairveil.privacy import Promise
+from fairveil.privacy import NoiseSource, Promise
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +100,23 @@ def test_the_same_bits_though_workers_are_killed_before_they_answer(
         assert not set(killer.killed) & set(shards.process_ids)
     finally:
         shards.close()
+
+
+def test_a_round_over_public_features_is_one_message_a_shard(tmp_path: Path) -> None:
+    """Maxima and sums come together, on grids guessed from the round before; costs that jump, or a
+    first round, take a second message."""
+    rows = rows_of(ShardsHere(recipes(written(tmp_path, "store"), 3)))
+    messages, shards = [], rows.shards
+    asked = shards._asked
+    shards._asked = lambda wanted: messages.append(wanted) or asked(wanted)
+    cells, model = rows.cells(), Linear(np.full(1 + rows.layout.width, 0.01))
+    promise = Promise(1e4, 1e-6, protects="sensitive_features")
+    with Curator(rows, promise, noise=NoiseSource.seeded(0)) as curator:
+        for k in range(12):
+            costs = np.array([[[0.0, 0.3]], [[0.0, -0.2]]]) * (1.0 + 0.01 * k)
+            gradient = GradientSum(model, 1.0, cells, costs)
+            curator.answer([(gradient, 9.0), (PredictionHistogram(model, cells), 9.0)])
+    assert 13 <= len(messages) <= 14  # the longest row, once; twelve rounds; a grid that moved
 
 
 def test_a_worker_that_hangs_is_replaced(tmp_path: Path) -> None:

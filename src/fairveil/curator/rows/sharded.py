@@ -99,7 +99,27 @@ class Extremes:
     column: int | None = None
 
 
-Request = Total | Largest | Extremes
+@dataclass(frozen=True)
+class PublicRound:
+    """Where features are public: sums of a round on grids that were guessed, and the maxima that
+    tell whether these were right (`totals/public_pass.py`). One message a round, then."""
+
+    questions: tuple[Question, ...]
+    loss: Scale
+    grids: tuple[int, ...]
+    maps: Maps = ()
+    reading: int | None = None
+
+
+@dataclass(frozen=True)
+class LongestRow:
+    """Where features are public: the largest weight x |row|."""
+
+    maps: Maps = ()
+    reading: int | None = None
+
+
+Request = Total | Largest | Extremes | PublicRound | LongestRow
 
 
 @dataclass(frozen=True)
@@ -269,6 +289,18 @@ class ShardedRows(Rows):
         empty = np.zeros(question.models)
         norms, spreads = (np.max([empty, *(one[at] for one in found)], axis=0) for at in (0, 1))
         return norms, spreads
+
+    def public_round(
+        self, questions: Sequence[Question], loss: Scale, grids: Sequence[int]
+    ) -> list[Any]:
+        """Sums and maxima of each shard that has rows: see `PublicRound`."""
+        asked = PublicRound(tuple(questions), loss, tuple(grids), self._maps, self._reading)
+        return self._maxima(asked)
+
+    @property
+    def longest(self) -> float:
+        """The largest weight x |row|."""
+        return float(max(self._maxima(LongestRow(self._maps, self._reading)), default=0.0))
 
     def extremes(self, column: int) -> tuple[Ints, Floats, Floats]:
         """Of each group: how many rows, and the least and the largest value of each feature

@@ -20,12 +20,14 @@ from ..._types import Floats, Ints
 from ...errors import FairveilError
 from ...facts import RowBlock, RowLayout, RowSource
 from ...facts.rows import Traits, traits_of
+from ..rows.mapping import Maps
 from ..rows.rows import Rows
 from ..rows.sharded import (
     Change,
     Extremes,
     Largest,
-    Maps,
+    LongestRow,
+    PublicRound,
     Reading,
     Recipe,
     Request,
@@ -34,7 +36,8 @@ from ..rows.sharded import (
     Total,
 )
 from ..totals.passes import totals
-from ..totals.public_scale import found
+from ..totals.public_pass import PublicPass
+from ..totals.public_scale import found, longest_row
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,13 @@ class Shard:
                         exact=request.exact,
                         threads=self._threads,
                     )
+                case PublicRound():
+                    rows = self._in_units(request.maps, request.reading)
+                    return PublicPass(request.questions, rows).passed(
+                        request.questions, request.loss, request.grids, self._threads
+                    )
+                case LongestRow():
+                    return longest_row(self._in_units(request.maps, request.reading))
                 case Extremes():
                     rows = self._in_units(())
                     return (

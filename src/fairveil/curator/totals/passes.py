@@ -101,9 +101,11 @@ class Passes:
         # torch has threads of its own
         alone = any(isinstance(one, NetworkPass) for one in self._descents.values())
         threads = 1 if alone else threads
-        found = in_line(
-            self._pieces(jobs, questions, blocks, threads), lambda: [None] * len(questions), threads
-        )
+
+        def begin() -> Sums:
+            return [None] * len(questions)
+
+        found = in_line(self._pieces(jobs, questions, blocks, threads), begin, threads)
         return [_added([one[i] for one in found], shape) for i, shape in enumerate(self.shapes)]
 
     def _pieces(

@@ -64,6 +64,8 @@ class PublicPass:
         self._found: tuple[Floats, Floats, float] = (np.zeros((0, 0)), np.zeros((0, 0)), 0.0)
         # the largest gradient of costs in the round before, in units of how far these reached
         self._felt = 1.0
+        # the largest |row|: one that hardly counts may be far longer than those that do
+        self._farthest: float | None = None
 
     @staticmethod
     def takes(questions: Sequence[Question], rows: Rows) -> bool:
@@ -81,11 +83,8 @@ class PublicPass:
             and gradient.cells is not None
             and gradient.cell_weights is None
         )
-        plain = (
-            rows.exact_count > 0
-            and rows.labelled
-            and not (rows.weighted or isinstance(rows, ShardedRows))
-        )
+        hard = all(getattr(one, "decisions", "") == "hard" for one in others)
+        plain = rows.exact_count > 0 and rows.labelled and (hard or not rows.weighted)
         same = all(_is_beside(one, gradient) for one in others)
         apart = len({one.cells for one in others}) == len(others)
         kinds = len({one.decisions for one in others}) == 1
@@ -98,9 +97,10 @@ class PublicPass:
         if any(one.model is not gradient.model for one in questions):
             return False
         longest, (_, reach, slack) = public_scale.longest_row(self._rows), self._costs(gradient)
-        score = (
-            float(np.abs(gradient.model.array).sum()) * longest * max(1.0, gradient.model.sharpness)
-        )
+        if self._farthest is None:
+            self._farthest = public_scale.longest_row(self._rows, weighed=False)
+        score = float(np.abs(gradient.model.array).sum()) * max(1.0, gradient.model.sharpness)
+        score *= self._farthest
         pull = (
             gradient.model.sharpness * float(reach.max(initial=0.0))
             + slack
@@ -125,7 +125,7 @@ class PublicPass:
             0
         ].exponent
         while True:
-            sums, found = self._passed(questions, rest, loss[0], threads)
+            sums, found = self._once(questions, loss[0], threads)
             scales: dict[int, list[Scale]] = {}
             moved = scaling(0, rest, (found[0:1], found[1:2]))
             grids = [moved[0].exponent, 0, 0]
@@ -166,10 +166,20 @@ class PublicPass:
             self._asked, self._found = gradient, (costs, reach, slack)
         return self._found
 
-    def _passed(
-        self, questions: Sequence[Question], rest: GradientSum, loss: Scale, threads: int | None
+    def _once(
+        self, questions: Sequence[Question], loss: Scale, threads: int | None
     ) -> tuple[tuple[Ints, Ints, Ints], Floats]:
         """Sums on the grids of the round before, and the maxima."""
+        if isinstance(self._rows, ShardedRows):
+            found = _added(self._rows.public_round(questions, loss, self._grids))
+        else:
+            found = self.passed(questions, loss, self._grids, threads)
+        return found[:3], found[3]
+
+    def passed(
+        self, questions: Sequence[Question], loss: Scale, grids: Sequence[int], threads: int | None
+    ) -> Found:
+        """Sums of all rows on these grids, and the maxima: of rows here, or of one shard."""
         from ..kernels import public_descent as kernels
 
         gradient: Any = questions[0]
@@ -182,8 +192,8 @@ class PublicPass:
         }
         sizes = {by: labels[by] * cell_count(one.cells) for by, one in histograms.items()}
         limit = math.inf if self._common.clip is None else self._common.clip
-        clip = math.inf if rest.clip is None else rest.clip
-        g, h, t = (math.ldexp(1.0, exponent) for exponent in self._grids)
+        clip = math.inf if self._rest.clip is None else self._rest.clip
+        g, h, t = (math.ldexp(1.0, exponent) for exponent in grids)
         pull, by_loss = float(gradient.loss_weights[0]), math.ldexp(1.0, loss.exponent)
         head = (
             pull,

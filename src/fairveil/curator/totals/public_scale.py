@@ -70,7 +70,7 @@ def of(
             question.inner, rows, order, exact=exact, threads=threads, factor=question.cap(None)
         )
         return [question.weighing(scale, rows.layout, alone=True) for scale in inner]
-    if isinstance(rows, ShardedRows):
+    if isinstance(rows, ShardedRows) and not _is_by_longest_row(question, exact):
         maxima = rows.largest(question, order, exact)
     else:
         maxima = found(question, rows, order, exact=exact, threads=threads)
@@ -114,7 +114,7 @@ def found(
     any clip."""
     norms, spreads = np.zeros(question.models), np.zeros(question.models)
     if isinstance(question, GradientSum):
-        bounded = exact and question.loss != "squared"
+        bounded = _is_by_longest_row(question, exact)
         norms, spreads = (
             _of_any_row(question, rows) if bounded else _largest(question, rows, threads)
         )
@@ -132,6 +132,11 @@ def found(
             norms[m] = max(norms[m], float(sizes.max(initial=0.0)))
             spreads[m] = max(spreads[m], float(moves.max(initial=0.0)))
     return norms, spreads
+
+
+def _is_by_longest_row(question: Question, exact: bool) -> bool:
+    """Whether the bound follows from the longest row, which is found once."""
+    return exact and isinstance(question, GradientSum) and question.loss != "squared"
 
 
 def _need_finite(sizes: Floats, moves: Floats, question: Question) -> None:
@@ -351,15 +356,19 @@ def _of_any_row(question: GradientSum, rows: Rows) -> tuple[Floats, Floats]:
     return norms, 2.0 * norms
 
 
-def longest_row(rows: Rows) -> float:
-    """The largest weight x |row|, found once."""
+def longest_row(rows: Rows, *, weighed: bool = True) -> float:
+    """The largest weight x |row|, found once; not `weighed`: |row|."""
     from ..kernels import public as kernels_public
 
-    if rows.largest_row is not None:
+    weighed = weighed or not rows.weighted
+    if weighed and rows.largest_row is not None:
         return rows.largest_row
     largest = 0.0
-    for block in rows.blocks():
-        head = (*block.arrays(rows.offsets), block.weights)
+    for block in () if isinstance(rows, ShardedRows) else rows.blocks():
+        head = (*block.arrays(rows.offsets), block.weights if weighed else _NO_WEIGHTS)
         largest = max(largest, float(kernels_public.largest_row(*head, 0, block.rows)))
-    rows.largest_row = largest
+    if isinstance(rows, ShardedRows):
+        largest = rows.longest
+    if weighed:
+        rows.largest_row = largest
     return largest
