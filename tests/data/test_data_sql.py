@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import threading
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +16,9 @@ import pandas as pd
 import pytest
 import sqlalchemy
 
-from fairveil.data import encode, load_sql
+from fairveil.data import encode, load_sql, sql
 from fairveil.errors import DataNotFoundError, FairveilError, InputError, PrivacyError, SchemaError
-from fairveil.facts import Number, Schema
+from fairveil.facts import Category, Number, Schema
 
 Same = Callable[[Any, Any], bool]
 
@@ -169,3 +172,93 @@ def test_postgresql_gives_the_bits_of_the_table(
             load_sql(bad, what, schema)
         assert "word" not in str(caught.value).replace("password", "")
     assert same_bits(rows, expected)
+
+
+# ---- read ahead ----------------------------------------------------------------------------------
+
+
+def readers() -> list[threading.Thread]:
+    """The threads that read ahead now."""
+    return [one for one in threading.enumerate() if one.name == "fairveil-ahead"]
+
+
+def left(url: str | Path, what: str, schema: Schema, expected: Any, same_bits: Same) -> None:
+    """A pass that is left ends its thread, and the next pass has all rows."""
+    rows = load_sql(url, what, schema, block_rows=100)
+    blocks = rows.blocks()
+    next(blocks)
+    assert readers()
+    blocks.close()
+    assert not readers()
+    assert same_bits(rows, expected)
+    assert not readers()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_a_pass_that_is_left_lets_go_of_the_file(
+    kind: str,
+    people: Any,
+    schema: Schema,
+    tmp_path: Path,
+    same_bits: Same,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sql, "BLOCK_ROWS", 100)
+    path, frame = tmp_path / f"people.{kind}", pd.DataFrame(people)
+    if kind == "sqlite":
+        made = sqlite3.connect(path)
+        frame.to_sql("people", made, index=False)
+    else:
+        made = duckdb.connect(str(path))
+        made.register("frame", frame)
+        made.execute("CREATE TABLE people AS SELECT * FROM frame")
+    made.close()
+    left(f"{kind}:///{path}", "people", schema, encode(people, schema, block_rows=100), same_bits)
+    opened = [os.readlink(one) for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
+    assert str(path) not in opened
+
+
+def test_what_a_database_says_in_the_other_thread_shows_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The 700th row is a text that is none, after five runs of rows were taken."""
+    monkeypatch.setattr(sql, "BLOCK_ROWS", 100)
+    made = sqlite3.connect(tmp_path / "people.db")
+    made.execute("CREATE TABLE people (job TEXT)")
+    made.executemany("INSERT INTO people VALUES (?)", [("clerk",)] * 700)
+    made.execute("INSERT INTO people VALUES (CAST(x'416c696365ff' AS TEXT))")  # Alice
+    made.commit()
+    made.close()
+    jobs = Schema({"job": Category(("clerk",))})
+    with pytest.raises(DataNotFoundError, match="text is left out") as caught:
+        load_sql(tmp_path / "people.db", "people", jobs)
+    whole = "".join(traceback.format_exception(caught.value)) + repr(caught.value.__context__)
+    assert "Alice" not in whole
+    assert "416c" not in whole
+    assert not readers()
+
+
+def test_a_pass_that_is_left_ends_its_connection_to_the_server(
+    postgres_url: str,
+    people: Any,
+    schema: Schema,
+    same_bits: Same,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sql, "BLOCK_ROWS", 100)
+    engine = sqlalchemy.create_engine(postgres_url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        pd.DataFrame(people).to_sql("some_people", connection, index=False)
+    expected = encode(people, schema, block_rows=100)
+    left(postgres_url, "some_people", schema, expected, same_bits)
+    asked = sqlalchemy.text(
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%some_people%'"
+    )
+    for _ in range(600):  # a server hears of it a moment later
+        with engine.connect() as connection:
+            open_now = connection.execute(asked).scalar()
+        if open_now == 1:
+            break
+        time.sleep(0.1)
+    assert open_now == 1  # the one that asks
+    engine.dispose()

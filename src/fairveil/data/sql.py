@@ -13,6 +13,7 @@ from .._urls import scrubbed, without_password
 from ..errors import DataNotFoundError, FairveilError, InputError
 from ..facts.schema import Schema
 from ..tables.raw import Plain, Raw
+from .ahead import ahead
 from .databases import Cursor, Failure, connector_for, file_of
 from .encoded import BLOCK_ROWS, EncodedRows, require_columns
 from .encoding import Encoding
@@ -111,6 +112,10 @@ class _Reader:
             cursor.close()
 
     def chunks(self) -> Iterator[Chunk]:
+        """Another thread asks the database for the next rows while the caller works on these."""
+        return ahead(self._chunks)
+
+    def _chunks(self) -> Iterator[Chunk]:
         columns = ", ".join(map(self._quoted, self._needed)) or "1"
         order = (
             f" ORDER BY {', '.join(map(self._quoted, self._order_by))}" if self._order_by else ""
