@@ -9,6 +9,7 @@
     python benchmarks/scale.py --rows 1e7 --kinds memory store --threads 1 2 --repeats 3
     python benchmarks/scale.py --rows 3.2e7 --machines 64
     python benchmarks/scale.py --rows 1e6 1e7 --encode
+    python benchmarks/scale.py --rows 1e6 2e6 --memory --kinds memory store opened database
 
 Rows have Adult's shape: 6 numbers (float32), 7 categories of 102 columns in all, a label, two
 groups. A pass answers what a round of rate-constrained descent asks: the gradient with costs by
@@ -28,6 +29,8 @@ number of rows.
 `--plot FILE`: CPU time of a pass against rows, extrapolated to 1e9 (scaling/picture.py).
 `--machines M`: a round on M machines, from the times of M shards (scaling/machines.py).
 `--encode`: writing a coded store from Parquet, beside pyarrow that only reads it.
+`--memory`: peak private memory of whole jobs by where the rows lie (scaling/memory.py); `database` is
+what `data.open` gives of a table of SQLite that is too large to hold.
 """
 
 from __future__ import annotations
@@ -59,10 +62,10 @@ from fairveil.curator.rows.sharded import ShardedRows, Taking
 from fairveil.data.encoded import BLOCK_ROWS
 from fairveil.distributed import DaskRows, ProcessRows, local_cluster
 from fairveil.facts import Cells, RowBlock, RowLayout
-from scaling import machines, picture, rivals
+from scaling import machines, memory, picture, rivals
 
 SIZES = (9, 16, 7, 15, 6, 5, 38)
-KINDS = ("memory", "store", "opened", "parquet", "processes", "dask")
+KINDS = ("memory", "store", "opened", "database", "parquet", "processes", "dask")
 IDLE = 3.0  # seconds
 RIVALS = tuple(rivals.FITS)
 NOTHING: dict[str, Any] = {"time": math.nan, "work": math.nan}
@@ -112,6 +115,9 @@ def main() -> None:
     if asked.encode:
         print("| rows | what | CPU, ns a row | x first | wall, ns a row | x first |")
         print("|---|---|---|---|---|---|")
+    elif asked.memory:
+        print(f"| rows | job | {' | '.join(f'{kind}, MiB' for kind in asked.kinds)} |")
+        print("|---|---|" + "---|" * len(asked.kinds))
     elif not asked.machines:
         unit = "s" if asked.fit else "ns a row"
         head = f"{'fit' if asked.fit else 'pass'}, wall {unit} | median | x first"
@@ -125,6 +131,8 @@ def main() -> None:
         try:
             if asked.encode:
                 _encoding(rows, folder, asked.repeats)
+            elif asked.memory:
+                _memory(asked, rows, folder)
             elif asked.machines:
                 store = data.write_store(Made(rows), folder / "s")
                 machines.round_of(store, asked.machines, _measurements(store.layout), rows)
@@ -164,13 +172,28 @@ def _lines(asked: Any, rows: int, folder: Path) -> Iterator[tuple[str, float]]:
         yield kind, work
 
 
-def _apart(asked: Any, kind: str, threads: int | None, rows: int, folder: Path) -> dict[str, Any]:
+def _memory(asked: Any, rows: int, folder: Path) -> None:
+    """A line a job."""
+    for job in memory.ALL:
+        cells = []
+        for kind in asked.kinds:
+            found = _apart(asked, kind, None, rows, folder, "--job", job)
+            more = f"{found['before'] * 1024:.0f} + " if "before" in found else ""
+            peak = (found.get("peak", 0.0) - found.get("before", 0.0)) * 1024
+            cells.append(found.get("failed") or f"{more}{peak:.0f}")
+        print(f"| {rows:.1e} | {job} | {' | '.join(cells)} |", flush=True)
+
+
+def _apart(
+    asked: Any, kind: str, threads: int | None, rows: int, folder: Path, *more: str
+) -> dict[str, Any]:
     """One kind in a process of its own."""
     command = [sys.executable, __file__, "--one", kind, "--rows", str(rows)]
     command += ["--folder", str(folder), "--threads", str(threads or 0)]
     for name in ("workers", "passes", "warm"):
         command += [f"--{name}", str(getattr(asked, name))]
     command += ["--fit"] if asked.fit else []
+    command += more
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=asked.limit)
     except subprocess.TimeoutExpired:
@@ -182,7 +205,21 @@ def _apart(asked: Any, kind: str, threads: int | None, rows: int, folder: Path) 
     return found
 
 
+def _measured_job(asked: Any) -> dict[str, Any]:
+    few, others = (data.EncodedRows(Made.encoding, tuple(Made(n).blocks())) for n in (1000, 999))
+    memory.done(asked.job, few, others)  # compiled
+    if asked.one in ("opened", "database"):  # not what writing the file takes
+        _source(asked.one, int(asked.rows[0]), Path(asked.folder), 0, only_written=True)
+    before = _private(os.getpid())
+    with _Watched(0.02) as watched:
+        source, _ = _source(asked.one, int(asked.rows[0]), Path(asked.folder), 0)
+        memory.done(asked.job, source, others)
+    return {"before": before / 2**30, "peak": max(watched.peak, before) / 2**30}
+
+
 def _measured(asked: Any) -> dict[str, Any]:
+    if asked.job:
+        return _measured_job(asked)
     kind, rows, folder = asked.one, int(asked.rows[0]), Path(asked.folder)
     start, told = time.perf_counter(), ""
     source, size = _source(kind, rows, folder, asked.workers)
@@ -288,8 +325,8 @@ class _Watched:
     in this process.
     """
 
-    def __init__(self) -> None:
-        self.peak, self.work, self._ended = 0, 0.0, threading.Event()
+    def __init__(self, every: float = 0.25) -> None:
+        self.peak, self.work, self._ended, self._every = 0, 0.0, threading.Event(), every
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Self:
@@ -301,7 +338,7 @@ class _Watched:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._ended.wait(0.25):
+        while not self._ended.wait(self._every):
             self.peak = max(self.peak, sum(map(_private, _family(os.getpid()))))
             self.work = time.thread_time()
 
@@ -354,7 +391,9 @@ def _passes(rows: Rows, threads: int | None, count: int) -> Iterator[float]:
         yield time.perf_counter() - start
 
 
-def _source(kind: str, rows: int, folder: Path, workers: int) -> tuple[Any, float]:
+def _source(
+    kind: str, rows: int, folder: Path, workers: int, *, only_written: bool = False
+) -> tuple[Any, float]:
     """The rows, and what they take on the disk; a store or a file that is there is used again."""
     made = Made(rows)
     if kind in ("store", "processes", "dask"):
@@ -369,12 +408,19 @@ def _source(kind: str, rows: int, folder: Path, workers: int) -> tuple[Any, floa
         return rivals.matrix(made.blocks(), SIZES, rows), 0.0
     if kind == "memory":
         return data.EncodedRows(made.encoding, tuple(made.blocks())), 0.0
-    path = _parquet(rows, folder)
-    if kind == "opened":
+    if kind == "database":
+        names = tuple(SCHEMA.columns)
+        path = memory.database(made.blocks(), names, folder / "t.db")
+    else:
+        path = _parquet(rows, folder)
+    if only_written:
+        return None, 0.0
+    if kind in ("opened", "database"):
         os.environ |= {"FAIRVEIL_MEMORY": "1", "FAIRVEIL_SPILL": str(folder)}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return data.open(path, SCHEMA, precision="float32"), path.stat().st_size
+            query = {"query": "people"} if kind == "database" else {}
+            return data.open(path, SCHEMA, precision="float32", **query), path.stat().st_size
     return data.load_parquet(path, SCHEMA, precision="float32"), path.stat().st_size
 
 
@@ -435,6 +481,8 @@ def _options() -> Any:
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds of one kind at most")
     parser.add_argument("--machines", type=int, default=0)
     parser.add_argument("--encode", action="store_true")
+    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--job", choices=memory.ALL, help=argparse.SUPPRESS)
     parser.add_argument("--plot", metavar="FILE")
     parser.add_argument("--one", choices=(*KINDS, *RIVALS), help=argparse.SUPPRESS)
     asked = parser.parse_args()
