@@ -35,6 +35,9 @@ IMAGES, IMAGE_ROWS, TABLE_ROWS, COLUMNS = 256, 10_240, 36_864, 105
 Step = Callable[[], Any]
 
 
+clock = time.perf_counter
+
+
 def interleaved(jobs: dict[str, Step], turns: int, together: int = 3) -> dict[str, float]:
     """Median seconds of each job. Jobs take turns, of a few runs each, the first not counted: the
     machine's moods hit all."""
@@ -43,9 +46,9 @@ def interleaved(jobs: dict[str, Step], turns: int, together: int = 3) -> dict[st
         for name, job in jobs.items():
             job()
             for _ in range(together):
-                start = time.perf_counter()
+                start = clock()
                 job()
-                times[name].append(time.perf_counter() - start)
+                times[name].append(clock() - start)
     return {name: statistics.median(values) for name, values in times.items()}
 
 
@@ -231,6 +234,11 @@ def main() -> None:
         "--threads", type=int, default=0, help="torch's threads; its own choice unless given"
     )
     parser.add_argument(
+        "--processor",
+        action="store_true",
+        help="processor time of all threads, for a machine that others use; with --threads 1",
+    )
+    parser.add_argument(
         "--opacus", default="", metavar="PYTHON", help="a Python that can import opacus and torch"
     )
     parser.add_argument(
@@ -241,6 +249,9 @@ def main() -> None:
         help="print opacus's seconds a step and end",
     )
     given = parser.parse_args()
+    if given.processor:
+        global clock
+        clock = time.process_time
     warnings.filterwarnings("ignore")
     import torch
 
