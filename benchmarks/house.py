@@ -1,9 +1,10 @@
-"""How a package reads, in figures of its sources: lengths, docstrings, comments, types, parameters, import circles.
+"""How a package reads, in figures of its sources: lengths, docstrings, comments, types, parameters, circles, likeness.
 
 python benchmarks/house.py [PACKAGE ...]     a column each: a folder, or the name of an installed package; none: fairveil
 
 Nothing is imported; sources are parsed. Tests inside of a package are left out. A circle is a set of modules that import
 each other, inside functions and for type checkers too; the `__init__` of packages, which hand names out, are left out.
+`tests/like_code.py` says what a pair of like functions is, and lists them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+import like_code
 import test_modules
 
 HERE = Path(__file__).resolve().parent.parent
@@ -46,12 +48,14 @@ class House:
     """Constructor parameters of public classes that fit."""
     comments: int = 0
     wide: int = 0
+    pairs: int = 0
+    """Of functions with like code."""
 
     @staticmethod
     def of(root: Path) -> House:
         """Read all modules below a folder."""
         house = House(root)
-        trees = []
+        trees = {}
         for path in sorted(root.rglob("*.py")):
             parts = path.relative_to(root).parts
             if any(part in ("tests", "test") for part in parts) or re.search(
@@ -60,11 +64,17 @@ class House:
                 continue
             text = path.read_text("utf-8")
             tree = ast.parse(text)
-            trees.append(tree)
+            trees[str(path.relative_to(root))] = tree
             house._read(text, tree)
         house._read_classes(
-            [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+            [
+                node
+                for tree in trees.values()
+                for node in ast.walk(tree)
+                if isinstance(node, ast.ClassDef)
+            ]
         )
+        house.pairs = len(like_code.pairs(trees))
         return house
 
     def _read(self, text: str, tree: ast.Module) -> None:
@@ -122,6 +132,10 @@ class House:
             f"{len({name for names in self.fits.values() for name in names})}",
         )
         yield "import circles", f"{len(test_modules.circles(imports(self.root)))}"
+        yield (
+            "pairs of like functions / in 10,000 lines",
+            f"{self.pairs} / {10_000 * self.pairs / lines:.0f}",
+        )
         yield "lines", f"{lines:,}"
 
 
