@@ -177,40 +177,7 @@ def _made(
     if isinstance(target, str | os.PathLike):
         target = load(Path(target))
     if hasattr(target, "get_params") and hasattr(target, "fit"):
-        parameters = target.get_params(deep=False)
-        if not {"epsilon", "delta", "protects", "neighbours", "schema", "random_state"} <= set(
-            parameters
-        ):
-            remedy = (
-                "Pass a function fit(table, seed) that fits it, with schema=, epsilon= and delta=."
-            )
-            got = type(target).__name__
-            raise InputError.expected(
-                "an estimator of this library", of="TARGET", got=got, remedy=remedy
-            )
-        facts = _schema(
-            schema if schema is not None else parameters["schema"] or schema_of_coding(target)
-        )
-        told = whose(
-            parameters.get("unit"),
-            parameters.get("max_rows_per_unit"),
-            facts,
-            parameters["epsilon"],
-        )
-        facts = facts.without_unit() if told is None else _of_persons(facts, told)
-        own = {name: parameters[name] for name in ("epsilon", "delta", "protects", "neighbours")}
-        asked = Promise(**own, unit=None if told is None else told.unit)
-        if not asked.is_private:
-            remedy = "Audit what is private: a finite epsilon."
-            raise InputError.expected(
-                "a private fit", of="TARGET", got="epsilon inf", remedy=remedy
-            )
-
-        def fits() -> list[tuple[Pair, Target]]:
-            pairs = pairs_of(facts, asked.protects, asked.neighbours, others=rows, seed=seed)
-            return [(pair, FitTarget(target, facts, pair, seed)) for pair in pairs]
-
-        return fits, parts_of(target).privacy
+        return _fits_of(target, schema, rows, seed), parts_of(target).privacy
     if not callable(target):
         remedy = "Pass a model's folder, an estimator, or a function fit(table, seed)."
         got = type(target).__name__
@@ -230,6 +197,42 @@ def _made(
         return [(pair, FunctionTarget(target, pair, asked, held)) for pair in pairs]
 
     return calls, None
+
+
+def _fits_of(
+    target: Any, schema: Schema | None, rows: int, seed: int
+) -> Callable[[], list[tuple[Pair, Target]]]:
+    """What makes the targets of an estimator."""
+    parameters = target.get_params(deep=False)
+    if not {"epsilon", "delta", "protects", "neighbours", "schema", "random_state"} <= set(
+        parameters
+    ):
+        remedy = "Pass a function fit(table, seed) that fits it, with schema=, epsilon= and delta=."
+        got = type(target).__name__
+        raise InputError.expected(
+            "an estimator of this library", of="TARGET", got=got, remedy=remedy
+        )
+    facts = _schema(
+        schema if schema is not None else parameters["schema"] or schema_of_coding(target)
+    )
+    told = whose(
+        parameters.get("unit"),
+        parameters.get("max_rows_per_unit"),
+        facts,
+        parameters["epsilon"],
+    )
+    facts = facts.without_unit() if told is None else _of_persons(facts, told)
+    own = {name: parameters[name] for name in ("epsilon", "delta", "protects", "neighbours")}
+    asked = Promise(**own, unit=None if told is None else told.unit)
+    if not asked.is_private:
+        remedy = "Audit what is private: a finite epsilon."
+        raise InputError.expected("a private fit", of="TARGET", got="epsilon inf", remedy=remedy)
+
+    def fits() -> list[tuple[Pair, Target]]:
+        pairs = pairs_of(facts, asked.protects, asked.neighbours, others=rows, seed=seed)
+        return [(pair, FitTarget(target, facts, pair, seed)) for pair in pairs]
+
+    return fits
 
 
 def _audited(

@@ -139,26 +139,10 @@ def registry_entry(statement: object, facts: object) -> dict[str, Any]:
             "The registry is of deployments with differential privacy: fit with a finite epsilon."
         )
         raise InputError.expected("a finite epsilon", of="statement", got="inf", remedy=remedy)
-    if not isinstance(facts, Mapping):
-        remedy = "Pass facts={'name': ..., ...}."
-        raise InputError.expected(
-            "facts by name", of="facts", got=type(facts).__name__, remedy=remedy
-        )
     places = {name: room for room, names in FIELDS.items() for name in names}
-    strange = [name for name in facts if name not in (*places, "url_slug") or name in OWN]
-    if strange:
-        remedy = "The statement says it." if strange[0] in OWN else "Leave it out."
-        raise InputError.expected(
-            "fields of the schema", of="facts", got=strange[0], remedy=remedy, among=places
-        )
-    missing = [name for name in STATED if name not in facts]
-    if missing:
-        remedy = "State them: nothing is made up."
-        raise InputError.expected(
-            f"also {', '.join(missing)}", of="facts", got=sorted(facts), remedy=remedy
-        )
+    stated = _stated(facts, places)
     deployment: dict[str, dict[str, Any]] = {room: {} for room in FIELDS}
-    for name, value in {**_known(statement), **facts}.items():
+    for name, value in {**_known(statement), **stated}.items():
         if name != "url_slug":
             deployment[places[name]][name] = value
     ordered = {
@@ -167,7 +151,7 @@ def registry_entry(statement: object, facts: object) -> dict[str, Any]:
     }
     kept = {room: values for room, values in ordered.items() if values}
     entry = {
-        "url_slug": facts["url_slug"],
+        "url_slug": stated["url_slug"],
         "status": "Draft",
         "tier": _tier(kept),
         "deployment": kept,
@@ -182,6 +166,28 @@ def registry_entry(statement: object, facts: object) -> dict[str, Any]:
             quote=False,
         )
     return entry
+
+
+def _stated(facts: object, places: Mapping[str, str]) -> Mapping[str, Any]:
+    """The caller's facts, if they are those that a caller states."""
+    if not isinstance(facts, Mapping):
+        remedy = "Pass facts={'name': ..., ...}."
+        raise InputError.expected(
+            "facts by name", of="facts", got=type(facts).__name__, remedy=remedy
+        )
+    strange = [name for name in facts if name not in (*places, "url_slug") or name in OWN]
+    if strange:
+        remedy = "The statement says it." if strange[0] in OWN else "Leave it out."
+        raise InputError.expected(
+            "fields of the schema", of="facts", got=strange[0], remedy=remedy, among=places
+        )
+    missing = [name for name in STATED if name not in facts]
+    if missing:
+        remedy = "State them: nothing is made up."
+        raise InputError.expected(
+            f"also {', '.join(missing)}", of="facts", got=sorted(facts), remedy=remedy
+        )
+    return facts
 
 
 def registry_findings(entry: object) -> list[str]:

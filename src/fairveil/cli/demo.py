@@ -152,9 +152,7 @@ def _report(
     notes: list[str],
 ) -> Report:
     from ..fairness import DemographicParity
-    from ..privacy.shown import at_most
     from ..report import GroupSection, Report
-    from ..report.words import delta_words
     from .deciding import Shown
     from .measured import measure, table_of
     from .published import NOTE
@@ -179,17 +177,6 @@ def _report(
         notes=(f"Each point of Fairveil: {one}.", *published),
         layout="by-epsilon",
     )
-    delta = delta_words(found.privacy.delta)
-    alone, together = (
-        at_most(clf.privacy_.epsilon, clf.privacy_.promise.epsilon),
-        at_most(found.epsilon),
-    )
-    all_models = (
-        f"The model shown in full costs epsilon {alone} for whoever has not seen the others only: "
-        f"looking "
-        f"at all {len(found.runs)} models of this page costs epsilon {together} at delta {delta} "
-        f"(all_models.json)."
-    )
     return Report(
         f"Fair and private models: {name}",
         subject=(
@@ -205,7 +192,7 @@ def _report(
         gaps=tuple(notion_figure(clf, notion, value)),
         tables=(GroupSection(table_of(truth, prediction, groups=clf.cells_, classes=classes)),),
         frontiers=(figure,),
-        not_covered=(all_models,),
+        not_covered=(_price_of_all(found, clf),),
         verify=("fairveil verify all_models.json",),
         notes=(
             f"Shown in full: the model for epsilon {epsilon:g} and a gap of at most {100 * gap:g} "
@@ -213,6 +200,24 @@ def _report(
             "chosen before any data were seen.",
             *notes,
         ),
+    )
+
+
+def _price_of_all(found: Frontier, clf: RateConstrainedClassifier) -> str:
+    """What looking at all models costs, beside the one that is shown."""
+    from ..privacy.shown import at_most
+    from ..report.words import delta_words
+
+    delta = delta_words(found.privacy.delta)
+    alone, together = (
+        at_most(clf.privacy_.epsilon, clf.privacy_.promise.epsilon),
+        at_most(found.epsilon),
+    )
+    return (
+        f"The model shown in full costs epsilon {alone} for whoever has not seen the others only: "
+        f"looking "
+        f"at all {len(found.runs)} models of this page costs epsilon {together} at delta {delta} "
+        f"(all_models.json)."
     )
 
 

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from .deciding import Fitted
     from .method_options import FitRequest
     from .methods import Method
+    from .persons import PersonColumn, Values
     from .samples import Roles, Sample
+    from .tables import Place
 
 MARK = "estimator.json"
 
@@ -98,7 +100,6 @@ def fit(
     from .printing import print_facts
     from .rescue import already_charged
     from .samples import Roles
-    from .scheduled import ScheduledSample
     from .summary import facts
     from .written import written
 
@@ -141,21 +142,8 @@ def fit(
     if told is not None:
         roles = replace(roles, schema=told.of_schema(roles.schema))
     rows = public_rows if public_rows is not None or told is not None else roles.public_rows
-    people = None
     with waiting("Reading the table"):
-        sample = (
-            roles.read(place)
-            if scheduler is None
-            else ScheduledSample.read(roles, place, scheduler)
-        )
-        held = None if other is None else roles.read(other, like=sample)
-        if told is not None:
-            sample, people = told.read(place, sample)
-            if held is not None and other is not None:
-                held, others = told.read(other, held)
-                persons.require_others(people, others, has_names=not sample.knows_persons)
-                assert others is not None
-                held = persons.one_of_each(held, others, seed)
+        sample, people, held = _read(roles, told, place, other, scheduler, seed)
     if holdout:
         if people is None:
             sample, held = sample.split(holdout, seed)
@@ -215,6 +203,33 @@ def fit(
             *written(out, "model, statement.json, report.html", clf.privacy_, book),
         )
     )
+
+
+def _read(
+    roles: Roles,
+    told: PersonColumn | None,
+    place: Place,
+    other: Place | None,
+    scheduler: str | None,
+    seed: int | None,
+) -> tuple[Sample, Values | None, Sample | None]:
+    """The rows to fit, whose they are, and the rows of a test table."""
+    from . import persons
+    from .scheduled import ScheduledSample
+
+    sample = (
+        roles.read(place) if scheduler is None else ScheduledSample.read(roles, place, scheduler)
+    )
+    held = None if other is None else roles.read(other, like=sample)
+    if told is None:
+        return sample, None, held
+    sample, people = told.read(place, sample)
+    if held is not None and other is not None:
+        held, others = told.read(other, held)
+        persons.require_others(people, others, has_names=not sample.knows_persons)
+        assert others is not None
+        held = persons.one_of_each(held, others, seed)
+    return sample, people, held
 
 
 def report_of(

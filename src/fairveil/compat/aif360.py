@@ -74,7 +74,29 @@ def to_dataset(
     frame, groups = frame_of(X, "X"), _frame(sensitive_features)
     labels = labels_beside(y, frame, groups)
     found = set(labels.tolist())
-    if not isinstance(favourable, Hashable) or favourable not in found or len(found) != 2:
+    _refuse(frame, groups, found, favourable, privileged)
+    for name, values in privileged.items():
+        frame[name] = np.isin(groups[name].to_numpy(), list(values)).astype(float)
+    frame[LABEL] = (labels == favourable).astype(float)
+    weights = {} if sample_weight is None else {"instance_weights_name": "weight"}
+    if sample_weight is not None:
+        frame["weight"] = weights_of(sample_weight, len(frame))
+    (other,) = found - {favourable}
+    maps = [{1.0: "privileged", 0.0: "unprivileged"} for _ in privileged]
+    return BinaryLabelDataset(
+        favorable_label=1.0,
+        unfavorable_label=0.0,
+        df=frame,
+        label_names=[LABEL],
+        protected_attribute_names=list(privileged),
+        metadata={"label_maps": [{1.0: favourable, 0.0: other}], "protected_attribute_maps": maps},
+        **weights,
+    )
+
+
+def _refuse(frame: Any, groups: Any, labels: set[Any], favourable: Any, privileged: object) -> None:
+    """What AIF360 does not take."""
+    if not isinstance(favourable, Hashable) or favourable not in labels or len(labels) != 2:
         remedy = "AIF360 has two labels: pass the one that people want."
         raise InputError.expected(
             "one of two labels", of="favourable", got=favourable, remedy=remedy
@@ -98,29 +120,12 @@ def to_dataset(
         raise InputError.expected(
             "privileged values of each column", of="privileged", got=got, remedy=remedy
         )
-    if set(privileged) != set(groups.columns) or set(groups.columns) & {*frame.columns, LABEL}:
+    if set(listed) != set(groups.columns) or set(groups.columns) & {*frame.columns, LABEL}:
         remedy = "Name each sensitive column once, and let none be a feature."
-        known = sorted(map(str, privileged))
+        known = sorted(map(str, listed))
         raise InputError.expected(
             f"the columns {list(groups.columns)}", of="privileged", got=known, remedy=remedy
         )
-    for name, values in privileged.items():
-        frame[name] = np.isin(groups[name].to_numpy(), list(values)).astype(float)
-    frame[LABEL] = (labels == favourable).astype(float)
-    weights = {} if sample_weight is None else {"instance_weights_name": "weight"}
-    if sample_weight is not None:
-        frame["weight"] = weights_of(sample_weight, len(frame))
-    (other,) = found - {favourable}
-    maps = [{1.0: "privileged", 0.0: "unprivileged"} for _ in privileged]
-    return BinaryLabelDataset(
-        favorable_label=1.0,
-        unfavorable_label=0.0,
-        df=frame,
-        label_names=[LABEL],
-        protected_attribute_names=list(privileged),
-        metadata={"label_maps": [{1.0: favourable, 0.0: other}], "protected_attribute_maps": maps},
-        **weights,
-    )
 
 
 def _frame(given: object) -> Any:

@@ -34,24 +34,7 @@ def write_partitions(
     overwrite: bool,
 ) -> None:
     """One store a partition. They are written on workers, so `folder` must be theirs, too."""
-    if not hasattr(frame, "to_delayed"):
-        remedy = "Pass a dask dataframe; a table in memory goes to data.encode(table, schema)."
-        raise InputError.expected(
-            "a dask dataframe", of="frame", got=type(frame).__name__, remedy=remedy
-        )
-    if not isinstance(schema, Schema):
-        raise InputError.expected(
-            "a Schema", of="schema", got=schema, remedy="Read one with Schema.load(path)."
-        )
-    if schema.unit is not None:
-        remedy = (
-            "Write it as Parquet, and data.encode(folder, schema, out), which puts rows person by "
-            "person."
-        )
-        got = f"unit={schema.unit!r}: a person's rows may lie in any partition"
-        raise PrivacyError.expected(
-            "a schema of rows", of="schema", got=got, remedy=remedy, quote=False
-        )
+    _require_writable(frame, schema)
     place = Path(folder).absolute()
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     if any(place.iterdir()) and not overwrite:
@@ -86,6 +69,28 @@ def write_partitions(
             found = Failed(type(error).__name__)
         if isinstance(found, Failed):
             _refuse(number, found)
+
+
+def _require_writable(frame: object, schema: object) -> None:
+    """A dask dataframe, and a schema whose rows may lie in any partition."""
+    if not hasattr(frame, "to_delayed"):
+        remedy = "Pass a dask dataframe; a table in memory goes to data.encode(table, schema)."
+        raise InputError.expected(
+            "a dask dataframe", of="frame", got=type(frame).__name__, remedy=remedy
+        )
+    if not isinstance(schema, Schema):
+        raise InputError.expected(
+            "a Schema", of="schema", got=schema, remedy="Read one with Schema.load(path)."
+        )
+    if schema.unit is not None:
+        remedy = (
+            "Write it as Parquet, and data.encode(folder, schema, out), which puts rows person by "
+            "person."
+        )
+        got = f"unit={schema.unit!r}: a person's rows may lie in any partition"
+        raise PrivacyError.expected(
+            "a schema of rows", of="schema", got=got, remedy=remedy, quote=False
+        )
 
 
 def _written(part: object, schema: Schema, path: str, options: dict[str, Any]) -> Failed | None:

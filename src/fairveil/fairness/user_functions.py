@@ -10,6 +10,7 @@ import numpy as np
 from .._types import Floats
 from ..errors import InputError
 from .group_function import GroupFunction
+from .outer import Outer
 
 USER_MADE = "a user-made objective"
 
@@ -67,22 +68,31 @@ def checked(
             f"{turned:g}",
             "State a larger smoothness, or inf.",
         )
-    step = 1e-6
-    allowed = 1e-3 * scale + (bend * step if math.isfinite(bend) else 0.0)
+    _check_differences(outer, starts[::3], slopes[::3], 1e-3 * scale, bend)
+    if outer.monotone and (slopes < -slack).any():
+        _refuse("a non-decreasing function", "a negative slope", "State monotone=False.")
+    return function
+
+
+def _check_differences(
+    outer: Outer, at: Floats, slopes: Floats, allowed: float, bend: float
+) -> None:
+    """The gradient beside finite differences; `bend`: its Lipschitz constant, inf if there is
+    none."""
+    step, smooth = 1e-6, math.isfinite(bend)
+    allowed += bend * step if smooth else 0.0
+    m = at.shape[-1]
     for axis in range(m):
         shift = step * np.eye(m)[axis]
-        low, high = np.maximum(starts[::3] - shift, 0.0), np.minimum(starts[::3] + shift, 1.0)
+        low, high = np.maximum(at - shift, 0.0), np.minimum(at + shift, 1.0)
         rise = (_finite(outer.value, high) - _finite(outer.value, low)) / (high - low)[:, axis]
-        off = np.abs(rise - slopes[::3, axis]) > allowed
-        if off.mean() > (0.05 if math.isfinite(bend) else 0.5):
+        off = np.abs(rise - slopes[:, axis]) > allowed
+        if off.mean() > (0.05 if smooth else 0.5):
             _refuse(
                 "the gradient of the function",
                 f"another along rate {axis}",
                 "Check `gradient` by finite differences.",
             )
-    if outer.monotone and (slopes < -slack).any():
-        _refuse("a non-decreasing function", "a negative slope", "State monotone=False.")
-    return function
 
 
 def _finite(function: Callable[[Floats], Floats], v: Floats) -> Floats:

@@ -22,6 +22,7 @@ from ..figures.words import (
 )
 from ..privacy.statement.checks import versions_now
 from ..privacy.statement.mechanism_words import HEADS, MOST_RELEASES, table
+from ..privacy.statement.statement import PrivacyStatement
 from ..privacy.statement.words import items
 from .baselines import against_constant
 from .contents import Baselines, Certainty, GroupSection, Payments, ReportContents
@@ -87,16 +88,7 @@ def to_dict(report: ReportContents, *, twin: str = "report.json") -> dict[str, A
             for one in report.coefficients
         ],
         "terms": [_curves(figure) for figure in report.terms],
-        "statement": None if statement is None else statement.to_dict(),
-        "statement_words": []
-        if statement is None
-        else [{"heading": heading, "words": words} for heading, words in items(statement)],
-        "releases": None
-        if statement is None
-        else {
-            "heads": list(HEADS),
-            "rows": [list(row) for row in table(statement)[:MOST_RELEASES]],
-        },
+        **_statement(statement),
         "all_models": None if report.all_models is None else report.all_models.to_dict(),
         "not_covered": not_covered(report),
         "verify": [
@@ -105,6 +97,16 @@ def to_dict(report: ReportContents, *, twin: str = "report.json") -> dict[str, A
         "notes": list(report.notes),
         "versions": dict(versions_now()),
     }
+
+
+def _statement(statement: PrivacyStatement | None) -> dict[str, Any]:
+    """The statement, its words, and its table of releases."""
+    if statement is None:
+        return {"statement": None, "statement_words": [], "releases": None}
+    words = [{"heading": heading, "words": words} for heading, words in items(statement)]
+    rows = [list(row) for row in table(statement)[:MOST_RELEASES]]
+    releases = {"heads": list(HEADS), "rows": rows}
+    return {"statement": statement.to_dict(), "statement_words": words, "releases": releases}
 
 
 def to_json(twin: dict[str, Any]) -> str:

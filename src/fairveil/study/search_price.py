@@ -186,17 +186,7 @@ def _priced(
         )
 
     # By supposed plans, which are quick to price; the plans themselves are asked below.
-    low, high = promise.epsilon * LOWEST, promise.epsilon * HIGHEST
-    if cost(supposed(low)) > promise.epsilon:
-        remedy = "Search fewer candidates, or raise epsilon or delta."
-        got = f"{candidates} candidates at {promise}"
-        raise BudgetError.expected(
-            "a budget that a search fits into", of="epsilon", got=got, remedy=remedy
-        )
-    for _ in range(STEPS):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if cost(supposed(middle)) <= promise.epsilon else (low, middle)
-    epsilon = low
+    epsilon = _largest(lambda e: cost(supposed(e)), promise, candidates)
     for _ in range(STEPS):
         planned = plans(epsilon, delta)
         mu = _mu(planned, promise) if gaussian else None
@@ -216,6 +206,21 @@ def _priced(
         got=promise,
         remedy="Search others.",
     )
+
+
+def _largest(cost: Callable[[float], float], promise: Promise, candidates: int) -> float:
+    """The largest epsilon of a fit whose search costs what is promised, by bisection."""
+    low, high = promise.epsilon * LOWEST, promise.epsilon * HIGHEST
+    if cost(low) > promise.epsilon:
+        remedy = "Search fewer candidates, or raise epsilon or delta."
+        got = f"{candidates} candidates at {promise}"
+        raise BudgetError.expected(
+            "a budget that a search fits into", of="epsilon", got=got, remedy=remedy
+        )
+    for _ in range(STEPS):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if cost(middle) <= promise.epsilon else (low, middle)
+    return low
 
 
 def _mu(planned: Sequence[Event], promise: Promise) -> float | None:

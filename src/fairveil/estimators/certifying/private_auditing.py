@@ -160,11 +160,7 @@ def private_audit(
     book = checked(ledger) or current()
     if book is not None:
         book.require(promise, secure=seed is None)
-    if own and isinstance(X, Elsewhere):
-        remedy = "Leave metrics=None: the rates of the library are counted by their holder."
-        raise InputError.expected(
-            "no function of rows", of="metrics", got=sorted(own), remedy=remedy
-        )
+    _refuse_elsewhere(own, X)
     drawn = isinstance(sensitive_features, SoftGroups)
     if isinstance(sensitive_features, SoftGroups):
         sensitive_features = sensitive_features.drawn(NoiseSource.of(bases.derived_seed(seed, 4)))
@@ -197,12 +193,6 @@ def private_audit(
         attached = curator.attach_codes(codes, layout.parts, columns_read=read, title=title)
         counts = asked.release(curator, attached, "rows by group, label and decision")
         curator.finish()
-    said = [
-        *people.not_covered,
-        *([] if whose is None else [ONE_ROW]),
-        *([] if model is None else [OWN_DECISIONS]),
-        *([TRUSTED] if own else []),
-    ]
     known = _known(promise, people, layout, own, labelled)
     return PrivateTable(
         layout,
@@ -212,9 +202,30 @@ def private_audit(
         confidence,
         intervals,
         small,
-        curator.statement(not_covered=said),
+        curator.statement(not_covered=_not_covered(people, whose, model, own)),
         name,
     )
+
+
+def _refuse_elsewhere(own: Mapping[str, object], X: TableLike) -> None:
+    """Functions of rows are called where the rows are."""
+    if own and isinstance(X, Elsewhere):
+        remedy = "Leave metrics=None: the rates of the library are counted by their holder."
+        raise InputError.expected(
+            "no function of rows", of="metrics", got=sorted(own), remedy=remedy
+        )
+
+
+def _not_covered(
+    people: DecidedRows, whose: Whose | None, model: object, own: Mapping[str, object]
+) -> list[str]:
+    """What the statement does not cover."""
+    return [
+        *people.not_covered,
+        *([] if whose is None else [ONE_ROW]),
+        *([] if model is None else [OWN_DECISIONS]),
+        *([TRUSTED] if own else []),
+    ]
 
 
 def _read(

@@ -19,9 +19,9 @@ from scipy import sparse
 from ..._types import ColumnsLike
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
-from ...curator.rows.sharded import ShardedRows
+from ...curator.rows.sharded import ShardedRows, Shards
 from ...errors import InputError
-from ...facts import RowBlock, RowSource, Schema
+from ...facts import RowBlock, RowLayout, RowSource, Schema
 from ...facts.rows import schema_of, traits_of
 from ...privacy.statement.parts import READ_FROM_DATA, PublicFact
 from ...tables.columns import read_weights
@@ -32,7 +32,7 @@ from .blocks import Blocks
 from .coding import Coding, SchemaCoding, TableCoding
 from .copies import refuse_copies
 from .elsewhere import training_of
-from .read_as import as_it_comes, by_schema, from_rows, refuse_sensitive_features
+from .read_as import ReadTable, as_it_comes, by_schema, from_rows, refuse_sensitive_features
 from .standard import Standard
 from .targets import beside
 from .training import Coded, ReadOptions, Training, need_classes, with_steps
@@ -61,15 +61,7 @@ def read(
     units_of.require_heeded(schema if schema is not None else coded_by, ways.whose)
     for of, table in (("X", X), ("sensitive_features", sensitive_features)):
         refuse_duplicates(table, of)
-    if isinstance(X, RowSource):
-        found = from_rows(X, y, sensitive_features, schema, ways.target)
-        if ways.features_are_public:
-            refuse_sensitive_features(X)
-    elif schema is not None:
-        found = by_schema(X, y, sensitive_features, schema, ways.sensitive_as_feature, ways.target)
-    else:
-        unit = None if ways.whose is None else ways.whose.column
-        found = as_it_comes(X, y, sensitive_features, ways.sensitive_as_feature, ways.target, unit)
+    found = _found(X, y, sensitive_features, schema, ways)
     if ways.target is None:
         need_classes(found.layout)
     stated = schema.rows if schema is not None else None
@@ -94,53 +86,17 @@ def read(
         coding = replace(coding, standard=Standard.of(blocks, found.layout.numbers))  # type: ignore[type-var]
         assert coding.standard is not None
         blocks = blocks.then(coding.standard.apply)
-        if ways.features_are_public:  # then their means and deviations are, too
-            found.facts.append(
-                PublicFact(
-                    "scale of the numbers",
-                    "means and standard deviations of the features",
-                    "public features",
-                )
-            )
-        else:
-            not_covered = (
-                "unsafe: numbers were scaled by the training rows' own means and standard "
-                "deviations, as asked by "
-                "unsafe_data_dependent_bounds=True",
-            )
-    if found.target is not None:
-        found.facts.append(found.target.fact())
-        if found.target.origin == READ_FROM_DATA:
-            words = (
-                "unsafe: the bounds of the target are its own range, as asked by "
-                "unsafe_data_dependent_bounds=True"
-            )
-            not_covered = (*not_covered, words)
+        not_covered = _of_scale(found.facts, ways)
+    not_covered += _of_target(found)
     if ways.thin and isinstance(coding, TableCoding) and coding.standard is None:
         blocks = blocks.then(_thinned)
     if sample_weight is not None:
         blocks = Blocks(_with_weights(blocks, sample_weight), blocks.source)
     if ways.target is not None and ways.target.as_number:
         layout, blocks = replace(layout, numbers=layout.numbers + 1), blocks.then(beside)
-    units = None
-    if ways.whose is not None:
-        units_of.require_apart(ways.whose.column, layout.sensitive_names)
-        units = ways.whose.of_table(X, found.grid, sum(block.rows for block in blocks))
-    rows: Rows
-    if shards is not None:
-        rows = sharded.rows_of(shards, blocks, layout, ways.max_sample_weight)
-    else:
-        coded, cap = (
-            Coded(layout, blocks, traits_of(blocks.source)),
-            ways.max_sample_weight,
-        )
-        rows = Rows(coded, max_sample_weight=cap, units=units, in_memory=not blocks.are_streamed)
+    rows = _rows_of(X, found, ways, layout, blocks, shards)
     if ways.features_are_public:
-        names = _names_of_features(found.coding)
-        if isinstance(rows, ShardedRows):
-            sharded.refuse_copies(rows, found.layout, names)
-        else:
-            refuse_copies(found.blocks, found.layout, names)
+        _refuse_copies(rows, found)
         if rows.weighted:
             words = "public: must not depend on the sensitive columns"
             found.facts.append(PublicFact("sample weights", words, "argument"))
@@ -149,6 +105,76 @@ def read(
     return Training(
         rows, coding, facts, not_covered, found.columns, found.n_features, stated, found.target, by
     )
+
+
+def _found(
+    X: Any, y: ColumnsLike, sensitive: ColumnsLike, schema: Schema | None, ways: ReadOptions
+) -> ReadTable:
+    """The table as what it is: coded rows, by a schema, or as it comes."""
+    if isinstance(X, RowSource):
+        found = from_rows(X, y, sensitive, schema, ways.target)
+        if ways.features_are_public:
+            refuse_sensitive_features(X)
+        return found
+    if schema is not None:
+        return by_schema(X, y, sensitive, schema, ways.sensitive_as_feature, ways.target)
+    unit = None if ways.whose is None else ways.whose.column
+    return as_it_comes(X, y, sensitive, ways.sensitive_as_feature, ways.target, unit)
+
+
+def _of_scale(facts: list[PublicFact], ways: ReadOptions) -> tuple[str, ...]:
+    """What the statement says of numbers scaled by the rows: a public fact, or what it does not
+    cover."""
+    if ways.features_are_public:  # then their means and deviations are, too
+        words = "means and standard deviations of the features"
+        facts.append(PublicFact("scale of the numbers", words, "public features"))
+        return ()
+    return (
+        "unsafe: numbers were scaled by the training rows' own means and standard deviations, as "
+        "asked by unsafe_data_dependent_bounds=True",
+    )
+
+
+def _of_target(found: ReadTable) -> tuple[str, ...]:
+    """The same of a numeric target's bounds."""
+    if found.target is None:
+        return ()
+    found.facts.append(found.target.fact())
+    if found.target.origin != READ_FROM_DATA:
+        return ()
+    return (
+        "unsafe: the bounds of the target are its own range, as asked by "
+        "unsafe_data_dependent_bounds=True",
+    )
+
+
+def _rows_of(
+    X: Any,
+    found: ReadTable,
+    ways: ReadOptions,
+    layout: RowLayout,
+    blocks: Blocks,
+    shards: Shards | None,
+) -> Rows:
+    """The rows of a curator, with whose each row is."""
+    units = None
+    if ways.whose is not None:
+        units_of.require_apart(ways.whose.column, layout.sensitive_names)
+        units = ways.whose.of_table(X, found.grid, sum(block.rows for block in blocks))
+    if shards is not None:
+        return sharded.rows_of(shards, blocks, layout, ways.max_sample_weight)
+    coded = Coded(layout, blocks, traits_of(blocks.source))
+    cap, in_memory = ways.max_sample_weight, not blocks.are_streamed
+    return Rows(coded, max_sample_weight=cap, units=units, in_memory=in_memory)
+
+
+def _refuse_copies(rows: Rows, found: ReadTable) -> None:
+    """Of public features that are a sensitive column over again."""
+    names = _names_of_features(found.coding)
+    if isinstance(rows, ShardedRows):
+        sharded.refuse_copies(rows, found.layout, names)
+    else:
+        refuse_copies(found.blocks, found.layout, names)
 
 
 def _names_of_features(coding: Coding) -> tuple[str, ...]:

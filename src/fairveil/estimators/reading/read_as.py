@@ -93,12 +93,6 @@ def as_it_comes(
     layout = replace(
         coding.layout, classes=classes, sensitive=groups, sensitive_names=tuple(columns)
     )
-    blocks, a = [], 0
-    for block in coding.grid_blocks(grid):
-        b = a + block.rows
-        part = np.ascontiguousarray(group_codes[:, a:b])
-        blocks.append(replace(block, labels=label_codes[a:b], sensitive=part))
-        a = b
     facts = [
         PublicFact("number of features", str(len(features)), READ_FROM_DATA),
         *_roles(layout, READ_FROM_DATA),
@@ -111,13 +105,26 @@ def as_it_comes(
     return ReadTable(
         coding,
         layout,
-        Blocks(blocks),
+        Blocks(_coded_blocks(coding, grid, label_codes, group_codes)),
         facts,
         grid.names if grid.named else (),
         len(grid.names),
         scale,
         grid,
     )
+
+
+def _coded_blocks(
+    coding: TableCoding, grid: FeatureTable, labels: npt.NDArray[Any], groups: npt.NDArray[Any]
+) -> list[RowBlock]:
+    """The blocks of a table, with their parts of the codes of labels and groups."""
+    blocks, a = [], 0
+    for block in coding.grid_blocks(grid):
+        b = a + block.rows
+        part = np.ascontiguousarray(groups[:, a:b])
+        blocks.append(replace(block, labels=labels[a:b], sensitive=part))
+        a = b
+    return blocks
 
 
 def by_schema(
@@ -188,17 +195,7 @@ def from_rows(
         )
     blocks = Blocks.of(source)
     if names is not None:
-        strange = [name for name in names if name not in layout.sensitive_names]
-        if strange:
-            known = list(layout.sensitive_names)
-            remedy = "Code the rows with these columns declared sensitive."
-            raise InputError.expected(
-                f"names among {known}", of="sensitive_features", got=strange, remedy=remedy
-            )
-        at = [layout.sensitive_names.index(name) for name in names]
-        layout = replace(
-            layout, sensitive=tuple(layout.sensitive[j] for j in at), sensitive_names=tuple(names)
-        )
+        layout, at = _chosen_columns(layout, names)
         blocks = blocks.then(partial(_of_columns, at))
     if number is not None:
         need_number(
@@ -234,6 +231,20 @@ def from_rows(
         layout.width,
         scale,
     )
+
+
+def _chosen_columns(layout: RowLayout, names: Sequence[str]) -> tuple[RowLayout, list[int]]:
+    """The layout with the sensitive columns that were named, and their places."""
+    known = list(layout.sensitive_names)
+    strange = [name for name in names if name not in known]
+    if strange:
+        remedy = "Code the rows with these columns declared sensitive."
+        raise InputError.expected(
+            f"names among {known}", of="sensitive_features", got=strange, remedy=remedy
+        )
+    at = [known.index(name) for name in names]
+    chosen = tuple(layout.sensitive[j] for j in at)
+    return replace(layout, sensitive=chosen, sensitive_names=tuple(names)), at
 
 
 def refuse_sensitive_features(source: RowSource) -> None:

@@ -17,7 +17,7 @@ from ..._types import ColumnsLike, Floats, TableLike
 from ...curator import Curator
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, PrivacyError
-from ...facts import Reports, Schema
+from ...facts import Cells, Reports, Schema
 from ...learning.released import clusters, group_counts
 from ...learning.released.clusters import Clusters
 from ...models.model import known_classes
@@ -30,6 +30,7 @@ from ..fitting import promises
 from ..reading import cautions, inputs, units
 from ..reading.carried import groups_of
 from ..reading.soft_groups import SoftGroups
+from ..reading.training import Training
 from ..reading.units import Whose
 from . import saving
 from .classifier import ReleasedClassifier
@@ -375,22 +376,7 @@ def release_groups(
     cautions.of_promise(promise, training.rows.exact_count)
     if record is not None:
         record.require(promise, schema=training.schema)
-    cells = groups_of(training, either=False)
-    if cells is None or cells.count < 2 or training.rows.weighted or not training.rows.exact_count:
-        got = (
-            "none"
-            if cells is None
-            else "rows with weights"
-            if training.rows.weighted
-            else f"{cells.count} group"
-        )
-        remedy = (
-            "Pass sensitive_features with two groups or more; a schema may list groups that do not "
-            "occur."
-        )
-        raise InputError.expected(
-            "rows of several groups", of="sensitive_features", got=got, remedy=remedy
-        )
+    cells = _several_groups(training)
     planned = group_counts.plan(promise, cells)
     told: tuple[PublicFact, ...] = ()
     if reports is not None:
@@ -424,6 +410,27 @@ def release_groups(
     return ReleasedGroups(
         statement, cells, known_classes(training.classes), training.coding, made, counts
     )
+
+
+def _several_groups(training: Training) -> Cells:
+    """The groups of the rows: two or more."""
+    cells = groups_of(training, either=False)
+    if cells is None or cells.count < 2 or training.rows.weighted or not training.rows.exact_count:
+        got = (
+            "none"
+            if cells is None
+            else "rows with weights"
+            if training.rows.weighted
+            else f"{cells.count} group"
+        )
+        remedy = (
+            "Pass sensitive_features with two groups or more; a schema may list groups that do not "
+            "occur."
+        )
+        raise InputError.expected(
+            "rows of several groups", of="sensitive_features", got=got, remedy=remedy
+        )
+    return cells
 
 
 def recorded(

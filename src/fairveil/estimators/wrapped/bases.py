@@ -152,6 +152,16 @@ def check(estimator: object, wishes: BaseOptions) -> None:
         raise InputError.expected(
             "a fitted classifier", of="estimator", got="one frozen before", remedy=remedy
         )
+    _refuse_unit(estimator)
+    if estimator is None or carries_a_promise(estimator):
+        if wishes.public_base and (estimator is None or not is_fitted(estimator)):
+            raise _not_fitted_in_public(type(estimator).__name__)
+        return
+    _check_foreign(estimator, wishes)
+
+
+def _refuse_unit(estimator: object) -> None:
+    """A base that is to be fitted is told of persons by the post-processor."""
     told = (
         thawed(estimator).get_params(deep=False).get("unit")
         if carries_a_promise(estimator) and not is_fitted(estimator)
@@ -166,10 +176,10 @@ def check(estimator: object, wishes: BaseOptions) -> None:
         raise PrivacyError.expected(
             "a base without a unit of its own", of="estimator", got=got, remedy=remedy
         )
-    if estimator is None or carries_a_promise(estimator):
-        if wishes.public_base and (estimator is None or not is_fitted(estimator)):
-            raise _not_fitted_in_public(type(estimator).__name__)
-        return
+
+
+def _check_foreign(estimator: object, wishes: BaseOptions) -> None:
+    """A base of another library."""
     if isinstance(estimator, type) or not hasattr(estimator, "predict"):
         remedy = "Pass a classifier, such as LogisticRegression(), or None."
         raise InputError.expected(

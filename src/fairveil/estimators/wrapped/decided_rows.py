@@ -12,7 +12,7 @@ Guarantees (tests/estimators/test_estimators_certify.py):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,14 +76,7 @@ def read(
         return _by_schema(model, X, y, sensitive_features, schema, promise, seed, whose)
     columns, _ = base_columns.columns_of(X, sensitive_features)
     given = _given(model)
-    if X is None:
-        features: Any = None
-        if given is None:
-            remedy = "Pass their features, or the decisions themselves in place of the model."
-            raise InputError.expected("what the model decides by", of="X", got=None, remedy=remedy)
-    else:
-        decided.refuse_unseen(X)
-        features = base_columns.without(X, (*columns, *(() if whose is None else whose.columns)))
+    features = _features(X, columns, whose, given=given is not None)
     known = tuple(values_array(classes_of(model)).tolist())
     raw = given if given is not None else _asked(model, features, columns, seed)
     labels = read_labels(raw if y is None else y)
@@ -122,6 +115,17 @@ def read(
         y is not None,
     )
     return DecidedRows(*args, by_group=_cells_read(model) is not None)
+
+
+def _features(X: TableLike, columns: Iterable[str], whose: Whose | None, *, given: bool) -> Any:
+    """What the model decides by; None where its decisions are given in its place."""
+    if X is not None:
+        decided.refuse_unseen(X)
+        return base_columns.without(X, (*columns, *(() if whose is None else whose.columns)))
+    if not given:
+        remedy = "Pass their features, or the decisions themselves in place of the model."
+        raise InputError.expected("what the model decides by", of="X", got=None, remedy=remedy)
+    return None
 
 
 def _by_schema(

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from typing import Any
 
 from ..._json import Document, Node
 from ..._reading import read_text
@@ -65,64 +66,51 @@ def parse_import(text: str) -> Imported:
 
 
 def _spent(kind: str, node: Node) -> Imported:
-    inner, neighbours, rows = (
-        node[kind],
-        node["neighbours"].text(),
-        node["rows_per_person"].whole(at_least=1),
-    )
-    secure = node["secure_noise"].truth() if "secure_noise" in node.mapping() else False
-    named = node["library"].text() if "library" in node.mapping() else None
+    inner, known = node[kind], node.mapping()
+    asked: dict[str, Any] = {
+        "neighbours": node["neighbours"].text(),
+        "rows_per_person": node["rows_per_person"].whole(at_least=1),
+        "secure_noise": node["secure_noise"].truth() if "secure_noise" in known else False,
+    }
+    named = node["library"].text() if "library" in known else None
     if kind == "event":
         library = "another library" if named is None else named
-        return Imported.of(
-            from_dict(inner.value), neighbours, library, rows_per_person=rows, secure_noise=secure
-        )
-    if kind == "opacus":
-        inner.only(("history", "sampling"), ("passes",))
-        passes = inner["passes"].whole() if "passes" in inner.mapping() else None
-        history, sampling = (
-            [one.numbers(length=3) for one in inner["history"].list()],
-            inner["sampling"].text(),
-        )
-        steps = [
-            (z, rate, one.list()[2].whole())
-            for (z, rate, _), one in zip(history, inner["history"].list(), strict=True)
-        ]
-        found = from_opacus(
-            steps,
-            sampling=sampling,
-            neighbours=neighbours,
-            rows_per_person=rows,
-            passes=passes,
-            secure_noise=secure,
-        )
-    elif kind == "dp_accounting":
-        inner.only(("event",), ("multipliers",))
-        over = inner["multipliers"].text() if "multipliers" in inner.mapping() else "norm"
-        event = inner["event"].mapping()
-        found = from_dp_event(
-            event,
-            neighbours=neighbours,
-            rows_per_person=rows,
-            multipliers=over,
-            secure_noise=secure,
-        )
-    else:
-        inner.only(("spent_budget", "tools"))
-        spends = [one.numbers(length=2) for one in inner["spent_budget"].list()]
-        tools = inner["tools"].texts()
-        found = from_diffprivlib(
-            spends, tools=tools, neighbours=neighbours, rows_per_person=rows, secure_noise=secure
-        )
-    return (
-        found
-        if named is None
-        else Imported.of(
-            found.events,
-            found.neighbours,
-            named,
-            rows_per_person=1,
-            notes=found.notes,
-            secure_noise=found.secure_noise,
-        )
+        return Imported.of(from_dict(inner.value), library=library, **asked)
+    read = {"opacus": _of_opacus, "dp_accounting": _of_dp_event, "diffprivlib": _of_diffprivlib}
+    found = read[kind](inner, asked)
+    if named is None:
+        return found
+    return Imported.of(
+        found.events,
+        found.neighbours,
+        named,
+        rows_per_person=1,
+        notes=found.notes,
+        secure_noise=found.secure_noise,
     )
+
+
+def _of_opacus(inner: Node, asked: dict[str, Any]) -> Imported:
+    inner.only(("history", "sampling"), ("passes",))
+    passes = inner["passes"].whole() if "passes" in inner.mapping() else None
+    history, sampling = (
+        [one.numbers(length=3) for one in inner["history"].list()],
+        inner["sampling"].text(),
+    )
+    steps = [
+        (z, rate, one.list()[2].whole())
+        for (z, rate, _), one in zip(history, inner["history"].list(), strict=True)
+    ]
+    return from_opacus(steps, sampling=sampling, passes=passes, **asked)
+
+
+def _of_dp_event(inner: Node, asked: dict[str, Any]) -> Imported:
+    inner.only(("event",), ("multipliers",))
+    over = inner["multipliers"].text() if "multipliers" in inner.mapping() else "norm"
+    return from_dp_event(inner["event"].mapping(), multipliers=over, **asked)
+
+
+def _of_diffprivlib(inner: Node, asked: dict[str, Any]) -> Imported:
+    inner.only(("spent_budget", "tools"))
+    spends = [one.numbers(length=2) for one in inner["spent_budget"].list()]
+    return from_diffprivlib(spends, tools=inner["tools"].texts(), **asked)
