@@ -11,12 +11,9 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+from chromium import axe, browser
+
 MEASURE = """<!DOCTYPE html><meta charset="utf-8"><title>not measured</title>
 <script>
 const measure = frame => {{
@@ -71,23 +69,6 @@ const measure = frame => {{
 Shoot = Callable[..., npt.NDArray[np.uint8]]
 Look = Callable[[str, int], dict[str, Any]]
 Audit = Callable[..., dict[str, Any]]
-
-
-def browser() -> str | None:
-    """A Chromium: the one that FAIRVEIL_BROWSER names, else one on the path."""
-    named = os.environ.get("FAIRVEIL_BROWSER")
-    return named or next((found for name in NAMES if (found := shutil.which(name))), None)
-
-
-def axe() -> Path | None:
-    """The script."""
-    if named := os.environ.get("FAIRVEIL_AXE"):
-        return Path(named)
-    spec = find_spec("axe_playwright_python")
-    folders = [] if spec is None else list(spec.submodule_search_locations or ())
-    return next(
-        (file for folder in folders if (file := Path(folder) / "axe.min.js").is_file()), None
-    )
 
 
 needs_browser = pytest.mark.skipif(

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from browsing import browser
+from chromium import browser
 
 TAB, ENTER, SHIFT = "\ue004", "\ue007", "\ue008"
 SECONDS = 120

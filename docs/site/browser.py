@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import re
-import shutil
 import subprocess
+import sys
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+from chromium import axe, browser
+
 QUIET = (
     "--no-first-run",
     "--disable-background-networking",
@@ -56,26 +56,9 @@ const measure = async frame => {{
 <iframe onload="measure(this)" title="page" style="border:0;width:{width}px;height:900px" src="{page}"></iframe></html>"""
 
 
-def chromium() -> str | None:
-    """A Chromium: the one that FAIRVEIL_BROWSER names, else one on the path."""
-    named = os.environ.get("FAIRVEIL_BROWSER")
-    return named or next((found for name in NAMES if (found := shutil.which(name))), None)
-
-
-def axe() -> Path | None:
-    """The script: the one that FAIRVEIL_AXE names, else the one that the package brings."""
-    if named := os.environ.get("FAIRVEIL_AXE"):
-        return Path(named)
-    spec = find_spec("axe_playwright_python")
-    folders = [] if spec is None else list(spec.submodule_search_locations or ())
-    return next(
-        (file for folder in folders if (file := Path(folder) / "axe.min.js").is_file()), None
-    )
-
-
 def problems(site: Path) -> list[str]:
     """What is wrong with the sample in each view."""
-    program, script = chromium(), axe()
+    program, script = browser(), axe()
     if program is None or script is None:
         print("no Chromium or no axe-core: pages were not looked at in a browser")
         return []
