@@ -112,7 +112,6 @@ def test_height_is_the_second_axis(tmp_path: Path) -> None:
 
 
 def test_every_age_is_in_one_of_nine_groups(tmp_path: Path) -> None:
-    assert len(faces.age_group_names()) == 9
     for age in (0, 2, 3, 9, 10, 19, 20, 69, 70, 116):
         (tmp_path / f"{age}_0_0_{STAMP}.jpg").write_bytes(jpeg(size=(4, 4)))
     found = data.load_utkface(tmp_path, size=4)

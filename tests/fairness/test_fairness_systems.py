@@ -33,6 +33,23 @@ from fairveil.metrics import histograms
 # ------------------------------------------
 
 
+def tempered_softmax(scores, temperature=1.0):
+    powers = np.exp((scores - scores.max(axis=-1, keepdims=True)) / temperature)
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def row_costs(cell_costs, labels, cell_ids):
+    """What each row's prediction of each class costs: the sum over the cells that the row is in."""
+    at = np.zeros(cell_ids.shape[1], dtype=np.intp) if labels is None else labels
+    return sum(cell_costs[line, at] for line in cell_ids)
+
+
+def score_gradient(probabilities, costs, temperature):
+    """Of a softmax of scores over a temperature, by the scores."""
+    mean = (probabilities * costs).sum(axis=-1, keepdims=True)
+    return probabilities * (costs - mean) / temperature
+
+
 def share(rows, hit):
     rows = list(rows)
     return sum(1 for row in rows if hit(row)) / len(rows) if rows else math.nan
@@ -320,13 +337,11 @@ def test_cell_costs_are_the_gradient_of_the_lagrangian(mode, floor):
     )
 
     def lagrangian(s):
-        soft = histograms.soft_histogram(
-            histograms.tempered_softmax(s, 0.7), labels, ids, system.shape
-        )
+        soft = histograms.soft_histogram(tempered_softmax(s, 0.7), labels, ids, system.shape)
         return system.lagrangian(duals, system.surrogate_values(soft, counts, floor))
 
-    costs = histograms.row_costs(system.cell_costs(duals, counts, floor), labels, ids)
-    gradient = histograms.score_gradient(histograms.tempered_softmax(scores, 0.7), costs, 0.7)
+    costs = row_costs(system.cell_costs(duals, counts, floor), labels, ids)
+    gradient = score_gradient(tempered_softmax(scores, 0.7), costs, 0.7)
     step, numeric = 1e-5, np.zeros_like(scores)
     for place in np.ndindex(scores.shape):
         up, down = scores.copy(), scores.copy()
@@ -340,7 +355,7 @@ def test_cell_costs_are_the_gradient_of_the_lagrangian(mode, floor):
 def test_the_jacobian_is_the_linear_program_s_matrix():
     system, ids, labels, scores, duals = soft_problem(8, "product")
     counts = histograms.cell_counts(labels, ids, system.shape)
-    soft = histograms.soft_histogram(histograms.tempered_softmax(scores), labels, ids, system.shape)
+    soft = histograms.soft_histogram(tempered_softmax(scores), labels, ids, system.shape)
     jacobian = system.jacobian(counts, 1.0)
     assert jacobian @ soft.ravel() == pytest.approx(system.surrogate_values(soft, counts, 1.0))
     assert duals @ jacobian == pytest.approx(system.cell_costs(duals, counts, 1.0).ravel())
@@ -355,7 +370,7 @@ def test_as_the_temperature_falls_the_surrogate_becomes_the_exact_value():
     errors = []
     for temperature in (1.0, 0.1, 0.001):
         soft = histograms.soft_histogram(
-            histograms.tempered_softmax(scores, temperature), labels, ids, system.shape
+            tempered_softmax(scores, temperature), labels, ids, system.shape
         )
         errors.append(np.abs(system.surrogate_values(soft, counts, 1.0) - hard).max())
     assert errors[0] > errors[1] > errors[2]
@@ -372,7 +387,7 @@ def test_an_empty_event_is_undefined_without_a_floor_and_takes_no_part():
     touched = np.array(["group x" in name for name in system.names])
     assert np.isnan(values[touched]).all()
     assert sorted(values[~touched]) == pytest.approx([-0.55, 0.55])
-    assert np.isnan(system.violations(values)[touched]).all()
+    assert np.isnan(system.excess(values)[touched]).all()
     duals = np.arange(1.0, 7.0)
     costs = system.cell_costs(duals, counts)
     assert np.isfinite(costs).all()

@@ -274,7 +274,7 @@ def test_two_groups_with_public_totals_are_one_release() -> None:
     system = resolve(DemographicParity(0.05), one, (0, 1))
     supposed = Supposed.of(layout, 4000, {"sex": (0.5, 0.5)}, (0.5, 0.5))
     both = [
-        forecast.of_counts(postprocess.plan(promise, one, 2), system, layout, supposed)
+        forecast.of_counts(postprocess.plan(promise, one, 2), system, supposed)
         for promise in (RECORDS, GROUPS)
     ]
     assert [line.releases[0].sensitivity for line in both] == [1.0, 1.0]

@@ -312,7 +312,7 @@ def test_of_one_sum_people_spend_by_the_square_of_their_factor(spend: str) -> No
     `part` of the budget."""
     for groups, rng in draws(12):
         factors = rng.random(groups) + 1e-3
-        part, paid = spent_by_rows(factors, ADDED, spend)
+        part, paid = spent_by_rows(factors, spend)
         noise = factors.max() / math.sqrt(part)
         assert part * paid == pytest.approx((factors / noise) ** 2)
         assert (part * paid.max() if spend == "person" else part * paid.sum()) == pytest.approx(1.0)

@@ -165,7 +165,7 @@ def _positions(dialect: _Dialect, needed: Sequence[str], wished: Sequence[str]) 
 class _Reader:
     """What both readers know of their file."""
 
-    def __init__(self, dialect: _Dialect, schema: Schema, positions: dict[str, int]) -> None:
+    def __init__(self, dialect: _Dialect, _: Schema, positions: dict[str, int]) -> None:
         self._dialect = dialect
         self._positions = positions
 

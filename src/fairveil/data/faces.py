@@ -75,17 +75,6 @@ class Faces:
         return "\n".join([*lines, *(f"{one.name}: {one.why}" for one in self.skipped)])
 
 
-def age_group_names(edges: Iterable[int] = AGE_EDGES) -> tuple[str, ...]:
-    """How groups of ages are written.
-
-    >>> age_group_names()[:3], age_group_names((18,))
-    (('0-2', '3-9', '10-19'), ('0-17', '18+'))
-    """
-    firsts = (0, *_edges(edges))
-    lasts = [f"-{last - 1}" for last in firsts[1:]]
-    return tuple(f"{first}{last}" for first, last in zip(firsts, [*lasts, "+"], strict=True))
-
-
 def load_utkface(
     folder: PathLike,
     *,

@@ -91,10 +91,6 @@ class ConstraintSystem:
         """value - bound: above 0 where broken, NaN where undefined."""
         return np.asarray(values, dtype=np.float64) - self.bounds
 
-    def violations(self, values: npt.ArrayLike) -> Floats:
-        """How far each constraint is broken; 0 where it holds, NaN where undefined."""
-        return np.maximum(self.excess(values), 0.0)
-
     def lagrangian(self, duals: npt.ArrayLike, values: npt.ArrayLike) -> Floats:
         """sum_j duals_j (value_j - bound_j) over the constraints that are defined."""
         return np.asarray(

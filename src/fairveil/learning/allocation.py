@@ -304,7 +304,7 @@ def factors_of(counts: Floats) -> Floats:
     return np.asarray(factors)
 
 
-def spent_by_rows(factors: Floats, promise: Promise, spend: str) -> tuple[float, Floats]:
+def spent_by_rows(factors: Floats, spend: str) -> tuple[float, Floats]:
     """Of one sum in which a row of group k counts factors[k] times at most 1: the part of the
     budget that its worst pair may cost, and what each group's people spend, over what the worst of
     them does."""

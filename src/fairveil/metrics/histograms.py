@@ -1,5 +1,4 @@
-"""Histograms of decisions and of soft predictions by cell, label and class, and the gradient
-through a softmax.
+"""Histograms of decisions and of soft predictions by cell, label and class.
 
 The plain reference: the curator's kernels total the same quantities over private rows, and add
 noise. Arrays of rows are `labels` (rows,) class codes, or None for a system without labels;
@@ -13,19 +12,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from .. import _checks
 from .._types import Floats
 
 Codes = npt.NDArray[np.integer]
 BLOCK = 1 << 16
-
-
-def tempered_softmax(scores: npt.ArrayLike, temperature: float = 1.0) -> Floats:
-    """exp(s_k / temperature) / sum_l exp(s_l / temperature), (rows, classes): near 0 it is the hard
-    decision."""
-    scaled = np.asarray(scores, dtype=np.float64) / _checks.positive(temperature=temperature)
-    powers = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
 
 
 def cell_counts(
@@ -85,20 +75,6 @@ def soft_histogram(
         given: Floats = np.broadcast_to(line, cell_ids.shape).ravel()
         columns.append(np.bincount(places, given, shape[0] * shape[1]).astype(np.float64))
     return np.stack(columns, axis=-1).reshape(shape)
-
-
-def row_costs(cell_costs: Floats, labels: Codes | None, cell_ids: Codes) -> Floats:
-    """What each row's prediction of each class costs, (rows, classes): the sum over the cells that
-    the row is in."""
-    at = np.zeros(cell_ids.shape[1], dtype=np.intp) if labels is None else labels
-    return np.asarray(sum(cell_costs[line, at] for line in cell_ids))
-
-
-def score_gradient(probabilities: Floats, costs: Floats, temperature: float = 1.0) -> Floats:
-    """dL/ds for q = softmax(s / temperature) and dL/dq = costs: q_k (costs_k - sum_l q_l costs_l) /
-    temperature."""
-    mean = (probabilities * costs).sum(axis=-1, keepdims=True)
-    return np.asarray(probabilities * (costs - mean) / _checks.positive(temperature=temperature))
 
 
 def _runs(labels: Codes | None, cell_ids: Codes) -> Iterator[tuple[Codes | None, Codes]]:

@@ -83,7 +83,7 @@ def read_groups(
 ) -> tuple[Cells, npt.NDArray[np.uint16]]:
     """The groups and the codes (columns, rows) of the sensitive columns, in the order of their
     sorted values."""
-    named = read_columns(sensitive_features, rows)
+    named = read_columns(sensitive_features)
     for name, column in named.items():
         if column.dtype.kind in "cV":
             refuse_other_kinds(column, f"sensitive column {name!r}")

@@ -140,7 +140,7 @@ def _group_codes(
     names = (groups,) if isinstance(groups, str) else groups
     if isinstance(names, (list, tuple)) and names and set(map(str, names)) == set(cells.names):
         groups = {name: column_of(X[name], name) for name in cells.names}
-    columns = read_columns(groups, rows)
+    columns = read_columns(groups)
     if set(columns) == set(cells.names):
         columns = {name: columns[name] for name in cells.names}
     return read_groups(columns, rows, groups=cells)[1]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Values = npt.NDArray[Any]
 
 
-def read_columns(sensitive_features: ColumnsLike, rows: int) -> dict[str, Values]:
+def read_columns(sensitive_features: ColumnsLike) -> dict[str, Values]:
     """One or several named columns: an array, a series, a frame, a mapping, a 2-d array or a list
     of columns."""
     given = sensitive_features

@@ -41,7 +41,7 @@ from fairveil.privacy.events import (
     ZeroConcentrated,
 )
 from fairveil.privacy.ledger import Ledger
-from fairveil.privacy.ledger.costs import MOST, WHOLE, Cost, two_in_a_row
+from fairveil.privacy.ledger.costs import MOST, WHOLE, Cost, several_in_a_row
 from fairveil.privacy.ledger.terms import Terms
 from fairveil.privacy.promise import Promise
 
@@ -69,6 +69,10 @@ ROUNDS: dict[str, list[Event]] = {
         DiscreteLaplace(30.0, 2),
     ],
 }
+
+
+def two_in_a_row(event: Event) -> Event:
+    return several_in_a_row(event, "add-remove", 2)
 
 
 def terms(promise: Promise = ADD_REMOVE, kind: str | None = None) -> Terms:

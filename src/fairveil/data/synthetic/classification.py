@@ -161,12 +161,6 @@ class GroupedClasses:
         normalised: Floats = chances / chances.sum(axis=1, keepdims=True)
         return normalised
 
-    @property
-    def base_rates(self) -> Floats:
-        """P(label y | group a)."""
-        shares: Floats = self.weights / self.weights.sum(axis=1, keepdims=True)
-        return shares
-
     def schema(self, rows: int | None = None) -> Schema:
         """The public facts; bounds that fewer than one number in 10^9 exceeds."""
         bound = float(np.abs(self.means).max()) + 6.5

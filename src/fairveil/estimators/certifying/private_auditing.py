@@ -168,7 +168,7 @@ def private_audit(
     labelled = people.labelled and model is not None
     layout = _layout(people, labelled, own, depth)
     cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
-    coins = _coins(own, X, y, people, seed)
+    coins = _coins(own, X, people, seed)
     codes = people.codes_by(
         lambda ids, labels, decisions: layout.part_of(ids, labels, decisions, coins)
     )
@@ -193,7 +193,7 @@ def private_audit(
         attached = curator.attach_codes(codes, layout.parts, columns_read=read, title=title)
         counts = asked.release(curator, attached, "rows by group, label and decision")
         curator.finish()
-    known = _known(promise, people, layout, own, labelled)
+    known = _known(promise, people, layout, own)
     return PrivateTable(
         layout,
         counts,
@@ -284,7 +284,7 @@ def _layout(
 
 
 def _coins(
-    own: dict[str, RowMetric], X: TableLike, y: ColumnsLike, people: DecidedRows, seed: int | None
+    own: dict[str, RowMetric], X: TableLike, people: DecidedRows, seed: int | None
 ) -> list[npt.NDArray[np.bool_]]:
     if not own:
         return []
@@ -302,7 +302,6 @@ def _known(
     people: DecidedRows,
     layout: TableLayout,
     own: dict[str, RowMetric],
-    labelled: bool,
 ) -> npt.NDArray[np.float64] | None:
     """What is public of the counts: the number of rows, or how many of each label and decision
     there are. Read nowhere else."""

@@ -427,13 +427,13 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         return self._planned(read)[0]
 
     def _forecast(self, read: Read, supposed: Supposed) -> Forecast:
-        plan, system, training, before, edges = self._planned(read, supposed.rows)
+        plan, system, _, before, edges = self._planned(read, supposed.rows)
         base = () if before is None else forecast.of(before, supposed).releases
         if system is None:
             return Forecast(
                 base, (), None, why="nothing is required, and decisions are the base classifier's"
             )
-        return forecast.of_counts(plan, system, training.rows.layout, supposed, base, edges)
+        return forecast.of_counts(plan, system, supposed, base, edges)
 
     def _planned(
         self, read: Read, supposed: float | None = None

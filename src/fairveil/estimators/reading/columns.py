@@ -77,7 +77,7 @@ def _one_column(y: ColumnsLike, of: str = "class") -> npt.NDArray[Any]:
         mixed = len({type(value) for value in y}) > 1
         y = as_array(y, "y", dtype=object if mixed else None)
     elif not isinstance(y, np.ndarray):
-        columns = list(read_columns(y, 0).values())
+        columns = list(read_columns(y).values())
         if len(columns) != 1:
             remedy = "Pass one column of labels."
             raise InputError.expected(
@@ -138,7 +138,7 @@ def names_of_columns(sensitive: ColumnsLike, grid: FeatureTable) -> tuple[str, .
 def given_columns(sensitive: ColumnsLike, rows: int) -> dict[str, Raw]:
     if sensitive is None:
         return {}
-    return {name: Plain(column) for name, column in read_columns(sensitive, rows).items()}
+    return {name: Plain(column) for name, column in read_columns(sensitive).items()}
 
 
 def coded_groups(
@@ -163,7 +163,7 @@ def coded_groups(
 def named_as_declared(sensitive: ColumnsLike, schema: Schema) -> dict[str, Any]:
     """Given columns under the schema's names: by name where all names fit, else in the schema's
     order."""
-    columns = read_columns(sensitive, 0)
+    columns = read_columns(sensitive)
     if set(columns) == set(schema.sensitive):
         return dict(columns)
     if len(columns) != len(schema.sensitive):

@@ -25,7 +25,6 @@ from ...curator.rows.persons import persons_of
 from ...errors import InputError, PrivacyError
 from ...facts import RowSource, Schema
 from ...facts.rows import PERSON_BY_PERSON, schema_of
-from ...privacy.promise import Promise
 from ...privacy.units import Unit
 from ...tables.columns import name_of
 from ...tables.frames import table_of
@@ -96,7 +95,7 @@ class Whose:
             )
 
 
-def asked(estimator: BaseEstimator, promise: Promise | None = None) -> Whose | None:
+def asked(estimator: BaseEstimator) -> Whose | None:
     """What an estimator was told of persons, checked; its schema's where it was told nothing
     itself."""
     return whose(estimator.unit, estimator.max_rows_per_unit, estimator.schema, estimator.epsilon)

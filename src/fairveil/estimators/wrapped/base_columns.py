@@ -61,7 +61,7 @@ def columns_of(X: Any, given: object) -> tuple[dict[str, npt.NDArray[Any]], bool
     if names is None or (
         set(names) - set(shown) and not isinstance(given, str) and len(names) == length_of(X)
     ):
-        return dict(read_columns(given, 0)), False
+        return dict(read_columns(given)), False
     strange = [name for name in names if name not in shown]
     if strange or len(set(names)) != len(names):
         known = (

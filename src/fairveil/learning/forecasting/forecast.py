@@ -268,7 +268,6 @@ def _of_losses(search: LossDescent, supposed: Supposed) -> Forecast:
 def of_counts(
     plan: CountPlan,
     system: ConstraintSystem,
-    layout: object,
     supposed: Supposed,
     before: Sequence[Release] = (),
     edges: Floats | None = None,

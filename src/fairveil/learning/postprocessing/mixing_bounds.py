@@ -121,7 +121,7 @@ def guarantee(
         # Half of the miss for the box of counts, half for the sum of all noise.
         low, high = released.box((1.0 - confidence) / 2.0)
         most, e = (
-            _value_bounds(system, table, low, high, values),
+            _value_bounds(system, table, low, high),
             _error_slack(released, confidence),
         )
     else:
@@ -222,9 +222,7 @@ def _outcomes(system: ConstraintSystem, table: Floats) -> Any:
     return sparse.csr_array(system.numerators @ sparse.csr_array((values, places), shape=size))
 
 
-def _value_bounds(
-    system: ConstraintSystem, table: Floats, low: Floats, high: Floats, values: Floats
-) -> Floats:
+def _value_bounds(system: ConstraintSystem, table: Floats, low: Floats, high: Floats) -> Floats:
     """The largest value in the box, each rate on its own: a sum of linear fractions."""
     members, outcomes = _members(system, table.shape[1]), _outcomes(system, table).tocsr()
     lows, highs = low.ravel(), high.ravel()

@@ -276,4 +276,4 @@ class DescribedRegression:
     @property
     def _pooled_part(self) -> float:
         """Of the budget: with a total to spend the worst person spends less."""
-        return spent_by_rows(np.ones(self.cells.count), self.task.promise, self.allocation.spend)[0]
+        return spent_by_rows(np.ones(self.cells.count), self.allocation.spend)[0]

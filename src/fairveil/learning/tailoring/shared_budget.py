@@ -172,14 +172,14 @@ class SharedBudget:
 
     def _saving(self, factors: Floats) -> float:
         """With a total to spend the worst person spends less of it."""
-        return 1.0 / math.sqrt(spent_by_rows(factors, self.task.promise, self.allocation.spend)[0])
+        return 1.0 / math.sqrt(spent_by_rows(factors, self.allocation.spend)[0])
 
     def _shares(self, sums: Floats | None, counts: Floats | None) -> Shares:
         """Of what was released; `paid` is over what the worst person is charged for the rounds."""
         allocation, columns, count = self.allocation, columns_of(self.cells), self.cells.count
         if self.adds_groups:
             factors = self._factors(counts)
-            part, relative = spent_by_rows(factors, self.task.promise, allocation.spend)
+            part, relative = spent_by_rows(factors, allocation.spend)
             why = (
                 "one sum for all groups: people spend in proportion to the square of their rows' "
                 "weight"

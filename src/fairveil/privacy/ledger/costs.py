@@ -93,11 +93,6 @@ def several_in_a_row(event: Event, relation: Neighbours, times: int) -> Event:
     raise LedgerError.expected(expected, of="events under add-remove", got="others", remedy=remedy)
 
 
-def two_in_a_row(event: Event) -> Event:
-    """What add-remove events cost between data sets of which one row is replaced."""
-    return several_in_a_row(event, "add-remove", 2)
-
-
 def require_shallow(event: Event) -> None:
     """What is nested too deeply could be written, and not read again."""
     level, depth = [event], 0

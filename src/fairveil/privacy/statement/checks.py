@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from ..events import compose
 from .contents import StatementContents
-from .parts import READ_FROM_DATA, GroupGuarantee, Noise, PublicFact, Stamp, StatedBound, UserCode
+from .parts import READ_FROM_DATA, GroupGuarantee, Noise, Stamp, StatedBound, UserCode
 from .prefixes import is_prefix, runs_of
 from .pricing import UNPRICED, group_epsilons, reprice
 from .releases import same_releases
@@ -75,7 +75,6 @@ def required_stamps(
     noise: Noise,
     user_code: UserCode,
     bounds: Iterable[StatedBound],
-    facts: Iterable[PublicFact],
 ) -> tuple[Stamp, ...]:
     """The `stamps` that a statement with these contents must carry. Facts read from the data are
     listed, not flagged."""
@@ -251,7 +250,7 @@ def _keeps(statement: StatementContents, group: GroupGuarantee, cells: int) -> b
 
 def _stamps(statement: StatementContents) -> Iterator[Finding]:
     required = required_stamps(
-        statement.epsilon, statement.noise, statement.user_code, statement.bounds, statement.facts
+        statement.epsilon, statement.noise, statement.user_code, statement.bounds
     )
     for stamp in required:
         if stamp not in statement.stamps:

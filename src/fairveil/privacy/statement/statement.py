@@ -195,7 +195,7 @@ class PrivacyStatement(StatementContents):
             raise StatementError.expected(
                 "the releases of the events", of="releases", got="others", remedy=remedy
             )
-        stamps = required_stamps(price.epsilon, noise, user_code, known_bounds, known_facts)
+        stamps = required_stamps(price.epsilon, noise, user_code, known_bounds)
         return cls(
             promise=promise,
             epsilon=price.epsilon,
