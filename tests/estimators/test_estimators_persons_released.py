@@ -21,6 +21,8 @@ from fairveil.audit import Tape, Witness
 from fairveil.curator import Curator, pricing
 from fairveil.curator.journal.listening import heard_by
 from fairveil.facts import Category, Ignored, Number, Schema
+from fairveil.learning.game.game import Game
+from fairveil.learning.group_objective.loop import Loop
 from fairveil.privacy.accounting.routes import gaussian_mu
 from knobs import made
 
@@ -199,11 +201,25 @@ def test_no_person_moves_what_a_fit_releases_further_than_its_plan_says(
     assert distance >= 0.8 * mu
 
 
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("name", ["game", "group"])
+@pytest.mark.parametrize("in_vain", [False, True])
+def test_nor_where_rounds_go_on_without_constraints_or_are_played(
+    name, relation, in_vain, monkeypatch
+):
+    for search in (Game, Loop):
+        monkeypatch.setattr(search, "in_vain", lambda *_: in_vain)
+    distance, mu = furthest(name, relation, monkeypatch)
+    assert 0.5 * mu <= distance <= mu * (1.0 + 1e-9)
+
+
 @pytest.mark.parametrize(
     ("name", "relation"), [("game", "add-remove"), ("group, least squares", "replace-one")]
 )
 def test_planted_the_bound_of_one_row_is_caught(name, relation, monkeypatch):
-    """As if a person moved a sum by no more than a row does."""
+    """As if a person moved a sum by no more than a row does. A game is played, whose rounds count
+    decisions: gradients of a person are clipped together."""
+    monkeypatch.setattr(Game, "in_vain", lambda *_: False)
     monkeypatch.setattr(pricing, "of_person", lambda scale, rows: scale)
     distance, mu = furthest(name, relation, monkeypatch)
     assert distance > 1.5 * mu
