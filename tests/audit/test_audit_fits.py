@@ -24,6 +24,7 @@ from fairveil.audit import (
 )
 from fairveil.curator import Curator, Rows, pricing
 from fairveil.learning import LinearDescent, Settings, descend
+from fairveil.learning.lagrangian import noise as planned_noise
 from fairveil.learning.lagrangian import planning
 from fairveil.privacy import NoiseSource, epsilon
 from fairveil.privacy.accounting.routes import gaussian_mu
@@ -35,6 +36,13 @@ PROMISE = Promise(1.0, 1e-5)
 SLOW = Settings(rounds=8, rate_most=1e-6)
 # many fits in one pass have one clip: their own where the number of rows is public
 FIXED = replace(SLOW, clip=2.0)
+
+
+@pytest.fixture(autouse=True)
+def heard_at_any_noise(monkeypatch) -> None:
+    """Rounds ask for the histogram, also of 61 rows: fits in one pass all ask the same. Those of the
+    loss alone are enumerated in tests/learning/test_learning_loss_alone.py."""
+    monkeypatch.setattr(planned_noise, "SURELY_HEARD", 0.0)
 
 
 def pair(relation: str) -> tuple[Rows, Rows]:

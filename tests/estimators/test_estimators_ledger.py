@@ -394,7 +394,7 @@ def test_a_frontier_is_one_spend_a_panel_and_is_refused_whole(book: fv.Ledger) -
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)
-        found = fv.frontier(X, LABELS, A, epsilons=(1.0, 2.0), **options)
+        found = fv.frontier(X, LABELS, A, epsilons=(3.0, 4.0), **options)
     purpose = "RateConstrainedClassifier.fit, 4 models together"
     assert lines(book) == [(RESERVED, purpose), (COMMITTED, purpose)] * 2
     models = found.models.values()

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from descent_samples import distance, rows_from, run, search_for, table
 from scipy.optimize import minimize
 
 from fairveil import (
@@ -23,11 +24,10 @@ from fairveil import (
 )
 from fairveil.audit import Tape, Witness
 from fairveil.curator import FULL, Curator, Linear, Measurement, Poisson, Rows
-from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError
 from fairveil.fairness import Event, PredictionRate
 from fairveil.learning import LinearDescent, Reason, Settings, descend
-from fairveil.learning.lagrangian import planning
+from fairveil.learning.lagrangian import planning, players
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
 from fairveil.privacy.accounting.routes import gaussian_mu
@@ -35,72 +35,8 @@ from fairveil.privacy.accounting.routes import gaussian_mu
 INF = math.inf
 
 
-def table(seed: int = 0, n: int = 300, classes: int = 2, groups: tuple[int, ...] = (2,)):
-    """Numbers within [-1, 1], labels and sensitive columns that go together."""
-    rng = np.random.default_rng(seed)
-    A = [rng.integers(0, size, n) for size in groups]
-    X = np.clip(
-        rng.normal(scale=0.5, size=(n, 3)) + 0.2 * A[0][:, None] / max(groups[0] - 1, 1), -1, 1
-    )
-    scores = X @ rng.normal(size=(3, classes)) * 3 + rng.gumbel(size=(n, classes))
-    return X, scores.argmax(axis=1), A
-
-
-def rows_from(X, y, A, classes: int = 2, groups: tuple[int, ...] = (2,)) -> Rows:
-    return Rows.from_arrays(
-        X, y, A, classes=range(classes), groups=[tuple(range(size)) for size in groups]
-    )
-
-
-def search_for(
-    rows: Rows, promise: Promise, notions, settings: Settings, mode: str = "product", **kwargs
-) -> LinearDescent:
-    public = (
-        rows.exact_count
-        if promise.rows_are_public or not promise.is_private
-        else kwargs.pop("public_rows", None)
-    )
-    cells = rows.cells(mode) if rows.layout.sensitive else None
-    plan = planning.make(
-        promise, rows.layout, cells, notions, settings, public_rows=public, **kwargs
-    )
-    bounds = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
-    return LinearDescent(plan, bounds)
-
-
-def run(
-    rows: Rows,
-    promise: Promise,
-    notions=(),
-    settings: Settings | None = None,
-    seed: int = 0,
-    **kwargs,
-):
-    search = search_for(rows, promise, notions, settings or Settings(), **kwargs)
-    public = search.planned.public_rows
-    curator = Curator(
-        rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public
-    )
-    (outcome,) = descend(curator, search)
-    return outcome, curator, search
-
-
 # ---- privacy
 # --------------------------------------------------------------------------------------------------
-
-
-def distance(measurements: list[Measurement], rows: Rows, other: Rows, promise: Promise) -> float:
-    """|answer(rows) - answer(other)|^2 over squared noise, for one joint release at the same
-    released parameters."""
-    total = 0.0
-    for measurement in measurements:
-        scale = measurement.question.scale(rows.layout, None)
-        (one,), (two,) = (
-            totals([(measurement.question, [scale])], side, side.blocks()) for side in (rows, other)
-        )
-        size = measurement.multiplier * scale.bound.sensitivity(promise.neighbours)
-        total += float((((one - two) * scale.unit / size) ** 2).sum())
-    return total
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
@@ -112,11 +48,12 @@ def distance(measurements: list[Measurement], rows: Rows, other: Rows, promise: 
 )
 @pytest.mark.parametrize("grown", [False, True], ids=["the least clip", "a grown clip"])
 def test_no_neighbour_is_further_away_than_the_promise_in_one_step_or_in_a_whole_fit(
-    neighbours, notion, companion, grown
+    neighbours, notion, companion, grown, monkeypatch
 ) -> None:
     """The privacy loss of a run is Gaussian with mu^2 = sum over releases of the squared distance,
     which may depend on what was released; for every enumerated neighbour it stays under the
     promise's mu^2, and the worst comes near it."""
+    monkeypatch.setattr(players, "HEARD", 0.0)  # of so few rows the rounds would ask otherwise
     promise = Promise(1.0, 1e-5, neighbours=neighbours)
     X, y, A = table(n=40)
     # they contradict each other: one is at the clip all the time
@@ -235,7 +172,7 @@ def test_questions_tell_no_more_apart_than_constraints_need() -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epsilon", [1.0, INF])
+@pytest.mark.parametrize("epsilon", [6.0, INF])
 @pytest.mark.parametrize("protects", ["records", "sensitive_features"])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_guarantee_4_a_model_is_the_same_alone_and_among_others(epsilon, protects, classes) -> None:

@@ -28,6 +28,7 @@ from ..comparison import Comparison, DecisionTable, Free, Limits
 from ..descent import Answers, Batch, Reason, Search
 from ..outcome import Outcome
 from ..units import in_coded_units, in_inner_units
+from .noise import pooled
 from .plan import Plan
 from .primal import PrimalState
 
@@ -47,7 +48,8 @@ class Course:
 class Companion(Search[Course, list[Outcome]]):
     """The search that follows on `found`. `begin`: weights (models, outputs, 1 + width) in the
     units that rows have inside; `standard`: their centre and scale; `rate`: of its steps, a number
-    a model."""
+    a model. `walk`: of a search that asked for the loss alone; it goes on here, and the model is
+    where it ends."""
 
     planned: Plan
     found: tuple[Outcome, ...]
@@ -55,6 +57,7 @@ class Companion(Search[Course, list[Outcome]]):
     standard: tuple[Floats, Floats] | None
     rate: Floats
     many: bool = False
+    walk: PrimalState | None = None
 
     def __post_init__(self) -> None:
         _checks.normalise(self, rounds=self.planned.free_rounds, plan=None)
@@ -63,7 +66,7 @@ class Companion(Search[Course, list[Outcome]]):
         return []
 
     def init(self, answers: Answers) -> Course:
-        return Course(PrimalState.at(self.begin))
+        return Course(self.walk or PrimalState.at(self.begin))
 
     def batch_for(self, state: Course) -> Batch:
         return FULL
@@ -73,7 +76,7 @@ class Companion(Search[Course, list[Outcome]]):
 
     def step(self, state: Course, answers: Answers) -> Course:
         rows = np.array([one.rows for one in self.found])[:, np.newaxis, np.newaxis]
-        counted = state.round >= (1.0 - LATE) * self.rounds
+        counted = self.walk is not None or state.round >= (1.0 - LATE) * self.rounds
         momentum, rate = self.planned.settings.momentum, self.rate[:, np.newaxis, np.newaxis]
         walk = state.walk.step(self._each(answers[0]) / rows, rate, momentum, count=counted)
         return replace(state, walk=walk, round=state.round + 1)
@@ -82,16 +85,47 @@ class Companion(Search[Course, list[Outcome]]):
         return Reason.ROUNDS if state.round >= self.rounds else None
 
     def last(self, state: Course) -> list[Measurement]:
-        found = np.stack([one.weights for one in self.found])
-        settled = self.planned.settled_measurements(
-            self._linear(in_inner_units(found, self.standard))
-        )
+        settled = self.planned.settled_measurements(self._linear(self._own(state)))
         return [*settled, *self.planned.free_last(self._linear(state.walk.average))]
 
     def finish(self, state: Course, reason: Reason, answers: Answers) -> list[Outcome]:
         own = len(self.planned.settled_measurements(self._linear(state.walk.average)))
+        if self.walk is not None:
+            return self._ended(state, answers[:own], answers[own:])
         found = self._settled(answers[:own]) if own else list(self.found)
         return self._beside(found, state, answers[own:]) if self.planned.companion else found
+
+    def _own(self, state: Course) -> Floats:
+        """The weights of the models, in the units that rows have inside."""
+        if self.walk is not None:
+            return state.walk.average
+        return in_inner_units(np.stack([one.weights for one in self.found]), self.standard)
+
+    def _ended(self, state: Course, settled: Answers, free: Answers) -> list[Outcome]:
+        """Models where the walk ended. Both reports are of them, so they are taken together; and
+        they are the models without constraints."""
+        planned, price = self.planned, self.planned.free_report_multiplier
+        told = [(answer, price) for answer in free]
+        if settled:
+            prices = [planned.report_multiplier, *[planned.compare_multiplier] * len(settled)]
+            pairs = zip(settled, prices, free, strict=False)
+            told = [pooled(one, of_one, other, price) for one, of_one, other in pairs]
+        (decided, report), tables = told[0], [answer for answer, _ in told[1:]]
+        compare = planned.read_compare(tables, len(self.found), told[1][1])
+        weights = in_coded_units(state.walk.average, self.standard)
+        out = []
+        for m, (one, *known) in enumerate(
+            zip(self.found, *self._values(decided, report), strict=True)
+        ):
+            values, spread, drawn = known
+            one = replace(one, weights=weights[m].copy(), rounds=one.rounds + self.rounds, looks=1)
+            one = replace(one, values=values, spread=spread, sampling=drawn)
+            one = compared(planned, one, compare.of(m))
+            if one.comparison is not None:
+                free_one = Free(weights[m], compare.of(m), values, spread, drawn)
+                one = replace(one, comparison=replace(one.comparison, free=free_one))
+            out.append(one)
+        return out
 
     def _settled(self, answers: Answers) -> list[Outcome]:
         """With the values of models whose thresholds were put before these were released."""

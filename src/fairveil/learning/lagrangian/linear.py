@@ -33,6 +33,7 @@ Guarantees (tests/learning/test_learning_rate_constrained.py; theory in docs/rat
   that it does).
 - The handed-out model is the average of the late iterates, not the best on exact training
   statistics.
+- Where released counts say that noise hides the constraints, rounds ask for the loss alone.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
     def __post_init__(self) -> None:
         if self.many and not self.planned.is_shared:
             remedy = (
-                "Fit one after another: each has a scale or a clip of its own, made of what is "
-                "released for it alone."
+                "Fit one after another: each has a scale, a clip or rounds of its own, made of "
+                "what is released for it alone."
             )
             raise InputError.expected(
                 "one model", of="LinearDescent", got=len(self.bounds), remedy=remedy
@@ -134,12 +135,14 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
             PrimalState.begin(self._shape),
             None if self.player is None else self.player.begin(counts, rows),
         )
-        rate = self.planned.rate(rows)
+        alone = self._is_loss_alone(play)
+        rate = self.planned.rate_of(rows, loss_alone=alone)
         # Chosen by the released number of rows: the multiplier, which alone is priced, does not
         # change (docs/theory/gaussian.md, T9).
         clip = self.planned.clip_at(float(rows[0]))  # the same of all models
+        reach = rate[:, np.newaxis, np.newaxis]
         state = LinearState(
-            walk, play, counts, rows, rate, rate[:, np.newaxis, np.newaxis], clip, standard=standard
+            walk, play, counts, rows, rate, reach, clip, standard=standard, loss_alone=alone
         )
         if self.planned.sees_features:
             warming = not self.planned.is_exact
@@ -171,6 +174,8 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
         model = self._linear(state.walk.weights)
         if state.warming:
             return [Measurement(GradientSum(model, None, loss_clip=self.planned.loss_clip), 0.0)]
+        if state.loss_alone:
+            return [self._again(one, model, None, None) for one in self._round(None)]
         costs = None
         loss_scale = None
         if self.player is not None:
@@ -184,13 +189,14 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
     def step(self, state: LinearState, answers: Answers) -> LinearState:
         if state.probe is not None:
             return looked(state, self._each(answers[0]), self.planned.outputs)
-        s, t, answer = self.settings, state.round, self._each(answers[0])
+        s, t = self.settings, state.round
+        answer = self._each(self.planned.read_loss(answers) if state.loss_alone else answers[0])
         # The expected size of a batch. Its true size is secret.
         share = self.planned.sampling_rate * state.rows
         if state.warming:
             return warmed(state, answer / state.rows[:, np.newaxis, np.newaxis])
         play = state.play
-        if self.player is not None:
+        if self.player is not None and not state.loss_alone:
             histogram = self._histogram(answers[1:], state)
             play = self.player.step(play, histogram, t)
         if not self.planned.is_exact:
@@ -230,14 +236,12 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
     def sequel(self, state: LinearState, result: list[Outcome]) -> Companion | None:
         if not self.planned.follows:
             return None
-        begin, rounds = (
-            self._found(state) if state.opened is None else state.opened,
-            self.planned.free_rounds,
-        )
+        begin = self._found(state) if state.opened is None else state.opened
+        walk = state.walk if state.loss_alone and self.planned.continues else None
         rate = state.rate
-        if rounds and not self.planned.is_exact:
+        if self.planned.free_rounds and walk is None and not self.planned.is_exact:
             rate = self.planned.rate_of(state.rows, free=True)
-        return Companion(self.planned, tuple(result), begin, state.standard, rate, self.many)
+        return Companion(self.planned, tuple(result), begin, state.standard, rate, self.many, walk)
 
     def finish(self, state: LinearState, reason: Reason, answers: Answers) -> list[Outcome]:
         found = self._found(state)
@@ -275,7 +279,8 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
             else self.player.duals(state.play, len(names))
         )
         weights = in_coded_units(found, state.standard)
-        noise = self.planned.weight_noise(state.rows, np.broadcast_to(state.rate, state.rows.shape))
+        rates = np.broadcast_to(state.rate, state.rows.shape)
+        noise = self.planned.weight_noise(state.rows, rates, state.loss_alone)
         stopped = np.zeros(self.models) if state.stopped is None else state.stopped
         listed = [
             Outcome(
@@ -305,7 +310,8 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
         return frozen(state, play)
 
     def thaw(self, values: Mapping[str, Value], round: int) -> LinearState:
-        return thawed(values, round, self.player, self.planned.clip_at)
+        state = thawed(values, round, self.player, self.planned.clip_at)
+        return replace(state, loss_alone=self._is_loss_alone(state.play))
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -320,6 +326,11 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
             answers[-len(asked) :], self.models, self.planned.compare_multiplier
         )
         return [compared(self.planned, one, tables.of(m)) for m, one in enumerate(found)]
+
+    def _is_loss_alone(self, play: object) -> bool:
+        """Whether released counts say that noise hides the constraints from all rounds."""
+        player = self.player if self.planned.may_ask_loss_alone else None
+        return player is not None and not player.hears(play)
 
     def _found(self, state: LinearState) -> Floats:
         """The final models: the average of the late iterates; where the search converged,
@@ -338,17 +349,19 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
         zeros = np.zeros(self._shape)
         return Linear(zeros if self.many else zeros[0], 1.0 / self.settings.temperature)
 
-    def _round(self, clip: float) -> list[Measurement]:
-        """A round's asks at zero: every round of a run asks the same of other weights and costs."""
+    def _round(self, clip: float | None) -> list[Measurement]:
+        """What every round asks, at zero weights and costs; None: where it asks for the loss alone."""
         if clip not in self._rounds:
-            zeros = self._linear(np.zeros(self._shape))
-            self._rounds[clip] = self.planned.round_measurements(
-                zeros, self.models if self.many else None, clip
+            zeros, models = self._linear(np.zeros(self._shape)), self.models if self.many else None
+            self._rounds[clip] = (
+                self.planned.loss_measurements(zeros)
+                if clip is None
+                else self.planned.round_measurements(zeros, models, clip)
             )
         return self._rounds[clip]
 
     @cached_property
-    def _rounds(self) -> dict[float, list[Measurement]]:
+    def _rounds(self) -> dict[float | None, list[Measurement]]:
         return {}
 
     def _again(

@@ -43,6 +43,8 @@ class LinearState:
     standard: tuple[Floats, Floats] | None = None
     # the models that the opening rounds found, which know no constraint
     opened: Floats | None = None
+    # noise hides the constraints: rounds ask for the gradient of the loss, at their whole price
+    loss_alone: bool = False
 
     def after(self, walk: PrimalState, play: object) -> LinearState:
         """The state after a noisy round; `dataclasses.replace` would cost a tenth of one."""

@@ -43,6 +43,11 @@ ROOM_TO_SPARE, QUIET_MOMENTUM = 4.0, 0.7
 at the square of it."""
 
 
+SURELY_HEARD = 0.5
+"""Where public facts alone say that an excess would be followed by so much, no round asks for the
+loss alone."""
+
+
 @dataclass(frozen=True, eq=False)
 class PlannedNoise(PlannedBatches):
     """What is public of a descent, and how noisy it will be. Abstract: see `Plan`, which says what
@@ -51,8 +56,9 @@ class PlannedNoise(PlannedBatches):
     @property
     def is_shared(self) -> bool:
         """Whether many models can be looked for in one pass: not where each has noisy moments, and
-        so a scale, of its own."""
-        return (not self.scales or self.sees_features) and not self.clips_late
+        so a scale, of its own; nor where its own counts say what its rounds ask."""
+        own_scale = self.scales and not self.sees_features
+        return not (own_scale or self.clips_late or self.may_ask_loss_alone)
 
     @property
     def clip(self) -> float:
@@ -64,6 +70,35 @@ class PlannedNoise(PlannedBatches):
     def clips_late(self) -> bool:
         """Whether the clip follows from the number of rows that is released first."""
         return self.public_rows is None and self._clip_grows
+
+    @cached_property
+    def may_ask_loss_alone(self) -> bool:
+        """Whether the rounds may ask for the gradient of the loss alone, at their whole price: if
+        released counts say that noise hides the constraints.
+
+        Of linear models and all rows, with records protected: there a round's price does not depend
+        on what it asks. Where only sensitive features are, the loss is free. Where the public
+        number of rows is such that constraints are heard in groups of one size, rounds ask for them
+        whatever the counts.
+        """
+        plain = self.skeleton is None and self.settings.sampling_rate is None
+        if self.system is None or self.sees_features or not plain:
+            return False
+        if self.public_rows is None:
+            return self._clip_grows
+        return self._heard(float(self.public_rows)) < SURELY_HEARD
+
+    @property
+    def whole_multiplier(self) -> float:
+        """The noise of a gradient that is asked for at both prices of a round, when the two answers
+        are averaged by their precision."""
+        return joined(self.gradient_multiplier, self.histogram_multiplier)
+
+    @property
+    def continues(self) -> bool:
+        """Whether the companion's rounds continue those that asked for the loss alone: its model
+        is then the model. It is an average of late iterates."""
+        return self.companion and self.settings.iterate == "average"
 
     def clip_at(self, rows: float) -> float:
         """The clip where averages divide by so many rows: under constraints it grows with the room
@@ -135,8 +170,8 @@ class PlannedNoise(PlannedBatches):
         """
         return self.rate_of(rows)
 
-    def rate_of(self, rows: Floats, *, free: bool = False) -> Floats:
-        """The same of the companion."""
+    def rate_of(self, rows: Floats, *, free: bool = False, loss_alone: bool = False) -> Floats:
+        """The same of the companion, or of rounds that ask for the loss alone."""
         if self.is_exact:
             return np.full(len(rows), math.inf)
         multiplier, rounds = (
@@ -144,32 +179,42 @@ class PlannedNoise(PlannedBatches):
             if free
             else (self.gradient_multiplier, self.settings.rounds)
         )
-        clips = np.array([self.clip if free else self.clip_at(float(count)) for count in rows])
+        if loss_alone:
+            multiplier = self.whole_multiplier
+            rounds += self.free_rounds if self.continues else 0
+        least = free or loss_alone
+        clips = np.array([self.clip if least else self.clip_at(float(count)) for count in rows])
         most = math.inf if self.sees_features else self.settings.rate_most
         rate = np.minimum(most, self._quiet_rate(rows, multiplier, rounds, clips))
         # Where the number of rows was released and cannot be told from none, a model would be noise
         # alone: it stays at zero.
         return rate if self.public_rows is not None else np.where(rows > self.floor, rate, 0.0)
 
-    def weight_noise(self, rows: Floats, rates: Floats) -> Floats:
+    def weight_noise(self, rows: Floats, rates: Floats, loss_alone: bool = False) -> Floats:
         """A bound on the standard deviation that the gradients' noise leaves in one coefficient, a
         number a model.
 
         With momentum m and step r a round's noise s moves a coefficient by r s / (1 - m) in the
         end; the average of the last K of T iterates holds (T - K) + sum_j (j / K)^2 of its squares.
         Curvature, which pulls coefficients back, is left out, so that the true deviation is at most
-        this, to first order (tests/estimators/test_curves.py).
+        this, to first order (tests/estimators/test_curves.py). Where rounds ask
+        for the loss alone the companion's continue them: all are taken to be as noisy as the
+        noisier.
         """
         if self.is_exact or not self.gradient_multiplier:
             return np.zeros(len(rows))
         s = self.settings
         # The last iterate alone is an average of one.
         late = min(s.rounds, max(1, round(s.averaged * s.rounds))) if s.iterate == "average" else 1
+        before, multiplier = s.rounds - late, self.gradient_multiplier
+        if loss_alone:
+            multiplier = max(self.whole_multiplier, self.free_multiplier if self.continues else 0.0)
+            late += self.free_rounds if self.continues else 0
         # Noise of a round before the average is in all of its iterates; that of round j from the
         # end is in j of them.
-        squares = s.rounds - late + float(np.square(np.arange(1, late + 1) / late).sum())
-        clips = np.array([self.clip_at(float(count)) for count in rows])
-        each = self.gradient_multiplier * self.unit_of(clips) / (self.sampling_rate * rows)
+        squares = before + float(np.square(np.arange(1, late + 1) / late).sum())
+        clips = np.array([self.clip if loss_alone else self.clip_at(float(n)) for n in rows])
+        each = multiplier * self.unit_of(clips) / (self.sampling_rate * rows)
         return np.asarray(
             np.where(np.isfinite(rates), rates, 0.0)
             * each
@@ -274,3 +319,17 @@ def of_persons(promise: Promise) -> float:
     if promise.protects == "sensitive_features":
         return 1.0
     return math.sqrt(math.sqrt(promise.rows_per_unit))
+
+
+def joined(first: float, second: float) -> float:
+    """The multiplier that two answers to one question have together."""
+    return float((first**-2 + second**-2) ** -0.5)
+
+
+def pooled(
+    first: Floats, of_first: float, second: Floats, of_second: float
+) -> tuple[Floats, float]:
+    """The mean of two answers to one question by their precision, and its multiplier."""
+    whole = joined(of_first, of_second)
+    part = (whole / of_first) ** 2
+    return np.asarray(part * first + (1.0 - part) * second), whole

@@ -36,7 +36,7 @@ from ...privacy.events import Composed, Event, Repeated, compose
 from ..comparison import DecisionTables
 from ..descent import Answers, Batch
 from .batches import Form
-from .noise import PlannedNoise
+from .noise import PlannedNoise, pooled
 
 if TYPE_CHECKING:
     pass
@@ -194,6 +194,21 @@ class Plan(PlannedNoise):
         return [
             Measurement(GradientSum(model, clip, loss_clip=self.loss_clip), self.free_multiplier)
         ]
+
+    def loss_measurements(self, model: Linear) -> list[Measurement]:
+        """What a round asks where noise hides the constraints: the gradient of the loss alone, once
+        for each price of the round. So its event is that of any other round, whatever was
+        released."""
+        asked = GradientSum(model, self.clip, loss_clip=self.loss_clip)
+        return [
+            Measurement(asked, self.gradient_multiplier),
+            Measurement(asked, self.histogram_multiplier),
+        ]
+
+    def read_loss(self, answers: Answers) -> Floats:
+        """The mean of the two, weighed by their precision."""
+        prices = self.gradient_multiplier, self.histogram_multiplier
+        return pooled(answers[0], prices[0], answers[1], prices[1])[0]
 
     def free_last(self, model: Linear) -> list[Measurement]:
         """What is asked of the companion: how it decides by cell, and by label."""

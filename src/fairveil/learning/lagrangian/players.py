@@ -28,6 +28,9 @@ from .duals import AVERAGED, AscentState, ProjectedAscent, weights_of
 from .plan import Plan
 
 P = TypeVar("P")
+HEARD = 0.04
+"""The share of an excess that is followed from which on hearing it is worth a part of each round's
+price."""
 
 
 class Player(ABC, Generic[P]):
@@ -41,6 +44,10 @@ class Player(ABC, Generic[P]):
     @abstractmethod
     def begin(self, counts: Floats, rows: Floats) -> P:
         """Its state before the first round, at the released counts (models, cells, labels)."""
+
+    def hears(self, state: P) -> bool:
+        """Whether what the histograms of the rounds say reaches it through their noise."""
+        return True
 
     @abstractmethod
     def costs(self, state: P) -> tuple[Floats, Floats]:
@@ -115,6 +122,12 @@ class Constraints(Player[ConstraintState]):
             rows,
             self._trust(counts),
         )
+
+    def hears(self, state: ConstraintState) -> bool:
+        """Not where less than `HEARD` of an excess is followed, in the root mean square over
+        constraints."""
+        trust = np.broadcast_to(state.trust, self.bounds.shape)
+        return bool((np.sqrt(np.square(trust).mean(axis=1)) >= HEARD).any())
 
     def costs(self, state: ConstraintState) -> tuple[Floats, Floats]:
         from . import kernels
