@@ -69,7 +69,7 @@ def _require_columns(coding: object, estimator: BaseEstimator, content: Node) ->
             f"{min(expected)}, as the coding has columns", estimator.n_features_in_
         )
     layout, model = coding.layout, estimator.model_
-    if model.kind in CODED:
+    if model is not None and model.kind in CODED:
         fits = (layout.numbers, tuple(layout.code_sizes)) == (
             model.numbers,
             tuple(model.code_sizes),
