@@ -46,7 +46,7 @@ from .corners import OTHERS, Table, ordinary
 from .one_run_result import DISTANCE, GUESSES, NOISE, OneRunAudit
 from .overheard import Overheard
 from .planted import HALF_NOISE, planted
-from .targets import Bug, called, schema_of_coding
+from .targets import Bug, called, own_parameters, schema_of_coding
 
 FEWEST = 20
 GUESSED = 0.25
@@ -294,14 +294,7 @@ def _of_function(
 
 
 def _of_estimator(target: Any, made: _Made, said: tuple[Any, Any], bug: Bug | None) -> _Answer:
-    parameters = target.get_params(deep=False)
-    if not {"epsilon", "delta", "protects", "neighbours", "schema", "random_state"} <= set(
-        parameters
-    ):
-        remedy = "Pass a function fit(table, seed) that fits it, with schema=, epsilon= and delta=."
-        raise InputError.expected(
-            "an estimator of this library", of="TARGET", got=type(target).__name__, remedy=remedy
-        )
+    parameters = own_parameters(target)
     promise = Promise(
         *(parameters[name] for name in ("epsilon", "delta", "protects", "neighbours"))
     )

@@ -35,7 +35,7 @@ from .claims import Claim, PointClaim, claim_of, of_function
 from .corners import OTHERS, Pair, pairs_of
 from .finding import ENOUGH, Planted, PrivacyAudit
 from .pairs import checked_confidence
-from .targets import FitTarget, FunctionTarget, Target, schema_of_coding
+from .targets import FitTarget, FunctionTarget, Target, own_parameters, schema_of_coding
 
 PILOT = 40
 FEWEST = 50
@@ -180,8 +180,9 @@ def _made(
         return _fits_of(target, schema, rows, seed), parts_of(target).privacy
     if not callable(target):
         remedy = "Pass a model's folder, an estimator, or a function fit(table, seed)."
-        got = type(target).__name__
-        raise InputError.expected("something that can be run", of="TARGET", got=got, remedy=remedy)
+        raise InputError.expected(
+            "something that can be run", of="TARGET", got=type(target).__name__, remedy=remedy
+        )
     *stated, protects, neighbours = said
     epsilon, delta = of_function(*stated)
     facts = _schema(schema)
@@ -203,15 +204,7 @@ def _fits_of(
     target: Any, schema: Schema | None, rows: int, seed: int
 ) -> Callable[[], list[tuple[Pair, Target]]]:
     """What makes the targets of an estimator."""
-    parameters = target.get_params(deep=False)
-    if not {"epsilon", "delta", "protects", "neighbours", "schema", "random_state"} <= set(
-        parameters
-    ):
-        remedy = "Pass a function fit(table, seed) that fits it, with schema=, epsilon= and delta=."
-        got = type(target).__name__
-        raise InputError.expected(
-            "an estimator of this library", of="TARGET", got=got, remedy=remedy
-        )
+    parameters = own_parameters(target)
     facts = _schema(
         schema if schema is not None else parameters["schema"] or schema_of_coding(target)
     )
@@ -328,9 +321,8 @@ def _of_persons(facts: Schema, told: Whose) -> Schema:
     """The schema of tables in which the attacked person has as many rows as are read of one."""
     if told.column is None:
         remedy = "Name the column that tells persons apart: unit='patient'."
-        got = "one value a row"
         raise InputError.expected(
-            "a name, as the tables are made up", of="unit", got=got, remedy=remedy
+            "a name, as the tables are made up", of="unit", got="one value a row", remedy=remedy
         )
     return facts.with_unit(told.column, told.unit.max_rows)
 

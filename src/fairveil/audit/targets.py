@@ -214,6 +214,19 @@ class FunctionTarget(Target):
         return found
 
 
+def own_parameters(target: BaseEstimator) -> dict[str, Any]:
+    """The parameters of an estimator of this library; an error of another."""
+    parameters: dict[str, Any] = target.get_params(deep=False)
+    if not {"epsilon", "delta", "protects", "neighbours", "schema", "random_state"} <= set(
+        parameters
+    ):
+        remedy = "Pass a function fit(table, seed) that fits it, with schema=, epsilon= and delta=."
+        raise InputError.expected(
+            "an estimator of this library", of="TARGET", got=type(target).__name__, remedy=remedy
+        )
+    return parameters
+
+
 def schema_of_coding(fitted: object) -> Any:
     """The schema that coded the rows of a fit; None where there was none."""
     coding = parts_of(fitted).coding

@@ -194,9 +194,8 @@ def penalised(wishes: FitOptions) -> FitRequest:
             "Say --notion demographic_parity --strength 5, for example, or --method "
             "rate-constrained, which keeps bounds."
         )
-        got = wishes.constraint
         raise InputError.expected(
-            "no bound: it penalizes gaps", of="--constraint", got=got, remedy=remedy
+            "no bound: it penalizes gaps", of="--constraint", got=wishes.constraint, remedy=remedy
         )
     notion = wishes.notion
     name, comma, options = (NOTIONS[0] if notion is None else notion).partition(",")
@@ -226,8 +225,9 @@ def tailored(wishes: FitOptions) -> FitRequest:
             "Say --group-loss-bound 0.5, for example, or --method rate-constrained, which keeps "
             "bounds on rates."
         )
-        got = wishes.constraint
-        raise InputError.expected("no bound on rates", of="--constraint", got=got, remedy=remedy)
+        raise InputError.expected(
+            "no bound on rates", of="--constraint", got=wishes.constraint, remedy=remedy
+        )
     said = _checks.named(wishes, _USUAL)
     for option, words in _USUAL.items():
         if (word := said[option]) is not None and word not in words:

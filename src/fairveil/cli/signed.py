@@ -21,6 +21,16 @@ class Signed:
     is_refused: bool = False
 
 
+def _unchecked() -> Signed:
+    words = "note: there is a signature, which was not checked: pass --key holder.pub"
+    return Signed((words,), {"valid": None})
+
+
+def _refused(error: Exception) -> Signed:
+    plain = {"valid": False, "reason": str(error)}
+    return Signed((f"NOT SIGNED: {error}",), plain, is_refused=True)
+
+
 def checked(path: Path, key: Path | None, file: Path | None) -> Signed:
     """The signature of a statement or folder, held against a public key; without one only that
     there is one is said."""
@@ -30,16 +40,11 @@ def checked(path: Path, key: Path | None, file: Path | None) -> Signed:
     if key is None:
         if not signatures.signature_path(path).is_file():
             return Signed((), None)
-        return Signed(
-            ("note: there is a signature, which was not checked: pass --key holder.pub",),
-            {"valid": None},
-        )
+        return _unchecked()
     try:
         found = signatures.verify_signature(path, key, signature=file)
     except SignatureError as error:
-        return Signed(
-            (f"NOT SIGNED: {error}",), {"valid": False, "reason": str(error)}, is_refused=True
-        )
+        return _refused(error)
     return _valid(found, signatures.remarks(path, found))
 
 
@@ -53,16 +58,11 @@ def inside(text: str, path: Path, key: Path | None) -> Signed:
     if key is None:
         if read(text, ReleasedCounts)[1] is None:
             return Signed((), None)
-        return Signed(
-            ("note: there is a signature, which was not checked: pass --key holder.pub",),
-            {"valid": None},
-        )
+        return _unchecked()
     try:
         found = require_signed(text, public_key(key), str(path))
     except SignatureError as error:
-        return Signed(
-            (f"NOT SIGNED: {error}",), {"valid": False, "reason": str(error)}, is_refused=True
-        )
+        return _refused(error)
     return _valid(found, (), "together with the counts")
 
 

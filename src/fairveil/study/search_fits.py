@@ -232,9 +232,8 @@ def split(rows: Rows, share: float, seed: int | None) -> tuple[Rows, Rows]:
             "Pass an array, a table of pandas or polars, a mapping of columns, or rows that a "
             "schema coded."
         )
-        got = type(X).__name__
         raise InputError.expected(
-            "a table whose rows can be set aside", of="X", got=got, remedy=remedy
+            "a table whose rows can be set aside", of="X", got=type(X).__name__, remedy=remedy
         )
     persons = None if rows.whose is None else numbers_of(rows.whose, X, count)
     aside = aside_of(NoiseSource.of(derived_seed(seed, 3 << 20)), count, share, SEARCH, persons)

@@ -83,7 +83,9 @@ class PublicPass:
             and gradient.cells is not None
             and gradient.cell_weights is None
         )
-        hard = all(getattr(one, "decisions", "") == "hard" for one in others)
+        hard = all(
+            isinstance(one, PredictionHistogram) and one.decisions == "hard" for one in others
+        )
         plain = rows.exact_count > 0 and rows.labelled and (hard or not rows.weighted)
         same = all(_is_beside(one, gradient) for one in others)
         apart = len({one.cells for one in others}) == len(others)
