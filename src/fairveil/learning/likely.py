@@ -38,9 +38,10 @@ def unheard(deviations: Floats) -> bool:
     return bool(len(deviations) and (HEARD * (USUAL**2 + deviations**2) > USUAL**2).all())
 
 
-def drowned(deviations: Floats) -> bool:
-    """Whether noise hides at least one of these numbers so far that a search of all is in vain."""
-    return bool((LEAST * (USUAL**2 + deviations**2) > USUAL**2).any())
+def drowned(deviations: Floats, least: float = LEAST) -> bool:
+    """Whether noise hides at least one of these numbers so far that a search of all is in vain: it
+    leaves less than `least` of what that one differs by."""
+    return bool((least * (USUAL**2 + deviations**2) > USUAL**2).any())
 
 
 def likely(values: Floats, deviations: Floats) -> Floats:

@@ -8,7 +8,7 @@ say which share of it becomes a constant, and those beside them are reported.
 
 Guarantees (tests/learning/test_learning_going_on.py):
 1. The log is the plan of the loop, event for event.
-2. Whether the rounds go on follows from released counts alone.
+2. Whether the rounds go on follows from what was released before them.
 3. What is reported has noise that is independent of how it was chosen.
 """
 
@@ -21,10 +21,10 @@ from functools import cached_property
 import numpy as np
 
 from ...curator import Curator
-from ..likely import drowned
+from ..likely import HEARD, drowned
 from ..oracles.descent import Begun
 from ..oracles.going_on import GoingOn, Walk
-from .floor import Stake, shares_of
+from .floor import CLEARLY, Stake, likely_losses, shares_of
 from .hearing import noise_of_excesses
 from .planned_loop import PlannedLoop
 from .played import FREE, Played, PlayedState, constants
@@ -47,13 +47,18 @@ class LoopOrAlone(PlannedLoop):
         assert isinstance(self.oracle, Begun)
         return GoingOn(self.oracle, self.ground, self.rounds - last, self._multipliers)
 
-    def in_vain(self, posed: ReleasedProblem) -> bool:
+    def in_vain(self, posed: ReleasedProblem, free: Played) -> bool:
         """Whether noise would hide something that is constrained: by the released counts, and
-        decisions by chance. Comparisons of cells that cannot be told from none take no part; where
-        none is left, there is nothing to hear."""
-        noise = self._noise_after(self.rounds, 0)
-        heard = noise_of_excesses(posed, posed.chance, noise)
-        return not posed.defined.any() or drowned(heard)
+        decisions by chance. Less noise is enough where the rule without constraints breaks no bound
+        by more than its own noise. Comparisons of cells that cannot be told from none take no part;
+        where none is left, there is nothing to hear."""
+        noise = noise_of_excesses(posed, posed.chance, self._noise_after(self.rounds, 0))
+        if not posed.defined.any() or drowned(noise, HEARD):
+            return True
+        own = Stake(free.steering, self._noise_after(free.times, 0))
+        likely = likely_losses(posed, own)
+        known = CLEARLY * noise_of_excesses(posed, likely, own.noise)
+        return drowned(noise) and bool((posed.excesses(likely) <= known).all())
 
     def _went_on(
         self, curator: Curator, state: PlayedState, going_on: GoingOn, walk: Walk

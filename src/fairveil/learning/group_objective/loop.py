@@ -103,7 +103,7 @@ class Loop(LoopOrAlone):
                 rule, posed.possible(shown[0] / posed.rows), shown[1] / posed.rows, times
             )
         walk = None
-        if self.going_on is not None and self.in_vain(posed):
+        if self.going_on is not None and self.in_vain(posed, played[FREE]):
             walk = self.going_on.begin(prepared, posed.rows)
         zeros = np.zeros(len(played))
         return PlayedState(
