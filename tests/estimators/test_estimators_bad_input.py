@@ -115,3 +115,19 @@ def test_the_length_of_weights_is_told_beside_that_of_x(people: Columns, X: Any)
         short().fit(X, y, sample_weight=np.ones(3))
     with pytest.raises(InputError, match="got 'X: 800, sample_weight: 3'"):
         short().fit(X, y).score(X, y, sample_weight=np.ones(3))
+
+
+def test_a_name_that_is_nearly_a_column_is_suggested(people: Columns) -> None:
+    X = pd.DataFrame({name: people[name] for name in ("age", "hours", "sex")})
+    with pytest.raises(InputError, match=r"names out of .*got 'Sex'\. Did you mean 'sex'\?"):
+        short(PARITY).fit(X, people["hired"], sensitive_features="Sex")
+    with pytest.raises(InputError, match=r"each column once, .*got \['sex', 'sex'\]"):
+        short(PARITY).fit(X, people["hired"], sensitive_features=["sex", "sex"])
+
+
+def test_one_row_of_a_frame_is_no_table(people: Columns) -> None:
+    X = pd.DataFrame({name: people[name] for name in ("age", "hours")}) / 50
+    clf = short().fit(X, people["hired"])
+    with pytest.raises(InputError, match=r"a column or a row.*X\.iloc\[\[0\]\]"):
+        clf.predict(X.iloc[0])
+    assert clf.predict(X.iloc[[0]]).shape == (1,)

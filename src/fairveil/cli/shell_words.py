@@ -135,6 +135,8 @@ ARGUMENTS: Mapping[str, str] = {
 """Arguments of the library that an option stands for."""
 HINTS: Mapping[str, str] = {
     "--as": "fairveil export, card and statement --help list what it may be",
+    "TABLE": "name a CSV or Parquet file first: people.csv, for example",
+    "--out": "--out NAME: where to write",
     "--epsilon": "--epsilon 1, or --epsilon inf for a model that is not private",
     "--delta": "--delta 1e-6: well below one over the number of rows",
     "--protects": "--protects records, or --protects sensitive-features",

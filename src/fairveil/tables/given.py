@@ -90,10 +90,10 @@ def numbers(given: object, of: str, *, remedy: str) -> npt.NDArray[np.float64]:
         raise KindError.expected("one number a row", of=of, got="others", remedy=remedy) from None
 
 
-def shape_of(X: object) -> tuple[Any, ...]:
-    """What X says of its shape, (rows, columns) of a table; () where it says nothing."""
-    found = getattr(X, "shape", ())
-    return found if isinstance(found, tuple) else ()
+def shape_of(X: object) -> tuple[Any, ...] | None:
+    """What X says of its shape, (rows, columns) of a table; None where it says nothing."""
+    found = getattr(X, "shape", None)
+    return found if isinstance(found, tuple) else None
 
 
 def column_names_of(X: object) -> tuple[object, ...]:

@@ -195,18 +195,25 @@ def _of_table(table: Table, *, named: bool = True) -> FeatureTable:
     return FeatureTable(names, table.rows, named, table=table)
 
 
+def refuse_one_column(X: TableLike) -> None:
+    """A column, or a row of a frame, has one axis, and is no table."""
+    import narwhals as nw
+
+    if isinstance(nw.from_native(X, pass_through=True, allow_series=True), nw.Series):
+        remedy = (
+            "Expected 2D array, got 1D array instead: pass X[['a']], for example, for a table of "
+            "one column, X.iloc[[0]] for one of one row."
+        )
+        raise InputError.expected("a table", of="X", got="a column or a row", remedy=remedy)
+
+
 def _is_frame(X: TableLike) -> bool:
     if isinstance(X, (list, tuple, np.ndarray)):
         return False
     import narwhals as nw
 
-    wrapped = nw.from_native(X, pass_through=True, allow_series=True)
-    if isinstance(wrapped, nw.Series):
-        remedy = (
-            "Expected 2D array, got 1D array instead: pass X[['a']], for example, for a table of "
-            "one column."
-        )
-        raise InputError.expected("a table", of="X", got="a column", remedy=remedy)
+    refuse_one_column(X)
+    wrapped = nw.from_native(X, pass_through=True)
     if isinstance(wrapped, nw.LazyFrame):
         remedy = "Call .collect() first; of dask use fairveil.distributed.DaskRows.from_dataframe."
         raise InputError.expected("a table in memory", of="X", got="a lazy frame", remedy=remedy)

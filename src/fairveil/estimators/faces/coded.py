@@ -20,7 +20,7 @@ from ...errors import FairveilError, InputError, KindError, complaint
 from ...facts import Cells, RowBlock, RowSource
 from ...privacy.statement.statement import PrivacyStatement
 from ...tables.given import shape_of
-from ...tables.grids import refuse_duplicates
+from ...tables.grids import refuse_duplicates, refuse_one_column
 from ..fitting.planning import Planning
 from ..fitting.recorded import Recorded
 from ..reading.additive import takes_steps
@@ -45,6 +45,7 @@ class CodedReader(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
         )
         with as_ours("X"):
             if axes_of(X) != 2 and not columns:
+                refuse_one_column(X)
                 check_array(X)  # says how to reshape it
             if not self._lacks_only_groups(X) and not columns:
                 validate_data(self, X, reset=False, skip_check_array=True)
@@ -68,7 +69,7 @@ class CodedReader(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
         if len(features) == len(columns):
             return False
         if shown is None:
-            return shape_of(X)[1:] == (len(features),)
+            return (shape_of(X) or ())[1:] == (len(features),)
         return [name for name in shown if name in columns] == [
             name for name in columns if name in shown
         ] and set(features) <= set(shown) <= set(columns)

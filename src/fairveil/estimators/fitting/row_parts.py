@@ -34,8 +34,8 @@ def length_of(X: TableLike) -> int | None:
         return sum(block.rows for block in X.blocks())
     if isinstance(X, Mapping):
         return len(next(iter(X.values()))) if X else None
-    if shape := shape_of(X):
-        return None if shape[0] is None else int(shape[0])
+    if (shape := shape_of(X)) is not None:
+        return int(shape[0]) if shape and shape[0] is not None else None
     return len(X) if hasattr(X, "__len__") else None
 
 

@@ -3,7 +3,7 @@ names of columns of X."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -113,6 +113,23 @@ def names_in(sensitive: Any) -> tuple[str, ...] | None:
     return tuple(sensitive) if listed and all(isinstance(item, str) for item in sensitive) else None
 
 
+def no_such_columns(
+    strange: Sequence[str], names: Sequence[str], there: Sequence[str]
+) -> InputError:
+    """The error of names that are no columns of X, or are named twice."""
+    known = f"names out of {list(there)}" if there else "columns: an array has no names"
+    known = known if strange else f"each column once, of {list(there)}"
+    remedy = "Pass the sensitive columns themselves, or X as a data frame that has them."
+    got = strange or list(names)
+    return InputError.expected(
+        known,
+        of="sensitive_features",
+        got=got[0] if len(got) == 1 else got,
+        remedy=remedy,
+        among=there,
+    )
+
+
 def names_of_columns(sensitive: ColumnsLike, grid: FeatureTable) -> tuple[str, ...] | None:
     """Names of columns of X, or None. A list of texts as long as X that are not its columns is a
     column of groups."""
@@ -123,15 +140,7 @@ def names_of_columns(sensitive: ColumnsLike, grid: FeatureTable) -> tuple[str, .
         return None
     strange = [name for name in names if not grid.named or name not in grid.names]
     if strange or len(set(names)) != len(names):
-        known = (
-            f"distinct names among the columns {list(grid.names)}"
-            if grid.named
-            else "columns: an array has no names"
-        )
-        remedy = "Pass the sensitive columns themselves, or X as a data frame that has them."
-        raise InputError.expected(
-            known, of="sensitive_features", got=strange or list(names), remedy=remedy
-        )
+        raise no_such_columns(strange, names, grid.names if grid.named else ())
     return names
 
 

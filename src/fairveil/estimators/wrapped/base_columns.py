@@ -11,12 +11,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ..._types import TableLike
-from ...errors import InputError
 from ...facts import RowBlock, RowLayout, RowSource
 from ...tables.columns import read_columns
 from ...tables.frames import column_of, table_of
 from ...tables.given import column_names_of, shape_of
-from ..reading.columns import names_in
+from ..reading.columns import names_in, no_such_columns
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
@@ -64,15 +63,7 @@ def columns_of(X: Any, given: object) -> tuple[dict[str, npt.NDArray[Any]], bool
         return dict(read_columns(given)), False
     strange = [name for name in names if name not in shown]
     if strange or len(set(names)) != len(names):
-        known = (
-            f"distinct names among the columns {list(shown)}"
-            if shown
-            else "columns: an array has no names"
-        )
-        remedy = "Pass the sensitive columns themselves, or X as a data frame that has them."
-        raise InputError.expected(
-            known, of="sensitive_features", got=strange or list(names), remedy=remedy
-        )
+        raise no_such_columns(strange, names, shown)
     return {name: column_of(X[name], name) for name in names}, True
 
 
@@ -97,14 +88,14 @@ def length_of(X: TableLike) -> int | None:
     """How many rows, where that can be seen; else the base's decisions say it."""
     if is_mapping(X):
         return table_of(X).rows
-    if shape := shape_of(X):
-        return int(shape[0])
+    if (shape := shape_of(X)) is not None:
+        return int(shape[0]) if shape else None
     return len(X) if hasattr(X, "__len__") and not isinstance(X, type) else None
 
 
 def width_of(X: Any) -> int:
     names = names_of(X)
-    shape = shape_of(X)
+    shape = shape_of(X) or ()
     return (
         len(names)
         if names
