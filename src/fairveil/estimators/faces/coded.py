@@ -51,7 +51,7 @@ class CodedReader(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
                 validate_data(self, X, reset=False, skip_check_array=True)
         return self.coding_.blocks(X)
 
-    def _lacks_only_groups(self, X: Any) -> bool:
+    def _lacks_only_groups(self, X: object) -> bool:
         """Whether X has all features by name: what is not there was sensitive, or is not read at
         all by a schema."""
         shown = _column_names(X)

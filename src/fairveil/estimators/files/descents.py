@@ -39,5 +39,5 @@ def revive_descent(
     estimator._set_outcome(outcome)
 
 
-def _parts_of(model: Any) -> tuple[Any, ...]:
+def _parts_of(model: object) -> tuple[Any, ...]:
     return model.models if isinstance(model, MixtureModel) else (model,)

@@ -105,12 +105,13 @@ def _finite_column(y: ColumnsLike, of: str) -> npt.NDArray[Any]:
     return labels
 
 
-def names_in(sensitive: Any) -> tuple[str, ...] | None:
+def names_in(sensitive: object) -> tuple[str, ...] | None:
     """The names that were given, or None where columns were."""
     if isinstance(sensitive, str):
         return (sensitive,)
-    listed = isinstance(sensitive, (list, tuple)) and len(sensitive) > 0
-    return tuple(sensitive) if listed and all(isinstance(item, str) for item in sensitive) else None
+    if not isinstance(sensitive, (list, tuple)) or len(sensitive) == 0:
+        return None
+    return tuple(sensitive) if all(isinstance(item, str) for item in sensitive) else None
 
 
 def no_such_columns(

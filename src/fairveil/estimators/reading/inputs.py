@@ -108,7 +108,7 @@ def read(
 
 
 def _found(
-    X: Any, y: ColumnsLike, sensitive: ColumnsLike, schema: Schema | None, ways: ReadOptions
+    X: object, y: ColumnsLike, sensitive: ColumnsLike, schema: Schema | None, ways: ReadOptions
 ) -> ReadTable:
     """The table as what it is: coded rows, by a schema, or as it comes."""
     if isinstance(X, RowSource):
@@ -149,7 +149,7 @@ def _of_target(found: ReadTable) -> tuple[str, ...]:
 
 
 def _rows_of(
-    X: Any,
+    X: object,
     found: ReadTable,
     ways: ReadOptions,
     layout: RowLayout,
