@@ -27,8 +27,8 @@ from fairveil.curator import (
 from fairveil.curator.question import Question
 from fairveil.curator.questions.attached import Attached
 from fairveil.curator.rows import refusals
+from fairveil.curator.totals import descent_pass, reference
 from fairveil.curator.totals import passes as totals_module
-from fairveil.curator.totals import reference
 from fairveil.curator.totals.passes import totals
 from fairveil.facts import RowBlock
 
@@ -245,3 +245,22 @@ def test_many_rows_fit_the_integers():
     scale = question.scale(rows.layout, None)
     total = totals([(question, [scale])], rows, rows.blocks(), threads=2)[0]
     assert total[0, 0, 1] * scale.unit == pytest.approx(-200_000 * 1e3 / np.hypot(1e3, 1), rel=1e-8)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_models_side_by_side_and_one_by_one_have_the_same_bits(rows_of, monkeypatch, sparse):
+    """How many models there are says which way is faster; both give the same integers."""
+    rows, rng = rows_of(n=700, sparse=sparse), np.random.default_rng(4)
+    cells = rows.cells()
+    model = Linear(rng.normal(size=(9, 1, 1 + rows.layout.width)))
+    costs = rng.normal(size=(9, cells.count, 1, 2))
+    questions = [GradientSum(model, 1.0, cells, costs), PredictionHistogram(model, cells, "soft")]
+    asked = [(question, [question.scale(rows.layout, None)]) for question in questions]
+    found = []
+    for least in (1, 10):
+        monkeypatch.setattr(descent_pass, "PANEL_FROM", least)
+        monkeypatch.setattr(descent_pass, "PANEL_FROM_FEW", least)
+        assert descent_pass.Descent.of(asked, rows).is_panel is (least == 1)
+        found.append(totals(asked, rows, rows.blocks()))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -25,7 +25,10 @@ from ..rows.rows import Rows
 
 DescentJob = Callable[[Block | Drawn, int, int], tuple[Ints, ...]]
 
-PANEL_FROM = 3  # models: from here one pass with models side by side beats one pass a model
+# models: from here one pass with models side by side beats one pass a model. To set up a row for
+# many models takes as long as 8 models with a hundred numbers, and as 32 with few numbers and codes
+PANEL_FROM, PANEL_FROM_FEW = 8, 32
+FEW_NUMBERS = 16
 PANEL_MODELS = 128  # models side by side: more no longer fit the cache
 # models that the processor does at once: a panel is filled up to a multiple with models whose sums
 # are dropped
@@ -68,6 +71,7 @@ class Descent:
     h_unit: Floats
     rows_exact: int
     order: tuple[bool, ...]  # for each question, whether it is the gradient
+    panel_from: int  # models that share a pass
 
     @staticmethod
     def of(measurements: Sequence[tuple[Question, Sequence[Scale]]], rows: Rows) -> Descent:
@@ -84,6 +88,7 @@ class Descent:
         labels = (
             len(rows.layout.classes or ()) if histogram is not None and histogram.by_label else 1
         )
+        few = rows.layout.numbers <= FEW_NUMBERS and not rows.sparse
         return Descent(
             model.models,
             model.outputs,
@@ -100,6 +105,7 @@ class Descent:
             np.ones(model.models) if h_scales is None else units(h_scales, model.models),
             min(chunk(s) for s in (g_scales, h_scales) if s is not None),
             tuple(isinstance(q, GradientSum) for q, _ in measurements),
+            PANEL_FROM_FEW if few else PANEL_FROM,
         )
 
     def job(self, questions: Sequence[Question], rows: Rows) -> DescentJob:
@@ -126,7 +132,7 @@ class Descent:
     @property
     def is_panel(self) -> bool:
         """Whether models share a pass, side by side."""
-        return self.outputs == 1 and self.models >= PANEL_FROM
+        return self.outputs == 1 and self.models >= self.panel_from
 
     def _head(self, block: Block, rows: Rows) -> tuple[Any, ...]:
         fixed = (*block.arrays(rows.offsets), block.labels)
