@@ -73,10 +73,11 @@ def inexact_kernels() -> Any:
             "work[t] = v if abs(v) < np.inf else 0.0",
         ),
         ("out[index[t], k] += bits[t] - MAGIC_BITS", "out[index[t], k] += work[t]"),
-        (
-            'njit(cache=True, nogil=True, error_model="numpy")',
-            "njit(nogil=True, error_model='numpy', fastmath={'reassoc'})",
-        ),
+        ("@jit\n", "@njit(nogil=True, error_model='numpy', fastmath={'reassoc'})\n"),
+        ("import numpy as np\n", "import numpy as np\nfrom numba import njit\n"),
+        ("from .elementary", "from fairveil.curator.kernels.elementary"),
+        ("from .tiles", "from fairveil.curator.kernels.tiles"),
+        ("from ..._types", "from fairveil._types"),
     ]
     for exact, inexact in changes:
         assert exact in source, (

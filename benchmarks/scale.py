@@ -208,6 +208,9 @@ def _apart(
 def _measured_job(asked: Any) -> dict[str, Any]:
     few, others = (data.EncodedRows(Made.encoding, tuple(Made(n).blocks())) for n in (1000, 999))
     memory.done(asked.job, few, others)  # compiled
+    if asked.one != "memory":  # and for arrays that may not be written
+        with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
+            memory.done(asked.job, data.write_store(Made(1000), Path(folder) / "s"), others)
     if asked.one in ("opened", "database"):  # not what writing the file takes
         _source(asked.one, int(asked.rows[0]), Path(asked.folder), 0, only_written=True)
     before = _private(os.getpid())
