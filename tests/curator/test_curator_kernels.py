@@ -11,7 +11,7 @@ from fairveil.curator.kernels import elementary
 from fairveil.curator.kernels import linear as kernels
 from fairveil.curator.kernels import panel as kernels_panel
 from fairveil.curator.question import gridded
-from fairveil.curator.totals.passes import chunk
+from fairveil.curator.totals.descent_pass import chunk
 from fairveil.privacy.sensitivity import Bound
 
 SIZES = (8, 16, 7, 14, 6, 5, 41)

@@ -638,7 +638,7 @@ def test_no_row_makes_the_librarys_own_arithmetic_warn_in_any_thread(ears, monke
         )
         return (np.zeros(2, np.int64),)
 
-    monkeypatch.setattr(totals, "_job", lambda *_: job)
+    monkeypatch.setattr(totals, "job_of", lambda *_: job)
 
     def run(secret):
         rows = _rows(secret)
