@@ -121,3 +121,53 @@ def test_nothing_cites_notes_that_readers_do_not_have() -> None:
 )
 def test_such_citations_would_be_found(text: str) -> None:
     assert BY_CODE.search(text)
+
+
+def written(page: str) -> Iterator[str]:
+    """The names of code in a page's paragraphs "In the code", without keywords and arguments.
+
+    >>> list(written("**In the code.** `a.b` and `C(x=1)`, `n=` in `d/e.py`.\\n\\n`other`"))
+    ['a.b', 'C', 'd/e.py']
+    """
+    for found in re.findall(r"\*\*In the code\.\*\*.*?(?=\n\n|\Z)", page, re.DOTALL):
+        yield from re.findall(r"`([\w./]+)(?:\([^`]*\))?`", found)
+
+
+def defined(path: Path) -> set[str]:
+    """All that a module defines: functions, classes, methods and fields."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+    return found
+
+
+def test_what_proofs_say_of_the_code_is_there() -> None:
+    """`module.name`, `Class.member`, `room.module`, `room/module.py` or a name alone."""
+    modules = sorted((ROOT / "src" / "fairveil").rglob("*.py"))
+    places = {path: [*path.parent.parts, path.stem] for path in modules}
+    names = {path: defined(path) for path in modules}
+
+    def is_there(name: str) -> bool:
+        if name.endswith(".py"):
+            return any(path.as_posix().endswith(f"/{name}") for path in modules)
+        *rooms, last = name.split(".")
+        for path in modules:
+            place = places[path]
+            if place[-len(rooms) - 1 :] == [*rooms, last]:
+                return True
+            inner = rooms[-1:] if rooms and rooms[-1] in names[path] else []
+            outer = rooms[: len(rooms) - len(inner)]
+            ends = len(place), len(place) - 1  # the module, or the room that hands its names out
+            if last in names[path] and any(
+                place[:end][end - len(outer) :] == outer for end in ends
+            ):
+                return True
+        return False
+
+    pages = [(page.name, name) for page in PROOFS for name in written(page.read_text("utf-8"))]
+    assert len(pages) > 50
+    assert [(page, name) for page, name in pages if not is_there(name)] == []
+    assert not is_there("inventory.no_such_name")
