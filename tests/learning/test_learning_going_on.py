@@ -20,11 +20,12 @@ from fairveil.errors import PrivacyError
 from fairveil.fairness import EqualizedOdds
 from fairveil.learning.descent import Reason
 from fairveil.learning.game import game as games
+from fairveil.learning.gaussian import averaged, joint_multiplier
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.learning.group_objective.running import run
 from fairveil.learning.likely import LEAST, USUAL, drowned, unheard
 from fairveil.learning.oracles.descent import Begun
-from fairveil.learning.oracles.going_on import GoingOn, averaged, together
+from fairveil.learning.oracles.going_on import GoingOn
 from fairveil.privacy import epsilon as price
 from fairveil.privacy.promise import Promise
 
@@ -175,7 +176,7 @@ def test_one_number_within_the_noise_is_enough() -> None:
 
 def test_guarantee_3_a_mean_has_the_noise_of_one_answer_at_the_whole_price() -> None:
     multipliers = [3.0, 5.0, 5.0, 20.0]
-    z = together(multipliers)
+    z = joint_multiplier(multipliers)
     assert 1 / z**2 == pytest.approx(sum(1 / one**2 for one in multipliers))
     units = np.eye(4)  # which answer each number comes from
     weights = averaged(list(units), multipliers)

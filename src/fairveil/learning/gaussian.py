@@ -1,11 +1,15 @@
 """What a promise leaves for Gaussian noise: mu, all of the squared budget of a run being mu^2
-(theory.md#t1)."""
+(theory.md#t1); and several answers to one question, which are worth one of less noise."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import numpy as np
+
+from .._types import Floats
 from ..errors import InputError
 from ..privacy import calibrate
 from ..privacy.events import Event
@@ -41,3 +45,15 @@ def quietest(
         return at(0.0)
     budget_of(promise, way_out)
     return at(calibrate(promise, lambda z: events(at(z)), start=10.0).multiplier)
+
+
+def joint_multiplier(multipliers: Sequence[float]) -> float:
+    """Of one answer that costs as much as answers at all of these: 1 / z^2 adds up."""
+    return 1.0 / math.sqrt(sum(1.0 / z**2 for z in multipliers))
+
+
+def averaged(answers: Sequence[Floats], multipliers: Sequence[float]) -> Floats:
+    """The mean of answers to one question that has the least noise: weighed by 1 / z^2, it has
+    that of one answer at `joint_multiplier`."""
+    weights = np.array([1.0 / z**2 for z in multipliers])
+    return np.tensordot(weights / weights.sum(), np.array(answers), axes=1)

@@ -26,9 +26,9 @@ from ...curator import FULL, Linear, Measurement
 from .. import constants
 from ..comparison import Comparison, DecisionTable, Free, Limits
 from ..descent import Answers, Batch, Reason, Search
+from ..gaussian import averaged, joint_multiplier
 from ..outcome import Outcome
 from ..units import in_coded_units, in_inner_units
-from .noise import pooled
 from .plan import Plan
 from .primal import PrimalState
 
@@ -109,7 +109,10 @@ class Companion(Search[Course, list[Outcome]]):
         if settled:
             prices = [planned.report_multiplier, *[planned.compare_multiplier] * len(settled)]
             pairs = zip(settled, prices, free, strict=False)
-            told = [pooled(one, of_one, other, price) for one, of_one, other in pairs]
+            told = [
+                (averaged((one, other), (z, price)), joint_multiplier((z, price)))
+                for one, z, other in pairs
+            ]
         (decided, report), tables = told[0], [answer for answer, _ in told[1:]]
         compare = planned.read_compare(tables, len(self.found), told[1][1])
         weights = in_coded_units(state.walk.average, self.standard)

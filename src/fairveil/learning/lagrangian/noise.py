@@ -13,6 +13,7 @@ from ..._types import Floats
 from ...curator import CellCounts, Linear, Poisson, Question, RowCount, moved_by_one
 from ...fairness import sampling
 from ...privacy.promise import Promise
+from ..gaussian import joint_multiplier
 from ..systems import heaviest, slopes_of_counts, slopes_of_decisions
 from .batches import PlannedBatches
 from .duals import AVERAGED, weights_of
@@ -92,7 +93,7 @@ class PlannedNoise(PlannedBatches):
     def whole_multiplier(self) -> float:
         """The noise of a gradient that is asked for at both prices of a round, when the two answers
         are averaged by their precision."""
-        return joined(self.gradient_multiplier, self.histogram_multiplier)
+        return joint_multiplier((self.gradient_multiplier, self.histogram_multiplier))
 
     @property
     def continues(self) -> bool:
@@ -319,17 +320,3 @@ def of_persons(promise: Promise) -> float:
     if promise.protects == "sensitive_features":
         return 1.0
     return math.sqrt(math.sqrt(promise.rows_per_unit))
-
-
-def joined(first: float, second: float) -> float:
-    """The multiplier that two answers to one question have together."""
-    return float((first**-2 + second**-2) ** -0.5)
-
-
-def pooled(
-    first: Floats, of_first: float, second: Floats, of_second: float
-) -> tuple[Floats, float]:
-    """The mean of two answers to one question by their precision, and its multiplier."""
-    whole = joined(of_first, of_second)
-    part = (whole / of_first) ** 2
-    return np.asarray(part * first + (1.0 - part) * second), whole

@@ -35,8 +35,9 @@ from ...curator import (
 from ...privacy.events import Composed, Event, Repeated, compose
 from ..comparison import DecisionTables
 from ..descent import Answers, Batch
+from ..gaussian import averaged
 from .batches import Form
-from .noise import PlannedNoise, pooled
+from .noise import PlannedNoise
 
 if TYPE_CHECKING:
     pass
@@ -208,7 +209,7 @@ class Plan(PlannedNoise):
     def read_loss(self, answers: Answers) -> Floats:
         """The mean of the two, weighed by their precision."""
         prices = self.gradient_multiplier, self.histogram_multiplier
-        return pooled(answers[0], prices[0], answers[1], prices[1])[0]
+        return averaged(answers, prices)
 
     def free_last(self, model: Linear) -> list[Measurement]:
         """What is asked of the companion: how it decides by cell, and by label."""

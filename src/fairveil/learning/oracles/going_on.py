@@ -19,14 +19,11 @@ Guarantees (tests/learning/test_learning_going_on.py):
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from ..._types import Floats
 from ...curator import Curator, Measurement, Question
+from ..gaussian import averaged, joint_multiplier
 from ..lagrangian.primal import PrimalState
 from .descent import Begun, Course
 from .ground import GameInstance
@@ -91,7 +88,7 @@ class GoingOn:
     @property
     def multiplier(self) -> float:
         """Of one answer that costs as much as a round."""
-        return together((self.own, self._beside))
+        return joint_multiplier((self.own, self._beside))
 
     @property
     def _steps(self) -> list[float]:
@@ -100,11 +97,11 @@ class GoingOn:
     @property
     def own(self) -> float:
         """The same of the oracle's own answers."""
-        return together(self._steps)
+        return joint_multiplier(self._steps)
 
     @property
     def _beside(self) -> float:
-        return together(self.beside)
+        return joint_multiplier(self.beside)
 
     def _asked(self, curator: Curator, question: Question, purpose: str) -> tuple[Floats, Floats]:
         """One question at every multiplier of a round: the mean of the oracle's own answers, and of
@@ -113,14 +110,3 @@ class GoingOn:
         own = [curator.answer([Measurement(question, z)], purpose=purpose)[0] for z in steps]
         beside = curator.answer([Measurement(question, z) for z in self.beside], purpose=purpose)
         return averaged(own, steps), averaged(beside, self.beside)
-
-
-def together(multipliers: Sequence[float]) -> float:
-    """Of one answer that costs as much as all of these."""
-    return 1.0 / math.sqrt(sum(1.0 / z**2 for z in multipliers))
-
-
-def averaged(answers: Sequence[Floats], multipliers: Sequence[float]) -> Floats:
-    """The mean of answers to one question, that has the least noise."""
-    weights = np.array([1.0 / z**2 for z in multipliers])
-    return np.tensordot(weights / weights.sum(), np.array(answers), axes=1)
