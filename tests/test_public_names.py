@@ -35,7 +35,7 @@ def test_every_listed_name_exists(package: str) -> None:
         assert getattr(module, name) is not None
 
 
-@pytest.mark.parametrize(("old", "new"), curator.RENAMED.items())
+@pytest.mark.parametrize(("old", "new"), curator.OLD_NAMES.items())
 def test_an_old_name_works_and_says_the_new_one(old: str, new: str) -> None:
     for _ in range(2):  # it is never kept as an ordinary attribute, which would be silent
         with pytest.warns(RenamedParameter, match=f"curator.{old} is now .*curator.{new}"):

@@ -9,6 +9,7 @@ import scipy.sparse
 from fairveil.curator import GradientSum, Linear, PredictionHistogram, Rows
 from fairveil.curator.kernels import linear
 from fairveil.curator.rows.one_hot import WORTH_CODING, one_hot
+from fairveil.curator.totals.descent_pass import PANEL_FROM_FEW
 from fairveil.curator.totals.passes import Passes
 
 SIZES = (3, 16, 2, 200)
@@ -145,7 +146,7 @@ def test_blocks_that_lie_on_the_disk_have_no_second_copy():
 
 def test_models_side_by_side_read_the_numbers_as_they_came():
     rows = rows_of(table(600))
-    question = GradientSum(Linear(np.zeros((3, 1, 1 + rows.layout.width))), 1.0)
+    question = GradientSum(Linear(np.zeros((PANEL_FROM_FEW, 1, 1 + rows.layout.width))), 1.0)
     passes = Passes([(question, [question.scale(rows.layout, None)])], rows)
     for _ in range(WORTH_CODING + 2):
         passes.run([question], rows.blocks())

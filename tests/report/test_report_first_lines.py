@@ -189,6 +189,7 @@ class Line:
     difference: float
     noise: float
     verdict: str
+    fair: bool = True
 
 
 @dataclass(frozen=True)

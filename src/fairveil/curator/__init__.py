@@ -93,7 +93,7 @@ PLACES = {
 }
 
 # old names, for one version
-RENAMED = {"Ask": "Measurement", "Entry": "LogEntry"}
+OLD_NAMES = {"Ask": "Measurement", "Entry": "LogEntry"}
 
 __all__ = [
     "FULL",
@@ -139,4 +139,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, PLACES, RENAMED)
+    __getattr__, __dir__ = lazily(__name__, PLACES, OLD_NAMES)

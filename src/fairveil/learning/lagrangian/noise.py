@@ -80,9 +80,10 @@ class PlannedNoise(PlannedBatches):
         Of linear models and all rows, with records protected: there a round's price does not depend
         on what it asks. Where only sensitive features are, the loss is free. Where the public
         number of rows is such that constraints are heard in groups of one size, rounds ask for them
-        whatever the counts.
+        whatever the counts. A penalty, which reads soft decisions, is always asked for.
         """
         plain = self.skeleton is None and self.settings.sampling_rate is None
+        plain = plain and self.decisions == "hard"
         if self.system is None or self.sees_features or not plain:
             return False
         if self.public_rows is None:
