@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from fairveil import Promise
@@ -60,6 +62,20 @@ def run(
     )
     (outcome,) = descend(curator, search)
     return outcome, curator, search
+
+
+def others_of(X, y, A, i: int, neighbours: str) -> list[Rows]:
+    """The enumerated neighbours of row i: dropped, or replaced by the opposite corner with each
+    label and group."""
+    if neighbours == "add-remove":
+        keep = np.arange(len(y)) != i
+        return [rows_from(X[keep], y[keep], [A[0][keep]])]
+    others = []
+    for label, group in itertools.product((0, 1), (0, 1)):
+        X2, y2, A2 = X.copy(), y.copy(), A[0].copy()
+        X2[i], y2[i], A2[i] = -X[i], label, group
+        others.append(rows_from(X2, y2, [A2]))
+    return others
 
 
 def distance(measurements: list[Measurement], rows: Rows, other: Rows, promise: Promise) -> float:

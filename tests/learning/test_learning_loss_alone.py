@@ -3,12 +3,11 @@ their neighbours, their noise, and what goes on from them."""
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
 import pytest
-from descent_samples import distance, rows_from, run, search_for, table
+from descent_samples import distance, others_of, rows_from, run, search_for, table
 
 from fairveil import DemographicParity, EqualizedOdds, Promise
 from fairveil.audit import Tape
@@ -74,15 +73,7 @@ def test_no_neighbour_is_further_away_than_the_price_of_any_other_round(
     assert planned.whole_multiplier == pytest.approx(steps**-0.5, rel=1e-12)
     largest, whole = 0.0, 0.0
     for i in range(len(y)):
-        keep = np.arange(len(y)) != i
-        others = [rows_from(X[keep], y[keep], [A[0][keep]])]
-        if neighbours == "replace-one":
-            others = []
-            for label, group in itertools.product((0, 1), (0, 1)):
-                X2, y2, A2 = X.copy(), y.copy(), A[0].copy()
-                X2[i], y2[i], A2[i] = -X[i], label, group
-                others.append(rows_from(X2, y2, [A2]))
-        for other in others:
+        for other in others_of(X, y, A, i, neighbours):
             moved = [distance(answer.measurements, rows, other, promise) for answer in tape]
             largest, whole = max(largest, *moved[1:9]), max(whole, sum(moved))
     assert 0.9 * steps <= largest <= steps * (1 + 1e-9)

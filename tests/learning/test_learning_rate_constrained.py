@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from descent_samples import distance, rows_from, run, search_for, table
+from descent_samples import distance, others_of, rows_from, run, search_for, table
 from scipy.optimize import minimize
 
 from fairveil import (
@@ -80,16 +80,7 @@ def test_no_neighbour_is_further_away_than_the_promise_in_one_step_or_in_a_whole
     steps = 1 / search.planned.gradient_multiplier**2 + 1 / search.planned.histogram_multiplier**2
     found = []
     for i in range(len(y)):
-        keep = np.arange(len(y)) != i
-        if neighbours == "add-remove":
-            others = [rows_from(X[keep], y[keep], [A[0][keep]])]
-        else:
-            others = []
-            for label, group in itertools.product((0, 1), (0, 1)):
-                X2, y2, A2 = X.copy(), y.copy(), A[0].copy()
-                X2[i], y2[i], A2[i] = -X[i], label, group
-                others.append(rows_from(X2, y2, [A2]))
-        for other in others:
+        for other in others_of(X, y, A, i, neighbours):
             releases = [distance(measurements, rows, other, promise) for measurements in tape]
             assert max(releases[1 : 1 + settings.rounds]) <= steps * (1 + 1e-9)
             found.append(sum(releases))

@@ -82,9 +82,8 @@ class PlannedNoise(PlannedBatches):
         number of rows is such that constraints are heard in groups of one size, rounds ask for them
         whatever the counts. A penalty, which reads soft decisions, is always asked for.
         """
-        plain = self.skeleton is None and self.settings.sampling_rate is None
-        plain = plain and self.decisions == "hard"
-        if self.system is None or self.sees_features or not plain:
+        whole = self.settings.sampling_rate is None and self.skeleton is None
+        if self.system is None or self.sees_features or self.decisions == "soft" or not whole:
             return False
         if self.public_rows is None:
             return self._clip_grows

@@ -20,6 +20,7 @@ Guarantees (tests/learning/test_learning_going_on.py):
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ..._types import Floats
 from ...curator import Curator, Measurement, Question
@@ -65,8 +66,7 @@ class GoingOn:
         """One round."""
         question = self.oracle.free_question(self.ground, walk.at.weights)
         own, beside = self._asked(curator, question, "a step of the model without constraints")
-        z = self.multiplier
-        gradient = (z / self.own) ** 2 * own + (z / self._beside) ** 2 * beside
+        gradient = averaged((own, beside), (self.own, self._beside))
         counted = walk.round >= (1.0 - LATE) * self.rounds
         at = walk.at.step(gradient / walk.rows, walk.rate, self.oracle.momentum, count=counted)
         return replace(walk, at=at, round=walk.round + 1)
@@ -85,21 +85,21 @@ class GoingOn:
             return own, beside
         return self.ground.by_class(own, counts), self.ground.by_class(beside, counts)
 
-    @property
+    @cached_property
     def multiplier(self) -> float:
         """Of one answer that costs as much as a round."""
         return joint_multiplier((self.own, self._beside))
 
-    @property
+    @cached_property
     def _steps(self) -> list[float]:
         return [one.multiplier for one in self.oracle.round_measurements(self.ground)]
 
-    @property
+    @cached_property
     def own(self) -> float:
         """The same of the oracle's own answers."""
         return joint_multiplier(self._steps)
 
-    @property
+    @cached_property
     def _beside(self) -> float:
         return joint_multiplier(self.beside)
 
