@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import test_docs
-import test_words
+import test_pages
 
 
 def failure(page: Path) -> str | None:
@@ -52,7 +52,7 @@ def main() -> None:
     pages = [Path(page).resolve() for page in sys.argv[1:]] or test_docs.PAGES
     found = [run([page], 2) for page in pages if test_docs.BLOCK.search(page.read_text("utf-8"))]
     if not sys.argv[1:]:
-        found.append(run([test_docs.ROOT / "docs" / name for name in test_words.TUTORIALS], 1))
+        found.append(run([test_docs.ROOT / "docs" / name for name in test_pages.TUTORIALS], 1))
     sys.exit(not all(found))
 
 

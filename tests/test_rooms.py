@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -141,6 +141,28 @@ def test_every_sub_room_says_in_one_sentence_what_it_holds() -> None:
             said = ast.get_docstring(ast.parse(door.read_text("utf-8")))
             assert said, door
             assert said.split("\n\n")[0].endswith((".", ":")), door
+
+
+def test_no_modules_import_each_other() -> None:
+    """Types and imports inside functions are counted."""
+    assert not circles(graph()), (
+        "the lower of them should not know the other: hand in what it needs, or move what both "
+        "share"
+    )
+
+
+def test_a_circle_is_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [("a", "b", "c")]
+
+
+def test_frozen_values_are_set_in_one_place() -> None:
+    """`normalise` is for frozen values; a guarded generator refuses its own `__setattr__`."""
+    found = {
+        str(path.relative_to(ROOT))
+        for path in _sources()
+        if "object.__setattr__(" in path.read_text("utf-8")
+    }
+    assert found <= {"_checks.py", "privacy/noise/guarded.py"}, "call _checks.normalise"
 
 
 def test_every_module_belongs_to_a_room() -> None:
@@ -290,20 +312,59 @@ def inner_violations(path: Path, source: str) -> list[str]:
     return [f"{path}: {room}/{own} imports {room}/{other}" for other in wrong]
 
 
-def _imports(path: Path, source: str, inside: str | None = None) -> Iterator[str]:
+def graph() -> dict[str, set[str]]:
+    """What each module imports; the doors of packages, which only hand names out, are left out."""
+    found = {
+        ".".join(("fairveil", *path.relative_to(ROOT).with_suffix("").parts)): path
+        for path in _sources()
+        if path.name != "__init__.py"
+    }
+    return {
+        name: {
+            target
+            for target in _imports(path.relative_to(ROOT), path.read_text("utf-8"), names=True)
+            if target in found and target != name
+        }
+        for name, path in found.items()
+    }
+
+
+def circles(graph: Mapping[str, set[str]]) -> list[tuple[str, ...]]:
+    """The sets of modules that reach each other."""
+    reached = {name: _reached(graph, name) for name in graph}
+    together = {
+        name: tuple(sorted(other for other in reached[name] if name in reached[other]))
+        for name in graph
+    }
+    return sorted({circle for circle in together.values() if len(circle) > 1})
+
+
+def _reached(graph: Mapping[str, set[str]], start: str) -> set[str]:
+    seen: set[str] = set()
+    todo = [*graph[start]]
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            todo += graph[name]
+    return seen
+
+
+def _imports(
+    path: Path, source: str, inside: str | None = None, *, names: bool = False
+) -> Iterator[str]:
     """Absolute names of all that is imported, wherever it stands; a name that is computed counts as
-    the front door."""
+    the front door. With `names`, what is imported from a module may be a module, too."""
     package = ("fairveil", *path.parent.parts)
     for node in ast.walk(ast.parse(source)):
         match node:
-            case ast.Import(names=names):
-                yield from (alias.name for alias in names)
-            case ast.ImportFrom(module=module, names=names, level=level):
+            case ast.Import(names=taken):
+                yield from (alias.name for alias in taken)
+            case ast.ImportFrom(module=module, names=taken, level=level):
                 start = _absolute("." * level + (module or ""), package)
                 packages = ("fairveil", f"fairveil.{inside}")
-                yield from (
-                    [f"{start}.{alias.name}" for alias in names] if start in packages else [start]
-                )
+                every = [f"{start}.{alias.name}" for alias in taken]
+                yield from every if start in packages else [start, *(every if names else ())]
             case ast.Call(
                 func=ast.Attribute(attr="import_module")
                 | ast.Name(id="import_module" | "__import__")
