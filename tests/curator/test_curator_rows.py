@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse
 
+from fairveil import Additive
 from fairveil.curator import (
     CellCounts,
     Curator,
     FeatureSums,
     GradientSum,
+    GramMatrices,
     GroupLosses,
     Linear,
     NumberMoments,
@@ -22,8 +25,14 @@ from fairveil.curator import (
 from fairveil.curator.rows.arrays import ArrayRows
 from fairveil.curator.totals import reference
 from fairveil.curator.totals.passes import totals
+from fairveil.data import encode
 from fairveil.errors import FairveilError, InputError, PrivacyError
-from fairveil.facts import Cells, RowBlock, RowLayout
+from fairveil.estimators.reading import read_as
+from fairveil.estimators.reading.coding import SchemaCoding
+from fairveil.estimators.reading.targets import beside
+from fairveil.estimators.reading.training import Coded
+from fairveil.estimators.wrapped.base_columns import Groupless
+from fairveil.facts import Category, Cells, Number, RowBlock, RowLayout, Schema
 from fairveil.privacy import Promise
 
 
@@ -506,3 +515,59 @@ def test_maxima_over_public_rows_are_found_anew_after_rescaling():
     (found,) = curator.answer([(GradientSum(model), 0.0)])
     rows = np.column_stack([np.ones(200), X * 1e9])
     assert np.allclose(found[0], (0.5 - y) @ rows, rtol=1e-9, atol=1e-3)
+
+
+SHARED = Schema(
+    {
+        "age": Number(0, 100),
+        "job": Category(("none", "some")),
+        "sex": Category(("f", "m")),
+        "pay": Number(0, 10),
+    },
+    target="pay",
+    sensitive=("sex", "job"),
+)
+
+
+def coded_ways(tmp_path):
+    """Sources of rows whose features hold a sensitive column, by each way in which they are
+    made."""
+    rng = np.random.default_rng(0)
+    table = {
+        "age": rng.uniform(0, 100, 40),
+        "job": rng.choice(["none", "some"], 40),
+        "sex": rng.choice(["f", "m"], 40),
+        "pay": rng.uniform(0, 10, 40),
+    }
+    memory = encode(table, SHARED, sensitive_as_feature=True)
+    store = encode(table, SHARED, tmp_path / "rows.store", sensitive_as_feature=True)
+    coding = SchemaCoding(memory.encoding)
+    steps = Additive().shapes(coding, memory.layout, 40)
+    numbered = replace(memory.layout, numbers=2)
+    one = replace(memory.layout, sensitive=(("f", "m"),), sensitive_names=("sex",))
+    as_it_comes = read_as.as_it_comes(table, table["pay"] > 5, ["sex"], True, None)
+    blocks = list(memory.blocks())
+    return {
+        "coded": Rows(memory),
+        "stored": Rows(store),
+        "chosen": Rows(store.chosen(np.arange(0, 40, 2))),
+        "streamed": Rows(memory, in_memory=False),
+        "steps": Rows(Coded(steps.layout(memory.layout), list(map(steps.apply, blocks)))),
+        "target as number": Rows(Coded(numbered, list(map(beside, blocks)))),
+        "of one column": Rows(Coded(one, [replace(b, sensitive=b.sensitive[:1]) for b in blocks])),
+        "without groups": Rows(Groupless(memory)),
+        "without a schema": Rows(Coded(as_it_comes.layout, list(as_it_comes.blocks))),
+    }
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_sensitive_columns_are_no_public_features_however_rows_were_coded(tmp_path, epsilon):
+    for way, rows in coded_ways(tmp_path).items():
+        with pytest.raises(PrivacyError, match=r"'sex'.*sensitive_as_feature"):
+            Curator(rows, Promise(epsilon, 1e-6, "sensitive_features"))
+        for neighbours in ("add-remove", "replace-one"):
+            curator = Curator(rows, Promise(epsilon, 1e-6, "records", neighbours))
+            if math.isfinite(epsilon):
+                with pytest.raises(PrivacyError):
+                    curator.answer([(GramMatrices(None, clip=1.0), 0.0)])
+            assert not curator.log, way

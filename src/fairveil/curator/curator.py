@@ -61,6 +61,7 @@ from .quiet.calls import Troubles
 from .refusals import (
     require_all_kept,
     require_ended,
+    require_features_apart,
     require_kinds,
     require_scales,
     require_shape,
@@ -116,6 +117,7 @@ class Curator(PublicSide):
         one_group: bool = False,
     ) -> None:
         require_kinds(rows, promise)
+        require_features_apart(rows.layout, promise.protects)
         self.promise = promise
         self.layout = rows.layout
         self._rows = rows

@@ -16,8 +16,9 @@ import numpy as np
 from .. import _checks
 from .._types import Floats
 from ..errors import InputError, PrivacyError
+from ..facts import RowLayout
 from ..privacy.noise.sources import NoiseSource
-from ..privacy.promise import Promise
+from ..privacy.promise import Promise, Protects
 from .measurements import Measurement
 from .questions.by_cell import CellwiseQuestion
 from .rows.block import lines_of
@@ -51,6 +52,18 @@ def require_weights(rows: Rows, promise: Promise) -> None:
         remedy = "The largest weight multiplies every sensitivity: cap it at 1.0, for example."
         raise PrivacyError.expected(
             "a finite max_sample_weight", of="rows", got=math.inf, remedy=remedy
+        )
+
+
+def require_features_apart(layout: RowLayout, protects: Protects) -> None:
+    """Features are public where sensitive ones alone are protected: none may be one of those."""
+    if protects == "sensitive_features" and layout.sensitive_as_features:
+        remedy = "Code the rows without sensitive_as_feature=True, or pass protects='records'."
+        raise PrivacyError.expected(
+            "features without the sensitive columns that are protected",
+            of="rows",
+            got=list(layout.sensitive_as_features),
+            remedy=remedy,
         )
 
 

@@ -116,6 +116,9 @@ class Encoding:
             classes=self.schema.classes,
             sensitive=self.schema.groups,
             sensitive_names=self.schema.sensitive,
+            sensitive_as_features=tuple(
+                name for name in self.schema.sensitive if name in self.features
+            ),
         )
 
     @cached_property

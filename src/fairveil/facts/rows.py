@@ -22,7 +22,8 @@ class RowLayout:
     `numbers`: how many numeric features. `code_sizes`: how many categories each coded feature has.
     `classes`: the labels in the order of their codes, or None when the target is a number.
     `sensitive`: the values of each sensitive column, in the order of their codes; `sensitive_names`
-    their names.
+    their names. `sensitive_as_features`: the sensitive columns that are features, too: where one
+    of them is protected, features are not public.
     """
 
     numbers: int
@@ -30,6 +31,7 @@ class RowLayout:
     classes: tuple[Hashable, ...] | None = None
     sensitive: tuple[tuple[Hashable, ...], ...] = ()
     sensitive_names: tuple[str, ...] = ()
+    sensitive_as_features: tuple[str, ...] = ()
 
     @property
     def width(self) -> int:

@@ -21,19 +21,6 @@ CHUNK = 1 << 22  # values of a sparse table that are made dense at a time
 FEWEST = 10
 
 
-def refuse_named(features: Sequence[str], sensitive: Sequence[str]) -> None:
-    """No column may be a public feature and a protected sensitive column at once."""
-    both = [name for name in features if name in sensitive]
-    if both:
-        remedy = "Code the rows without sensitive_as_feature=True, or pass protects='records'."
-        raise PrivacyError.expected(
-            "features without the sensitive columns that are protected",
-            of="X",
-            got=both,
-            remedy=remedy,
-        )
-
-
 def refuse_copies(blocks: Sequence[RowBlock], layout: RowLayout, names: Sequence[str]) -> None:
     """An error where a feature is a function of one sensitive column, and not constant: the column
     recoded, or a part of it.

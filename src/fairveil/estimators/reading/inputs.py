@@ -19,6 +19,7 @@ from scipy import sparse
 from ..._types import ColumnsLike
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
+from ...curator.refusals import require_features_apart
 from ...curator.rows.sharded import ShardedRows, Shards
 from ...errors import InputError
 from ...facts import RowBlock, RowLayout, RowSource, Schema
@@ -32,7 +33,7 @@ from .blocks import Blocks
 from .coding import Coding, SchemaCoding, TableCoding
 from .copies import refuse_copies
 from .elsewhere import training_of
-from .read_as import ReadTable, as_it_comes, by_schema, from_rows, refuse_sensitive_features
+from .read_as import ReadTable, as_it_comes, by_schema, from_rows
 from .standard import Standard
 from .targets import beside
 from .training import Coded, ReadOptions, Training, need_classes, with_steps
@@ -114,7 +115,7 @@ def _found(
     if isinstance(X, RowSource):
         found = from_rows(X, y, sensitive, schema, ways.target)
         if ways.features_are_public:
-            refuse_sensitive_features(X)
+            require_features_apart(found.layout, "sensitive_features")
         return found
     if schema is not None:
         return by_schema(X, y, sensitive, schema, ways.sensitive_as_feature, ways.target)

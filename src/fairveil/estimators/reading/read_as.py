@@ -36,7 +36,6 @@ from .columns import (
     read_labels,
     read_targets,
 )
-from .copies import refuse_named
 from .targets import NumericTarget, TargetScale, need_number, scale_of, with_codes, within
 
 
@@ -91,7 +90,11 @@ def as_it_comes(
         )
     coding = TableCoding(features, grid.names)
     layout = replace(
-        coding.layout, classes=classes, sensitive=groups, sensitive_names=tuple(columns)
+        coding.layout,
+        classes=classes,
+        sensitive=groups,
+        sensitive_names=tuple(columns),
+        sensitive_as_features=tuple(one.name for one in features if one.name in columns),
     )
     facts = [
         PublicFact("number of features", str(len(features)), READ_FROM_DATA),
@@ -245,14 +248,6 @@ def _chosen_columns(layout: RowLayout, names: Sequence[str]) -> tuple[RowLayout,
     at = [known.index(name) for name in names]
     chosen = tuple(layout.sensitive[j] for j in at)
     return replace(layout, sensitive=chosen, sensitive_names=tuple(names)), at
-
-
-def refuse_sensitive_features(source: RowSource) -> None:
-    coded = source.encoding if isinstance(source, CodedSource) else None
-    refuse_named(
-        () if coded is None else coded.features,
-        (*source.layout.sensitive_names, *(() if coded is None else coded.schema.sensitive)),
-    )
 
 
 def _has_columns(X: TableLike, names: Sequence[str]) -> bool:

@@ -25,6 +25,7 @@ from ...curator.elsewhere import DescribedRule, RowsElsewhere
 from ...curator.measurements import Measurements, as_measurements
 from ...curator.prepared import is_many
 from ...curator.quiet.calls import Troubles
+from ...curator.refusals import require_features_apart
 from ...curator.rows.public_table import PublicTable
 from ...curator.rows.sampling import Batch
 from ...errors import InputError, PrivacyError
@@ -97,6 +98,7 @@ class RemoteCurator(Curator):
             bounds=tuple(bounds),
         )
         assert whole is not None
+        require_features_apart(rows.layout, promise.protects)
         self.promise, self.layout = promise, rows.layout
         self._rows, self._data = rows, rows.data
         self._public_rows = public_rows

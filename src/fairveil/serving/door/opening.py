@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from ..._json import Node
+from ...curator.refusals import require_features_apart
 from ...errors import InputError, LedgerError
 from ...privacy.accounting.inventory import counted
 from ...privacy.events import Event, from_json_dict
@@ -84,7 +85,8 @@ def opening_of(message: Message, dataset: DataSet, limits: Limits) -> Opened:
     rows = None if node["public_rows"].is_null else node["public_rows"].whole(at_least=1)
     clips = None if node["stated_clips"].is_null else node["stated_clips"].numbers()[:64]
     view = View.of(node["view"])
-    dataset.layout_of(view)  # says what is wrong with it
+    # says what is wrong with it
+    require_features_apart(dataset.layout_of(view), promise.protects)
     return Opened(dataset, promise, plan, view, sources, seeds, rows, clips, line(node["purpose"]))
 
 
