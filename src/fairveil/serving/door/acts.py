@@ -6,6 +6,8 @@ Guarantees (tests/serving/test_serving_runs.py, tests/serving/test_serving_hosti
    row is read.
 2. The length of a reply depends on the question and on public facts, never on a row.
 3. Words of the analyst in a statement are marked as the analyst's.
+4. Every act says which method a token's scope must have for it, and none is done before that was
+   asked.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..._json import Node
-from ...curator import FULL, Attached, AttachedCodes, Curator, Full, Measurement, Part, Poisson
+from ...curator import FULL, Attached, AttachedCodes, Curator, Full, Part, Poisson
 from ...errors import InputError
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.statement import signatures
@@ -35,13 +37,8 @@ STATEFUL = ("attach", "rescale")
 """Acts that are done again when a run is taken up: they release nothing, and later questions depend
 on them."""
 STATEMENT = "statement"
-COUNTED = (
-    "row count",
-    "cell counts",
-    "histogram of attached codes",
-    "histogram of an attached model",
-    "histogram of shifted decisions",
-)
+COUNTED = ("row count", "cell counts", "codes", "decisions", "shifted decisions")
+"""Kinds of the catalogue that a scope of counts alone may ask."""
 MOST_HANDLES = 64
 MOST_SENTENCES = 40
 SAID = "said by the analyst: "
@@ -61,9 +58,12 @@ class Doing:
     publish: Callable[[str], None]
     chance: list[np.random.Generator] = field(default_factory=list)
 
-    def do(self, act: str) -> bytes:
-        """The reply."""
-        return ACTS[act](self)
+    def do(self, name: str) -> bytes:
+        """The reply, where the token's scope has the act's method; no token: it is done again."""
+        act = ACTS[name]
+        if self.token is not None:
+            require_method(self.token, act.method(self.node))
+        return act.do(self)
 
     @property
     def node(self) -> Node:
@@ -80,7 +80,6 @@ class Doing:
         if not 0 < len(listed) <= MOST_MEASUREMENTS:
             node["asks"].refuse(f"1 to {MOST_MEASUREMENTS} questions", len(listed))
         measurements = [measurement_of(one, self.reading) for one in listed]
-        self._require_method(measurements)
         numbers = sum(
             measurement.question.models
             * int(np.prod(measurement.question.shape(self.curator.layout)))
@@ -100,8 +99,6 @@ class Doing:
         questions = [
             question_of(one, self.reading) for one in node["questions"].list()[:MOST_MEASUREMENTS]
         ]
-        if self.token is not None:
-            require_method(self.token, "models")
         costs = (
             None
             if node["costs"].is_null
@@ -185,10 +182,6 @@ class Doing:
         self.curator.finish()
         return packed({"finished": True})
 
-    def _require_method(self, measurements: list[Measurement]) -> None:
-        if self.token is not None and any(one.question.name not in COUNTED for one in measurements):
-            require_method(self.token, "models")
-
     def _generator(self) -> np.random.Generator:
         if not self.chance:
             self.chance.append(NoiseSource.secure().stream("prediction").generator())
@@ -221,12 +214,33 @@ def line_of(node: Node) -> str:
     return text
 
 
-ACTS: dict[str, Callable[[Doing], bytes]] = {
-    "ask": Doing.ask,
-    "choose": Doing.choose,
-    "attach": Doing.attach,
-    "rescale": Doing.rescale,
-    "table": Doing.table,
-    "finish": Doing.finish,
-    STATEMENT: Doing.statement,
+def _counts(node: Node) -> str:
+    return "counts"
+
+
+def _models(node: Node) -> str:
+    return "models"
+
+
+def _of_asks(node: Node) -> str:
+    kinds = [one["question"]["kind"].value for one in node["asks"].list()]
+    return "counts" if all(kind in COUNTED for kind in kinds) else "models"
+
+
+@dataclass(frozen=True)
+class Act:
+    """What a request may do. `method`: of its content, the one that the scope must have."""
+
+    do: Callable[[Doing], bytes]
+    method: Callable[[Node], str]
+
+
+ACTS = {
+    "ask": Act(Doing.ask, _of_asks),
+    "choose": Act(Doing.choose, _models),
+    "attach": Act(Doing.attach, _counts),
+    "rescale": Act(Doing.rescale, _models),
+    "table": Act(Doing.table, _models),
+    "finish": Act(Doing.finish, _counts),
+    STATEMENT: Act(Doing.statement, _counts),
 }

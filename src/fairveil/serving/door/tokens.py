@@ -30,7 +30,7 @@ from .refusals import FORBIDDEN, NOBODY, Refusal
 
 ROLES = ("analyst", "auditor", "holder")
 METHODS = ("models", "counts")
-"""What a run may ask: all of the catalogue, or counts and decisions of finished models alone."""
+"""What a run may ask: all of the catalogue; or counts alone, with decisions of finished models."""
 PREFIX = "fv"
 _SHAPE = re.compile(r"fv_([0-9a-f]{12})_([0-9a-f]{64})")
 DAY = 86_400.0
@@ -184,8 +184,9 @@ class Tokens:
 
 
 def require_method(token: Token, method: str) -> None:
-    """A question of this kind is within the scope."""
-    if token.scope.methods is not None and method not in token.scope.methods:
+    """An act of this method is within the scope; whoever may ask all may count."""
+    allowed = METHODS if token.scope.methods is None else token.scope.methods
+    if method not in allowed and (method != "counts" or "models" not in allowed):
         raise Refusal(*FORBIDDEN, of="methods", got=method)
 
 
