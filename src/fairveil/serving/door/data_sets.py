@@ -4,7 +4,8 @@ is public of them.
 Guarantees (tests/serving/test_serving_runs.py):
 1. What analysts are told of a data set is its schema, its terms, its ledger's promise and balance;
    the number of rows only where the ledger's own promise makes it public.
-2. Rows are read by the schema alone, and every row is checked before the door opens.
+2. Rows are read by the schema alone, and every row is checked before the door opens. What goes
+   wrong when they are read again is told to the holder alone (tests/serving/test_serving_rows.py).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ..._json import Node
 from ...curator import Rows
 from ...data import Encoding
 from ...data import open as open_rows
+from ...data.opening import kind_of
 from ...errors import InputError
 from ...estimators.fitting.row_parts import rows_at
 from ...estimators.reading import shapes_json
@@ -35,6 +37,7 @@ from ...privacy.statement.parts import PublicFact
 from ..wire.messages import MESSAGE
 from .divisions import DivisionPart, Divisions
 from .holder import Served
+from .refusals import ROWS_AWAY, Refusal
 from .weights import weights_of
 
 MOST_VIEWS, MOST_CODED = 16, 4
@@ -89,6 +92,7 @@ class DataSet:
     served: Served
     ledger: Ledger
     divisions: Divisions | None = None
+    _is_open: bool = False
     _views: OrderedDict[View, Rows] = field(default_factory=OrderedDict)
     _coded: OrderedDict[tuple[tuple[str, ...] | None, bool], RowSource] = field(
         default_factory=OrderedDict
@@ -113,6 +117,8 @@ class DataSet:
             raise InputError.expected(
                 "one weight a row", of=served.name, got="another number", remedy=remedy
             )
+        _ = out.exact_rows, out._keeps_roles
+        out._is_open = True
         return out
 
     @property
@@ -125,7 +131,13 @@ class DataSet:
         """Its public facts."""
         return self.served.schema
 
-    @property
+    @cached_property
+    def _keeps_roles(self) -> bool:
+        """Whether columns keep the roles that they were coded or joined in."""
+        served = self.served
+        return served.join is not None or kind_of(served.rows, served.query) == "store"
+
+    @cached_property
     def exact_rows(self) -> int | None:
         """The number of rows, where the ledger's promise makes it public."""
         return (
@@ -164,8 +176,13 @@ class DataSet:
         return found
 
     def layout_of(self, view: View) -> RowLayout:
-        """The public shape of the rows of a view."""
-        encoding = Encoding(self.schema_of(view), view.sensitive_as_feature)
+        """The public shape of the rows of a view; an error where they cannot have it."""
+        schema = self.schema_of(view)
+        if self._keeps_roles:
+            _require_roles(view, self.schema)
+        if self.served.join is not None:
+            self.served.join.require_rule(schema)
+        encoding = Encoding(schema, view.sensitive_as_feature)
         layout = encoding.layout
         if view.weight_cap is not None and self.served.weights is None:
             remedy = "Leave sample_weight=None: the holder serves no weights."
@@ -229,7 +246,14 @@ class DataSet:
         with self._lock:
             found = self._coded.get(key)
         if found is None:
-            found = read(self.served, self.schema_of(view), view.sensitive_as_feature)
+            try:
+                found = read(self.served, self.schema_of(view), view.sensitive_as_feature)
+            except Exception as error:
+                if not self._is_open:
+                    raise
+                # its words may tell a place, and how many rows there are
+                detail = f"{self.name}: {type(error).__name__}: {error}"
+                raise Refusal(*ROWS_AWAY, detail=detail) from None
             with self._lock:
                 self._coded[key] = found
                 while len(self._coded) > MOST_CODED:
@@ -266,6 +290,18 @@ class DataSet:
         }
 
 
+def _require_roles(view: View, schema: Schema) -> None:
+    """Groups are some of the sensitive columns, and these no features."""
+    if view.sensitive_as_feature:
+        remedy = "Leave it out: these columns are kept apart from the features."
+        raise InputError.expected("False", of="sensitive_as_feature", got=True, remedy=remedy)
+    strange = sorted(set(view.sensitive or ()) - set(schema.sensitive))
+    if strange:
+        remedy = "Leave sensitive_features=None, or name some of these."
+        expected = f"some of {list(schema.sensitive)}"
+        raise InputError.expected(expected, of="sensitive", got=strange, remedy=remedy)
+
+
 def _require_unit(served: Served, promise: Promise) -> None:
     """Rows and ledger agree on who is protected; before a row is read."""
     own, told = served.schema.unit, None if promise.unit is None else promise.unit.name
@@ -284,7 +320,7 @@ def _require_unit(served: Served, promise: Promise) -> None:
 def read(served: Served, schema: Schema, sensitive_as_feature: bool) -> RowSource:
     """The rows of a place, coded and checked by a schema."""
     if served.join is not None:
-        return served.join.rows(served.rows, served.query, schema, sensitive_as_feature)
+        return served.join.rows(served.rows, served.query, schema)
     return open_rows(
         served.rows,
         schema,

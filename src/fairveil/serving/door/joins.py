@@ -53,7 +53,7 @@ class Join:
             for name, text in told.items()
         }
         join = Join(**placed)
-        require_rule(schema, join.id, join.unmatched)
+        join.require_rule(schema)
         return join
 
     def require(self, promise: Promise, name: str) -> None:
@@ -67,15 +67,12 @@ class Join:
             expected = "a ledger of sensitive features alone, for a joined attribute"
             raise InputError.expected(expected, of=name, got=promise.protects, remedy=remedy)
 
-    def rows(
-        self, place: str, query: str | None, schema: Schema, sensitive_as_feature: bool
-    ) -> EncodedRows:
+    def require_rule(self, schema: Schema) -> None:
+        """An error where this schema does not say what unmatched ids count as."""
+        require_rule(schema, self.id, self.unmatched)
+
+    def rows(self, place: str, query: str | None, schema: Schema) -> EncodedRows:
         """The joined table, by a schema that may leave out some of the sensitive columns."""
-        if sensitive_as_feature:
-            remedy = (
-                "Leave sensitive_as_feature=False: the attribute is not the company's to decide by."
-            )
-            raise InputError.expected("False", of="sensitive_as_feature", got=True, remedy=remedy)
         how: dict[str, Any] = {"id": self.id, "unmatched": self.unmatched, "ids": self.ids}
         return load_joined(
             place, self.attribute, schema, query=query, attribute_query=self.attribute_query, **how

@@ -3,7 +3,7 @@ an answer or a token.
 
 Guarantees (tests/serving/test_serving_service.py):
 1. A line of the log holds a time, what was asked, the status, how long it took, and the ids of
-   token and run; no body.
+   token and run; no body. Where the holder's own rows or disk failed, it says how.
 """
 
 from __future__ import annotations
@@ -30,7 +30,14 @@ class Measures:
         self._began = time.time()
 
     def request(
-        self, act: str, status: int, seconds: float, token: str = "", run: str = "", size: int = 0
+        self,
+        act: str,
+        status: int,
+        seconds: float,
+        token: str = "",
+        run: str = "",
+        size: int = 0,
+        detail: str = "",
     ) -> None:
         """One request was answered."""
         with self._lock:
@@ -46,7 +53,8 @@ class Measures:
                 "ms": round(1e3 * seconds, 2),
                 "bytes": size,
             }
-            told = {**line, **({"token": token} if token else {}), **({"run": run} if run else {})}
+            named = {"token": token, "run": run, "detail": detail}
+            told = {**line, **{name: words for name, words in named.items() if words}}
             self._log.write(json.dumps(told) + "\n")
 
     def text(self, gauges: dict[str, Any]) -> str:

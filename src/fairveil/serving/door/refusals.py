@@ -5,6 +5,8 @@ Guarantees (tests/serving/test_serving_hostile.py):
 1. A data set that is not there, one outside of a token's scope, and another's run are refused with
    the same bytes.
 2. An error that nobody foresaw is told by one constant sentence.
+3. What is wrong with the holder's rows is told by one constant sentence; why, by the holder's log
+   alone.
 """
 
 from __future__ import annotations
@@ -35,6 +37,11 @@ ENDED_RUN = (409, "ended", "The run has ended: nothing more is answered.")
 REUSED = (409, "key-reused", "This key was used for another request.")
 BUSY = (503, "busy", "The door is busy: try again with the same key.")
 AWAY = (503, "ledger-away", "The holder's ledger does not answer now: try again with the same key.")
+ROWS_AWAY = (
+    503,
+    "rows-away",
+    "The holder's rows cannot be read now. Tell the holder, whose log says why.",
+)
 INSIDE = (
     500,
     "internal",
@@ -43,7 +50,7 @@ INSIDE = (
 
 
 class Refusal(Exception):  # noqa: N818  # what happened, as in Overspent
-    """An answer of the door that is a no."""
+    """An answer of the door that is a no. `detail`: for the holder's log, and nobody else."""
 
     def __init__(
         self,
@@ -54,10 +61,12 @@ class Refusal(Exception):  # noqa: N818  # what happened, as in Overspent
         of: str = "",
         got: str = "",
         kind: str = "PrivacyError",
+        detail: str = "",
     ) -> None:
         told = f"{sentence} ({of}: got {got})" if of else sentence
         super().__init__(told)
         self.status, self.word, self.sentence, self.kind = status, word, told, kind
+        self.detail = detail
         self.figures: dict[str, float] | None = None
 
     @property

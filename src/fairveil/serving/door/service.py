@@ -124,7 +124,7 @@ class Service:
         open: bool = False,
     ) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
-            began, token, size = time.perf_counter(), None, 0
+            began, token, size, detail = time.perf_counter(), None, 0, ""
             name = str(request.path_params.get("act", act)) if act == "act" else act
             name = name if act != "act" or name in (*ACTS, "close") else "other"
             try:
@@ -145,6 +145,7 @@ class Service:
                 response = Response(
                     refusal.body, status_code=refusal.status, media_type="application/json"
                 )
+                detail = refusal.detail
                 if refusal.status == 500:
                     name = f"{name} {type(error).__name__}"
             finally:
@@ -158,6 +159,7 @@ class Service:
                 known,
                 _plain(run),
                 size,
+                detail,
             )
             return response
 
