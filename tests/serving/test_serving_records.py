@@ -25,7 +25,7 @@ ENTRY = LogEntry(0, Gaussian(20.0), ("row count",), "all rows", "why")
 
 def test_a_release_and_its_reply_are_written_together(tmp_path: Path) -> None:
     records = Records(tmp_path)
-    records.begin(RUN)
+    records.begin(RUN, b"rows")
     records.keep("r1", Reply("key", b"x", "ask", None, b"body"), [ENTRY], (), ("user code",), 1.0)
     assert records.entries("r1") == [ENTRY]
     assert records.reply("r1", "key") == Reply("key", b"x", "ask", None, b"body")
@@ -53,7 +53,7 @@ from pathlib import Path
 from test_serving_records import ENTRY, RUN
 from fairveil.serving.door.records import Records, Reply
 records = Records(Path({str(tmp_path)!r}))
-records.begin(RUN)
+records.begin(RUN, b"rows")
 records.keep("r1", Reply("key", b"x", "ask", None, b"body"), [ENTRY], (), (), 1.0)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -75,7 +75,7 @@ def test_the_folder_and_the_file_are_their_owners(tmp_path: Path) -> None:
 def test_replies_of_ended_runs_are_forgotten_and_what_was_released_is_not(tmp_path: Path) -> None:
     records = Records(tmp_path)
     for run, state, touched in (("old", ENDED, 10.0), ("late", ENDED, 90.0), ("open", OPEN, 10.0)):
-        records.begin(replace(RUN, id=run, key=run))
+        records.begin(replace(RUN, id=run, key=run), b"rows")
         records.keep(run, Reply("key", b"x", "ask", None, b"body"), [ENTRY], (), (), touched)
         records.put(run, state=state)
     assert records.forget(50.0) == 1
@@ -97,7 +97,7 @@ def test_replies_wait_for_the_disk_where_boots_have_no_name(
         monkeypatch.setattr("fairveil.serving.door.records.BOOT", named)
         records = Records(tmp_path / f"door of {named.name}")
         assert not records.was_rebooted
-        records.begin(RUN)
+        records.begin(RUN, b"rows")
         assert records.rows("PRAGMA synchronous")[0][0] == full
         records.note_boot()
         records.keep("r1", Reply("key", b"x", "ask", None, b"body"), [ENTRY], (), (), 1.0)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doors import SCHEMA, Place, place_in, served
+from doors import SCHEMA, Place, place_in, served, write_table
 from test_serving_joined import prepared
 from test_serving_runs import PLAN, PROMISE, Analyst
 
@@ -17,8 +17,8 @@ from fairveil.data import load_csv, write_store
 from fairveil.errors import InputError
 from fairveil.privacy.events import to_json_dict
 from fairveil.serving.analyst.connection import Connection
-from fairveil.serving.door.refusals import ROWS_AWAY, Refusal
-from fairveil.serving.wire.messages import packed
+from fairveil.serving.door.refusals import ROWS_AWAY, ROWS_CHANGED, Refusal
+from fairveil.serving.wire.messages import packed, unpacked
 
 GOOD = "0.1,0.2,x,f,yes,1.0,1.0,p1"
 LINES = {
@@ -63,7 +63,7 @@ def test_a_table_that_went_wrong_is_one_constant_sentence(name: str, tmp_path: P
     place, log = place_in(tmp_path), io.StringIO()
     with served(place, log) as (door, _):
         CHANGES[name](place)
-        for view in (AS_FEATURE,):
+        for view in (AS_FEATURE, OTHER_GROUPS):
             with pytest.raises(Refusal) as refused:
                 Analyst(door).open(**view)
             told = json.loads(refused.value.body)
@@ -115,3 +115,85 @@ def test_a_view_that_a_store_or_a_join_cannot_have_is_refused_by_public_words(
             with pytest.raises(InputError, match="sensitive"):
                 Analyst(door).open(promise=protects, **view)
         door.close()
+
+
+def _divided(one: Analyst, key: str = "a-division") -> str:
+    body = packed({"share": 0.3, "seed": None, "coins": "certificate"})
+    told = unpacked(one.door.runs.divide(one.token, "applicants", key, body))
+    return told.content["division"].text()
+
+
+def _part(division: str, number: int) -> dict[str, Any]:
+    part = {"division": division, "number": number}
+    return {"view": {"sensitive": None, "sensitive_as_feature": False, "steps": None, "part": part}}
+
+
+def _reversed(place: Place) -> None:
+    table = place.folder / "applicants.csv"
+    head, *lines = table.read_text().splitlines()
+    table.write_text("\n".join([head, *reversed(lines)]) + "\n")
+
+
+def _others(place: Place) -> None:
+    write_table(place.folder / "applicants.csv", 400, seed=9)
+
+
+@pytest.mark.parametrize("change", [_reversed, _others], ids=["another order", "another table"])
+def test_runs_and_divisions_are_of_the_rows_that_they_began_with(
+    change: Callable[[Place], None], tmp_path: Path
+) -> None:
+    """Coins are thrown by place: of another table those set aside would be rows of the fit."""
+    place = place_in(tmp_path)
+    kept = (place.folder / "applicants.csv").read_text()
+    door = place.door()
+    one = Analyst(door)
+    division = _divided(one)
+    runs = [one.open(key="of-all-rows"), one.open(key="of-one-part", **_part(division, 0))]
+    for run in runs:
+        one.ask(run)
+    door.close()
+    change(place)
+    door = one.door = place.door()
+    for run in runs:
+        with pytest.raises(Refusal) as refused:
+            one.ask(run)
+        assert refused.value.body == Refusal(*ROWS_CHANGED).body
+    with pytest.raises(Refusal, match="not those"):
+        one.open(key="of-the-other-part", **_part(division, 1))
+    with pytest.raises(Refusal, match="not those"):
+        _divided(one)
+    assert _divided(one, "another-division") != division
+    assert one.open(key="of-these-rows")
+    door.close()
+    (place.folder / "applicants.csv").write_text(kept)  # the holder mends it
+    door = one.door = place.door()
+    for run in runs:
+        one.ask(run)
+        one.act(run, "close", {})
+    assert one.open(key="of-the-other-part", **_part(division, 1))
+    door.close()
+
+
+def test_all_views_of_an_open_door_are_of_the_same_rows(tmp_path: Path) -> None:
+    place = place_in(tmp_path)
+    door = place.door()
+    assert Analyst(door).open(**OTHER_GROUPS)
+    _reversed(place)
+    with pytest.raises(Refusal) as refused:
+        Analyst(door).open(**AS_FEATURE)
+    assert (refused.value.status, refused.value.word) == (503, "rows-away")
+    assert "have changed" in refused.value.detail
+    door.close()
+
+
+def test_digests_tell_nothing_without_the_doors_secret(tmp_path: Path) -> None:
+    """The same rows in two doors have other digests; a door that is opened again the same."""
+    place = place_in(tmp_path)
+    digests = []
+    for folder in ("door", "other", "door"):
+        place.config.write_text(place.config.read_text().replace('"door"', f'"{folder}"', 1))
+        door = place.door()
+        digests.append(door.datasets["applicants"].rows_digest)
+        door.close()
+        place.config.write_text(place.config.read_text().replace(f'"{folder}"', '"door"', 1))
+    assert digests[0] == digests[2] != digests[1]

@@ -6,10 +6,13 @@ Guarantees (tests/serving/test_serving_runs.py):
    the number of rows only where the ledger's own promise makes it public.
 2. Rows are read by the schema alone, and every row is checked before the door opens. What goes
    wrong when they are read again is told to the holder alone (tests/serving/test_serving_rows.py).
+3. All views are of the rows that the door was opened with, in the same order.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
@@ -22,7 +25,7 @@ import numpy.typing as npt
 from ... import _checks
 from ..._json import Node
 from ...curator import Rows
-from ...data import Encoding
+from ...data import EncodedRows, Encoding
 from ...data import open as open_rows
 from ...data.opening import kind_of
 from ...errors import InputError
@@ -91,8 +94,9 @@ class DataSet:
 
     served: Served
     ledger: Ledger
+    secret: bytes
     divisions: Divisions | None = None
-    _is_open: bool = False
+    _columns: dict[str, bytes] | None = None
     _views: OrderedDict[View, Rows] = field(default_factory=OrderedDict)
     _coded: OrderedDict[tuple[tuple[str, ...] | None, bool], RowSource] = field(
         default_factory=OrderedDict
@@ -100,14 +104,15 @@ class DataSet:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @staticmethod
-    def opened(served: Served) -> DataSet:
-        """Ready to be asked: its ledger found, its rows read and checked."""
+    def opened(served: Served, secret: bytes) -> DataSet:
+        """Ready to be asked: its ledger found, its rows read and checked. `secret`: of digests."""
         if served.schema.target is None:
             remedy = "Say which column is to be predicted: target = ... in the schema."
             raise InputError.expected(
                 "a schema with a target", of=served.name, got="none", remedy=remedy
             )
-        out = DataSet(served, Ledger.open(served.ledger, served.ledger_name, who="the door"))
+        ledger = Ledger.open(served.ledger, served.ledger_name, who="the door")
+        out = DataSet(served, ledger, secret)
         if served.join is not None:
             served.join.require(out.ledger.promise, served.name)
         _require_unit(served, out.ledger.promise)
@@ -118,7 +123,6 @@ class DataSet:
                 "one weight a row", of=served.name, got="another number", remedy=remedy
             )
         _ = out.exact_rows, out._keeps_roles
-        out._is_open = True
         return out
 
     @property
@@ -130,6 +134,16 @@ class DataSet:
     def schema(self) -> Schema:
         """Its public facts."""
         return self.served.schema
+
+    @cached_property
+    def rows_digest(self) -> bytes:
+        """Of all rows in their order, under the door's secret."""
+        digest = hashlib.blake2b(key=self.secret, digest_size=32)
+        for name, column in sorted((self._columns or {}).items()):
+            digest.update(json.dumps(name).encode() + column)
+        if self.served.weights is not None:
+            digest.update(self._weights)
+        return digest.digest()
 
     @cached_property
     def _keeps_roles(self) -> bool:
@@ -246,18 +260,29 @@ class DataSet:
         with self._lock:
             found = self._coded.get(key)
         if found is None:
-            try:
-                found = read(self.served, self.schema_of(view), view.sensitive_as_feature)
-            except Exception as error:
-                if not self._is_open:
-                    raise
-                # its words may tell a place, and how many rows there are
-                detail = f"{self.name}: {type(error).__name__}: {error}"
-                raise Refusal(*ROWS_AWAY, detail=detail) from None
+            found = self._read(view)
             with self._lock:
                 self._coded[key] = found
                 while len(self._coded) > MOST_CODED:
                     self._coded.popitem(last=False)
+        return found
+
+    def _read(self, view: View) -> RowSource:
+        """Guarantees 2 and 3: the first rows say what all later ones must be."""
+        try:
+            found = read(self.served, self.schema_of(view), view.sensitive_as_feature)
+            columns = digests_of(found, self.secret)
+        except Exception as error:
+            if self._columns is None:
+                raise
+            # its words may tell a place, and how many rows there are
+            detail = f"{self.name}: {type(error).__name__}: {error}"
+            raise Refusal(*ROWS_AWAY, detail=detail) from None
+        if self._columns is None:
+            self._columns = columns
+        if any(self._columns.get(name) != digest for name, digest in columns.items()):
+            detail = f"{self.name}: the rows have changed since the door was opened"
+            raise Refusal(*ROWS_AWAY, detail=detail)
         return found
 
     @cached_property
@@ -317,17 +342,40 @@ def _require_unit(served: Served, promise: Promise) -> None:
         )
 
 
-def read(served: Served, schema: Schema, sensitive_as_feature: bool) -> RowSource:
+def digests_of(source: EncodedRows, secret: bytes) -> dict[str, bytes]:
+    """A keyed digest of each column, by its name, as its values are coded in any role."""
+    encoding = source.encoding
+    schema, digests = encoding.schema, {}
+    for block in source.blocks():
+        lines = [
+            *zip((scale.name for scale in encoding.numbers), block.numbers, strict=True),
+            *zip(encoding.coded, block.codes, strict=True),
+            *zip(schema.sensitive, () if block.sensitive is None else block.sensitive, strict=True),
+            *([] if block.labels is None else [(str(schema.target), block.labels)]),
+        ]
+        for name, line in dict(lines).items():
+            kind = np.float64 if line.dtype.kind == "f" else np.int64
+            digest = digests.setdefault(name, hashlib.blake2b(key=secret, digest_size=32))
+            digest.update(np.ascontiguousarray(line, kind))
+        if block.persons is not None:
+            digest = digests.setdefault("", hashlib.blake2b(key=secret, digest_size=32))
+            digest.update(np.ascontiguousarray(block.persons).tobytes())
+    return {name: digest.digest() for name, digest in digests.items()}
+
+
+def read(served: Served, schema: Schema, sensitive_as_feature: bool) -> EncodedRows:
     """The rows of a place, coded and checked by a schema."""
     if served.join is not None:
         return served.join.rows(served.rows, served.query, schema)
-    return open_rows(
+    found = open_rows(
         served.rows,
         schema,
         query=served.query,
         in_memory=True,
         sensitive_as_feature=sensitive_as_feature,
     )
+    assert isinstance(found, EncodedRows)
+    return found
 
 
 def _steps(text: str, layout: RowLayout) -> Any:

@@ -7,7 +7,9 @@ and no count of rows that is not public: an analyst has a name of the division. 
 run on either part as one on all rows (theory.md#set-aside needs less).
 
 Guarantees (tests/serving/test_serving_divisions.py):
-1. The two parts of one division have no row in common, in all runs and after the server was killed.
+1. The two parts of one division have no row in common, in all runs and after the server was killed:
+   coins are thrown by place, so a division is bound to its rows and their order, and refused where
+   these have changed (tests/serving/test_serving_rows.py).
 2. A division is its token's, and of one data set: others are told what they are told of one that is
    not there.
 3. A repeated request with the same key names the same division.
@@ -59,9 +61,17 @@ class Divisions:
         self._records = records
 
     def make(
-        self, token: Token, key: str, body: bytes, message: Message, dataset: str, *, seeded: bool
+        self,
+        token: Token,
+        key: str,
+        body: bytes,
+        message: Message,
+        dataset: str,
+        rows: bytes,
+        *,
+        seeded: bool,
     ) -> str:
-        """A new division, or the one that this key made before."""
+        """A new division, or the one that this key made before. `rows`: their digest."""
         digest = digest_of(b"divide", body)
         known = self._records.rows(
             "SELECT id, digest FROM divisions WHERE token = ? AND key = ?", (token.id, key)
@@ -69,6 +79,7 @@ class Divisions:
         if known:
             if bytes(known[0]["digest"]) != digest:
                 raise Refusal(*REUSED)
+            self._records.require_rows(known[0]["id"], rows)
             return str(known[0]["id"])
         node = message.content.only(("share", "seed", "coins"))
         share, coins = node["share"].number(), node["coins"].one_of(COINS)
@@ -92,13 +103,15 @@ class Divisions:
         values = (id, token.id, key, digest, dataset, share, coins, root, int(secure), time.time())
         with self._records.writing() as db:
             db.execute("INSERT INTO divisions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            self._records.bind(db, id, rows)
         return id
 
-    def require(self, token: str, part: DivisionPart, dataset: str) -> None:
-        """An error unless the division is this token's, of this data set: guarantee 2."""
+    def require(self, token: str, part: DivisionPart, dataset: str, rows: bytes) -> None:
+        """An error unless the division is this token's, of this data set and these rows."""
         found = self._found(part)
         if found is None or found["token"] != token or found["dataset"] != dataset:
             raise Refusal(*UNKNOWN)
+        self._records.require_rows(part.division, rows)
 
     def rows_of(self, part: DivisionPart, rows: int) -> npt.NDArray[np.intp]:
         """The places of the rows of a part: guarantee 1."""
@@ -123,6 +136,10 @@ class Divisions:
                 "DELETE FROM divisions WHERE at < ? AND NOT EXISTS (SELECT 1 FROM runs WHERE state "
                 "!= 'ended')",
                 (before,),
+            )
+            db.execute(
+                "DELETE FROM bound WHERE id NOT IN (SELECT id FROM divisions) AND id NOT IN "
+                "(SELECT id FROM runs WHERE state != 'ended')"
             )
 
     def _found(self, part: DivisionPart) -> Any:

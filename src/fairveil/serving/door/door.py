@@ -39,7 +39,8 @@ class Door:
         is settled."""
         records = Records(holder.folder)
         try:
-            datasets = {served.name: DataSet.opened(served) for served in holder.datasets}
+            secret = records.key()
+            datasets = {one.name: DataSet.opened(one, secret) for one in holder.datasets}
             key = None
             if holder.signing_key is not None:
                 key = signing_keys.private_key(

@@ -16,12 +16,16 @@ Guarantees (tests/serving/test_serving_records.py):
 2. One key of a run has one reply: a second one is refused, whoever writes it.
 3. One server at a time has the file; a second one is refused.
 4. Whether replies may be missing, because the machine was started anew, is known for certain.
+5. Runs and divisions are bound to the rows that they began with, by a digest under a key that is in
+   this file alone (tests/serving/test_serving_rows.py).
 """
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
+import secrets
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -46,6 +50,7 @@ from .record_rows import (
     reply_of,
     run_of,
 )
+from .refusals import ROWS_CHANGED, Refusal
 
 try:
     import fcntl
@@ -157,8 +162,28 @@ class Records:
 
     # -- runs --------------------------------------------------------------------------------------
 
-    def begin(self, run: RunRecord) -> None:
-        """Write a run down before anything is reserved for it."""
+    def key(self) -> bytes:
+        """The secret under which digests of rows are made."""
+        found = self.rows("SELECT key FROM secret")
+        if not found:
+            with self.writing() as db:
+                db.execute("INSERT INTO secret VALUES (?)", (secrets.token_bytes(32),))
+            return self.key()
+        return bytes(found[0]["key"])
+
+    @staticmethod
+    def bind(db: sqlite3.Connection, id: str, rows: bytes) -> None:
+        """Note which rows a run or a division begins with: guarantee 5."""
+        db.execute("INSERT INTO bound VALUES (?, ?)", (id, rows))
+
+    def require_rows(self, id: str, rows: bytes) -> None:
+        """A refusal where these are not the rows that a run or a division began with."""
+        found = self.rows("SELECT rows FROM bound WHERE id = ?", (id,))
+        if not found or not hmac.compare_digest(bytes(found[0]["rows"]), rows):
+            raise Refusal(*ROWS_CHANGED)
+
+    def begin(self, run: RunRecord, rows: bytes) -> None:
+        """Write a run down, with a digest of the rows, before anything is reserved for it."""
         values = (
             run.id,
             run.token,
@@ -177,6 +202,7 @@ class Records:
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (*values, run.opened, run.touched),
             )
+            self.bind(db, run.id, rows)
 
     def retire(self, id: str) -> None:
         """Free the key of a run that never began."""

@@ -42,6 +42,11 @@ ROWS_AWAY = (
     "rows-away",
     "The holder's rows cannot be read now. Tell the holder, whose log says why.",
 )
+ROWS_CHANGED = (
+    409,
+    "rows-changed",
+    "The holder's rows are not those that this run or division began with: begin another.",
+)
 INSIDE = (
     500,
     "internal",

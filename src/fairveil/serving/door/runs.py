@@ -11,6 +11,8 @@ Guarantees (tests/serving/test_serving_runs.py, tests/serving/test_serving_crash
 2. A run that ends before its plan did, by its analyst, by the holder or by the clock, is charged
    what it released; one whose answer failed inside is charged whole.
 3. A run is its token's: others are told what they are told of a run that is not there.
+4. All answers of a run are of the same rows: one whose rows have changed is not taken up again
+   (tests/serving/test_serving_rows.py).
 """
 
 from __future__ import annotations
@@ -114,7 +116,7 @@ class Runs:
             0,
             None,
         )
-        self.records.begin(record)
+        self.records.begin(record, asked.dataset.rows_digest)
         try:
             run = self._taken_up(record, asked, token.name)
             self.records.put(id, state=OPEN)
@@ -168,15 +170,16 @@ class Runs:
 
     def _require_part(self, token: Token, asked: Opened) -> None:
         if asked.view.part is not None:
-            self.divisions.require(token.id, asked.view.part, asked.dataset.name)
+            dataset = asked.dataset
+            self.divisions.require(token.id, asked.view.part, dataset.name, dataset.rows_digest)
 
     def divide(self, token: Token, name: str, key: str, body: bytes) -> bytes:
         """A division of a data set in two parts; how many rows each has, where the number of rows
         is public."""
         dataset = self._seen(token, name)
         with self._opening:
-            seeded = dataset.served.seeded
-            id = self.divisions.make(token, key, body, unpacked(body), name, seeded=seeded)
+            told = token, key, body, unpacked(body), name, dataset.rows_digest
+            id = self.divisions.make(*told, seeded=dataset.served.seeded)
         whole = dataset.exact_rows
         counts = (
             None
@@ -300,6 +303,8 @@ class Runs:
                 or (record.state != OPEN and act != STATEMENT)
             ):
                 raise Refusal(*ENDED_RUN)
+            if record.state == OPEN:
+                self.records.require_rows(record.id, dataset.rows_digest)
             asked = opening_of(unpacked(record.request), dataset, self.limits)
             try:
                 return self._taken_up(record, asked, token.name)
