@@ -19,12 +19,14 @@ from fairveil.curator.rows.sampling import Poisson
 from fairveil.curator.rows.sharded import ShardedRows, Taking
 from fairveil.curator.shards.here import ShardsHere
 from fairveil.data import grouping
+from fairveil.data.person_names import names_of
 from fairveil.data.pieces import pieces_of
 from fairveil.data.store import STORE_FILE
 from fairveil.distributed.source import ShardedSource
-from fairveil.errors import FairveilError, InputError, PrivacyError, SchemaError
+from fairveil.errors import DataNotFoundError, FairveilError, InputError, PrivacyError, SchemaError
 from fairveil.privacy import Promise, Unit
 from fairveil.privacy.noise.sources import NoiseSource
+from fairveil.tables.raw import Plain
 
 SCHEMA = data.Schema(
     {
@@ -290,3 +292,137 @@ def test_what_contradicts_a_store_of_persons_is_refused() -> None:
     assert not Path("missing.store").exists()
     # one block: a shard is never less than a block
     assert len(pieces_of("people.store", shards=3)[1]) == 1
+
+
+# ---- a person in several parts of a source
+# --------------------------------------------------------------------------------------------------
+
+
+def parts_with(ann: bool, parts: int = 4) -> list[pd.DataFrame]:
+    """Tables of other persons each, and of one who has two rows in every one of them."""
+    out = []
+    for number in range(parts):
+        part = table(60, 20, seed=number)
+        # one row each, so that no coin of theirs decides what is read
+        part["patient"] = [f"{number}-{at}" for at in range(len(part))]
+        own = part.iloc[:2].assign(patient="ann", age=90, sex="f", hired="yes")
+        out.append(pd.concat([part, own], ignore_index=True) if ann else part)
+    return out
+
+
+def write_parts(parts: list[pd.DataFrame], kind: str) -> None:
+    folder = Path(kind)
+    folder.mkdir()
+    for number, part in enumerate(parts):
+        path = folder / f"part-{number:05}"
+        if kind == "stores":
+            data.encode(part, SCHEMA, path, block_rows=16)
+        elif kind == "csv":
+            part.to_csv(path.with_suffix(".csv"), index=False)
+        else:
+            part.to_parquet(path.with_suffix(".parquet"), row_group_size=16)
+
+
+def several_parts(kind: str, parts: list[pd.DataFrame]) -> Rows:
+    """The rows of some tables, as one source of that kind."""
+    if kind == "memory":
+        return Rows(data.encode(pd.concat(parts), SCHEMA, block_rows=16))
+    if kind == "store":
+        return Rows(data.encode(pd.concat(parts), SCHEMA, "all.store", block_rows=16))
+    folder, _, way = kind.partition(" ")
+    write_parts(parts, folder)
+    if way == "encoded":
+        return Rows(data.encode(f"{folder}/*", SCHEMA, "all.store", block_rows=16))
+    if way == "opened":
+        return Rows(data.open(folder, SCHEMA))
+    if way == "in shards":
+        source = Here(folder, None if folder == "stores" else SCHEMA, 8, False, "float64")
+        return ShardedRows(source.shards(), Taking(source.layout), source)
+    if way == "chained":
+
+        class Chain:
+            """A source of one's own, of several stores."""
+
+            layout = data.Encoding(SCHEMA).layout
+
+            def blocks(self) -> Any:
+                for path in sorted(Path(folder).iterdir()):
+                    yield from data.open(path).blocks()
+
+        return Rows(Chain())
+    client = pytest.importorskip("distributed").Client(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    )
+    with client:
+        source = fv.distributed.DaskRows(client, folder, None if folder == "stores" else SCHEMA)
+        return ShardedRows(source.shards(), Taking(source.layout), source)
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_read"),
+    [
+        ("memory", True),
+        ("store", True),
+        ("csv opened", True),
+        ("csv encoded", True),
+        ("parquet opened", True),
+        ("parquet encoded", True),
+        ("stores opened", False),
+        ("stores chained", False),
+        ("stores in shards", False),
+        ("stores in dask", False),
+        ("csv in shards", False),
+        ("parquet in shards", False),
+    ],
+)
+def test_a_person_in_several_parts_counts_once_or_is_refused(
+    tmp_path: Path, monkeypatch, kind: str, is_read: bool
+) -> None:
+    """Noise of one seed is the same with a person and without, so totals differ by what she adds:
+    by the stated sensitivity at most, whatever parts she is in."""
+    promise, totals = Promise(5.0, 1e-5, unit=Unit("patient", 2)), []
+    for ann in (False, True):
+        (tmp_path / str(ann)).mkdir()
+        monkeypatch.chdir(tmp_path / str(ann))
+
+        def answered(ann: bool = ann) -> np.ndarray:
+            rows = several_parts(kind, parts_with(ann))
+            with Curator(rows, promise, noise=NoiseSource.seeded(0)) as curator:
+                return curator.answer([(CellCounts(rows.cells()), 4.0)])[0]
+
+        if is_read:
+            totals.append(answered())
+            continue
+        # a folder of stores is opened as shards alone
+        expected = DataNotFoundError if kind == "stores opened" else PrivacyError
+        with pytest.raises(
+            expected, match="store" if kind == "stores opened" else "ncode all rows"
+        ):
+            answered()
+    if is_read:
+        assert np.abs(totals[1] - totals[0]).sum() == 2.0
+
+
+@pytest.mark.parametrize("in_memory", [True, False, None])
+def test_a_person_whose_name_is_a_text_in_one_file_and_a_number_in_another(in_memory) -> None:
+    people = table(60, 20).assign(patient=range(60))
+    Path("mixed").mkdir()
+    people.to_parquet("mixed/0.parquet")
+    people.assign(patient=people["patient"].astype(str)).to_parquet("mixed/1.parquet")
+    with pytest.raises(SchemaError, match="one kind"):
+        data.open("mixed", SCHEMA, in_memory=in_memory)
+    with pytest.raises(SchemaError, match="one kind"):
+        data.encode("mixed", SCHEMA, "mixed.store")
+    # A column of whole numbers with a gap is one of floats: these are the same names.
+    people.assign(patient=people["patient"].astype(float)).to_parquet("mixed/1.parquet")
+    (store,) = data.encode("mixed", SCHEMA, "mixed.store").blocks()
+    assert store.persons["begins"].sum() == 60
+
+
+def test_equal_numbers_are_one_name_whatever_their_type_and_block() -> None:
+    from decimal import Decimal
+    from fractions import Fraction
+
+    values = [0.5, Decimal("0.5"), Fraction(1, 2), np.float32(0.5), 7, 7.0, Decimal(7), "7", True]
+    names = [names_of(Plain(np.array([value], object))).tolist() for value in values]
+    assert [names.index(name) for name in names] == [values.index(value) for value in values]

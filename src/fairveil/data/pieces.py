@@ -18,6 +18,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from .. import _checks
 from ..errors import ChecksumError, InputError, PrivacyError
@@ -110,7 +111,8 @@ def pieces_of(
     many; how they are coded.
 
     A store is cut between blocks, Parquet between row groups, CSV between files. Each file gives
-    one piece at least.
+    one piece at least. Where persons are protected all rows must lie in one store: blocks of one
+    have whole persons.
     """
     most = _checks.whole(at_least=1, shards=shards)
     stores = (
@@ -122,6 +124,8 @@ def pieces_of(
         encoding = stores[0].encoding
         for store in stores:
             _require_schema(store.encoding, encoding, "one encoding in all stores")
+        if len(stores) > 1 and encoding.schema.unit is not None:
+            _refuse_several(len(stores), encoding.schema.unit)
         if schema is not None and schema != encoding.schema:
             _require_schema(encoding, Encoding(schema), "the store's own schema")
         each = -(-most // len(stores))
@@ -134,7 +138,11 @@ def pieces_of(
         remedy = "Pass schema=Schema.load(path); a coded store has its own."
         raise InputError.expected("a Schema", of="schema", got=schema, remedy=remedy)
     if schema.unit is not None:
-        remedy = "Fit where all rows are; or code by schema.without_unit(), which protects rows."
+        remedy = (
+            "Encode all rows into one store, whose blocks hold whole persons: "
+            "data.encode(folder, schema, out); or code by schema.without_unit(), which protects "
+            "rows."
+        )
         got = f"unit={schema.unit!r}"
         raise PrivacyError.expected("a schema of rows", of="schema", got=got, remedy=remedy)
     encoding = Encoding(schema, sensitive_as_feature, precision)
@@ -160,6 +168,18 @@ def _stores(path: Path) -> list[Path]:
         sorted(entry for entry in path.iterdir() if (entry / STORE_FILE).is_file())
         if path.is_dir()
         else []
+    )
+
+
+def _refuse_several(stores: int, unit: str) -> NoReturn:
+    """Stores keep no names: whoever has rows in two of them would count as two persons."""
+    remedy = (
+        "Encode all rows at once, from one table or a folder of CSV or Parquet files: "
+        "data.encode(folder, schema, out); or by schema.without_unit(), which protects rows."
+    )
+    got = f"{stores} stores with unit={unit!r}, which do not show who is in several"
+    raise PrivacyError.expected(
+        "one store of all rows", of="X", got=got, remedy=remedy, quote=False
     )
 
 

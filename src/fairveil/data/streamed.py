@@ -20,6 +20,7 @@ from ..facts.rows import RowBlock, Traits
 from ..tables.raw import Raw
 from .encoded import BLOCK_ROWS, EncodedRows, in_blocks_of
 from .encoding import ByEncoding, Encoding
+from .person_names import require_one_kind
 from .spilling import spilled, too_large, within
 
 
@@ -146,11 +147,14 @@ class _Changed:
 
 def coded(reader: Reader, encoding: Encoding) -> Iterator[RowBlock]:
     """One pass over a reader's rows."""
-    first_row = 0
+    first_row, kinds = 0, set[int]()
     for chunk in reader.chunks():
-        yield encoding.block(
+        block = encoding.block(
             chunk.columns, rows=chunk.rows, first_row=first_row, text=chunk.text, shows_values=False
         )
+        if block.persons is not None:
+            kinds = require_one_kind(block.persons, str(encoding.schema.unit), kinds)
+        yield block
         first_row += chunk.rows
 
 

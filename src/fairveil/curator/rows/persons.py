@@ -13,6 +13,7 @@ Guarantees (tests/curator/test_curator_persons.py):
 3. Persons are numbered by the place of their first row, so that a person who is replaced keeps the
    numbers of all others.
 4. A batch, and a part, holds all kept rows of a person or none.
+   Blocks that stand person by person are of one table: two tables share places, and are refused.
 5. In one group all kept rows of a person have the same sensitive values, whatever the rows of
    others are.
 """
@@ -28,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import Ints, Mask
-from ...errors import InputError
+from ...errors import InputError, PrivacyError
 from ...facts.rows import PERSON_BY_PERSON
 from ...privacy.noise.samplers import Stream
 from ...privacy.sensitivity import Bound, product_up
@@ -156,12 +157,18 @@ def kept_in_blocks(blocks: Sequence[npt.NDArray[Any]], most: int, coins: Stream)
     # The coins belong to places in the table, so that a store read in any order keeps the same
     # rows.
     if largest >= rows:  # of some of a table's rows: in their order
-        order = np.argsort(np.concatenate([block["place"] for block in blocks]), kind="stable")
+        places = np.concatenate([block["place"] for block in blocks])
+        order = np.argsort(places, kind="stable")
+        _require_one_table(bool((np.diff(places[order]) > 0).all()))
         of_place = np.empty_like(keys)
         of_place[order] = keys
         cuts = np.cumsum([0, *map(len, blocks)])
         found = [of_place[a:b] for a, b in itertools.pairwise(cuts)]
     else:
+        there = np.zeros(rows, np.bool_)
+        for block in blocks:
+            there[block["place"]] = True
+        _require_one_table(bool(there.all()))
         found = [keys[block["place"]] for block in blocks]
     out = []
     for block, mine in zip(blocks, found, strict=True):
@@ -172,6 +179,20 @@ def kept_in_blocks(blocks: Sequence[npt.NDArray[Any]], most: int, coins: Stream)
         inside[order[np.arange(len(block)) - np.repeat(starts, counts) < most]] = True
         out.append(inside)
     return out
+
+
+def _require_one_table(is_one: bool) -> None:
+    """A place stands for one row: blocks of two tables, where a person may have rows in both, share
+    places, and coins."""
+    if not is_one:
+        remedy = "Encode all rows at once: data.encode(table, schema, out)."
+        raise PrivacyError.expected(
+            "rows of one table, put person by person",
+            of="rows",
+            got="places that are there twice",
+            remedy=remedy,
+            quote=False,
+        )
 
 
 def begins_in(blocks: Sequence[npt.NDArray[Any]], inside: Sequence[Mask]) -> Ints:
