@@ -14,7 +14,8 @@ Guarantees (tests/estimators/test_estimators_monitor.py, test_estimators_monitor
    or in as many as was said.
 2. If the constraints hold in every period, an alarm is raised with probability at most
    `false_alarm` over the whole run.
-3. The bounds on all rates of all periods hold together with confidence 1 - `false_alarm`.
+3. The bounds on all constraints of all periods hold together with confidence 1 - `false_alarm`,
+   however many constraints there are.
 4. A process that is killed loses nothing that was shown; two writers refuse each other.
 """
 
@@ -329,11 +330,13 @@ class Monitor:
         Returns
         -------
         tuple of NotionBound
-            Those of all periods hold together, with probability 1 minus `false_alarm`.
+            Those of all constraints and all periods hold together, with probability 1 minus
+            `false_alarm`.
         """
         for at, one in enumerate(self.periods, 1):
             if one.name == period:
-                level = self.false_alarm / (at * (at + 1.0))
+                # Each constraint may miss by itself: all of a period share its level.
+                level = self.false_alarm / (at * (at + 1.0)) / len(self.constraints)
                 found = certified(
                     self.layout.rates,
                     self.layout.lines,
