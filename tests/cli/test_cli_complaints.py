@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import pickle
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from people_who_do_not_exist import PYTHONISM
 
+import fairveil
 from fairveil.cli import completing
 from fairveil.cli.complaints import lines
 from fairveil.cli.shell_words import HINTS
+from fairveil.compat.libraries import missing
 from fairveil.errors import InputError, Overspent, SchemaError, complaint, nearest, together, within
 
 
@@ -118,3 +125,49 @@ def test_the_measurement_sees_python() -> None:
     ):
         assert PYTHONISM.search(words), words
     assert not PYTHONISM.search("--constraint equal_opportunity:0.1,positive=yes (a scale, a law)")
+
+
+def hints_to_install() -> Iterator[tuple[str, str]]:
+    """Each text of the source that names an extra, with its place. `compat` fills the extra in."""
+    source = Path(fairveil.__file__).parent
+    for path in sorted(source.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            place = f"{path.relative_to(source)}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                if (
+                    re.search(r"pip install .*fairveil\[\w+\]", node.value)
+                    and ">>>" not in node.value
+                ):
+                    yield place, node.value
+            elif (
+                isinstance(node, ast.Call)
+                and getattr(node.func, "id", "") == "missing"
+                and isinstance(node.args[-1], ast.Constant)
+                and not node.keywords
+            ):
+                package = node.args[-1].value
+                error = missing(ModuleNotFoundError(name=package), package)
+                yield place, error.args[0].remedy
+
+
+HINTS_TO_INSTALL = dict(hints_to_install())
+
+
+@pytest.mark.parametrize("place", HINTS_TO_INSTALL)
+def test_an_extra_is_printed_as_it_must_be_typed(place: str) -> None:
+    """In Python and in the shell, and the extra is one of ours: whoever held the name that is left
+    without its brackets would run code on machines of users."""
+    text = HINTS_TO_INSTALL[place]
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    wrong = InputError.expected("a package", of="compat", got="none", remedy=text)
+    for printed in (text, str(wrong), *lines(wrong)[1:]):
+        typed = re.findall(r"pip install (\S*fairveil\S*)", printed)
+        assert typed, printed
+        for name in typed:
+            found = re.fullmatch(r"'fairveil\[(\w+)\]'[.,]?", name)
+            assert found, printed
+            assert found[1] in project["optional-dependencies"], printed
+
+
+def test_the_source_names_extras() -> None:
+    assert len(HINTS_TO_INSTALL) >= 15

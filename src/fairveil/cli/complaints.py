@@ -156,8 +156,10 @@ def in_words(text: str) -> str:
 
     >>> in_words("columns out of ['age', 'sex']")
     'columns out of age, sex'
+    >>> in_words("pip install 'fairveil[serve]'")
+    "pip install 'fairveil[serve]'"
     """
-    text = re.sub(r"\[((?:'[^']*'|\"[^\"]*\"|[^\[\]'\"]*)*)\]", _listed, text)
+    text = re.sub(r"(?<!\w)\[((?:'[^']*'|\"[^\"]*\"|[^\[\]'\"]*)*)\]", _listed, text)
     for pattern, word in WORDS:
         text = re.sub(pattern, word, text)
     return _printable(

@@ -188,7 +188,7 @@ HINTS: Mapping[str, str] = {
 }
 """Ways out on the command line, for arguments whose way out the library says in Python."""
 WAYS: Mapping[str, str] = {
-    "the package onnx": 'pip install "fairveil[export]", or --as sql, or --as python',
+    "the package onnx": "pip install 'fairveil[export]', or --as sql, or --as python",
     "a model that can be written in another language": "fairveil predict DIR TABLE decides rows by "
     "any saved model",
     "the file of a ledger": "fairveil ledger create budget.db NAME --epsilon 1 --delta 1e-6",

@@ -12,7 +12,7 @@ def missing(error: ImportError, package: str, *, extra: bool = True) -> Exceptio
     absent = isinstance(error, ModuleNotFoundError)
     if absent and (error.name or "").partition(".")[0] != package:
         return error
-    remedy = f'pip install "fairveil[{package}]".' if extra else f"pip install {package}."
+    remedy = f"pip install 'fairveil[{package}]'" if extra else f"pip install {package}"
     expected = (
         f"the package {package}"
         if absent

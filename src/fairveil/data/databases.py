@@ -223,8 +223,8 @@ def _engine(url: str, given: str) -> Any:
         of=without_password(given),
         got=kind,
         remedy=(
-            "Write driver://user:password@host/database; pip install the driver "
-            "('fairveil[sql]' for PostgreSQL)."
+            "Write driver://user:password@host/database and install the driver, for PostgreSQL "
+            "pip install 'fairveil[sql]'"
         ),
     )
 

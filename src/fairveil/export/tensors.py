@@ -17,7 +17,7 @@ def library() -> Any:
     try:
         import onnx
     except ImportError:
-        remedy = 'pip install "fairveil[export]".'
+        remedy = "pip install 'fairveil[export]'"
         raise InputError.expected(
             "the package onnx", of="export", got="none", remedy=remedy, quote=False
         ) from None

@@ -41,7 +41,7 @@ def axes_of(ax: object = None) -> Any:
         from matplotlib import pyplot
         from matplotlib.axes import Axes
     except ImportError:
-        remedy = 'pip install "fairveil[report]", or take the SVG of a report.'
+        remedy = "pip install 'fairveil[report]', or take the SVG of a report."
         raise InputError.expected(
             "matplotlib to be installed", of="plot", got=None, remedy=remedy
         ) from None

@@ -56,7 +56,7 @@ def skeleton_of(
     try:
         from ...models import Skeleton
     except ImportError as error:
-        remedy = "pip install 'fairveil[torch]'; or leave model=None, a linear model."
+        remedy = "pip install 'fairveil[torch]', or fit a linear model."
         raise InputError.expected(
             "torch, to use a module", of="model", got=str(error), remedy=remedy
         ) from error
