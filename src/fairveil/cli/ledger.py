@@ -58,7 +58,7 @@ def create(
         float | None,
         typer.Option(
             metavar="NUMBER",
-            help="set the probability with which epsilon may fail: well below 1/rows",
+            help="set the additive part of the guarantee: well below 1/rows",
             show_default=False,
             rich_help_panel=PRIVACY,
         ),

@@ -24,7 +24,7 @@ Delta = Annotated[
     float | None,
     typer.Option(
         metavar="NUMBER",
-        help="set the probability with which epsilon may fail: well below 1/rows",
+        help="set the additive part of the guarantee: well below 1/rows",
         show_default="0",
         rich_help_panel=PRIVACY,
     ),

@@ -78,7 +78,7 @@ Delta = Annotated[
     float,
     typer.Option(
         metavar="NUMBER",
-        help="set the probability with which epsilon may fail: well below 1/rows",
+        help="set the additive part of the guarantee: well below 1/rows",
         rich_help_panel=PRIVACY,
     ),
 ]

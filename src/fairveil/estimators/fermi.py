@@ -56,7 +56,8 @@ class FermiClassifier(DescentClassifier):
         gives no privacy; the statement is flagged ``not-private``. Choose it without looking at the
         data.
     delta : float, default=1e-6
-        Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
+        Slack that is added to the epsilon bound: one row changes the probability of any results by
+        a factor of at most e^epsilon, plus delta. Choose it well below ``1 / n_rows``.
     protects : {"records", "sensitive_features"}, default="records"
         What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
         attributes alone; features and labels are then public.

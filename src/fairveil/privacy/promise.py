@@ -31,7 +31,8 @@ class Promise:
     epsilon : float
         Privacy budget. Smaller is more private. ``float('inf')`` gives no privacy.
     delta : float
-        Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
+        Slack that is added to the epsilon bound: one row changes the probability of any results by
+        a factor of at most e^epsilon, plus delta. Choose it well below ``1 / n_rows``.
     protects : {"records", "sensitive_features"}, default="records"
         What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
         attributes alone; features and labels are then public.

@@ -68,7 +68,8 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     epsilon : float, default=1.0
         Privacy budget of the whole search.
     delta : float, default=1e-6
-        Probability with which the epsilon bound may fail. Choose it well below ``1 / n_rows``.
+        Slack that is added to the epsilon bound: one row changes the probability of any results by
+        a factor of at most e^epsilon, plus delta. Choose it well below ``1 / n_rows``.
     scoring : {"error", "gap", "lagrangian"} or callable, default="error"
         Minimized score: the error, the largest gap of `constraint`, or the error plus `weight`
         times the gap's excess. A function of the released counts (groups, labels, decisions)

@@ -112,8 +112,8 @@ def plan_sample_size(
     epsilon : float, default=1.0
         Privacy budget.
     delta : float, default=1e-6
-        Probability with which the epsilon bound may fail. The exponential mechanism spends no
-        delta.
+        Slack that is added to the epsilon bound: one row changes the probability of any results by
+        a factor of at most e^epsilon, plus delta. The exponential mechanism spends no delta.
     candidates : int, default=None
         Number of decisions in a finite list. None: no finite list.
     dimension : int, default=None

@@ -94,7 +94,8 @@ def certify(
         Privacy budget of the counts. ``float('inf')`` counts exactly: for people who are public or
         have consented. It must be given.
     delta : float, default=0.0
-        Probability with which the epsilon bound may fail.
+        Slack that is added to the epsilon bound: one row changes the probability of any results by
+        a factor of at most e^epsilon, plus delta.
     protects : {"records", "sensitive_features"}, default="records"
         What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
         attributes alone; features and labels are then public.

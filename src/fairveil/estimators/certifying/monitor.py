@@ -144,7 +144,8 @@ class Monitor:
         epsilon : float, default=None
             Privacy budget of the whole stream. It must be given.
         delta : float, default=0.0
-            Probability with which the epsilon bound may fail.
+            Slack that is added to the epsilon bound: one row changes the probability of any results
+            by a factor of at most e^epsilon, plus delta.
         false_alarm : float, default=0.05
             Probability of an alarm over the whole run if the constraints hold in every period.
         ledger : Ledger, default=None

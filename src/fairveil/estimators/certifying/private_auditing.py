@@ -89,7 +89,8 @@ def private_audit(
         Privacy budget of the counts. ``float('inf')`` counts exactly: for people who are public or
         have consented. It must be given.
     delta : float, default=0.0
-        Probability with which the epsilon bound may fail.
+        Slack that is added to the epsilon bound: one row changes the probability of any results by
+        a factor of at most e^epsilon, plus delta.
     confidence : float, default=0.95
         Confidence of the intervals.
     intervals : {"each", "all"}, default="each"

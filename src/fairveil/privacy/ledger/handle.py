@@ -124,7 +124,8 @@ class Ledger(Account):
         epsilon : float
             Privacy budget of everything that is recorded, together.
         delta : float
-            Probability with which the epsilon bound may fail.
+            Slack that is added to the epsilon bound: one row changes the probability of any results
+            by a factor of at most e^epsilon, plus delta.
         protects : {"records", "sensitive_features"}, default="records"
             What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
             attributes alone; features and labels are then public.
