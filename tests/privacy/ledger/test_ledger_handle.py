@@ -3,11 +3,14 @@ more."""
 
 from __future__ import annotations
 
+import ast
 import copy
 import gc
+import inspect
 import math
 import pickle
 import random
+import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +24,7 @@ from fairveil.errors import DataNotFoundError, FairveilError, InputError, Ledger
 from fairveil.facts import Number, Schema
 from fairveil.privacy.accounting.accountant import epsilon as epsilon_of
 from fairveil.privacy.accounting.calibration import calibrate, scaled
+from fairveil.privacy.accounting.filters import KINDS
 from fairveil.privacy.events import (
     Approximate,
     Composed,
@@ -569,3 +573,10 @@ def test_words_of_a_handle_and_of_its_spends(ledger: Ledger) -> None:
     assert line.at.endswith("Z")
     assert line.code.startswith("fairveil ")
     assert "@" in line.who
+
+
+def test_every_kind_and_every_parameter_is_documented() -> None:
+    (kinds,) = re.findall(r"kind : \{(.*?)\}", inspect.getdoc(Ledger.create) or "")
+    assert sorted(ast.literal_eval(f"[{kinds}]")) == sorted(KINDS)
+    for name in inspect.signature(Ledger).parameters:
+        assert f"\n{name} : " in (inspect.getdoc(Ledger) or "").partition("Attributes")[0]

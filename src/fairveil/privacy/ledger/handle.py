@@ -67,6 +67,19 @@ class Ledger(Account):
     or to all fits of a block by ``with fairveil.ledger(ledger):``. The store is a path (SQLite), an
     address ``postgresql://...``, or None for the memory of this process.
 
+    Parameters
+    ----------
+    place : Store or str
+        An open store, or an address that is opened when it is first needed.
+    dataset : str
+        Name of the data set.
+    read_only : bool, default=False
+        Whether spends are refused.
+    who : str, default=None
+        Name that spends are recorded under. None: the user and the machine.
+    purpose : str, default=""
+        Words that begin the purpose of every spend.
+
     Attributes
     ----------
     address : str or None
@@ -136,10 +149,11 @@ class Ledger(Account):
             Whether seeded noise and anything read from the data without privacy are refused.
         schema : Schema, default=None
             Only rows read by this schema are accepted. None: by any.
-        kind : {"renyi", "gaussian", "pure"}, default=None
+        kind : {"renyi", "gaussian", "zcdp", "pure"}, default=None
             Filter, fixed for good. ``"renyi"`` takes every event. The others are tighter:
-            ``"gaussian"`` takes none with random batches, and ``"pure"`` takes those with delta 0.
-            None: ``"renyi"``, or ``"pure"`` for delta 0.
+            ``"gaussian"`` takes none with random batches, ``"zcdp"`` takes what is
+            zero-concentrated, and ``"pure"`` takes those with delta 0. None: ``"renyi"``, or
+            ``"pure"`` for delta 0.
         order : float, default=None
             Order of the ``"renyi"`` filter. None: the best for many Gaussians.
         columns : iterable of str, default=None
