@@ -157,12 +157,8 @@ def test_a_search_and_a_certificate_keep_persons_whole(
             "--verbose",
         )
         assert done.code == 0, done.err
-        said = json.loads((tmp_path / f"sure-{number}/statement.json").read_text("utf-8"))[
-            "not_covered"
-        ]
-        assert any(
-            "persons were set aside by a coin of their own each" in sentence for sentence in said
-        )
+        said = json.loads((tmp_path / f"sure-{number}/statement.json").read_text("utf-8"))["notes"]
+        assert any("persons were set aside by an independent draw" in one for one in said)
 
 
 def test_a_tailored_fit_protects_persons(

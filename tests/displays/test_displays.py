@@ -186,7 +186,7 @@ def test_a_statement_and_a_group_table_are_tables_in_a_notebook() -> None:
     )
     shown = statement._repr_html_()
     assert ">Not covered</th>" in shown
-    assert shown.count("<tr>") == 18
+    assert shown.count("<tr>") == 19
     table = fv.group_table(Y, DECIDED, SEX)._repr_html_()
     assert table.count("<tr>") == 1 + 3
     page = fv.report.Report("A <page>", statement=statement)._repr_html_()

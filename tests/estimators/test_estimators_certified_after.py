@@ -75,7 +75,8 @@ def test_distribution_reports_and_certificate_are_those_of_the_mixture(
     np.testing.assert_allclose(_law(handed), (1 - share) * _law(kept) + share * by, atol=1e-9)
     assert (found.counts == kept.certificate_.counts).all()
     assert not examine(found.to_json())[1]
-    assert set_aside.SET_ASIDE in handed.privacy_.not_covered
+    assert set_aside.SET_ASIDE in handed.privacy_.notes
+    assert set_aside.SET_ASIDE not in handed.privacy_.not_covered
     assert handed.privacy_.epsilon <= 1.0
     assert found.privacy_.epsilon <= 1.0
     draws = handed.predict(X, random_state=5)

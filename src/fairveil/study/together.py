@@ -71,7 +71,7 @@ def statement_of_all(
     not_covered = dict.fromkeys(
         sentence for statement in stated for sentence in statement.not_covered
     )
-    return PrivacyStatement.of(
+    together = PrivacyStatement.of(
         whole,
         events,
         plan=events if whole.is_private else None,
@@ -93,6 +93,8 @@ def statement_of_all(
             default=None,
         ),
     )
+    notes = dict.fromkeys(sentence for statement in stated for sentence in statement.notes)
+    return dataclasses.replace(together, notes=tuple(notes))
 
 
 def measured(run: Run, judge: Judge, histogram: Floats) -> Run:

@@ -135,9 +135,7 @@ class Both:
         (X, y, groups), others = parts
         self.fit(inner, X, y, sensitive_features=groups)
         if not away:  # the holder's statement says it, and is signed
-            inner.privacy_ = replace(
-                inner.privacy_, not_covered=(*inner.privacy_.not_covered, self.aside)
-            )
+            inner.privacy_ = replace(inner.privacy_, notes=(*inner.privacy_.notes, self.aside))
         found = self._certificate(inner, *others, None if whose is None else whose[1].given)
         if not found.certified and self.replaces:
             found = self._replaced(inner, found)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 SET_ASIDE = (
-    "rows were set aside by a coin of their own each, thrown anew, so that the model has not seen "
+    "rows were set aside by an independent draw for each, so that the model has not seen "
     "them: a person is in one "
     "part, and fit and certificate together keep the guarantee that each of them keeps"
 )
 PERSONS_ASIDE = (
-    "persons were set aside by a coin of their own each, thrown anew, with all of their rows, "
+    "persons were set aside by an independent draw for each, with all of their rows, "
     "which the model has not seen. A "
     "person is in one part, so fit and certificate together keep the guarantee that each of them "
     "keeps"

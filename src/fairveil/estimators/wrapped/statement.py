@@ -10,6 +10,8 @@ Guarantees (tests/estimators/test_estimators_odds_looked_at.py):
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...privacy.accounting.two_steps import TwoSteps
 from ...privacy.events import NonPrivate
 from ...privacy.promise import Promise
@@ -64,7 +66,7 @@ def of(
         *(() if first is None else first.releases),
         *(() if counts is None else counts.releases),
     ]
-    return PrivacyStatement.of(
+    stated = PrivacyStatement.of(
         promise,
         events,
         plan=events if promise.is_private and not in_two_steps else None,
@@ -89,6 +91,7 @@ def of(
         ledger=receipt,
         releases=named if same_releases(named, events) else (),
     )
+    return stated if first is None else replace(stated, notes=first.notes)
 
 
 def _earlier(base: PrivacyStatement) -> str:

@@ -66,6 +66,7 @@ class StatementContents:
     groups: tuple[GroupGuarantee, ...] = ()
     ledger: Receipt | None = None
     releases: tuple[Release, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _checks.normalise(self, epsilon=_checks.non_negative(epsilon=self.epsilon, allow_inf=True))
@@ -73,6 +74,8 @@ class StatementContents:
         require_words(neighbours=self.neighbours, route=self.route)
         for sentence in self.not_covered:
             require_words(not_covered=sentence)
+        for sentence in self.notes:
+            require_words(notes=sentence)
         for name, text in (
             ("tuning", self.tuning),
             ("earlier_releases", self.earlier_releases),

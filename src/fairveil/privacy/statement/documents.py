@@ -42,7 +42,7 @@ FIELDS = frozenset(
         *("noise", "arithmetic", "user_code", "stamps", "versions"),
     )
 )
-LATER = frozenset(("groups", "ledger", "releases"))
+LATER = frozenset(("groups", "ledger", "releases", "notes"))
 """Fields that a file need not have."""
 RECEIPT = frozenset(("dataset", "spend", "entry", "hash"))
 RELEASE = frozenset(("name", "mechanism", "numbers", "rows", "times"))
@@ -83,6 +83,8 @@ def to_dict(statement: StatementContents) -> dict[str, Any]:
         out["releases"] = [
             asdict(release) | {"numbers": list(release.numbers)} for release in statement.releases
         ]
+    if statement.notes:
+        out["notes"] = list(statement.notes)
     out["checksum"] = checksum(out)
     return out
 
@@ -188,6 +190,7 @@ def _statement(values: object, kind: type[Stated]) -> Stated:
         if "ledger" in fields
         else None,
         releases=tuple(_release(one) for one in _list(fields.get("releases", []), "releases")),
+        notes=tuple(_list(fields.get("notes", []), "notes")),
     )
 
 

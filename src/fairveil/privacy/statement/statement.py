@@ -95,6 +95,8 @@ class PrivacyStatement(StatementContents):
         Receipt of the ledger that holds this release.
     releases : tuple of Release
         The events by the names of the queries; empty where there are no names.
+    notes : tuple of str
+        How the guarantee comes about: nothing here is outside it.
 
     See Also
     --------

@@ -65,6 +65,7 @@ def items(statement: StatementContents) -> tuple[tuple[str, str], ...]:
         ("Versions", ", ".join(f"{name} {version}" for name, version in statement.versions) + "."),
         ("Taken as public", _join(_facts(statement))),
         ("Not covered", _join(_not_covered(statement))),
+        ("Notes", _join(iter(sentence.rstrip(".") for sentence in statement.notes or ("none",)))),
         ("Audit", _audit(statement)),
     )
 
