@@ -11,6 +11,7 @@ from ..._types import ColumnsLike, TableLike
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError
 from ...facts import RowSource
+from ...facts.rows import traits_of
 from ...fairness import Notion
 from ...privacy.promise import Promise
 from ..fitting.row_parts import length_of
@@ -56,7 +57,7 @@ def require_certifiable(
     """A table whose rows can be set aside, of people who count once, and no losses."""
     given = estimator.get_params(deep=False)
     found: list[tuple[str, str, Any]] = []
-    if isinstance(X, RowSource) and not hasattr(X, "chosen"):
+    if isinstance(X, RowSource) and not (hasattr(X, "chosen") or traits_of(X).settled):
         found.append(("X", "a table in memory, whose rows can be set aside", type(X).__name__))
     if sample_weight is not None:
         of_people = "None: a certificate is about people, who count once"

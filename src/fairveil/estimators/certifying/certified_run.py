@@ -49,6 +49,7 @@ from sklearn.base import BaseEstimator
 from ..._types import ColumnsLike, Ints, TableLike
 from ...curator.elsewhere import Elsewhere
 from ...errors import DecisionsReplaced, InputError
+from ...facts.rows import traits_of
 from ...fairness import Notion
 from ...fairness.objectives import Bound
 from ...fairness.ratios import SelectionRateRatio
@@ -125,6 +126,8 @@ class Both:
     ) -> Any:
         """Set aside, fit, certify, publish."""
         require_certifiable(self.estimator, self.promise, self.of, X, sample_weight)
+        if (settled := traits_of(X).settled) is not None:  # once, for both parts
+            X = settled()
         training = self._read(X, y, groups)
         aim, inside = self._aim(training)
         parts, whose = self._parts(X, y, groups, training.rows.persons)
