@@ -670,3 +670,15 @@ def test_interrupted_it_leaves_what_was_there(
     assert {file: file.read_bytes() for file in (tmp_path / "model").iterdir()} == before
     assert set(tmp_path.iterdir()) == listed
     assert "estimator.json" in {file.name for file in before}
+
+
+def test_a_number_as_target_is_refused_with_a_way_out(fairveil: Command, table: Path) -> None:
+    """The table has some sixty ages: a fit of as many classes would take for ever."""
+    done = fairveil("fit", table, "--target", "age", "--sensitive", "sex", "--out", "model")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(
+        "error: expected a schema that lists the classes, or at most 20 distinct values, got a "
+        "number with more, and no schema (--target)\nhint: without a schema classes are read from "
+        "the data, not covered: "
+    )
+    assert "fairveil schema init" in done.err

@@ -3,6 +3,7 @@ and with ways out."""
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from fairveil.estimators.reading.carried import MOST_CELLS, most_groups
 from knobs import made
 
 MAKERS = hostile.makers()
+CLASSIFIERS = [name for name in MAKERS if name.endswith("Classifier")]
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -161,3 +163,38 @@ def test_a_frontier_refuses_before_it_trains() -> None:
     good = hostile.sample()
     with pytest.raises(InputError, match=r"at most 24 groups"):
         fv.frontier(good.X, good.y, sensitive_features=np.arange(120), epsilons=[1.0], gaps=[0.1])
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("kind", [int, float, str])
+def test_a_number_is_no_target_of_a_classifier_unless_a_schema_lists_it(
+    name: str, kind: type
+) -> None:
+    good, ledger = hostile.sample(), hostile.empty_ledger(f"hours {name} {kind}")
+    estimator = MAKERS[name](ledger=ledger)
+    hours = [kind(value) for value in 1000 + np.arange(len(good.y)) % 21]
+    with pytest.raises(
+        InputError, match=r"a schema that lists the classes, or at most 20 distinct.*not covered"
+    ) as raised:
+        estimator.fit(**hostile.arguments(name, good) | {"y": np.array(hours)})
+    assert not {"21", "1000", "1020"} & set(re.findall("[0-9]+", str(raised.value)))
+    assert hostile.is_unfitted(estimator)
+    assert ledger.balance().spent == 0
+
+
+def test_twenty_numbers_and_more_words_are_classes() -> None:
+    good = hostile.sample()
+    for labels in (np.arange(120) % 20, np.array([f"grade {at % 24}" for at in range(120)])):
+        clf = fv.RateConstrainedClassifier(
+            epsilon=1.0, public_rows=120, solver=fv.Descent(rounds=2), random_state=0
+        )
+        assert len(clf.fit(good.X, labels).classes_) == len(set(labels.tolist()))
+
+
+def test_classes_of_a_schema_are_as_many_as_it_lists() -> None:
+    good = hostile.sample()
+    columns = {**{name: data.Number(-5, 5) for name in "ab"}, "y": data.Category(tuple(range(21)))}
+    clf = fv.RateConstrainedClassifier(
+        schema=data.Schema(columns, target="y"), solver=fv.Descent(rounds=2), random_state=0
+    )
+    assert len(clf.fit(good.X[:, :2], np.arange(120) % 21).classes_) == 21

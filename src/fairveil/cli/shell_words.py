@@ -198,6 +198,9 @@ WAYS: Mapping[str, str] = {
     "an objective, or a name": "--objective gmean; a bound is a --constraint gmean:0.3",
     "the files ": "--path DIR, the folder that holds them; or set FAIRVEIL_DATA to it",
     "a Schema": "--schema schema.toml: the public facts of the table",
+    "a schema that lists the classes": "without a schema classes are read from the data, not "
+    "covered: list them in one (fairveil schema init TABLE --out schema.toml); regressors of numbers "
+    "are in Python alone: GroupObjectiveRegressor",
     "a schema file": "fairveil schema init TABLE --out schema.toml",
 }
 """Ways out, by how what was expected begins, where the library's way is one of Python."""

@@ -10,11 +10,12 @@ Guarantees (tests/estimators/test_estimators_many_groups.py):
 2. Groups that are read from the data are compared with the number of rows, too. Such a fit lists
    its groups as read from the data, not covered. The refusal reaches the data holder before any
    release, and shows no value.
+3. Of classes that are read from the data the refusal does not say how many there are, either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 
 from ...errors import InputError
 from ...facts import Cells
@@ -27,6 +28,9 @@ MOST_CELLS = 1000
 FEWEST_ROWS = 5
 """How many rows there must be for each group, on the average, where groups are read from the
 data."""
+
+MOST_NUMBERS = 20
+"""Classes at most that are numbers, where they are read from the data: more are a quantity."""
 
 ALWAYS = 16
 """So many groups are never too many."""
@@ -60,20 +64,33 @@ def require_few_values(sizes: Mapping[str, int], rows: int) -> None:
             )
 
 
-def require_few_classes(size: int, rows: int) -> None:
-    """Classes that were read from the data: a number that was meant for a regressor has as many as
-    there are rows."""
-    if size > most_groups(rows):
+def require_few_classes(classes: Sequence[Hashable], rows: int) -> None:
+    """Classes that were read from the data: a number that was meant for a regressor has dozens, and
+    work grows with their square. Neither a value nor how many there are is shown."""
+    most = most_groups(rows)
+    got = "more values, and no schema"
+    if all(map(_is_numeral, classes)):
+        most, got = min(most, MOST_NUMBERS), "a number with more, and no schema"
+    if len(classes) > most:
         raise InputError.expected(
-            (f"at most {most_groups(rows)} classes, which is what {rows:,} rows can carry"),
+            f"a schema that lists the classes, or at most {most} distinct values",
             of="y",
-            got=f"{size:,} distinct values",
+            got=got,
             remedy=(
-                "Fit a regressor to a number, or make ranges of it first. A schema may "
-                "declare more classes."
+                "Without a schema classes are read from the data, not covered. Fit a regressor to "
+                "a number (GroupObjectiveRegressor, TailoredRegressor), make ranges of it, or "
+                "declare its classes: Schema({'grade': Category([...])}, target='grade')."
             ),
             quote=False,
         )
+
+
+def _is_numeral(value: object) -> bool:
+    try:
+        float(value)  # type: ignore[arg-type]  # whatever is no number is refused by it
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def groups_of(training: Training, mode: str = "product", *, either: bool = True) -> Cells | None:

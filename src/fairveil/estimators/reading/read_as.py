@@ -69,7 +69,7 @@ def as_it_comes(
     label_codes: npt.NDArray[Any]
     if scale is None:
         classes, label_codes = distinct(Plain(labels), "y")
-        require_few_classes(len(classes), grid.rows)
+        require_few_classes(classes, grid.rows)
     else:
         label_codes = scale.coded(labels)
     named = names_of_columns(sensitive, grid)

@@ -246,7 +246,7 @@ def _classes(
     found, codes = distinct(Plain(labels), "y")
     classes = known_classes(known) if known else found
     if not known:
-        require_few_classes(len(classes), len(labels))
+        require_few_classes(classes, len(labels))
     strange = [value for value in found if value not in classes]
     if strange:
         remedy = "Fit the base on all classes."
