@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ import pytest
 from people_who_do_not_exist import HEADER, Command, applicants, write_csv
 
 import fairveil as fv
+from fairveil import errors
 from fairveil.cli.measured import Measured, measure
+from fairveil.cli.options import warnings_as_notes
 from fairveil.cli.samples import ColumnSample, Roles, Truth
 from fairveil.cli.tables import Place
 from fairveil.curator import Curator
@@ -682,3 +685,12 @@ def test_a_number_as_target_is_refused_with_a_way_out(fairveil: Command, table: 
         "the data, not covered: "
     )
     assert "fairveil schema init" in done.err
+
+
+def test_a_warning_before_a_spend_is_printed_before_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with warnings_as_notes() as notes:
+        for _ in range(2):
+            warnings.warn("no bounds", errors.UnstatedBounds, stacklevel=1)
+        assert capsys.readouterr().err == "fairveil: note: no bounds\n"
+    assert notes == ["no bounds"]
+    assert capsys.readouterr().err == ""

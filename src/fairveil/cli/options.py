@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -285,26 +285,27 @@ def protection(word: str) -> str:
 
 @contextmanager
 def warnings_as_notes() -> Iterator[list[str]]:
-    """The library's warnings as lines on standard error, without the place in the code; all of
-    them, once each."""
+    """The library's warnings as lines on standard error, without the place in the code: all of
+    them, once each, and each when it is given, so that one before a spend is read before it."""
     import warnings
 
+    from .._waiting import replaced
     from ..errors import FairveilWarning
 
     said: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings():
         warnings.simplefilter("always", FairveilWarning)
+        others = warnings.showwarning
+
+        def show(message: Any, category: Any, *place: Any, **options: Any) -> None:
+            if not isinstance(message, FairveilWarning):
+                others(message, category, *place, **options)
+                return
+            text = message.in_shell or str(message).replace("; see constraint_report_.", ".")
+            if text not in said:
+                said.append(text)
+                with replaced():
+                    typer.echo(f"fairveil: note: {text}", err=True)
+
+        warnings.showwarning = show
         yield said
-    for warning in caught:
-        if not issubclass(warning.category, FairveilWarning):
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
-            continue
-        assert isinstance(warning.message, FairveilWarning)
-        text = warning.message.in_shell or str(warning.message).replace(
-            "; see constraint_report_.", "."
-        )
-        if text not in said:
-            said.append(text)
-            typer.echo(f"fairveil: note: {text}", err=True)
