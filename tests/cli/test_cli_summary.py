@@ -7,11 +7,13 @@ import itertools
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
-from people_who_do_not_exist import Command
+from people_who_do_not_exist import Command, write_csv
 
 from fairveil._verdicts import MET, NOT_MET, UNCLEAR
 from fairveil.cli import summary
+from fairveil.figures import GapFigure
 from fairveil.report import Baseline, Baselines, Report
 
 LABELS = ["fairness", "privacy", "error", "other gaps", "written", "check"]
@@ -127,3 +129,55 @@ def test_the_error_stands_beside_what_is_simpler_and_the_worse_comes_first() -> 
     said = "\n".join(fact.words for fact in found)
     assert "31.0% are decided wrongly" in said
     assert "Against the best constant, always 'no', 10.0%: worse" in said
+
+
+def bounded(against: str, handed_out: str = "model", remark: str = "") -> Report:
+    """A fit that met its bound, and how its error stands beside the best constant's."""
+    line = Baseline("the best constant", "always 'no'", 0.31, 0.0, 0.012, against, False)
+    gap = GapFigure(
+        "demographic parity", 0.05, 0.002, training_noise=0.004, population_verdict="met"
+    )
+    found = Baselines(0.31, 0.012, "error", (line,), handed_out, remark)
+    return Report("Model report: hired", method="x", gaps=(gap,), baselines=found)
+
+
+@pytest.mark.parametrize(
+    ("report", "head"),
+    [
+        (bounded("better"), "met: "),
+        (
+            bounded("cannot be told"),
+            "The model is not shown to be better than a constant, always 'no'; met: ",
+        ),
+        (
+            bounded("cannot be told", "constant", "always 'no'"),
+            "The model is a constant, always 'no'; met: ",
+        ),
+    ],
+)
+def test_fairness_is_not_met_by_a_constant_without_saying_that_it_is_one(
+    report: Report, head: str
+) -> None:
+    found = next(fact for fact in summary.facts(report) if fact.label == "fairness")
+    assert found.words.startswith(head)
+    assert bool(found.verdicts) is head.startswith("met")
+
+
+def test_a_fit_without_public_bounds_says_that_its_model_is_a_constant(
+    fairveil: Command, tmp_path: Path
+) -> None:
+    """Raw incomes, gradients clipped to 1: the model says "no" to everybody."""
+    rng = np.random.default_rng(1)
+    income = rng.lognormal(10, 1, 8000).round()
+    rows = [
+        [value, sex, "yes" if value > 60000 else "no"]
+        for value, sex in zip(income, rng.choice(["f", "m"], 8000), strict=True)
+    ]
+    table = write_csv(tmp_path / "raw.csv", rows, ["income", "sex", "paid"])
+    asked = ("--target", "paid", "--sensitive", "sex", "--constraint", "demographic_parity:5%")
+    done = fairveil("fit", table, *asked, "--seed", 0, "--out", "model")
+    assert done.code == 0, done.err
+    assert "may learn nothing" in done.err
+    (line,) = (line for line in done.out.splitlines() if line.startswith("fairness"))
+    assert line.split(maxsplit=1)[1].startswith("The model is ")
+    assert "constant, always 'no'; met" in line

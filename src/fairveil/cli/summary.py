@@ -13,7 +13,8 @@ never differ.
 
 Guarantee (tests/cli/test_cli_summary.py):
 1. The first word of a constraint's line is "met" only where every verdict about it is "met", or
-   where it says of which rows.
+   where it says of which rows; and only of a model that is shown to be better than one answer for
+   everybody.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ..report.first_lines import (
     NOT_HELD_OUT,
     NOTHING_REQUIRED,
     Clause,
+    constant_words,
     first_lines,
 )
 from .printing import Fact
@@ -42,7 +44,7 @@ def facts(report: Report) -> Iterator[Fact]:
         labels.add(label)
         if label == "fairness":
             for paragraph in line.paragraphs:
-                yield from _constraint(paragraph)
+                yield from _constraint(paragraph, constant_words(report))
             continue
         for at, part in enumerate(part for paragraph in line.paragraphs for part in paragraph):
             words = f"not measured; {HELD_OUT}" if part.words == ERROR_NOT_KNOWN else _words(part)
@@ -51,8 +53,9 @@ def facts(report: Report) -> Iterator[Fact]:
         yield Fact("other gaps", f"not measured; {HELD_OUT}")
 
 
-def _constraint(paragraph: Sequence[Clause]) -> Iterator[Fact]:
-    """What is required and its verdicts, then what was seen, each on a line."""
+def _constraint(paragraph: Sequence[Clause], constant: str | None) -> Iterator[Fact]:
+    """What is required and its verdicts, then what was seen, each on a line. Of a model that is
+    `constant` that comes first, and no verdict is painted."""
     head, *seen = paragraph
     if head.words == NOTHING_REQUIRED:
         yield Fact("fairness", REQUIRE)
@@ -60,6 +63,8 @@ def _constraint(paragraph: Sequence[Clause]) -> Iterator[Fact]:
     told = {part.words.partition(" ")[0]: part.verdict for part in seen if part.verdict}
     words, verdicts = in_short(told.get("Training"), told.get("Held-out"), told.get("The"))
     required = head.words.removeprefix("Required: ").removesuffix(".")
+    if constant is not None:
+        words, verdicts, seen = f"{constant}; {words}", (), seen[1:]
     yield Fact("fairness", f"{words}: {required}", verdicts)
     for part in seen:
         if part.words != NOT_HELD_OUT:

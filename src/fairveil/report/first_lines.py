@@ -31,6 +31,7 @@ NOTHING_REQUIRED = "No fairness constraint was required."
 NOT_HELD_OUT = "No held-out people were measured."
 NOT_RATED = "How strong that is cannot be said: whoever knows the seed can take the noise away."
 ERROR_NOT_KNOWN = "Not known: no rows were held out, and the fit released none."
+BEST_CONSTANT = "the best constant"
 MOST_GAPS = 4
 MOST_WORDS = 60
 """Letters of a group's name in a line."""
@@ -81,7 +82,8 @@ def first_lines(report: ReportContents) -> tuple[FirstLine, ...]:
     but for a model's error."""
     lines = _Lines()
     lines.add("Warning", [[Clause(sentence)] for sentence in warnings(report)])
-    fairness = [list(_fairness(figure)) for figure in report.gaps]
+    constant = constant_words(report)
+    fairness = [list(_fairness(figure, constant)) for figure in report.gaps]
     if not fairness and report.method is not None:
         fairness = [[Clause(NOTHING_REQUIRED)]]
     lines.add("Fairness", fairness)
@@ -127,7 +129,26 @@ def warnings(report: ReportContents) -> tuple[str, ...]:
 # Fairness
 
 
-def _fairness(figure: GapFigure) -> Iterator[Clause]:
+def constant_words(report: ReportContents) -> str | None:
+    """That the model is one answer for everybody, or not shown to be better than one: it meets
+    bounds on rates without being fair. None where it is better on held-out people or in
+    training."""
+    held_out = [against_constant(section.table) for section in report.tables]
+    told = {one.verdict: one.answer for one in held_out if one is not None}
+    found = report.baselines
+    if SAME in told:
+        return f"The model is a constant, always {_cut(told[SAME])}"
+    if found is None or "better" in told:
+        return None
+    if found.handed_out == "constant":
+        return f"The model is a constant, {found.remark}"
+    best = next((one for one in found.lines if one.name == BEST_CONSTANT and one.fair), None)
+    if best is None or best.verdict == "better":
+        return None
+    return f"The model is not shown to be better than a constant, {best.remark}"
+
+
+def _fairness(figure: GapFigure, constant: str | None) -> Iterator[Clause]:
     """What is required, and whether it is met: in training, through the noise, and by the people
     who were held out."""
     unit = figure.measure.unit
@@ -138,6 +159,8 @@ def _fairness(figure: GapFigure) -> Iterator[Clause]:
             "" if figure.target is None else f", required: at most {with_unit(figure.target, unit)}"
         )
         yield Clause(f"{capital(figure.name)}{required}.")
+    if constant is not None:
+        yield Clause(f"{constant}.")
     if figure.population_verdict is not None:
         yield _part("The people that the training rows were drawn from", figure.population_verdict)
     if figure.training_noisy is not None:

@@ -148,7 +148,10 @@ def of_units(training: Training, promise: Promise, numbers: Numbers) -> None:
                 "No bounds were stated, and protected numbers are not looked at. Gradients are "
                 "clipped"
             )
-            tail = "in raw units such as dollars or years the model may learn nothing"
+            tail = (
+                "in raw units such as dollars or years the model may learn nothing, and the budget "
+                "buys one answer for everybody"
+            )
             _say(
                 UnstatedBounds,
                 of="X",
