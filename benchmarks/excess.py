@@ -44,7 +44,7 @@ import fairveil as fv
 from fairveil import data
 from fairveil.curator import Curator, Linear, PredictionHistogram, Rows
 from fairveil.errors import ConstraintNotMet
-from fairveil.estimators.settings.face import built
+from fairveil.estimators.settings.setting import built
 from fairveil.facts import Schema
 from fairveil.fairness.objectives import parse_constraint, parse_objective
 from fairveil.learning.group_objective.problem import Problem, ReleasedProblem

@@ -35,7 +35,7 @@ import numpy.typing as npt
 
 import fairveil as fv
 from fairveil import data
-from fairveil.estimators.settings.face import built
+from fairveil.estimators.settings.setting import built
 from fairveil.facts import Category, Number, Schema
 from fairveil.fairness import BoundedGroupLoss
 

@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 
 import fairveil as fv
 from excess import source_of, usual_folder
-from fairveil.estimators.settings.face import built
+from fairveil.estimators.settings.setting import built
 from fit_speed import least, one_hot
 
 CONSTRAINT = "equalized_odds:0.05"

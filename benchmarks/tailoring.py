@@ -47,7 +47,7 @@ import numpy.typing as npt
 import fairveil as fv
 from fairveil import data
 from fairveil.errors import ConstraintNotMet
-from fairveil.estimators.settings.face import built
+from fairveil.estimators.settings.setting import built
 from fairveil.facts import Category, Column, Number, Schema
 from fairveil.figures import Curve, CurvesFigure, Measure, svg_curves
 from fairveil.privacy.accounting.routes import gaussian_epsilon

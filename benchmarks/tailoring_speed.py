@@ -32,7 +32,7 @@ import numpy as np
 
 import fairveil as fv
 from fairveil.curator import Curator
-from fairveil.estimators.settings.face import built
+from fairveil.estimators.settings.setting import built
 from fit_speed import GIB, least, peak
 from tailoring import TAILORED, Arm, Law, epsilon_of, markdown, options_of
 

@@ -3,16 +3,6 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import Any
+from fairveil.estimators.settings.setting import built as made
 
-
-def made(kind: Any, *given: Any, **options: Any) -> Any:
-    """An estimator with these options: parameters as they are, knobs in their settings, which the
-    fit checks."""
-    names = inspect.signature(kind).parameters
-    estimator = kind(*given, **{name: value for name, value in options.items() if name in names})
-    estimator._take(
-        {name: value for name, value in options.items() if name not in names}, warn=False
-    )
-    return estimator
+__all__ = ["made"]

@@ -57,7 +57,6 @@ REFERENCES = (
     "file_formats.md",
     "glossary.md",
     "models.md",
-    "renamed.md",
     "report.md",
     "serving_measured.md",
     "statement.md",

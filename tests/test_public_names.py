@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 import fairveil as fv
-from fairveil import curator
-from fairveil.errors import RenamedParameter
 
 PACKAGES = (
     "fairveil",
@@ -34,14 +32,6 @@ def test_every_listed_name_exists(package: str) -> None:
     assert module.__all__
     for name in module.__all__:
         assert getattr(module, name) is not None
-
-
-@pytest.mark.parametrize(("old", "new"), curator.OLD_NAMES.items())
-def test_an_old_name_works_and_says_the_new_one(old: str, new: str) -> None:
-    for _ in range(2):  # it is never kept as an ordinary attribute, which would be silent
-        with pytest.warns(RenamedParameter, match=f"curator.{old} is now .*curator.{new}"):
-            assert getattr(curator, old) is getattr(curator, new)
-    assert old not in curator.__all__
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -14,8 +14,7 @@ ROOT = Path(__file__).parent.parent / "src" / "fairveil"
 
 # From the ground up. A room may import rooms of earlier lines; rooms of one line are strangers.
 LINES = (
-    ("errors", "_types"),  # ring 0
-    ("_lazy",),
+    ("errors", "_types", "_lazy"),  # ring 0
     ("_aligned", "_checks", "_html", "_urls", "_verdicts", "_json", "_reading", "_waiting"),
     ("facts",),
     ("tables",),

@@ -5,22 +5,18 @@ from __future__ import annotations
 
 import importlib
 import sys
-import warnings
 from collections.abc import Callable, Mapping
-
-from .errors import RenamedParameter
 
 
 def lazily(
-    package: str, places: Mapping[str, str], renamed: Mapping[str, str] | None = None
+    package: str, places: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """The module functions `__getattr__` and `__dir__` of a package whose public names live in
     other modules.
 
     `places` maps a public name to the module that holds it, relative to the package (".promise"). A
     module that holds itself (`{"events": ".events"}`) is returned whole. A name that was asked
-    for once is an ordinary attribute from then on. `renamed`: new names by old ones, which work for
-    one version, with a warning each time.
+    for once is an ordinary attribute from then on.
 
     >>> getattr_, dir_ = lazily("fairveil.privacy", {"Promise": ".promise"})
     >>> getattr_("Promise").__name__
@@ -28,12 +24,6 @@ def lazily(
     """
 
     def get(name: str) -> object:
-        if renamed is not None and name in renamed:
-            text = f"{package}.{name} is now {package}.{renamed[name]}."
-            warnings.warn(
-                f"{text} The old name goes with the next version.", RenamedParameter, stacklevel=2
-            )
-            return getattr(sys.modules[package], renamed[name])
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = importlib.import_module(places[name], package)

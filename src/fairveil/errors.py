@@ -209,11 +209,6 @@ class NotSettled(FairveilWarning):
     reserved."""
 
 
-class RenamedParameter(FairveilWarning, FutureWarning):
-    """A parameter was passed by the name that it had in an earlier version; the warning says the
-    new one."""
-
-
 class NotWritten(FairveilWarning):
     """A part of an estimator is not saved with it, and must be handed in again for what needs
     it."""

@@ -137,7 +137,12 @@ def test_a_folder_of_another_run_is_refused_and_nothing_changes(
     before = contents(tmp_path)
     X, y, A = unfair(600)
     clf = penalised(
-        **{"model": net(), "rounds": ROUNDS, "checkpoint": tmp_path, "checkpoint_every": 5, **other}
+        **{
+            "model": net(),
+            "rounds": ROUNDS,
+            "checkpoint": fv.Checkpoints(folder=tmp_path, every=5),
+            **other,
+        }
     )
     with pytest.raises(error, match=match):
         clf.fit(X, y, sensitive_features=A)

@@ -19,8 +19,7 @@ from sklearn.linear_model import LogisticRegression
 import fairveil as fv
 from fairveil.errors import InputError
 from fairveil.estimators.fitting import unused
-from fairveil.estimators.settings.face import built, placed
-from fairveil.estimators.settings.setting import Setting, knobs
+from fairveil.estimators.settings.setting import Setting, built, knobs, placed
 
 INF = float("inf")
 ROWS = 240

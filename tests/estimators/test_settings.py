@@ -1,23 +1,15 @@
-"""Settings of estimators: frozen values that check themselves, parameters inside of them, and names
-of earlier versions.
+"""Settings of estimators: frozen values that check themselves, and parameters inside of them.
 
 1. A value refuses knobs that it does not have and numbers that cannot be meant, and prints as it is
    typed.
 2. Searches reach parameters inside: scikit-learn's own, and the private one. Clones are equal.
-3. Every name of an earlier version is taken with one warning that says the new one, and gives the
-   same fit to the bit.
-4. The library's own sources, examples and benchmarks use no such name.
 """
 
 from __future__ import annotations
 
-import ast
 import copy
 import dataclasses
 import pickle
-import re
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +21,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import fairveil as fv
-from fairveil.errors import InputError, KindError, RenamedParameter
-from fairveil.estimators.settings.face import placed
+from fairveil.errors import InputError, KindError
 from fairveil.estimators.settings.kinds import SETTINGS
-from fairveil.estimators.settings.setting import changed, knobs, values
+from fairveil.estimators.settings.setting import built, changed, knobs, placed, values
 
 ROOT = Path(__file__).parents[2]
 ESTIMATORS: list[Any] = [
@@ -40,8 +31,7 @@ ESTIMATORS: list[Any] = [
     for name in fv.__all__
     if isinstance(one := getattr(fv, name), type) and issubclass(one, BaseEstimator)
 ]
-FACED = [one for one in ESTIMATORS if getattr(one, "RENAMED", {})]
-OLD = [(one, name) for one in FACED for name in one.RENAMED]
+FACED = [one for one in ESTIMATORS if getattr(one, "SETTINGS", {})]
 
 
 def rows() -> tuple[Any, Any, Any]:
@@ -154,7 +144,7 @@ EXAMPLES: dict[str, Any] = {"rounds": 7, "clip": 0.5, "spend": "total", "bins": 
 @pytest.mark.parametrize("kind", FACED)
 def test_all_parameters_make_the_same_estimator_again(kind: Any) -> None:
     one = kind(random_state=3)
-    again = kind(**one.get_params())
+    again = kind(**one.get_params(deep=False))
     usual = dict.fromkeys(kind.SETTINGS)
     assert again.get_params() | usual == one.get_params() | usual
 
@@ -174,96 +164,14 @@ def test_searches_of_scikit_learn_reach_inside() -> None:
     assert line.steps[-1][1].solver == fv.Descent(rounds=3)
 
 
-def test_the_private_search_reaches_inside_and_takes_the_old_name() -> None:
+def test_the_private_search_reaches_inside() -> None:
     X, y, _ = rows()
     clf = fv.RateConstrainedClassifier(public_rows=400)
-    for name in ("solver__rounds", "rounds"):
-        search = fv.PrivateSearchCV(
-            clf, {name: [2, 4]}, epsilon=4.0, random_state=0, way="all"
-        ).fit(X, y)
-        assert search.best_estimator_.solver.rounds == search.best_params_[name]
-
-
-# -- names of earlier versions ---------------------------------------------------------------------
-
-VALUES: dict[str, Any] = {
-    "rounds": 5, "clip": 0.5, "temperature": 0.7, "sampling_rate": 0.2, "learning_rate": 0.3, "device": "cpu",
-    "checkpoint_every": 3, "if_refused": "keep", "iterate": "last", "radius": 3.0, "least_share": 0.1,
-    "positive": 1, "groups": "marginal", "objective": "people", "spend": "total", "min_epsilon": 0.1, "max_epsilon": 2.0,
-    "penalty": 3.0, "alpha": 0.1, "confidence": 0.8, "oracle": "descent", "candidates": None, "region": "box",
-    "step_size": "decaying", "bins": 8, "slack": "theorem", "base_share": 0.5, "method": "moments", "scores": "predict",
-}  # fmt: skip
-BESIDE: dict[str, dict[str, Any]] = {
-    "checkpoint_every": {"checkpoint": "folder"},
-    "positive": {"notion": "equal_opportunity"},
-}
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"), OLD, ids=[f"{kind.__name__}-{name}" for kind, name in OLD]
-)
-def test_an_old_name_is_taken_and_the_new_one_is_said(kind: Any, name: str) -> None:
-    beside = BESIDE.get(name, {})
-    # each the one that is not usual
-    value = kind is fv.OracleGameClassifier if name == "group_aware" else VALUES[name]
-    with pytest.warns(
-        RenamedParameter, match=rf"{kind.__name__}: {name} moved; pass \w+="
-    ) as heard:
-        by_name = kind(**beside, **{name: value})
-    assert len(heard) == 1
-    assert heard[0].filename == __file__
-    assert issubclass(RenamedParameter, FutureWarning)
-    with pytest.warns(RenamedParameter):
-        assert getattr(by_name, name) == (fv.Moments() if name == "method" else value)
-    with pytest.warns(RenamedParameter):
-        later = kind().set_params(**beside, **{name: value})
-    assert repr(later) == repr(by_name) == repr(clone(by_name))
-    as_attribute = kind(**beside)
-    with pytest.warns(RenamedParameter):
-        setattr(as_attribute, name, value)
-    assert repr(as_attribute) == repr(by_name)
-    typed = str(heard[0].message).partition("pass ")[2].partition(". The old")[0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        new = eval(
-            f"kind({', '.join([*(f'{k}={v!r}' for k, v in beside.items() if k not in typed), typed])})"
-        )
-    assert repr(new) == repr(by_name)
-
-
-@pytest.mark.parametrize("kind", FACED)
-def test_an_unknown_keyword_is_an_error_with_a_suggestion(kind: Any) -> None:
-    with pytest.raises(KindError, match="Did you mean 'epsilon'"):
-        kind(epsilo=1.0)
-    with pytest.raises(TypeError):
-        kind(epsilo=1.0)
-
-
-@pytest.mark.parametrize("kind", FACED)
-def test_an_old_name_with_its_usual_value_changes_nothing(kind: Any) -> None:
-    old = kind()
-    for name, place in kind.RENAMED.items():
-        slot, _, knob = place.partition(".")
-        if knob and slot in kind.SETTINGS:
-            usual = next(knobs(one)[knob] for one in kind.SETTINGS[slot] if knob in knobs(one))
-            with pytest.warns(RenamedParameter):
-                old.set_params(**{name: usual})
-    assert repr(old) == repr(kind())
-
-
-def test_old_and_new_names_fit_the_same_bits() -> None:
-    X, y, group = rows()
-    with pytest.warns(RenamedParameter):
-        old = fv.RateConstrainedClassifier(
-            "demographic_parity:0.3", rounds=6, clip=0.7, temperature=0.5, random_state=0
-        )
-    new = fv.RateConstrainedClassifier(
-        "demographic_parity:0.3",
-        solver=fv.Descent(rounds=6, clip=0.7, temperature=0.5),
-        random_state=0,
-    )
-    found = [one.fit(X, y, sensitive_features=group).outcome_.weights for one in (old, new)]
-    assert np.array_equal(*found)
+    options = {"epsilon": 4.0, "random_state": 0, "way": "all"}
+    search = fv.PrivateSearchCV(clf, {"solver__rounds": [2, 4]}, **options).fit(X, y)
+    assert search.best_estimator_.solver.rounds == search.best_params_["solver__rounds"]
+    with pytest.raises(InputError, match="solver__rounds"):
+        fv.PrivateSearchCV(clf, {"rounds": [2, 4]}, **options).fit(X, y)
 
 
 def test_settings_are_saved_and_read(tmp_path: Path) -> None:
@@ -276,67 +184,6 @@ def test_settings_are_saved_and_read(tmp_path: Path) -> None:
     again = fv.load(tmp_path / "clf")
     assert again.solver == solver
     assert np.array_equal(again.predict(X), clf.predict(X))
-
-
-# -- sources ---------------------------------------------------------------------------------------
-
-
-def sources() -> Iterator[tuple[str, str]]:
-    for folder in ("src", "benchmarks"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            yield str(path.relative_to(ROOT)), path.read_text("utf-8")
-    for path in [
-        *sorted((ROOT / "docs").rglob("*.md")),
-        ROOT / "README.md",
-        ROOT / "CONTRIBUTING.md",
-    ]:
-        text = path.read_text("utf-8")
-        for number, block in enumerate(
-            re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-        ):
-            plain = (
-                re.sub(r"^(?:>>> |\.\.\. )", "", block, flags=re.MULTILINE)
-                if block.startswith(">>>")
-                else block
-            )
-            yield f"{path.name}, block {number + 1}", plain
-
-
-def old_names_in(text: str) -> list[str]:
-    """Keywords of constructors which are names of earlier versions."""
-    found = []
-    renamed = {one.__name__: one.RENAMED for one in FACED}
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:  # printed results between the lines of a session
-        tree = ast.Module([], [])
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            name = (
-                node.func.attr
-                if isinstance(node.func, ast.Attribute)
-                else getattr(node.func, "id", "")
-            )
-            found += [
-                f"{name}({one.arg}=)" for one in node.keywords if one.arg in renamed.get(name, ())
-            ]
-    return found
-
-
-def test_no_source_page_or_benchmark_uses_an_old_name() -> None:
-    found = [f"{place}: {name}" for place, text in sources() for name in old_names_in(text)]
-    assert found == []
-    assert old_names_in("fv.RateConstrainedClassifier(rounds=3)") == [
-        "RateConstrainedClassifier(rounds=)"
-    ]
-
-
-def test_the_page_has_every_old_name_beside_the_new_one() -> None:
-    page = (ROOT / "docs" / "renamed.md").read_text("utf-8")
-    lines = [f"| `{kind.__name__}` | `{name}=` | `{kind.RENAMED[name]}` |" for kind, name in OLD]
-    assert [line for line in page.splitlines() if line.startswith("| `")] == lines, (
-        "run python docs/make_renamed.py"
-    )
 
 
 def test_a_way_is_chosen_by_its_settings_and_those_of_another_are_refused() -> None:
@@ -353,17 +200,6 @@ def test_a_way_is_chosen_by_its_settings_and_those_of_another_are_refused() -> N
         X, y, sensitive_features=group
     )
     assert plain.n_iter_ == 3
-    options: dict[str, Any] = {"target_bounds": (-1, 1), "random_state": 0}
-    with pytest.warns(RenamedParameter):
-        old = fv.TailoredRegressor(method="moments", clip=2.0, **options)
-    assert old.solver == fv.Moments(clip=2.0)
-    with pytest.warns(RenamedParameter):
-        assert fv.TailoredRegressor(clip=2.0).set_params(method="moments").solver == fv.Moments(
-            clip=2.0
-        )
-    new = fv.TailoredRegressor(solver=fv.Moments(clip=2.0), **options)
-    both = [one.fit(X, X[:, 0], sensitive_features=group).coef_ for one in (old, new)]
-    assert np.array_equal(*both)
 
 
 def test_a_way_and_its_settings_may_be_set_in_any_order() -> None:
@@ -389,6 +225,7 @@ def test_a_way_and_its_settings_may_be_set_in_any_order() -> None:
     assert isinstance(of_numbers._setting("solver", fv.CoefficientGrid), fv.CoefficientGrid)
 
 
-def test_deep_names_of_old_ones() -> None:
+def test_knobs_have_deep_names() -> None:
     assert placed(fv.RateConstrainedClassifier(), "rounds") == "solver__rounds"
     assert placed(fv.RateConstrainedClassifier(), "epsilon") == "epsilon"
+    assert built(fv.TailoredClassifier, epsilon=2.0, spend="total").limits.spend == "total"

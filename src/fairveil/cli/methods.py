@@ -18,7 +18,7 @@ from ..estimators import (
     RateConstrainedClassifier,
     TailoredClassifier,
 )
-from ..estimators.settings.face import built
+from ..estimators.settings.setting import built
 from ..models import MixtureModel
 from .completing import MODELS
 from .deciding import Fitted, by_chance, guarantee_of

@@ -109,7 +109,7 @@ def tune(
     from .._waiting import waiting
     from ..errors import InputError
     from ..estimators import save
-    from ..estimators.settings.face import placed
+    from ..estimators.settings.setting import placed
     from ..study import PrivateSearchCV
     from . import persons
     from .folders import require_free, staged

@@ -92,9 +92,6 @@ PLACES = {
     "moved_by_one": ".pricing",
 }
 
-# old names, for one version
-OLD_NAMES = {"Ask": "Measurement", "Entry": "LogEntry"}
-
 __all__ = [
     "FULL",
     "Attached",
@@ -139,4 +136,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, PLACES, OLD_NAMES)
+    __getattr__, __dir__ = lazily(__name__, PLACES)

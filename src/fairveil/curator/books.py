@@ -33,8 +33,8 @@ from .journal.lines import CUT, SITTING
 from .journal.log import Log, LogEntry
 from .journal.recording import Recording
 
-# marks in a journal; `SINGLES`: of earlier versions
-USER_CODE, SINGLES, BY_ROW = "user code", "float32", "float32-by-row"
+# marks in a journal
+USER_CODE, BY_ROW = "user code", "float32-by-row"
 
 
 class Books:
@@ -151,13 +151,7 @@ class Books:
         self._bounds.update({(bound.question, bound.norm): bound for bound in book.bounds})
         self._given.extend(entries if book.keeps_answers else ())
         self._trusted = USER_CODE in book.marks
-        self._arithmetic = (
-            "float32"
-            if SINGLES in book.marks
-            else "float32-by-row"
-            if BY_ROW in book.marks
-            else "exact"
-        )
+        self._arithmetic = "float32-by-row" if BY_ROW in book.marks else "exact"
         return entries
 
     # -- while it goes on --------------------------------------------------------------------------

@@ -26,9 +26,7 @@ from .fitting.planned_fit import Descent as Planned
 from .reading.training import Training
 from .reports.gap_report import GapReport
 from .settings.descents import Descent, PenaltyDescent
-from .settings.face import renamed
 from .settings.keeping import Checkpoints, SetAside
-from .settings.setting import knobs, unchecked
 
 
 class FermiClassifier(DescentClassifier):
@@ -188,12 +186,6 @@ class FermiClassifier(DescentClassifier):
         "checkpoint": (Checkpoints,),
         "certify_share": (SetAside,),
     }
-    RENAMED: ClassVar = renamed(
-        notion=["positive", "groups"],
-        solver=[*knobs(PenaltyDescent)],
-        checkpoint={"checkpoint_every": "every"},
-        certify_share=["if_refused"],
-    )
 
     def __init__(
         self,
@@ -218,7 +210,6 @@ class FermiClassifier(DescentClassifier):
         checkpoint: PathLike | Checkpoints | None = None,
         certify: object = None,
         certify_share: object = None,
-        **deprecated: object,
     ) -> None:
         self.notion = notion
         self.strength = strength
@@ -240,7 +231,6 @@ class FermiClassifier(DescentClassifier):
         self.checkpoint = checkpoint
         self.certify = certify
         self.certify_share = certify_share
-        self._take(deprecated)
 
     @certified
     def fit(
@@ -313,24 +303,6 @@ class FermiClassifier(DescentClassifier):
         if isinstance(self.notion, str):
             return fermi.notion_of(self.notion)
         return fermi.unbounded(self.notion)
-
-    def _part(self, slot: str, knob: str) -> Any:
-        return (
-            getattr(self._notion(), knob, None) if slot == "notion" else super()._part(slot, knob)
-        )
-
-    def _take_part(self, slot: str, knob: str, value: Any) -> None:
-        if slot != "notion":
-            super()._take_part(slot, knob, value)
-            return
-        held: Any = self._notion()
-        if knob == "positive" and value is not None and not hasattr(held, "positive"):
-            remedy = 'Leave it None, or pass notion="equal_opportunity".'
-            raise InputError.expected(
-                f"None with {self.notion!r}", of="positive", got=value, remedy=remedy
-            )
-        if getattr(held, knob, None) != value:
-            self.notion = unchecked(held, max_gap=None, **{knob: value})
 
     def _penalty(self) -> PenaltySettings:
         return PenaltySettings(radius=self._solver.radius, least_share=self._solver.least_share)

@@ -52,10 +52,9 @@ from .reading.training import Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_objective, warn_if_worse
 from .reports.constraint_report import ConstraintReport, warn_if_not_enforced, warn_of_missed
-from .settings.face import renamed
 from .settings.keeping import SetAside
 from .settings.oracles import Exponential, LinearOracle
-from .settings.setting import Setting, knobs
+from .settings.setting import Setting
 
 METHODS = ("linear-oracle", "exponential", "frank-wolfe", "worst-group")
 
@@ -246,9 +245,6 @@ class GroupObjectiveClassifier(MixingClassifier):
 
     SETTINGS: ClassVar = {"solver": (LinearOracle, Exponential), "certify_share": (SetAside,)}
     DECIDED: ClassVar = {"solver": "method"}
-    RENAMED: ClassVar = renamed(
-        solver=[*knobs(LinearOracle), *knobs(Exponential)], certify_share=["if_refused"]
-    )
 
     def __init__(
         self,
@@ -275,7 +271,6 @@ class GroupObjectiveClassifier(MixingClassifier):
         checkpoint: PathLike | None = None,
         model: object = None,
         certify_share: object = None,
-        **deprecated: object,
     ) -> None:
         self.objective = objective
         self.constraint = constraint
@@ -299,7 +294,6 @@ class GroupObjectiveClassifier(MixingClassifier):
         self.checkpoint = checkpoint
         self.model = model
         self.certify_share = certify_share
-        self._take(deprecated)
 
     @certified
     def fit(

@@ -36,9 +36,8 @@ from .reading.training import ReadOptions, Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_regression, warn_if_worse
 from .reports.constraint_report import ConstraintReport, warn_of_missed
-from .settings.face import renamed, stated
 from .settings.least_squares import CoefficientGrid, Moments
-from .settings.setting import Setting, knobs
+from .settings.setting import Setting, stated
 
 EXPONENTIAL = "exponential"
 Planned = GroupRegression | CoefficientChoice
@@ -206,7 +205,6 @@ class GroupObjectiveRegressor(CodedRegressor):
 
     SETTINGS: ClassVar = {"solver": (Moments, CoefficientGrid)}
     DECIDED: ClassVar = {"solver": "method"}
-    RENAMED: ClassVar = renamed(solver=[*knobs(Moments)])
 
     def __init__(
         self,
@@ -232,7 +230,6 @@ class GroupObjectiveRegressor(CodedRegressor):
         sensitive_as_feature: bool = False,
         checkpoint: PathLike | None = None,
         model: object = None,
-        **deprecated: object,
     ) -> None:
         self.objective = objective
         self.constraint = constraint
@@ -255,7 +252,6 @@ class GroupObjectiveRegressor(CodedRegressor):
         self.sensitive_as_feature = sensitive_as_feature
         self.checkpoint = checkpoint
         self.model = model
-        self._take(deprecated)
 
     def fit(
         self,

@@ -49,10 +49,8 @@ from .reading.training import Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_comparison, warn_if_worse
 from .reports.constraint_report import ConstraintReport, warn_if_not_enforced, warn_of_missed
-from .settings.face import renamed
 from .settings.keeping import SetAside
 from .settings.oracles import OracleGame
-from .settings.setting import knobs
 from .wrapped.grouping import group_ids
 
 WHOLE = 1_000_000  # plays of a mixture whose shares are known
@@ -237,7 +235,6 @@ class OracleGameClassifier(MixingClassifier):
     baselines_: BaselineReport | None
 
     SETTINGS: ClassVar = {"solver": (OracleGame,), "certify_share": (SetAside,)}
-    RENAMED: ClassVar = renamed(solver=[*knobs(OracleGame)], certify_share=["if_refused"])
 
     def __init__(
         self,
@@ -263,7 +260,6 @@ class OracleGameClassifier(MixingClassifier):
         checkpoint: PathLike | None = None,
         model: object = None,
         certify_share: object = None,
-        **deprecated: object,
     ) -> None:
         self.constraints = constraints
         self.epsilon = epsilon
@@ -286,7 +282,6 @@ class OracleGameClassifier(MixingClassifier):
         self.checkpoint = checkpoint
         self.model = model
         self.certify_share = certify_share
-        self._take(deprecated)
 
     @certified
     def fit(

@@ -29,9 +29,7 @@ from .released.groups import ReleasedGroups
 from .reports.baselines import MIXTURE, MODEL
 from .reports.constraint_report import ConstraintReport, warn_if_not_enforced, warn_of_missed
 from .settings.descents import Descent
-from .settings.face import renamed
 from .settings.keeping import Checkpoints, SetAside
-from .settings.setting import knobs
 
 
 class RateConstrainedClassifier(DescentClassifier):
@@ -194,11 +192,6 @@ class RateConstrainedClassifier(DescentClassifier):
         "checkpoint": (Checkpoints,),
         "certify_share": (SetAside,),
     }
-    RENAMED: ClassVar = renamed(
-        solver=[*knobs(Descent)],
-        checkpoint={"checkpoint_every": "every"},
-        certify_share=["if_refused"],
-    )
 
     def __init__(
         self,
@@ -222,7 +215,6 @@ class RateConstrainedClassifier(DescentClassifier):
         checkpoint: PathLike | Checkpoints | None = None,
         randomised: bool = True,
         certify_share: object = None,
-        **deprecated: object,
     ) -> None:
         self.constraints = constraints
         self.epsilon = epsilon
@@ -243,7 +235,6 @@ class RateConstrainedClassifier(DescentClassifier):
         self.checkpoint = checkpoint
         self.randomised = randomised
         self.certify_share = certify_share
-        self._take(deprecated)
 
     @certified
     def fit(

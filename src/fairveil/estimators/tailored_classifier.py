@@ -41,10 +41,8 @@ from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_tailored, warn_if_worse
 from .reports.constraint_report import ConstraintReport
 from .settings.descents import Descent
-from .settings.face import renamed
 from .settings.grouped import GroupDescent, GroupLimits
 from .settings.keeping import SetAside
-from .settings.setting import knobs
 from .tailored import TailoringReport
 
 
@@ -223,9 +221,6 @@ class TailoredClassifier(LinearClassifier):
         "limits": (GroupLimits,),
         "certify_share": (SetAside,),
     }
-    RENAMED: ClassVar = renamed(
-        limits=[*knobs(GroupLimits)], solver=[*knobs(GroupDescent)], certify_share=["if_refused"]
-    )
 
     def __init__(
         self,
@@ -252,7 +247,6 @@ class TailoredClassifier(LinearClassifier):
         checkpoint: PathLike | None = None,
         certify: object = None,
         certify_share: object = None,
-        **deprecated: object,
     ) -> None:
         self.allocation = allocation
         self.group_loss_bound = group_loss_bound
@@ -276,7 +270,6 @@ class TailoredClassifier(LinearClassifier):
         self.checkpoint = checkpoint
         self.certify = certify
         self.certify_share = certify_share
-        self._take(deprecated)
 
     @certified
     def fit(

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from .. import _checks
 from .._types import ColumnsLike, TableLike
 from ..data.files import PathLike
 from ..errors import ConstraintNotMet
@@ -37,14 +36,11 @@ from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_regression, warn_if_worse
 from .reports.constraint_report import ConstraintReport
 from .settings.descents import Descent
-from .settings.face import renamed
 from .settings.grouped import GroupDescent, GroupLimits
 from .settings.least_squares import Moments
-from .settings.setting import Setting, changed, knobs, unchecked
+from .settings.setting import Setting
 from .tailored import TailoringReport
 
-METHODS: dict[str, type[GroupDescent | Moments]] = {"moments": Moments, "descent": GroupDescent}
-"""Names of an earlier version."""
 OF_MODULES = ("sampling_rate", "learning_rate", "device")
 Planned = TailoredRegression | TailoredDescent
 
@@ -215,10 +211,6 @@ class TailoredRegressor(CodedRegressor):
     n_iter_: int
 
     SETTINGS: ClassVar = {"solver": (GroupDescent, Moments), "limits": (GroupLimits,)}
-    RENAMED: ClassVar = {"method": "solver"} | renamed(
-        limits=[*knobs(GroupLimits)],
-        solver=["clip", "rounds", "radius", "region", "step_size", "iterate", "penalty"],
-    )
 
     def __init__(
         self,
@@ -244,7 +236,6 @@ class TailoredRegressor(CodedRegressor):
         sensitive_as_feature: bool = False,
         checkpoint: PathLike | None = None,
         model: object = None,
-        **deprecated: object,
     ) -> None:
         self.allocation = allocation
         self.group_loss_bound = group_loss_bound
@@ -267,7 +258,6 @@ class TailoredRegressor(CodedRegressor):
         self.sensitive_as_feature = sensitive_as_feature
         self.checkpoint = checkpoint
         self.model = model
-        self._take(deprecated)
 
     def fit(
         self,
@@ -362,9 +352,6 @@ class TailoredRegressor(CodedRegressor):
 
     @property
     def _solver(self) -> GroupDescent | Moments:
-        given = vars(self)["solver"]
-        if isinstance(given, str):
-            _checks.one_of(METHODS, method=given)
         if self._kinds("solver")[0] is Moments:
             return self._setting("solver", Moments)
         return self._setting("solver", GroupDescent)
@@ -372,20 +359,6 @@ class TailoredRegressor(CodedRegressor):
     @property
     def _limits(self) -> GroupLimits:
         return self._setting("limits", GroupLimits)
-
-    def _take_one(self, name: str, value: Any) -> None:
-        if name == "method":
-            if value is not None and value not in METHODS:
-                self.solver = value  # the fit refuses it
-            elif value is not None:
-                kind, held = METHODS[value], self.solver
-                kept = changed(held) if isinstance(held, Setting) else {}
-                self.solver = unchecked(
-                    kind(), **{knob: one for knob, one in kept.items() if knob in knobs(kind)}
-                )
-        elif name != "iterate" or value != "average" or isinstance(self.solver, GroupDescent):
-            # "average" is the usual one
-            super()._take_one(name, value)
 
     # -- fitting -----------------------------------------------------------------------------------
 

@@ -83,15 +83,6 @@ def asked_back(name: str, bound: float, *ways: str) -> str:
     return f"{bound:g} means {100 * bound:.6g} {unit}: did you mean {meant}?"
 
 
-def written(value: object) -> object:
-    """A bound from a file: those of earlier versions that require nothing become None."""
-    if value == "inf" or (
-        isinstance(value, int | float) and not isinstance(value, bool) and value >= LARGEST
-    ):
-        return None
-    return value
-
-
 def share(text: str) -> float | None:
     """The number that a text in per cent stands for; None where it is not in per cent.
 

@@ -461,10 +461,7 @@ def uses_groups(notion: Notion) -> bool:
 
 
 def from_dict(values: object) -> Notion:
-    """The inverse of every notion's `to_dict`; refuses unknown notions and fields.
-
-    Bounds that require nothing were 1 or more in files of earlier versions; here they are None.
-    """
+    """The inverse of every notion's `to_dict`; refuses unknown notions and fields."""
     if (
         not isinstance(values, Mapping)
         or not isinstance(values.get("notion"), str)
@@ -478,8 +475,6 @@ def from_dict(values: object) -> Notion:
     if cls is RateConstraint:
         return RateConstraint.from_dict(values)
     given = {name: value for name, value in values.items() if name != "notion"}
-    if cls is not BoundedGroupLoss or given.get("loss") == "zero_one":
-        given |= {name: bounds.written(given[name]) for name in (bound_name(cls),) if name in given}
     return _make(cls, given, complete=True)
 
 

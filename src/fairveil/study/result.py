@@ -17,8 +17,6 @@ from .runs import Run
 
 FORMAT = "fairveil-frontier"
 FORMAT_VERSION = 1
-LATER = {"met", "cannot_be_told"}
-ENDS = ("error_low", "error_high", "gap_low", "gap_high")
 DOCUMENT = Document("frontier", "Write frontiers with Frontier.to_json().")
 FIELDS = {"format", "version", "measure", "held_out_rows", "runs", "table", "privacy", "published"}
 
@@ -121,28 +119,24 @@ def from_json(text: str) -> Frontier:
         table, wrong = None, type(error).__name__
     if table is None:
         content.refuse("a complete frontier", f"one whose parts do not fit ({wrong})")
-    if not _same_table(content["table"], table):
+    if [line.mapping() for line in content["table"].list()] != table:
         content["table"].refuse("the table that its runs make", "another")
     return found
 
 
-def _same_table(written: Node, made: list[Any]) -> bool:
-    """Whether a written table is the one that was made, but for columns that an earlier version had
-    not."""
-    lines = [line.mapping() for line in written.list()]
-    if len(lines) != len(made) or any(
-        not set(line) >= set(one) - LATER for line, one in zip(lines, made, strict=True)
-    ):
-        return False
-    return lines == [
-        {name: one[name] for name in line if name in one}
-        for line, one in zip(lines, made, strict=True)
-    ]
-
-
 def _run(node: Node) -> Run:
-    names = [field.name for field in dataclasses.fields(Run) if field.name not in ENDS]
-    node.only(names, ENDS)  # what earlier versions wrote has no ends
+    known = (
+        "training",
+        "noise",
+        "error",
+        "gap",
+        "excess",
+        "error_low",
+        "error_high",
+        "gap_low",
+        "gap_high",
+    )
+    node.only([field.name for field in dataclasses.fields(Run)])
     return Run(
         epsilon=_number(node["epsilon"]),
         target=_known(node["target"]),
@@ -150,8 +144,7 @@ def _run(node: Node) -> Run:
         met=None if node["met"].is_null else node["met"].truth(),
         reason=node["reason"].text(),
         rounds=node["rounds"].whole(),
-        **{name: _known(node[name]) for name in ("training", "noise", "error", "gap", "excess")},
-        **{name: _known(node[name]) for name in ENDS if name in node.value},
+        **{name: _known(node[name]) for name in known},
     )
 
 

@@ -12,7 +12,6 @@ from sklearn.pipeline import Pipeline
 from .. import _checks
 from ..errors import InputError, PrivacyError
 from ..estimators.reading import pipelines
-from ..estimators.settings.face import placed
 from ..estimators.wrapped import bases
 
 Candidate = dict[str, Any]
@@ -112,7 +111,7 @@ def candidates_of(
     known = set(last.get_params()) - set(SPENT_HERE)
     for one in found:
         for key in one:
-            if not key.startswith(prefix) or placed(last, key.removeprefix(prefix)) not in known:
+            if not key.startswith(prefix) or key.removeprefix(prefix) not in known:
                 listed_names = [f"{prefix}{each}" for each in sorted(known)]
                 remedy = "Name a parameter of the classifier; the search itself sets what is spent."
                 raise InputError.expected(

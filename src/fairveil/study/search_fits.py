@@ -20,7 +20,6 @@ from ..estimators.fitting.row_parts import SEARCH, aside_of, length_of, parts_el
 from ..estimators.reading import inputs
 from ..estimators.reading.training import ReadOptions
 from ..estimators.reading.units import Whose, numbers_of
-from ..estimators.settings.face import placed
 from ..estimators.wrapped.bases import derived_seed
 from ..facts import Schema
 from ..privacy.events import Event, NoOp
@@ -125,11 +124,7 @@ class Fits:
         if self._stated is not None and whole is None:
             spent["public_rows"] = max(1, round(self._stated * (1.0 - self._holdout)))
         made = type(self._last)(**{**own, **promised, **spent})
-        changed = {
-            placed(made, name): value
-            for name, value in self.candidates[at].items()
-            if name not in spent
-        }
+        changed = {name: value for name, value in self.candidates[at].items() if name not in spent}
         return made.set_params(**changed)
 
     def plans(self, epsilon: float, delta: float) -> Sequence[Event]:
@@ -191,7 +186,7 @@ class Fits:
         says, else one more."""
         own = self._last.get_params()
         for at, one in enumerate(self.candidates):
-            held = [(own[placed(self._last, name)], value) for name, value in one.items()]
+            held = [(own[name], value) for name, value in one.items()]
             if all(mine is value or repr(mine) == repr(value) for mine, value in held):
                 return at
         self.candidates = [*self.candidates, {}]

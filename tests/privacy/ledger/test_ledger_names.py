@@ -10,7 +10,7 @@ import pytest
 from fairveil.errors import DataNotFoundError, FairveilError, InputError, LedgerError
 from fairveil.privacy.events import Gaussian, PoissonSampled
 from fairveil.privacy.ledger import Ledger, costs
-from fairveil.privacy.ledger.stores import migrations
+from fairveil.privacy.ledger.stores import creating
 from fairveil.privacy.ledger.stores.store import MemoryStore
 from fairveil.privacy.promise import Promise
 
@@ -95,4 +95,4 @@ def test_a_ledger_of_full_batches_says_so_and_a_balance_reads_as_words() -> None
 
 
 def test_the_rules_of_the_database_and_the_handle_are_of_one_cap() -> None:
-    assert costs.MOST == migrations.MOST_CHARGED
+    assert costs.MOST == creating.MOST_CHARGED

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from fairveil.errors import DataNotFoundError, LedgerError
-from fairveil.privacy.ledger.stores import migrations, sqlite
+from fairveil.privacy.ledger.stores import creating, sqlite
 from fairveil.privacy.ledger.stores.entries import Entry
 from fairveil.privacy.ledger.stores.store import Store
 
@@ -273,9 +273,9 @@ def test_the_tables_refuse_to_change(lasting: Any, line: Line) -> None:
         copied("number + 3", "'new'"),
         copied("number", "'new'"),
         copied("number + 2", "hash"),
-        copied("number + 2", "'new'", spent=str(migrations.MOST_CHARGED + 1)),
+        copied("number + 2", "'new'", spent=str(creating.MOST_CHARGED + 1)),
         copied("number + 2", "'new'", spent="-1"),
-        copied("number + 2", "'new'", leaked=str(migrations.MOST_CHARGED + 1)),
+        copied("number + 2", "'new'", leaked=str(creating.MOST_CHARGED + 1)),
         copied("number + 2", "'new'", leaked="-1"),
     ]
     if lasting.kind == "sqlite":
@@ -293,7 +293,7 @@ def test_the_tables_refuse_to_change(lasting: Any, line: Line) -> None:
     assert whole(store) == before
     # the same statement within the rules
     raw(lasting, "BEGIN", copied("number + 2", "'new'"), "ROLLBACK")
-    for spent in (-1, migrations.MOST_CHARGED + 1):
+    for spent in (-1, creating.MOST_CHARGED + 1):
         with pytest.raises(LedgerError, match="keeps the rules"):
             add(store, line, spent=spent)
     assert whole(store) == before
@@ -380,7 +380,7 @@ def test_a_handle_for_reading_only_reads(lasting: Any, line: Line) -> None:
 
 def test_a_newer_version_is_refused_and_stays_as_it_is(lasting: Any, line: Line) -> None:
     store = begun(lasting, line)
-    newer = migrations.LATEST + 1
+    newer = creating.VERSION + 1
     mark = (
         f"PRAGMA user_version = {newer}"
         if lasting.kind == "sqlite"
@@ -391,46 +391,8 @@ def test_a_newer_version_is_refused_and_stays_as_it_is(lasting: Any, line: Line)
         with pytest.raises(LedgerError, match="pip install --upgrade fairveil"):
             lasting.open(**options)
     with pytest.raises(LedgerError, match="pip install --upgrade fairveil"):
-        add(store, line)  # opened before somebody else migrated it
+        add(store, line)  # opened before somebody else changed it
     assert len(list(store.entries(NAME))) == 1
-
-
-def test_an_older_version_is_migrated_and_keeps_its_lines(lasting: Any, line: Line) -> None:
-    of = (
-        migrations.sqlite_statements if lasting.kind == "sqlite" else migrations.postgres_statements
-    )
-    raw(lasting, *of(0, 1))
-    entry = line()
-    values = ", ".join(repr(value) for value in ("old", *entry.to_dict().values()))
-    head = (
-        f"INSERT INTO fairveil_ledger_heads (dataset, number, hash) VALUES ('old', 0, "
-        f"'{entry.hash}')"
-    )
-    raw(
-        lasting,
-        f"INSERT INTO fairveil_ledger_entries (dataset, {', '.join(entry.to_dict())}) VALUES "
-        f"({values})",
-        head,
-    )
-    with pytest.raises(LedgerError, match="Open it once for writing"):
-        lasting.open(read_only=True)
-    # A step that fails half way changes nothing.
-    raw(
-        lasting,
-        "CREATE TABLE hindrance (dataset TEXT, spend TEXT)",
-        "CREATE INDEX fairveil_ledger_spends ON hindrance (spend)",
-    )
-    with pytest.raises(LedgerError):
-        lasting.open()
-    raw(lasting, "DROP TABLE hindrance")
-    raw(lasting, "UPDATE fairveil_ledger_heads SET number = 0")  # still version 1: without rules
-    store = lasting.open()
-    assert list(store.entries("old")) == [entry]
-    with store.writing("old") as page:
-        page.append(line(page.head()))
-    with pytest.raises((sqlite.sqlite3.IntegrityError, psycopg.IntegrityError)):
-        raw(lasting, "DELETE FROM fairveil_ledger_entries")
-    assert len(list(lasting.open(read_only=True).entries("old"))) == 2
 
 
 def test_many_processes_may_begin_at_once(lasting: Any, line: Line, in_child: Child) -> None:

@@ -30,7 +30,6 @@ from ..reading.additive import Additive
 from ..reading.fitted_parts import names_of_features, parts_of
 from ..reports.baselines import BaselineReport
 from ..saving import values as files_json
-from ..settings.face import Settled
 from ..settings.oracles import OracleGame
 from ..wrapped import bases
 from .kind import DOCUMENT, ESTIMATOR_FILE, STATEMENT_FILE, broken
@@ -48,7 +47,7 @@ MOST_FEATURES = 1 << 31
 OTHERS = (model_files.MODEL_FILE, model_files.ARRAYS_FILE, STATEMENT_FILE)
 
 
-BASELINES = "baselines"  # of what was released to know them: nothing of earlier versions' fits
+BASELINES = "baselines"  # of what was released to know them
 
 
 SHARED = {"format", "version", "kind", "parameters", "cells", "columns", "features", "sha256"}
@@ -338,19 +337,13 @@ def _revive(
     kind = KINDS[content["kind"].value]
     written = content["parameters"]
     parameters = {name: files_json.read_parameter(written[name]) for name in written.mapping()}
-    earlier = {
-        name: parameters.pop(name)
-        for name in (kind.cls.RENAMED if issubclass(kind.cls, Settled) else ())
-        if name in parameters
-    }
     known = set(kind.cls().get_params(deep=False))
     if not set(parameters) <= known:
         written.refuse(f"the parameters of {kind.cls.__name__}", sorted(set(parameters) - known))
     if parameters.get("estimator") == "given":
         parameters["estimator"] = base
-    for told, name in ((earlier, "candidates"), (parameters, "decisions")):
-        if isinstance(told.get(name), str) and told[name] == "given":
-            told[name] = list(base or ())
+    if isinstance(parameters.get("decisions"), str) and parameters["decisions"] == "given":
+        parameters["decisions"] = list(base or ())
     game = parameters.get("solver")
     if (
         isinstance(game, OracleGame)
@@ -361,8 +354,6 @@ def _revive(
     if parameters.get("model") == "given":
         parameters["model"] = module
     estimator = kind.cls(**parameters)
-    if earlier:
-        estimator._take(earlier, warn=False)
     estimator.privacy_ = statement
     estimator.cells_ = files_json.cells_from_dict(content["cells"])
     estimator.groups_ = () if estimator.cells_ is None else estimator.cells_.keys
@@ -394,7 +385,7 @@ def _content(raw: bytes) -> Node:
     if kind is None:
         expected = f"one of {', '.join(KINDS)}"
         raise InputError.expected(expected, of="kind", got=shown(name), remedy=remedy, quote=False)
-    content.only(SHARED | kind.fields, (BASELINES, AIM, *kind.optional))
+    content.only(SHARED | kind.fields, (BASELINES, AIM))
     for name in content["sha256"].mapping():
         content["sha256"][name].text()
     content["parameters"].mapping()

@@ -23,7 +23,7 @@ DOCUMENT = Document(
 @dataclass(frozen=True)
 class Kind:
     """How one class of estimators is written: `content` beside what all write, its `fields`
-    (`optional`: which earlier versions did not write); and read: `revive` sets the fitted
+    and read: `revive` sets the fitted
     attributes of a new estimator from content, model, and the base (its own, read back, or handed
     in)."""
 
@@ -31,7 +31,6 @@ class Kind:
     fields: frozenset[str]
     content: Callable[[Any], dict[str, Any]]
     revive: Callable[[Any, Node, Model | None, Any], None]
-    optional: frozenset[str] = frozenset()
 
 
 def broken(expected: str, got: object) -> InputError:

@@ -72,10 +72,9 @@ KINDS: dict[str, Kind] = {
     ),
     "OddsPostProcessor": Kind(
         OddsPostProcessor,
-        frozenset({"base", "sensitive", "released", "guarantee", "report"}),
+        frozenset({"base", "sensitive", "released", "guarantee", "report", "predict_method"}),
         post_content,
         revive_post,
-        frozenset({"predict_method"}),
     ),
     "ParityPostProcessor": Kind(
         ParityPostProcessor,

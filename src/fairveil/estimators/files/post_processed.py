@@ -81,11 +81,7 @@ def revive_post(
             )
         )
     )
-    asked = (
-        content["predict_method"].text()
-        if "predict_method" in content.mapping()
-        else base_answers.DECIDED
-    )
+    asked = content["predict_method"].text()
     if asked not in ((base_answers.DECIDED,) if model.edges is None else base_answers.SCORES):
         content["predict_method"].refuse("how the base of this model is asked", asked)
     estimator._set_base(base, model, asked)

@@ -23,7 +23,7 @@ from ...privacy import epsilon as price
 from ...privacy.events import Event, compose
 from ...privacy.ledger import Ledger, current
 from ...privacy.promise import Promise
-from ..settings.face import Settled
+from ..settings.setting import Settled
 
 REMEMBERED = "_ledger_of_block"
 

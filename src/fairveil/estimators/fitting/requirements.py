@@ -40,7 +40,7 @@ def said(estimator: BaseEstimator) -> tuple[str, ...]:
         asked_of = promises.notions_of(estimator.constraints, certified=True)
         return tuple(sentence(one, cells, classes) for one in asked_of if not one.is_vacuous)
     except FairveilError:
-        # functions of the user's are not written, and earlier versions took other bounds
+        # functions of the user's are not written
         return ()
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from ..settings.setting import Setting, changed, knobs, strange
+from ..settings.setting import Setting, changed, knobs
 
 
 def refuse(estimator: object, idle: Mapping[str, str | None]) -> None:
@@ -39,7 +39,7 @@ def refuse_others(given: object, kind: type[Setting], where: str) -> None:
     this kind has not."""
     if not isinstance(given, Setting):
         return
-    for name, value in (changed(given) | strange(given)).items():
+    for name, value in changed(given).items():
         if name not in knobs(kind):
             remedy = f"{name} is not used {where}; leave it out."
             raise InputError.expected(f"None {where}", of=name, got=_shown(value), remedy=remedy)

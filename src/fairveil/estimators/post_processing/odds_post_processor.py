@@ -44,10 +44,8 @@ from ..reading.training import Training
 from ..reading.unread import Read
 from ..reports.baselines import BaselineReport, warn_if_worse
 from ..reports.constraint_report import ConstraintReport
-from ..settings.face import renamed
 from ..settings.keeping import SetAside
 from ..settings.post_processing import Thresholds
-from ..settings.setting import knobs
 from ..wrapped import answers as base_answers
 from ..wrapped import bases, decided
 from ..wrapped import spends as base_spends
@@ -252,9 +250,6 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     feature_names_in_: npt.NDArray[Any]
 
     SETTINGS: ClassVar = {"solver": (Thresholds,), "certify_share": (SetAside,)}
-    RENAMED: ClassVar = renamed(solver=[*knobs(Thresholds)], certify_share=["if_refused"]) | {
-        "scores": "predict_method"
-    }
 
     def __init__(
         self,
@@ -279,7 +274,6 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         solver: Thresholds | None = None,
         randomised: bool = True,
         certify_share: object = None,
-        **deprecated: object,
     ) -> None:
         self.estimator = estimator
         self.constraints = constraints
@@ -301,7 +295,6 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         self.solver = solver
         self.randomised = randomised
         self.certify_share = certify_share
-        self._take(deprecated)
 
     @certified
     def fit(

@@ -42,9 +42,7 @@ from ..reading.fitted_parts import names_of_features, parts_of, width_of
 from ..reading.training import Training
 from ..reading.unread import Read
 from ..reports.constraint_report import ConstraintReport
-from ..settings.face import renamed
 from ..settings.post_processing import Offsets
-from ..settings.setting import knobs
 from ..wrapped import bases, decided, unlabelled
 from ..wrapped import spends as base_spends
 from ..wrapped import statement as base_statement
@@ -215,7 +213,6 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
     groups_: tuple[Any, ...]
 
     SETTINGS: ClassVar = {"solver": (Offsets,)}
-    RENAMED: ClassVar = renamed(solver=[*knobs(Offsets)])
 
     def __init__(
         self,
@@ -238,7 +235,6 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         groups: object = None,
         solver: Offsets | None = None,
         randomised: bool = True,
-        **deprecated: object,
     ) -> None:
         self.estimator = estimator
         self.max_gap = max_gap
@@ -258,7 +254,6 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         self.groups = groups
         self.solver = solver
         self.randomised = randomised
-        self._take(deprecated)
 
     @property
     def constraints(self) -> list[DemographicParity]:

@@ -14,7 +14,7 @@ from .coding import Coding, Feature, RowsCoding, SchemaCoding, TableCoding
 from .standard import Standard
 
 MOST_CODES = 1 << 31
-SHAPES = "shapes"  # of an additive model; nothing of earlier versions' fits
+SHAPES = "shapes"  # of an additive model
 
 
 def to_dict(coding: Coding) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from numbers import Real
 from sklearn.base import BaseEstimator
 
 from ...privacy.statement.parts import Origin, PublicFact
-from ..settings.face import stated
+from ..settings.setting import stated
 from .training import Training
 
 DEFAULT: Origin = "library default"

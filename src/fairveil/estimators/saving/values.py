@@ -24,7 +24,6 @@ from ...fairness.objectives import from_dict as objective_from_dict
 from ...learning import Outcome, Reason
 from ...learning.game.bounds import Guarantee
 from ...learning.game.equilibrium import Equilibrium
-from ...learning.lagrangian.batches import EDGES
 from ...learning.oracles.oracle import Rule
 from ...tables import keys
 from ..reading.additive import Additive
@@ -187,13 +186,15 @@ def outcome_to_dict(outcome: Outcome, *, weights: bool = True) -> dict[str, Any]
 def outcome_from_dict(node: Node, weights: Any = None) -> Outcome:
     """The inverse of `outcome_to_dict`, given the weights that it left out."""
     given = {} if weights is None else {"weights": weights}
-    # An earlier version did not write it: then the threshold may have been any.
-    looks = node["looks"].whole(at_least=1) if "looks" in node.mapping() else 2 * (len(EDGES) - 1)
-    beside = [name for name in ("looks", "sampling", "weight_noise") if name in node.mapping()]
-    told = node["weight_noise"] if "weight_noise" in node.mapping() else None
-    noise = None if told is None or told.is_null else told.number()
-    fields = _heard(node, TOLD if given else ARRAYS, beside)
-    return Outcome(**given, **fields, looks=looks, sampling=sampling_from(node), weight_noise=noise)
+    told = node["weight_noise"]
+    fields = _heard(node, TOLD if given else ARRAYS, ("looks", "sampling", "weight_noise"))
+    return Outcome(
+        **given,
+        **fields,
+        looks=node["looks"].whole(at_least=1),
+        sampling=sampling_from(node),
+        weight_noise=None if told.is_null else told.number(),
+    )
 
 
 def equilibrium_to_dict(outcome: Equilibrium) -> dict[str, Any]:
@@ -218,16 +219,14 @@ def equilibrium_from_dict(node: Node, rules: tuple[Rule, ...]) -> Equilibrium:
         else Guarantee.from_dict(guarantee_fields(told, ("measured",), unknown=True))
     )
     plays = tuple(count.whole() for count in node["plays"].list())
-    later = [name for name in ("sampling", "looks") if name in node.mapping()]
-    fields = _heard(node, TOLD, ("plays", "guarantee", *later))
-    looks = node["looks"].whole(at_least=1) if "looks" in later else 1
+    fields = _heard(node, TOLD, ("plays", "guarantee", "sampling", "looks"))
     return Equilibrium(
         rules=rules,
         plays=plays,
         guarantee=guarantee,
         **fields,
         sampling=sampling_from(node),
-        looks=looks,
+        looks=node["looks"].whole(at_least=1),
     )
 
 
@@ -237,8 +236,8 @@ def sampling_to_list(sampling: object) -> list[Any] | None:
 
 
 def sampling_from(node: Node) -> Any:
-    """The inverse, of a field "sampling"; None where an earlier version did not write it."""
-    if "sampling" not in node.mapping() or node["sampling"].is_null:
+    """The inverse, of a field "sampling"."""
+    if node["sampling"].is_null:
         return None
     return np.array(
         node["sampling"].numbers(words=True, length=len(node["names"].texts())), np.float64

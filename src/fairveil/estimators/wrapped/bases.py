@@ -43,7 +43,7 @@ from ..faces.coded import CodedEstimator
 from ..reading.fitted_parts import parts_of
 from ..reading.units import Whose
 from ..reading.unread import Read
-from ..settings.face import stated
+from ..settings.setting import stated
 
 PROMISED = {"epsilon", "delta", "protects", "neighbours"}
 FITTED_ELSEWHERE = (

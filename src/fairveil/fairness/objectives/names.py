@@ -71,7 +71,6 @@ def from_dict(values: object) -> Objective | Bound | Constraint:
             return Constraint(bounds, tuple(map(notion_from_dict, given["notions"])))  # type: ignore[arg-type]
     if named == {"bound", "of"}:
         of = from_dict(given["of"])
-        # as it was written: earlier versions took bounds that require nothing
         if isinstance(of, Objective):
             return Bound(of, _checks.non_negative(bound=given["bound"]))
     kind = given.get("objective")

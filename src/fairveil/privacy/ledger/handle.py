@@ -596,9 +596,8 @@ def _reopened(
     read_only: bool,
     who: str,
     purpose: str,
-    first_hash: str | None = None,
+    first_hash: str | None,
 ) -> Ledger:
-    """`first_hash`: pickles of earlier versions do not say it."""
     ledger = Ledger(address, dataset, read_only=read_only, who=who, purpose=purpose)
     ledger._first_hash = first_hash
     return ledger

@@ -3,7 +3,6 @@ fit."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import platform
 import warnings
@@ -15,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from ..events import compose
 from .contents import StatementContents
 from .parts import READ_FROM_DATA, GroupGuarantee, Noise, Stamp, StatedBound, UserCode
-from .prefixes import is_prefix, runs_of
+from .prefixes import is_prefix
 from .pricing import UNPRICED, group_epsilons, reprice
 from .releases import same_releases
 
@@ -52,13 +51,6 @@ A signature says who stands by them."""
 
 BASE_FACT = "base classifier"
 """The fact by which a post-processor's statement says whether its base was there before."""
-
-
-COUNTS_OF_A_BASE, READS_THE_GROUP = (
-    "histogram of an attached model",
-    "the classifier reads a person's group when it decides",
-)
-"""By what a post-processor's statement of an earlier version, without that fact, is known."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +103,6 @@ def findings(statement: StatementContents) -> list[Finding]:
         *_arithmetic(statement),
         *_audit(statement),
         *_versions(statement),
-        *_counted_as_one_plan(statement),
     ]
     return sorted(found, key=lambda finding: not finding.grave)
 
@@ -331,36 +322,6 @@ def _versions(statement: StatementContents) -> Iterator[Finding]:
     for name in ("fairveil", "scipy"):
         if name in named and named[name] != now[name]:
             yield Finding(False, f"written with {name} {named[name]}, checked with {now[name]}")
-
-
-def _counted_as_one_plan(statement: StatementContents) -> Iterator[Finding]:
-    """Earlier versions counted every post-processor as one plan, and did not say whether its base
-    had been there before.
-
-    Only these have counts of a base's decisions after other releases, and read the group when they
-    decide.
-    """
-    counts = any(bound.question == COUNTS_OF_A_BASE for bound in statement.bounds)
-    post_processor = counts and any(
-        sentence.startswith(READS_THE_GROUP) for sentence in statement.not_covered
-    )
-    told = any(fact.name == BASE_FACT for fact in statement.facts)
-    if (
-        told
-        or not post_processor
-        or statement.plan is None
-        or len(list(itertools.islice(runs_of(statement.plan), 2))) < 2
-    ):
-        return
-    kinds = 3 if statement.promise.protects == "sensitive_features" else 2
-    yield Finding(
-        False,
-        "its total counts the base classifier and the counts after it as one plan that was fixed "
-        "in advance. If the base was "
-        f"there before, and the counts were chosen after looking at it, that total is a bound at "
-        f"{kinds} times this delta "
-        "only: fairveil.privacy.price_after gives the epsilon",
-    )
 
 
 @lru_cache(maxsize=16)

@@ -25,7 +25,7 @@ Origin = Literal[
 Noise = Literal["secure", "seeded"]
 
 
-Arithmetic = Literal["exact", "float32-by-row", "float32"]
+Arithmetic = Literal["exact", "float32-by-row"]
 
 
 UserCode = Literal["none", "trusted"]
@@ -46,15 +46,13 @@ ORIGINS: tuple[Origin, ...] = (
 )
 """Where something public came from. "argument": the caller said so; "library default": nobody did,
 and the library has a value for that; "by definition": a row counts once, for example; "public
-features": of these, where sensitive columns alone are protected. Earlier versions know the first
-three."""
+features": of these, where sensitive columns alone are protected."""
 
 
 NOISES: tuple[Noise, ...] = ("secure", "seeded")
 
 
-# the last: of versions before by-row
-ARITHMETICS: tuple[Arithmetic, ...] = ("exact", "float32-by-row", "float32")
+ARITHMETICS: tuple[Arithmetic, ...] = ("exact", "float32-by-row")
 
 
 USER_CODES: tuple[UserCode, ...] = ("none", "trusted")

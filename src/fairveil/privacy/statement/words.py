@@ -320,20 +320,10 @@ def _arithmetic(statement: StatementContents) -> str:
             "contributions are put on a grid and added exactly, noise is drawn on the same grid; "
             "no rounding can leak."
         )
-    grid = (
+    return (
         "contributions are put on a grid, bounded there and added exactly, noise is drawn on the "
         "same grid. "
-    )
-    if statement.arithmetic == "float32":
-        return (
-            grid
-            + "What a network makes of one row is float32 arithmetic of torch, whose last bits "
-            "differed with the rows "
-            "beside it. Each row whose bits differ can move a sum by two clips: not covered."
-        )
-    return (
-        grid
-        + "What a network makes of one row is float32 arithmetic of torch. Rows went through it "
+        "What a network makes of one row is float32 arithmetic of torch. Rows went through it "
         "one by one, or in chunks of "
         "fixed shapes, tried on made-up rows: there no bit of a row hung on its place or on the "
         "rows beside it. If some "

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ...._urls import scrubbed, without_password
 from ....errors import DataNotFoundError, FairveilError, LedgerAway, LedgerError
-from . import migrations
+from . import creating
 from .blocks import Block, within
 from .connections import Connections, Use
 from .entries import Entry
@@ -86,7 +86,7 @@ class PostgresStore(TableStore):
         return self._url
 
     def create(self, dataset: str, first: Entry, rest: Iterable[Entry] = ()) -> None:
-        block = _Transaction(self, Beginning, dataset, _CREATING, migrations.CREATE_LOCK)
+        block = _Transaction(self, Beginning, dataset, _CREATING, creating.CREATE_LOCK)
         within(block, lambda begun: begun.begin(dataset, first, rest))
 
     def writing(self, dataset: str) -> Block[Page]:
@@ -189,7 +189,7 @@ class PostgresStore(TableStore):
         with closing(self._opened()) as link:
             self._tried(partial(done, link, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"))
             self._tried(partial(done, link, _SETTINGS))
-            self._tried(partial(rows_of, link, _CREATING, (migrations.CREATE_LOCK,)))
+            self._tried(partial(rows_of, link, _CREATING, (creating.CREATE_LOCK,)))
             self._tried(partial(rows_of, link, _TURN, (dataset,)))
             query = (
                 "SELECT 1 FROM fairveil_ledger_entries WHERE dataset = ? AND number = ? AND hash = "
@@ -219,24 +219,24 @@ class PostgresStore(TableStore):
             raise
 
     def _require_tables(self, link: Link) -> None:
-        """Tables of this version: made when asked to, migrated if older."""
+        """Tables of this version: made when asked to."""
         version = self._version(link)
-        if version == migrations.LATEST:
+        if version == creating.VERSION:
             return
         if version == 0 and not self._create:
             remedy = "Begin one with Ledger.create, or name the database that it is in."
             raise DataNotFoundError.expected(
                 "a database with a ledger", of=self.shown, got="none of its tables", remedy=remedy
             )
-        migrations.require_known(version, self.shown, read_only=self._read_only)
+        if version or self._read_only:
+            creating.require_known(version, self.shown)
         try:
             for statement in ("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", _SETTINGS):
                 self._tried(partial(done, link, statement))
-            self._tried(partial(rows_of, link, _CREATING, (migrations.CREATE_LOCK,)))
+            self._tried(partial(rows_of, link, _CREATING, (creating.CREATE_LOCK,)))
             # Read again under the lock that all who make tables take.
-            version = self._version(link)  # another process may have been first
-            if version < migrations.LATEST:
-                for statement in migrations.postgres_statements(version):
+            if not self._version(link):  # another process may have been first
+                for statement in creating.postgres_statements():
                     self._tried(partial(done, link, statement))
             self._tried(partial(done, link, "COMMIT"))
         except BaseException:
@@ -320,7 +320,7 @@ class _Transaction(Block[W], Generic[W]):
             self._use = store._connections.using()
             link = self._started()
         # A newer program may have changed the tables since this connection was opened.
-        migrations.require_known(store._version(link), store.shown, read_only=False)
+        creating.require_known(store._version(link), store.shown)
         self._page = self._made(self._ask, store.shown)
         return self._page
 

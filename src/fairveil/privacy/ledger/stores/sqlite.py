@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from ....errors import LedgerError
-from . import migrations
+from . import creating
 from .blocks import Block, within
 from .connections import Connections
 from .entries import Entry
@@ -167,9 +167,7 @@ class SQLiteStore(TableStore):
         # would lack it.
         self._require_current(connection)
         # Another program may have changed the tables since this connection was opened.
-        migrations.require_known(
-            self._tried(lambda: version_of(link, self.shown)), self.shown, read_only=False
-        )
+        creating.require_known(self._tried(lambda: version_of(link, self.shown)), self.shown)
         rules = self._tried(lambda: link.execute("PRAGMA schema_version").fetchone()[0])
         if rules != connection.rules:
             require_rules(self._tried(lambda: link.execute(ALL_RULES).fetchall()), self.shown)
@@ -266,18 +264,20 @@ class SQLiteStore(TableStore):
             link.execute("ROLLBACK")
 
     def _require_ledger(self, link: sqlite3.Connection) -> None:
-        """A ledger of this version: made in an empty file when asked to, migrated if older."""
+        """A ledger of this version: made in an empty file when asked to."""
         version = self._patiently(lambda: version_of(link, self.shown))
-        if version == migrations.LATEST:
+        if version == creating.VERSION:
             return
         if version == 0 and not self._create:
             raise no_ledger("an empty file", self.shown)
-        migrations.require_known(version, self.shown, read_only=self._read_only)
+        if version or self._read_only:
+            creating.require_known(version, self.shown)
         self._patiently(lambda: link.execute("PRAGMA synchronous = FULL"))
         self._patiently(lambda: link.execute("BEGIN EXCLUSIVE"))
         try:
-            for statement in migrations.sqlite_statements(version_of(link, self.shown)):
-                self._tried(lambda statement=statement: link.execute(statement))  # type: ignore[misc]
+            if not version_of(link, self.shown):  # another process may have been first
+                for statement in creating.sqlite_statements():
+                    self._tried(lambda statement=statement: link.execute(statement))  # type: ignore[misc]
             self._tried(lambda: link.execute("COMMIT"))
         except BaseException:
             if link.in_transaction:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ....errors import LedgerError
-from . import migrations
+from . import creating
 from .sqlite_connection import SHORT_LOG
 from .sqlite_refusals import no_ledger, unreachable
 
@@ -55,7 +55,7 @@ def version_of(link: sqlite3.Connection, shown: str) -> int:
     """0 for a file with nothing in it; an error for another program's."""
     application = link.execute("PRAGMA application_id").fetchone()[0]
     version = int(link.execute("PRAGMA user_version").fetchone()[0])
-    if application == migrations.APPLICATION and version > 0:
+    if application == creating.APPLICATION and version > 0:
         return version
     if (
         application == 0

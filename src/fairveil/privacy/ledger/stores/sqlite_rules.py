@@ -14,7 +14,7 @@ from contextlib import closing
 from functools import lru_cache
 
 from ....errors import LedgerError
-from . import migrations
+from . import creating
 
 SMALL = 16 << 20
 """Bytes of a database whose pages and indexes are checked before the first line is added: a few
@@ -44,6 +44,6 @@ def require_rules(found: Iterable[Rule], shown: str) -> None:
 @lru_cache(maxsize=1)
 def _rules() -> frozenset[Rule]:
     with closing(sqlite3.connect(":memory:")) as link:
-        for statement in migrations.sqlite_statements(0):
+        for statement in creating.sqlite_statements():
             link.execute(statement)
         return frozenset(link.execute(ALL_RULES).fetchall())

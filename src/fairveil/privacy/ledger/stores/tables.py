@@ -1,4 +1,4 @@
-"""A ledger's lines in the tables of `migrations`: the questions that every database answers alike.
+"""A ledger's lines in the tables of `creating`: the questions that every database answers alike.
 
 SQL is fixed text; values are parameters, marked ?. What is read is read strictly: a row that no
 ledger wrote is an error.

@@ -1,13 +1,12 @@
-"""The tables of a ledger, version by version, for SQLite and PostgreSQL.
+"""The tables of a ledger, for SQLite and PostgreSQL.
 
-A database of an older version is brought to this one inside one transaction that nobody else can
-enter; one of a newer version is refused, since an older program would not know its rules. SQLite
-keeps the version in `user_version` and says by `application_id` that the file is a ledger;
-PostgreSQL keeps it in a table.
+They are made inside one transaction that nobody else can enter. A database of another version is
+refused, since this program would not know its rules. SQLite keeps the version in `user_version` and
+says by `application_id` that the file is a ledger; PostgreSQL keeps it in a table.
 
 Guarantees (tests/privacy/ledger/test_ledger_stores.py, test_ledger_sqlite.py,
 test_ledger_postgres.py):
-1. After a migration every line is as it was; a migration that fails has changed nothing.
+1. Tables are made whole, or none of them is.
 2. The database itself refuses to change or delete a line, to number it otherwise than one after the
    last, and to charge less than nothing or more than the whole budget. Whoever may alter the tables
    may take these rules away: `check` then finds what was changed.
@@ -15,21 +14,11 @@ test_ledger_postgres.py):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ....errors import LedgerError
 
 APPLICATION = 0x46564C47  # "FVLG"
 MOST_CHARGED = (1 << 60) + (1 << 20)
-CREATE_LOCK = 0x46564C47_4C65_6467  # whoever makes or migrates tables of PostgreSQL holds this lock
-
-
-@dataclass(frozen=True)
-class Step:
-    """From the version before to this one."""
-
-    sqlite: tuple[str, ...]
-    postgres: tuple[str, ...]
+CREATE_LOCK = 0x46564C47_4C65_6467  # whoever makes tables of PostgreSQL holds this lock
 
 
 # What is long stands last: SQLite then finds the other fields without reading it.
@@ -107,49 +96,32 @@ FOR EACH ROW EXECUTE FUNCTION fairveil_ledger_refuse()""",
 FOR EACH STATEMENT EXECUTE FUNCTION fairveil_ledger_refuse()""",
 )
 
-STEPS = (
-    Step(
-        sqlite=tuple(table.format(whole="INTEGER") for table in _TABLES),
-        postgres=tuple(table.format(whole="BIGINT") for table in _TABLES),
-    ),
-    Step(sqlite=(_SPENDS, *_SQLITE_RULES), postgres=(_SPENDS, *_POSTGRES_RULES)),
-)
-LATEST = len(STEPS)
+VERSION = 2
 
 
-def sqlite_statements(version: int, to: int = LATEST) -> tuple[str, ...]:
-    """What brings a file of this version (0: an empty one) to a later one, the mark of the version
-    last."""
-    steps = tuple(statement for step in STEPS[version:to] for statement in step.sqlite)
-    return (*steps, f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {to}")
+def sqlite_statements() -> tuple[str, ...]:
+    """What makes a ledger of an empty file, the mark of the version last."""
+    tables = (table.format(whole="INTEGER") for table in _TABLES)
+    marks = (f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {VERSION}")
+    return (*tables, _SPENDS, *_SQLITE_RULES, *marks)
 
 
-def postgres_statements(version: int, to: int = LATEST) -> tuple[str, ...]:
+def postgres_statements() -> tuple[str, ...]:
     """The same for tables of PostgreSQL."""
-    steps = tuple(statement for step in STEPS[version:to] for statement in step.postgres)
-    if version:
-        return (*steps, f"UPDATE fairveil_ledger_version SET version = {to}")
-    mark = "CREATE TABLE fairveil_ledger_version (version BIGINT NOT NULL)"
-    return (*steps, mark, f"INSERT INTO fairveil_ledger_version (version) VALUES ({to})")
+    tables = (table.format(whole="BIGINT") for table in _TABLES)
+    marks = (
+        "CREATE TABLE fairveil_ledger_version (version BIGINT NOT NULL)",
+        f"INSERT INTO fairveil_ledger_version (version) VALUES ({VERSION})",
+    )
+    return (*tables, _SPENDS, *_POSTGRES_RULES, *marks)
 
 
-def require_known(version: int, shown: str, *, read_only: bool) -> None:
-    """A version that this program may use: not a newer one, and through a handle that only reads
-    not an older one."""
-    if version > LATEST:
+def require_known(version: int, shown: str) -> None:
+    """The version that this program makes, and no other."""
+    if version != VERSION:
         raise LedgerError.expected(
-            f"a ledger of version {LATEST} or older",
+            f"a ledger of version {VERSION}",
             of=shown,
             got=f"version {version}",
-            remedy="A newer Fairveil made it: pip install --upgrade fairveil.",
-        )
-    if version < LATEST and read_only:
-        raise LedgerError.expected(
-            f"a ledger of version {LATEST}",
-            of=shown,
-            got=f"version {version}",
-            remedy=(
-                "Open it once for writing, which brings it to this version, and then for "
-                "reading only."
-            ),
+            remedy="Another Fairveil made it: pip install --upgrade fairveil.",
         )
