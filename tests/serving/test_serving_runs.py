@@ -23,6 +23,7 @@ from fairveil.errors import (
     PrivacyError,
 )
 from fairveil.facts import Cells
+from fairveil.privacy.accounting.accountant import price
 from fairveil.privacy.events import Event, Gaussian, Repeated, compose, to_json_dict
 from fairveil.privacy.promise import Promise
 from fairveil.privacy.statement.statement import PrivacyStatement
@@ -300,12 +301,32 @@ def test_a_scope_is_kept(door: Door) -> None:
     counting.act(run, "close", {})
     with pytest.raises(Refusal, match="protects"):
         Analyst(door, Scope(protects=("sensitive_features",))).open()
-    daily = Analyst(door, Scope(epsilon_a_day=1.5))
-    daily.act(daily.open(), "close", {})
-    with pytest.raises(Refusal, match="epsilon a day"):
-        daily.open(key="second-run")
     with pytest.raises(Refusal):
         Analyst(door, role="auditor").open()
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-4])
+def test_epsilon_a_day_is_what_plans_cost_at_the_ledgers_delta(
+    delta: float, place: Place, door: Door
+) -> None:
+    """The epsilon and the delta that a promise names are the analyst's to choose."""
+    cost = price(PLAN, 1e-4, "add-remove").epsilon
+    promise = Promise(price(PLAN, delta, "add-remove").epsilon * 1.001, delta)
+    daily = Analyst(door, Scope(epsilon_a_day=2.5 * cost))
+    for number in range(2):
+        daily.act(daily.open(promise=promise, key=f"run-{number}-key"), "close", {})
+    with pytest.raises(Refusal, match="epsilon a day"):
+        daily.open(promise=promise, key="run-2-key")
+
+
+@pytest.mark.parametrize("delta", [1.1e-4, 0.5, 0.999])
+def test_a_delta_above_the_ledgers_is_refused(delta: float, place: Place, door: Door) -> None:
+    """With a large delta a small epsilon says nothing: 7.34 was spent under a limit of 0.1."""
+    before = spent(place)
+    for scope in (None, Scope(epsilon_a_day=0.1)):
+        with pytest.raises(LedgerError, match="delta"):
+            Analyst(door, scope).open(Gaussian(0.7), Promise(0.1, delta))
+    assert spent(place) == before
 
 
 def test_every_act_asks_for_its_method_before_it_is_done(tmp_path: Path) -> None:

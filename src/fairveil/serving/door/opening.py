@@ -10,6 +10,7 @@ from itertools import islice
 from ..._json import Node
 from ...curator.refusals import require_features_apart
 from ...errors import InputError, LedgerError
+from ...privacy.accounting.accountant import price
 from ...privacy.accounting.inventory import counted
 from ...privacy.events import Event, from_json_dict
 from ...privacy.noise.sources import NoiseSource
@@ -48,6 +49,12 @@ class Opened:
     stated_clips: tuple[float, ...] | None
     purpose: str
 
+    @property
+    def ledger_epsilon(self) -> float:
+        """What the plan costs at the ledger's own delta."""
+        delta = self.dataset.ledger.promise.delta
+        return price(self.plan, delta, self.promise.neighbours).epsilon
+
     @staticmethod
     def new_id() -> str:
         """A name that nobody guesses."""
@@ -63,6 +70,7 @@ def opening_of(message: Message, dataset: DataSet, limits: Limits) -> Opened:
             "a finite epsilon", of="promise", got="inf", remedy="Nothing is served without privacy."
         )
     _require_unit(promise, dataset)
+    _require_delta(promise, dataset)
     if node["plan"].is_null:
         raise InputError.expected(
             "a plan",
@@ -109,6 +117,16 @@ def _require_small(plan: Event, limits: Limits, node: Node) -> None:
     """Pricing takes time by the number of different events."""
     if sum(1 for _ in islice(counted(plan), limits.plan_events + 1)) > limits.plan_events:
         node["plan"].refuse(f"at most {limits.plan_events} different events", "more")
+
+
+def _require_delta(promise: Promise, dataset: DataSet) -> None:
+    """A guarantee of a larger delta says less than the ledger's, whatever its epsilon."""
+    most = dataset.ledger.promise.delta
+    if promise.delta > most:
+        remedy = f"Pass delta={most:g}, the ledger's, or a smaller one."
+        raise LedgerError.expected(
+            f"a delta of at most {most:g}", of="promise", got=promise.delta, remedy=remedy
+        )
 
 
 def _require_unit(promise: Promise, dataset: DataSet) -> None:

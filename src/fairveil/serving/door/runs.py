@@ -88,17 +88,17 @@ class Runs:
             if known is not None:
                 self._settled(known.id, NEVER_BEGAN, False)
                 self.records.retire(known.id)
-            self.tokens.require_room(token, asked.promise)
+            # what a promise says of its plan is the analyst's to choose; what the plan costs is not
+            limited = token.scope.epsilon_a_day is not None
+            epsilon = asked.ledger_epsilon if limited else asked.promise.epsilon
+            self.tokens.require_room(token, asked.promise, epsilon)
             self._require_few(token)
-            return packed({"run": self._begun(token, key, digest, body, asked).id})
+            return packed({"run": self._begun(token, key, digest, body, asked, epsilon).id})
 
-    def _begun(self, token: Token, key: str, digest: bytes, body: bytes, asked: Opened) -> Run:
-        id, now, name, epsilon = (
-            Opened.new_id(),
-            time.time(),
-            asked.dataset.name,
-            asked.promise.epsilon,
-        )
+    def _begun(
+        self, token: Token, key: str, digest: bytes, body: bytes, asked: Opened, epsilon: float
+    ) -> Run:
+        id, now, name = Opened.new_id(), time.time(), asked.dataset.name
         record = RunRecord(
             id,
             token.id,

@@ -8,7 +8,7 @@ Guarantees (tests/serving/test_serving_tokens.py):
 2. A token that has expired, was revoked or was never issued is refused with the same words, at once
    and for good.
 3. A token opens the data sets, protections and methods of its scope alone, and reserves no more
-   than its epsilon a day.
+   than its epsilon a day: the sum of what its plans cost at the delta of the ledger.
 """
 
 from __future__ import annotations
@@ -163,8 +163,9 @@ class Tokens:
             )
             return changed.rowcount == 1
 
-    def require_room(self, token: Token, promise: Promise) -> None:
-        """A run of this promise is within the scope, today's epsilon included."""
+    def require_room(self, token: Token, promise: Promise, epsilon: float) -> None:
+        """A run of this promise is within the scope, today's epsilon included: what its plan
+        costs."""
         scope = token.scope
         if scope.protects is not None and promise.protects not in scope.protects:
             raise Refusal(*FORBIDDEN, of="protects", got=promise.protects)
@@ -176,8 +177,8 @@ class Tokens:
             "AND how != 'never began'"
         )
         spent = float(self._records.rows(query, (token.id, since))[0]["spent"])
-        if spent + promise.epsilon > scope.epsilon_a_day * (1 + 1e-9):
-            got = f"{promise.epsilon:g}, after {spent:g} today"
+        if spent + epsilon > scope.epsilon_a_day * (1 + 1e-9):
+            got = f"{epsilon:g}, after {spent:g} today"
             raise Refusal(
                 *FORBIDDEN, of=f"epsilon a day, which is {scope.epsilon_a_day:g}", got=got
             )
