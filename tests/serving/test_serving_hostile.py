@@ -121,8 +121,15 @@ HUGE = [
         ("statement", {**NO_WORDS, "not_covered": ["a\nb"]}),
         (
             "statement",
-            {**NO_WORDS, "groups": [{"names": [], "column": 0, "fixed": True, "limits": []}]},
+            {
+                **NO_WORDS,
+                "groups": [{"names": ["x"], "column": 0, "fixed": True, "limits": [None]}],
+            },
         ),
+        ("statement", {**NO_WORDS, "groups": [{"column": 0, "limits": []}]}),
+        ("statement", {**NO_WORDS, "groups": [{"column": 1, "limits": [None, None]}]}),
+        ("statement", {**NO_WORDS, "groups": [{"column": 0, "limits": [None] * 3}]}),
+        ("statement", {**NO_WORDS, "groups": [{"column": 0, "limits": ["\n", None]}]}),
         ("nothing", {}),
     ],
 )

@@ -3,6 +3,7 @@ lie."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from doors import SCHEMA, Place, place_in
 
-from fairveil.curator import CellCounts, Measurement, NumberMoments, RowCount, Rows
+from fairveil.curator import CellCounts, Measurement, NumberMoments, RowCount, Rows, describe
 from fairveil.data import Encoding
 from fairveil.errors import (
     BudgetError,
@@ -28,11 +29,12 @@ from fairveil.privacy.events import Event, Gaussian, Repeated, compose, to_json_
 from fairveil.privacy.promise import Promise
 from fairveil.privacy.statement.statement import PrivacyStatement
 from fairveil.serving.door.acts import ACTS
+from fairveil.serving.door.data_sets import View
 from fairveil.serving.door.door import Door
 from fairveil.serving.door.refusals import Refusal
 from fairveil.serving.door.tokens import Scope, Token
 from fairveil.serving.wire.catalogue import measurement_described
-from fairveil.serving.wire.messages import Message, Packing, packed, unpacked
+from fairveil.serving.wire.messages import MESSAGE, Message, Packing, packed, unpacked
 
 CELLS = Cells((("f", "m"),), names=("sex",))
 PROMISE = Promise(1.0, 1e-6)
@@ -94,8 +96,6 @@ class Analyst:
             "groups": [],
             **more,
         }
-        import json
-
         found = self.act(run, "statement", content).content["statement"].mapping()
         return PrivacyStatement.from_json(json.dumps(found))
 
@@ -305,6 +305,58 @@ def test_a_scope_is_kept(door: Door) -> None:
         Analyst(door, role="auditor").open()
 
 
+TOWNS = Cells((("x", "y", "z"),), names=("town",))
+BY_TOWN = [10.0, 100.0, 1000.0]
+
+
+def _by_town(view: Any, place: Path, plan: Event | None) -> tuple[Door, Analyst, str]:
+    door = place_in(place, seeded=False).door()
+    one = Analyst(door)
+    layout = door.datasets["applicants"].layout_of(View.of(MESSAGE.node(json.dumps(view))))
+    asked = Measurement(CellCounts(TOWNS), BY_TOWN)
+    run = one.open(plan or describe([asked], layout, PROMISE), view=view)
+    one.ask(run, asked)
+    one.act(run, "finish", {})
+    return door, one, run
+
+
+def test_groups_of_a_statement_are_named_by_the_schema_and_priced_by_the_plan(
+    tmp_path: Path,
+) -> None:
+    """What an analyst says of them is refused, or marked."""
+    view = {"sensitive": ["town"], "sensitive_as_feature": False, "steps": None}
+    door, one, run = _by_town(view, tmp_path / "planned", None)
+    told = one.statement(run, groups=[{"column": 0, "limits": [None] * 3}])
+    assert [group.name for group in told.groups] == ["x", "y", "z"]
+    assert all(group.fixed and group.limit is None for group in told.groups)
+    found = [group.epsilon for group in told.groups]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > 2 * found[1]
+    assert not told.not_covered
+    limited = one.statement(run, groups=[{"column": 0, "limits": [0.01, None, None]}])
+    assert [group.limit for group in limited.groups] == [None] * 3
+    assert limited.not_covered == ("said by the analyst: x was to have at most epsilon 0.01",)
+    for forged in (
+        {"column": 1, "limits": [None] * 3},
+        {"column": 0, "limits": [None] * 2},
+        {"names": ["z", "y", "x"], "column": 0, "fixed": True, "limits": [None] * 3},
+    ):
+        with pytest.raises(InputError):
+            one.statement(run, groups=[forged])
+    door.close()
+
+
+def test_shares_that_no_plan_fixed_are_the_analysts_word(tmp_path: Path) -> None:
+    view = {"sensitive": ["town"], "sensitive_as_feature": False, "steps": None}
+    door, one, run = _by_town(view, tmp_path, Gaussian(10.0))
+    told = one.statement(run, groups=[{"column": 0, "limits": [None] * 3}])
+    assert not any(group.fixed for group in told.groups)
+    assert told.not_covered == (
+        "said by the analyst: shares were made once, before any answer by these groups: x, y, z",
+    )
+    door.close()
+
+
 @pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-4])
 def test_epsilon_a_day_is_what_plans_cost_at_the_ledgers_delta(
     delta: float, place: Place, door: Door
@@ -406,8 +458,6 @@ def test_the_number_of_rows_is_not_told_where_it_is_private(
 
 
 def test_the_door_describes_rows_as_their_encoding_does(door: Door) -> None:
-    from fairveil.serving.door.data_sets import View
-
     assert door.datasets["applicants"].layout_of(View(None, False)) == Encoding(SCHEMA).layout
 
 

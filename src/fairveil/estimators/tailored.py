@@ -92,7 +92,7 @@ class TailoringReport:
                     strict=True,
                 )
             )
-            for group, *line in zip(_names(self.groups), *columns, strict=True)
+            for group, *line in zip(group_names(self.groups), *columns, strict=True)
         ]
 
     def written(self) -> dict[str, Any]:
@@ -245,7 +245,7 @@ def named_groups(
     if cells is None or not promise.is_private:
         return []
     limits = [limit if math.isfinite(limit) else None for limit in limits_of(estimator, cells)]
-    told = iter(zip(_names(cells.keys), limits, strict=True))
+    told = iter(zip(group_names(cells.keys), limits, strict=True))
     out = []
     for column, one in enumerate(each_column(cells)):
         names, most = zip(*(next(told) for _ in range(one.count)), strict=True)
@@ -253,7 +253,7 @@ def named_groups(
     return out
 
 
-def _names(groups: Sequence[Hashable]) -> list[str]:
+def group_names(groups: Sequence[Hashable]) -> list[str]:
     """Printable, and each another, whatever groups are called."""
     shown = [keys.shown(key) for key in groups]
     plain = [text if text.strip() and text.isprintable() else ascii(text) for text in shown]

@@ -278,10 +278,8 @@ class RemoteCurator(Curator):
         groups: Iterable[NamedGroups] = (),
     ) -> PrivacyStatement:
         """The holder's statement, its signature checked."""
-        told = [
-            {"names": list(g.names), "column": g.column, "fixed": g.fixed, "limits": list(g.limits)}
-            for g in groups
-        ]
+        # their names, and whether shares were fixed, are the holder's to say
+        told = [{"column": one.column, "limits": list(one.limits)} for one in groups]
         content = {
             "not_covered": list(not_covered),
             "tuning": tuning,

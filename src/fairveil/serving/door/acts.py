@@ -5,7 +5,8 @@ Guarantees (tests/serving/test_serving_runs.py, tests/serving/test_serving_hosti
 1. A request reaches the curator through the catalogue alone; what is not in it is refused before a
    row is read.
 2. The length of a reply depends on the question and on public facts, never on a row.
-3. Words of the analyst in a statement are marked as the analyst's.
+3. Words of the analyst in a statement are marked as the analyst's. Names of groups are the
+   schema's; whether their shares were fixed is read off the plan that was reserved.
 4. Every act says which method a token's scope must have for it, and none is done before that was
    asked.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,17 @@ import numpy as np
 from ..._json import Node
 from ...curator import FULL, Attached, AttachedCodes, Curator, Full, Part, Poisson
 from ...errors import InputError
+from ...estimators.tailored import group_names
+from ...facts import Cells
+from ...privacy.accounting.by_group import holds
+from ...privacy.events import Event
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.statement import signatures
 from ...privacy.statement.parts import NamedGroups
 from ..wire.catalogue import MOST_MEASUREMENTS, MOST_NUMBERS, Reading, measurement_of, question_of
 from ..wire.messages import Message, Packing, packed
 from .attaching import attached, rule_of
-from .data_sets import DataSet, View
+from .data_sets import DataSet
 from .opening import line
 from .refusals import FORBIDDEN, Refusal
 from .tokens import Token, require_method
@@ -50,7 +55,7 @@ class Doing:
 
     curator: Curator
     dataset: DataSet
-    view: View
+    plan: Event
     handles: dict[int, Attached | AttachedCodes]
     message: Message
     token: Token | None
@@ -162,7 +167,11 @@ class Doing:
             None if node[name].is_null else f"{SAID}{line_of(node[name])}"
             for name in ("tuning", "earlier_releases")
         )
-        groups = [_groups(one) for one in node["groups"].list()[:64]]
+        groups = []
+        for one in node["groups"].list()[:64]:
+            named, sentences = self._groups(one)
+            groups.append(named)
+            said += sentences
         text = self.curator.statement(
             not_covered=said, tuning=tuning, earlier_releases=earlier, groups=groups
         ).to_json()
@@ -182,6 +191,37 @@ class Doing:
         self.curator.finish()
         return packed({"finished": True})
 
+    def _groups(self, node: Node) -> tuple[NamedGroups, list[str]]:
+        """Groups whose own prices are told, and what of these is the analyst's word."""
+        node.only(("column", "limits"))
+        column, listed = node["column"].whole(), node["limits"].list()
+        limits = [None if one.is_null else one.number() for one in listed]
+        layout = self.curator.layout
+        if not layout.sensitive:
+            node.refuse("no groups: these rows have no sensitive columns", "some")
+        cells = Cells(layout.sensitive, "marginal", layout.sensitive_names)
+        ends = np.cumsum(cells.sizes).tolist()
+        if column < len(ends) and len(limits) == cells.sizes[column]:
+            names = group_names(cells.keys)[ends[column] - cells.sizes[column] : ends[column]]
+        elif column == 0 and len(limits) == (product := replace(cells, mode="product")).count:
+            names = group_names(product.keys)
+        else:
+            node.refuse(f"a sensitive column and its groups: {list(cells.sizes)}", len(limits))
+        count = len(names)
+        is_planned = holds(self.plan, column, count)
+        fixed = is_planned or not any(
+            holds(event, column, count) for event in self.curator.log.events
+        )
+        said = [
+            f"{SAID}{name} was to have at most epsilon {limit:g}"
+            for name, limit in zip(names, limits, strict=True)
+            if limit is not None
+        ]
+        if not fixed:
+            shares = "shares were made once, before any answer by these groups"
+            said.append(f"{SAID}{shares}: {', '.join(names)[:800]}")
+        return NamedGroups(tuple(names), column, fixed), said
+
     def _generator(self) -> np.random.Generator:
         if not self.chance:
             self.chance.append(NoiseSource.secure().stream("prediction").generator())
@@ -198,12 +238,6 @@ def batch_of(node: Node) -> Full | Poisson | Part:
         return Poisson(node.only(("kind", "rate"))["rate"].number())
     node.only(("kind", "number", "parts"))
     return Part(node["number"].whole(), node["parts"].whole(at_least=1))
-
-
-def _groups(node: Node) -> NamedGroups:
-    node.only(("names", "column", "fixed", "limits"))
-    limits = tuple(None if one.is_null else one.number() for one in node["limits"].list())
-    return NamedGroups(node["names"].texts(), node["column"].whole(), node["fixed"].truth(), limits)
 
 
 def line_of(node: Node) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...curator import Attached, AttachedCodes, Curator
-from .data_sets import DataSet, View
+from ...privacy.events import Event
+from .data_sets import DataSet
 from .run_journal import RunJournal
 
 CLOSE, FINISH, FINISHED = "close", "finish", "finished"
@@ -27,7 +28,7 @@ class Run:
     dataset: DataSet
     curator: Curator
     journal: RunJournal
-    view: View
+    plan: Event
     handles: dict[int, Attached | AttachedCodes] = field(default_factory=dict)
     lock: Any = field(default_factory=threading.RLock)
     ended: float | None = None

@@ -151,7 +151,7 @@ class Runs:
             stated_clips=asked.stated_clips,
             one_group=asked.view.one_group,
         )
-        run = Run(record.id, record.token, dataset, curator, journal, asked.view)
+        run = Run(record.id, record.token, dataset, curator, journal, asked.plan)
         for reply in self.records.replies(record.id):
             assert reply.request is not None
             self._doing(run, None, unpacked(reply.request)).do(reply.act)
@@ -277,7 +277,7 @@ class Runs:
         return Doing(
             run.curator,
             run.dataset,
-            run.view,
+            run.plan,
             run.handles,
             message,
             token,
