@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairveil import _verdicts as verdicts
-from fairveil._verdicts import MET, NOT_MET, UNCLEAR, of_interval, of_noisy, together
+from fairveil._verdicts import MET, NOT_MET, UNCLEAR, of_interval, of_noisy, of_sampled, together
 
 DRAWS = 20_000
 
@@ -95,3 +95,14 @@ def test_one_that_is_not_met_outweighs_what_cannot_be_told() -> None:
     assert together([MET, MET]) is True
     assert together([]) is True
     assert {MET, NOT_MET, UNCLEAR} == set(verdicts.Verdict.__args__)  # type: ignore[attr-defined]
+
+
+def test_as_many_looks_as_a_file_can_claim_have_a_verdict() -> None:
+    """1 minus what is left to chance is rounded to 1 there, whose quantile is none."""
+    most = (1 << 63) - 1
+    for verdict in (
+        of_noisy(0.0, 0.05, 0.001, looks=most, among=most),
+        of_sampled(0.0, 0.05, 0.001, 0.001, looks=most, among=most),
+    ):
+        assert verdict == MET
+    assert of_noisy(0.05 - 9.0 * 0.001, 0.05, 0.001, looks=most) == "cannot be told"

@@ -62,12 +62,10 @@ def of_noisy(
         return UNCLEAR
     if noise == 0:
         return MET if value <= bound + ROUNDING * max(1.0, abs(bound)) else NOT_MET
-    if value + deviations(1.0 - (1.0 - confidence) / max(1, looks)) * noise <= bound:
+    if value + _reach((1.0 - confidence) / max(1, looks)) * noise <= bound:
         return MET
     return (
-        NOT_MET
-        if value - deviations(1.0 - (1.0 - confidence) / max(1, among)) * noise > bound
-        else UNCLEAR
+        NOT_MET if value - _reach((1.0 - confidence) / max(1, among)) * noise > bound else UNCLEAR
     )
 
 
@@ -99,15 +97,15 @@ def of_sampled(
         return of_noisy(value, bound, 0.0)
     left = 1.0 - confidence
     half = left / 2
-    reach = deviations(1.0 - half / max(1, looks)) * both
+    reach = _reach(half / max(1, looks)) * both
     if looks > 1:
         reach = min(
             reach,
-            deviations(1.0 - half / 2 / looks) * noise + deviations(1.0 - half / 2) * sampling,
+            _reach(half / 2 / looks) * noise + _reach(half / 2) * sampling,
         )
     if value + reach <= bound:
         return MET
-    return NOT_MET if value - deviations(1.0 - left / max(1, among)) * both > bound else UNCLEAR
+    return NOT_MET if value - _reach(left / max(1, among)) * both > bound else UNCLEAR
 
 
 def deviations(confidence: float) -> float:
@@ -117,6 +115,11 @@ def deviations(confidence: float) -> float:
     1.645
     """
     return NormalDist().inv_cdf(confidence)
+
+
+def _reach(miss: float) -> float:
+    """The same of what is left to chance: exact where 1 minus it would be rounded to 1."""
+    return -NormalDist().inv_cdf(miss)
 
 
 def of_interval(low: float | None, high: float | None, bound: float) -> Verdict:

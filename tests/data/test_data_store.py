@@ -291,6 +291,9 @@ def test_guarantee_3_a_description_that_was_changed_is_refused(tmp_path: Path) -
         {"rows": -1},
         {"block_rows": 0},
         {"block_rows": 1 << 62},
+        # made into a list, the blocks would take all memory
+        {"rows": 1 << 62, "block_rows": 1},
+        {"rows": 200_000_000, "block_rows": 1},
         {"types": ["<f8", "|u1"]},
         {"types": ["<f8", "|O8", "<i4"]},
         {"sums": []},

@@ -273,13 +273,16 @@ def described(content: Node) -> tuple[Encoding, tuple[Shape, ...]]:
     encoding = Encoding.from_dict(content["encoding"].value)
     layout, most = encoding.layout, content["block_rows"].whole(at_least=1)
     rows, sums = content["rows"].whole(), content["sums"].texts()
-    sizes = [min(most, rows - start) for start in range(0, rows, most)]
+    # Compared before any list is made: a few bytes may ask for 2**62 blocks.
+    blocks = len(content["sizes"].list()) if by_person else -(-rows // most)
+    if len(sums) > MOST_BLOCKS or len(sums) != blocks:
+        content["sums"].refuse(f"{blocks} checksums, one a block", len(sums))
     if by_person:
         sizes = [one.whole(at_least=1) for one in content["sizes"].list()]
         if sum(sizes) != rows or encoding.schema.unit is None:
             content["sizes"].refuse(f"{rows} rows in all, of a schema of persons", sum(sizes))
-    if len(sums) > MOST_BLOCKS or len(sums) != len(sizes):
-        content["sums"].refuse(f"{len(sizes)} checksums, one a block", len(sums))
+    else:
+        sizes = [min(most, rows - start) for start in range(0, rows, most)]
     types = tuple(content["types"].texts())
     labelled, grouped = content["labels"].truth(), content["sensitive"].truth()
     whole = Shape.of(layout, most, labelled, grouped, types, by_person)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..._aligned import aligned
 from ..shown import at_most
 from .contents import StatementContents
-from .releases import ALL_ROWS, NORMS, Release
+from .releases import ALL_ROWS, MADE_BY, NORMS, Release
 
 if TYPE_CHECKING:
     pass
@@ -21,19 +21,6 @@ HEADS = ("release", "noise multiplier", "sensitivity", "rows", "times")
 NOTHING = "-"
 MOST_CELLS = 8
 """Multipliers that a line of the table lists; the JSON lists all."""
-MADE_BY = {
-    "Gaussian": "Gaussian noise",
-    "discrete Gaussian": "discrete Gaussian noise",
-    "Laplace": "Laplace noise",
-    "discrete Laplace": "discrete Laplace noise",
-    "Gaussian by cell": "Gaussian noise by cell",
-    "exponential": "a choice by the exponential mechanism",
-    "pure": "a mechanism known by its epsilon",
-    "approximate": "a mechanism known by its epsilon and delta",
-    "zero-concentrated": "a mechanism known by its rho",
-    "sampler error": "samplers that are not exact",
-    "exact": "something protected, exactly",
-}
 PARAMETERS = {
     "exponential": ("epsilon",),
     "pure": ("epsilon",),

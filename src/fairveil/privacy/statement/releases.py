@@ -47,6 +47,20 @@ NORMS = {
     "exponential": "range",
 }
 """The norm in which each mechanism's sensitivity is stated."""
+MADE_BY = {
+    "Gaussian": "Gaussian noise",
+    "discrete Gaussian": "discrete Gaussian noise",
+    "Laplace": "Laplace noise",
+    "discrete Laplace": "discrete Laplace noise",
+    "Gaussian by cell": "Gaussian noise by cell",
+    "exponential": "a choice by the exponential mechanism",
+    "pure": "a mechanism known by its epsilon",
+    "approximate": "a mechanism known by its epsilon and delta",
+    "zero-concentrated": "a mechanism known by its rho",
+    "sampler error": "samplers that are not exact",
+    "exact": "something protected, exactly",
+}
+"""Every mechanism, in words."""
 MOST_NAMED = 64
 """Queries of one answer that are distinguished by name."""
 
@@ -75,7 +89,9 @@ class Release:
                 raise StatementError.expected(
                     "some words on one line", of=of, got=text, remedy=remedy
                 )
-        _checks.normalise(self, numbers=tuple(float(number) for number in self.numbers))
+        _checks.one_of(tuple(MADE_BY), mechanism=self.mechanism)
+        numbers = tuple(_checks.non_negative(numbers=number) for number in self.numbers)
+        _checks.normalise(self, numbers=numbers)
         _checks.normalise(self, times=_checks.whole(at_least=1, times=self.times))
 
 
