@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -266,6 +267,15 @@ def test_what_an_estimator_says_of_baselines_is_on_the_page() -> None:
     )
     assert said in words(handed, "Error")
     assert to_dict(handed)["baselines"]["remark"].startswith("70 %")
+
+
+@pytest.mark.parametrize(("error", "shown"), [(-0.05, "0.0%"), (1.31, "100.0%")])
+def test_a_share_that_noise_carries_out_of_0_to_1_is_shown_inside(error: float, shown: str) -> None:
+    rival = Line("the best constant", "always 'no'", error + 0.05, -0.05, 0.5, "cannot be told")
+    report = Report("t", baselines=baselines(Found(error, 0.5, "error", (rival,))))
+    said = words(report, "Error")
+    assert f"Of the training rows, {shown} are decided wrongly (95% interval over the noise" in said
+    assert not re.search(r"[-\u2212]\d|1[0-9][1-9]\.\d%", said)
 
 
 def test_a_regressors_error_is_no_share() -> None:

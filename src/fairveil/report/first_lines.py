@@ -15,7 +15,7 @@ from typing import Any
 from .._verdicts import deviations
 from ..figures import GapFigure
 from ..figures.contents import Unit
-from ..figures.scales import number, with_unit
+from ..figures.scales import AFTER, number, with_unit
 from ..figures.words import percent
 from ..privacy.shown import at_most, promised
 from ..privacy.statement.statement import PrivacyStatement
@@ -171,7 +171,7 @@ def _fairness(figure: GapFigure, constant: str | None) -> Iterator[Clause]:
             else f"{percent(figure.confidence)} interval over the noise {_ends(*ends, unit)}"
         )
         yield _part(
-            f"Training rows: {with_unit(figure.training_noisy, unit)} ({over})",
+            f"Training rows: {_of_noisy(figure.training_noisy, unit)} ({over})",
             figure.training_verdict,
         )
     if figure.held_out is None:
@@ -305,24 +305,30 @@ def _in_training(found: Baselines) -> Iterator[Clause]:
         between = (
             "noise unknown" if found.noise is None else _between(found.error, found.noise, unit)
         )
+        error = _of_noisy(found.error, unit)
         what = "are decided wrongly" if found.unit == "error" else f"is the {found.unit}"
         rows = "Of the training rows" if found.unit == "error" else "On the training rows"
-        yield Clause(f"{rows}, {with_unit(found.error, unit)} {what} ({between}).")
+        yield Clause(f"{rows}, {error} {what} ({between}).")
     if found.handed_out != "model":
         yield Clause(
             f"Handed out is not the model that was found, but {found.remark or found.handed_out}."
         )
     for one in found.lines:
         told = [f"Against {one.name}", *([one.remark] if one.remark else [])]
-        told += [] if one.error is None else [with_unit(one.error, unit)]
+        told += [] if one.error is None else [_of_noisy(one.error, unit)]
         unfair = "" if one.fair else " (it does not keep the constraints as well)"
         yield Clause(f"{', '.join(told)}{unfair}", one.verdict)
 
 
 def _between(value: float, noise: float, unit: Unit) -> str:
     reach = deviations(0.975) * noise
-    high = value + reach if unit == "plain" else min(value + reach, max(1.0, value))
-    return f"95% interval over the noise {_ends(max(0.0, value - reach), high, unit)}"
+    ends = (_of_noisy(value - reach, unit), _of_noisy(value + reach, unit))
+    return f"95% interval over the noise {ends[0].removesuffix(AFTER[unit])} to {ends[1]}"
+
+
+def _of_noisy(value: float, unit: Unit) -> str:
+    """Noise may carry a share below 0 or above 1, where no share is."""
+    return with_unit(max(0.0, value if unit == "plain" else min(1.0, value)), unit)
 
 
 def _worse_in_training(found: Baselines) -> Iterator[str]:
@@ -330,7 +336,7 @@ def _worse_in_training(found: Baselines) -> Iterator[str]:
     for one in found.lines:
         if one.worse and one.error is not None and found.error is not None:
             remark = f" ({one.remark})" if one.remark else ""
-            told = f"{with_unit(found.error, unit)} against {with_unit(one.error, unit)}"
+            told = f"{_of_noisy(found.error, unit)} against {_of_noisy(one.error, unit)}"
             yield (
                 f"WORSE THAN {one.name.upper()}{remark}: {found.unit} {told} on the training rows, "
                 f"through noise."
