@@ -309,9 +309,23 @@ def test_what_are_no_baselines_is_refused() -> None:
 )
 def test_an_epsilon_has_a_word(epsilon: float, said: str) -> None:
     assert word(epsilon) == said
-    assert f"This is {said} privacy by the scale of Ponomareva" in strength(
-        epsilon, 1e-6, Promise(epsilon, 1e-6)
-    )
+    if right_guess(epsilon, 1e-6) <= 0.99 or said == "weak":
+        assert f"This is {said} privacy by the scale of Ponomareva" in strength(
+            epsilon, 1e-6, Promise(epsilon, 1e-6)
+        )
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "why", "scale"),
+    [(0.5, 0.1, "delta is above 0.0001", "strong"), (9.0, 1e-6, "above 99%", "reasonable")],
+)
+def test_a_large_delta_or_a_sure_guess_is_weak_whatever_the_scale_says(
+    epsilon: float, delta: float, why: str, scale: str
+) -> None:
+    told = strength(epsilon, delta, Promise(epsilon, delta))
+    assert told.startswith("This is weak privacy: ")
+    assert why in told
+    assert f"though epsilon alone is {scale} by the scale of Ponomareva" in told
 
 
 def test_the_best_guess_is_that_of_randomised_response() -> None:

@@ -3,7 +3,10 @@ gain.
 
 The scale is that of Ponomareva et al., "How to DP-fy ML" (Journal of Artificial Intelligence
 Research 77, 2023), section 5.2: up to 1 strong, up to 10 reasonable, above weak. It is a
-convention, not a theorem: no standard sets a threshold.
+convention, not a theorem: no standard sets a threshold. The scale supposes a small delta, and two
+guarantees are called weak whatever it says: a delta above `LARGEST_DELTA`, at which a mechanism
+that publishes a row outright passes for tables of usual length, and a guess that is right with
+probability above `SURE`.
 
 The guess is a theorem. Under (epsilon, delta)-differential privacy, whoever sees all that was
 released and has to say which of two neighbouring tables it was made of, each equally likely, is
@@ -22,6 +25,8 @@ import math
 from ..privacy.promise import Promise
 
 STRONG, REASONABLE = 1.0, 10.0
+LARGEST_DELTA = 1e-4
+SURE = 0.99
 SOURCE = "by the scale of Ponomareva et al. (2023)"
 GUESSED = {
     ("records", "add-remove"): "whether one row was in the table",
@@ -35,7 +40,7 @@ ATTRIBUTE = "which of two values one person's sensitive attribute has"
 
 
 def strength(epsilon: float, delta: float, promise: Promise) -> str:
-    """The scale's word, and what a guess can gain.
+    """A word for both numbers, and what a guess can gain.
 
     >>> strength(1.0, 1e-6, Promise(1.0, 1e-6)).partition(". ")[0]
     'This is strong privacy by the scale of Ponomareva et al'
@@ -46,14 +51,26 @@ def strength(epsilon: float, delta: float, promise: Promise) -> str:
         f"Whoever guesses, at even odds, {guessed} is right with probability at most "
         f"{_up(right_guess(epsilon, delta))}."
     )
-    return f"This is {word(epsilon)} privacy {SOURCE}. {told}"
+    said, by_scale = word(epsilon, delta), word(epsilon)
+    if said == by_scale:
+        return f"This is {said} privacy {SOURCE}. {told}"
+    why = (
+        f"delta is above {LARGEST_DELTA:g}"
+        if delta > LARGEST_DELTA
+        else f"a guess may be right above {SURE:.0%}"
+    )
+    return f"This is {said} privacy: {why}, though epsilon alone is {by_scale} {SOURCE}. {told}"
 
 
-def word(epsilon: float) -> str:
+def word(epsilon: float, delta: float | None = None) -> str:
     """
     >>> word(0.5), word(1.0), word(3.0), word(10.5)
     ('strong', 'strong', 'reasonable', 'weak')
+    >>> word(0.5, 1e-6), word(0.5, 0.1), word(7.0, 1e-6)
+    ('strong', 'weak', 'weak')
     """
+    if delta is not None and (delta > LARGEST_DELTA or right_guess(epsilon, delta) > SURE):
+        return "weak"
     return "strong" if epsilon <= STRONG else "reasonable" if epsilon <= REASONABLE else "weak"
 
 
