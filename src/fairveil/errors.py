@@ -159,6 +159,11 @@ class NotEnforced(FairveilWarning):
     costs nothing."""
 
 
+class RandomizedModel(FairveilWarning):
+    """A fit that may be one model is a mixture of models: it draws its decisions, and has no
+    coefficients."""
+
+
 class NoGroups(FairveilWarning):
     """A model was to be fair to groups, and no groups were given: nothing was asked of it."""
 

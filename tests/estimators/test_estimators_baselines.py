@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
-from fairveil.errors import InputError, WorseThanBaseline
+from fairveil.errors import InputError, RandomizedModel, WorseThanBaseline
 from fairveil.estimators.reports.baselines import (
     CONSTANT,
     FREE,
@@ -170,6 +170,36 @@ def test_one_that_breaks_its_bound_is_mixed_down_to_it_if_it_may_be_randomized()
     assert (clf.predict(X, random_state=1) == clf.predict(X, random_state=1)).all()
     assert not hasattr(clf, "coef_")
     assert not hasattr(clf, "decision_function")
+
+
+def test_a_mixture_is_warned_of_and_says_why_it_has_no_coefficients(tmp_path) -> None:
+    clf, X, y, a = thrown(constraints="demographic_parity:0.1")
+    with pytest.warns(RandomizedModel, match="Two calls of predict may differ") as caught:
+        clf.fit(X, y, sensitive_features=a)
+    (said,) = (one for one in caught if one.category is RandomizedModel)
+    assert said.filename == __file__
+    assert clf.baselines_.remark in str(said.message)
+    assert "randomised=False" in str(said.message)
+    assert "--no-randomised" in said.message.in_shell
+    assert any((clf.predict(X) != clf.predict(X)).any() for _ in range(3))
+    for name in ("coef_", "intercept_", "coef_names_"):
+        with pytest.raises(AttributeError, match=f"'{name}': .*mixture.*randomised=False"):
+            getattr(clf, name)
+        with pytest.raises(AttributeError, match="no attribute"):
+            getattr(fv.RateConstrainedClassifier(), name)
+    with pytest.raises(AttributeError, match="no attribute 'coefs_'$"):
+        clf.coefs_
+
+
+def test_one_model_is_not_warned_of() -> None:
+    X, y, a = people(600)
+    clf = fv.RateConstrainedClassifier(
+        epsilon=1.0, public_rows=600, solver=fv.Descent(rounds=2), random_state=0, randomised=False
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RandomizedModel)
+        clf.fit(X, y)
+    assert clf.coef_.shape == (1, 4)
 
 
 def test_without_chance_a_single_rule_is_returned() -> None:

@@ -35,7 +35,7 @@ from .reading.carried import groups_of
 from .reading.fitted_parts import parts_of
 from .reading.training import ReadOptions, Training
 from .reading.unread import Read
-from .reports.baselines import BaselineReport, warn_if_worse
+from .reports.baselines import BaselineReport, warn_if_worse, warn_of_chance
 from .settings.descents import Descent
 from .settings.keeping import Checkpoints
 
@@ -128,6 +128,8 @@ class DescentClassifier(LinearClassifier):
             None if kept is None else kept.journal,
         )
         self._conclude(intent, outcome, statement_of(curator, intent.training))
+        if self._is_randomized:
+            warn_of_chance("" if self.baselines_ is None else self.baselines_.remark, stacklevel=5)
         self._after_fit()
         warn_if_worse(self.baselines_, learnt=self.outcome_.learnt)
         return self

@@ -284,6 +284,8 @@ class RateConstrainedClassifier(DescentClassifier):
             If noise hides a constraint, or what the search found gave way to what costs nothing.
         WorseThanBaseline
             If the result errs more than something that costs nothing further.
+        RandomizedModel
+            If the result is a mixture of models, which `randomised=False` forbids.
         DecisionsReplaced
             If the fit was not certified as found, and part of its decisions was replaced by blind
             ones.
@@ -309,6 +311,8 @@ class RateConstrainedClassifier(DescentClassifier):
         )
         publish_columns(self, X)
         self._set_outcome(found.outcome)
+        if self._is_randomized:
+            warn_of_chance("")
         self._after_fit()
         return self
 

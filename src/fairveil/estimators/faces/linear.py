@@ -27,6 +27,8 @@ from .curves import Term, terms_of
 if TYPE_CHECKING:
     from ...models import NetworkModel
 
+COEFFICIENTS = ("coef_", "intercept_", "coef_names_")
+
 
 def _has_scores(estimator: object) -> bool:
     """A mixture of models has distributions of decisions, and no scores."""
@@ -160,6 +162,21 @@ class LinearClassifier(CodedClassifier):
             outcome.weight_noise if isinstance(outcome, Outcome) else None,
         )
 
+    if not TYPE_CHECKING:  # or any name would be one of its attributes
+
+        def __getattr__(self, name: str) -> object:
+            """What has no coefficients says why."""
+            model = vars(self).get("model_") if name in COEFFICIENTS else None
+            what = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if isinstance(model, MixtureModel):
+                what += (
+                    ": the fit is a mixture of models, one of which is drawn for each row (see "
+                    "model_.models, and baselines_). Pass randomised=False for one model"
+                )
+            elif model is not None:
+                what += ": the model is a network (see model_)"
+            raise AttributeError(what, name=name, obj=self)
+
     def _set_model(self, model: LinearModel, coding: Coding) -> None:
         coef, intercept = coding.in_input_units(model.weights, model.intercept)
         self.model_, self.coding_ = model, coding
@@ -175,5 +192,5 @@ class LinearClassifier(CodedClassifier):
         self._forget_coefficients()
 
     def _forget_coefficients(self) -> None:
-        for name in ("coef_", "intercept_", "coef_names_"):  # of an earlier fit
+        for name in COEFFICIENTS:  # of an earlier fit
             self.__dict__.pop(name, None)

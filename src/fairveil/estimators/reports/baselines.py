@@ -17,7 +17,7 @@ from typing import Any, Literal
 from ... import _html
 from ..._json import Node
 from ..._verdicts import deviations
-from ...errors import NoBetterThanConstant, WorseThanBaseline
+from ...errors import NoBetterThanConstant, RandomizedModel, WorseThanBaseline
 from ...learning.comparison import Comparison, Constant, Rival
 from ...learning.least_squares.task import RegressionOutcome
 
@@ -277,6 +277,22 @@ def warn_if_worse(
     instead = "" if report.handed_out == MODEL else f" (Handed out: {report.remark}.)"
     text = f"{said}, {line.remark}: {unit} {by}.{instead} {REMEDY}; see baselines_."
     warnings.warn(text, kind, stacklevel=stacklevel)
+
+
+def warn_of_chance(remark: str, *, stacklevel: int = 3) -> None:
+    """The warning of a mixture that nobody asked for. `remark`: what it is made of."""
+    text = (
+        f"the model is randomized: a mixture{f' of {remark}' if remark else ''}, one of which is "
+        "drawn for each row. Two calls of predict may differ (predict_proba does not, nor does "
+        "predict(X, random_state=0)), and there is no coef_. Pass randomised=False for one model."
+    )
+    warning = RandomizedModel(text)
+    warning.in_shell = (
+        f"the model is randomized: a mixture{f' of {remark}' if remark else ''}, one of which is "
+        "drawn for each row. Two runs of fairveil predict may differ (--seed 0 draws alike). "
+        "Say --no-randomised for one model."
+    )
+    warnings.warn(warning, stacklevel=stacklevel)
 
 
 def _line(name: str, remark: str, rival: Rival) -> Compared:
