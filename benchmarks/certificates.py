@@ -345,7 +345,7 @@ def measured(clf: Any, plain: Any, fresh: Floats, y: Any, a: Any) -> list[float]
         rates = [decided[a == k].mean() for k in range(a.max() + 1)]
         truth, bound = 1.0 - float(min(rates) / max(rates)), 1.0 - plain.min_ratio
     else:
-        told = fv.fairness.audit(plain, y, decided, a)
+        told = fv.metrics.audit(plain, y, decided, a)
         truth, bound = float(np.max(told.values)), float(told.bounds[int(np.argmax(told.values))])
     replaced = clf.certificate_.replaced
     share = 0.0 if replaced is None else replaced.share

@@ -26,45 +26,5 @@ if TYPE_CHECKING:
     from .witness import Tape as Tape
     from .witness import Witness as Witness
 
-PLACES = {
-    "AuditResult": ".result",
-    "Claim": ".claims",
-    "Errors": ".result",
-    "EventsClaim": ".claims",
-    "GaussianClaim": ".claims",
-    "OneRunAudit": ".one_run_result",
-    "Planted": ".finding",
-    "PointClaim": ".claims",
-    "PrivacyAudit": ".finding",
-    "Tape": ".witness",
-    "Witness": ".witness",
-    "attach": ".result",
-    "audit_fit": ".pairs",
-    "audit_pair": ".pairs",
-    "audit_scores": ".pairs",
-    "one_run": ".canaries",
-    "run": ".running",
-}
-
-__all__ = [
-    "AuditResult",
-    "Claim",
-    "Errors",
-    "EventsClaim",
-    "GaussianClaim",
-    "OneRunAudit",
-    "Planted",
-    "PointClaim",
-    "PrivacyAudit",
-    "Tape",
-    "Witness",
-    "attach",
-    "audit_fit",
-    "audit_pair",
-    "audit_scores",
-    "one_run",
-    "run",
-]
-
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, PLACES)
+    __getattr__, __dir__, __all__ = lazily(__name__)

@@ -14,15 +14,5 @@ if TYPE_CHECKING:
     from .registry import registry_entry as registry_entry
     from .registry import registry_findings as registry_findings
 
-PLACES = {
-    "model_card": ".hugging_face",
-    "nist_checklist": ".checklists",
-    "registry_entry": ".registry",
-    "registry_findings": ".registry",
-    "w3c_checklist": ".checklists",
-}
-
-__all__ = ["model_card", "nist_checklist", "registry_entry", "registry_findings", "w3c_checklist"]
-
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, PLACES)
+    __getattr__, __dir__, __all__ = lazily(__name__)

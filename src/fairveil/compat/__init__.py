@@ -10,9 +10,5 @@ if TYPE_CHECKING:
     from . import mlflow_model as mlflow_model
     from . import skops_files as skops_files
 
-PLACES = {"mlflow_model": ".mlflow_model", "skops_files": ".skops_files"}
-
-__all__ = ["mlflow_model", "skops_files"]
-
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, PLACES)
+    __getattr__, __dir__, __all__ = lazily(__name__)

@@ -14,21 +14,5 @@ if TYPE_CHECKING:
     from .group_rates import GroupRatesDisplay as GroupRatesDisplay
     from .noise import NoiseDisplay as NoiseDisplay
 
-PLACES = {
-    "BudgetDisplay": ".budget",
-    "ConstraintDisplay": ".constraints",
-    "FrontierDisplay": ".frontier",
-    "GroupRatesDisplay": ".group_rates",
-    "NoiseDisplay": ".noise",
-}
-
-__all__ = [
-    "BudgetDisplay",
-    "ConstraintDisplay",
-    "FrontierDisplay",
-    "GroupRatesDisplay",
-    "NoiseDisplay",
-]
-
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, PLACES)
+    __getattr__, __dir__, __all__ = lazily(__name__)

@@ -12,13 +12,5 @@ if TYPE_CHECKING:
     from .dask_rows import local_cluster as local_cluster
     from .process_rows import ProcessRows as ProcessRows
 
-PLACES = {
-    "DaskRows": ".dask_rows",
-    "ProcessRows": ".process_rows",
-    "local_cluster": ".dask_rows",
-}
-
-__all__ = ["DaskRows", "ProcessRows", "local_cluster"]
-
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, PLACES)
+    __getattr__, __dir__, __all__ = lazily(__name__)

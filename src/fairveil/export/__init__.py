@@ -15,16 +15,5 @@ if TYPE_CHECKING:
     from .writing import python_source as python_source
     from .writing import sql_query as sql_query
 
-PLACES = {
-    "export_onnx": ".writing",
-    "export_python": ".writing",
-    "export_sql": ".writing",
-    "onnx_bytes": ".writing",
-    "python_source": ".writing",
-    "sql_query": ".writing",
-}
-
-__all__ = ["export_onnx", "export_python", "export_sql", "onnx_bytes", "python_source", "sql_query"]
-
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, PLACES)
+    __getattr__, __dir__, __all__ = lazily(__name__)

@@ -22,39 +22,5 @@ if TYPE_CHECKING:
     from .rows import RowSource as RowSource
     from .schema import Schema as Schema
 
-PLACES = {
-    "GROUP_MODES": ".cells",
-    "Boolean": ".columns",
-    "Category": ".columns",
-    "Cells": ".cells",
-    "Column": ".columns",
-    "GroupMode": ".cells",
-    "Ignored": ".columns",
-    "Number": ".columns",
-    "Reports": ".reports",
-    "RowBlock": ".rows",
-    "RowLayout": ".rows",
-    "RowSource": ".rows",
-    "Schema": ".schema",
-    "Value": ".columns",
-}
-
-__all__ = [
-    "GROUP_MODES",
-    "Boolean",
-    "Category",
-    "Cells",
-    "Column",
-    "GroupMode",
-    "Ignored",
-    "Number",
-    "Reports",
-    "RowBlock",
-    "RowLayout",
-    "RowSource",
-    "Schema",
-    "Value",
-]
-
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, PLACES)
+    __getattr__, __dir__, __all__ = lazily(__name__)

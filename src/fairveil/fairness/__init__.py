@@ -2,11 +2,9 @@
 objectives of group losses.
 
 Holds no data, reads no table and knows nothing of privacy: everything here is a public description.
-What measures finished decisions is in `fairveil.metrics`; its names are here, too, as
-they were in version 0.2.
+What measures finished decisions is in `fairveil.metrics`.
 """
 
-from .._lazy import lazily
 from . import losses, notions, objectives, sampling
 from .grouping import COMPARISONS, Grouping
 from .losses import LossBounds, resolve_losses
@@ -51,21 +49,3 @@ __all__ = [
     "resolve_losses",
     "sampling",
 ]
-
-MEASURED = (
-    "Audit",
-    "Estimate",
-    "GroupRow",
-    "GroupTable",
-    "audit",
-    "demographic_parity_gap",
-    "equal_opportunity_gap",
-    "equalized_odds_gap",
-    "error_rate_gap",
-    "false_positive_rate_gap",
-    "group_table",
-    "histograms",
-    "measures",
-)
-
-__getattr__, __dir__ = lazily(__name__, dict.fromkeys(MEASURED, "..metrics"))

@@ -28,51 +28,5 @@ if TYPE_CHECKING:
     from .saddle.problem import SaddleProblem as SaddleProblem
     from .saddle.problem import Smoothness as Smoothness
 
-PLACES = {
-    "Checkpoint": ".checkpoint",
-    "Constraints": ".lagrangian.players",
-    "LinearDescent": ".lagrangian.linear",
-    "NetworkDescent": ".lagrangian.network",
-    "Outcome": ".outcome",
-    "Penalty": ".lagrangian.players",
-    "PenaltySettings": ".lagrangian.fermi",
-    "Player": ".lagrangian.players",
-    "AscentState": ".lagrangian.duals",
-    "ProjectedAscent": ".lagrangian.duals",
-    "Reason": ".descent",
-    "SaddleDescent": ".saddle.descent",
-    "SaddleOutcome": ".saddle.descent",
-    "SaddleProblem": ".saddle.problem",
-    "Search": ".descent",
-    "Settings": ".lagrangian.settings",
-    "Smoothness": ".saddle.problem",
-    "PrimalState": ".lagrangian.primal",
-    "descend": ".descent",
-    "descent": ".descent",
-}
-
-__all__ = [
-    "AscentState",
-    "Checkpoint",
-    "Constraints",
-    "LinearDescent",
-    "NetworkDescent",
-    "Outcome",
-    "Penalty",
-    "PenaltySettings",
-    "Player",
-    "PrimalState",
-    "ProjectedAscent",
-    "Reason",
-    "SaddleDescent",
-    "SaddleOutcome",
-    "SaddleProblem",
-    "Search",
-    "Settings",
-    "Smoothness",
-    "descend",
-    "descent",
-]
-
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, PLACES)
+    __getattr__, __dir__, __all__ = lazily(__name__)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from .torch_network import Skeleton as Skeleton
 
 # torch is loaded when they are asked for
-PLACES = {"NetworkModel": ".torch_model", "Skeleton": ".torch_network"}
 
 __all__ = [
     "AffineMap",
@@ -46,4 +45,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, PLACES)
+    __getattr__, __dir__, _ = lazily(__name__)

@@ -11,9 +11,5 @@ if TYPE_CHECKING:
     from .analyst.remote import RemoteData as RemoteData
     from .analyst.remote import remote as remote
 
-PLACES = {"RemoteData": ".analyst.remote", "remote": ".analyst.remote"}
-
-__all__ = ["RemoteData", "remote"]
-
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, PLACES)
+    __getattr__, __dir__, __all__ = lazily(__name__)

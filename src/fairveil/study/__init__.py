@@ -16,25 +16,5 @@ if TYPE_CHECKING:
     from .sample_size import plan_sample_size as plan_sample_size
     from .sweep import frontier as frontier
 
-PLACES = {
-    "Family": ".families",
-    "Frontier": ".result",
-    "PrivateSearchCV": ".private_search",
-    "Run": ".runs",
-    "SampleSizePlan": ".sample_size",
-    "frontier": ".sweep",
-    "plan_sample_size": ".sample_size",
-}
-
-__all__ = [
-    "Family",
-    "Frontier",
-    "PrivateSearchCV",
-    "Run",
-    "SampleSizePlan",
-    "frontier",
-    "plan_sample_size",
-]
-
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, PLACES)
+    __getattr__, __dir__, __all__ = lazily(__name__)

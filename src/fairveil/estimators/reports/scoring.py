@@ -109,7 +109,7 @@ def fair_scorer(
 
     Examples
     --------
-    >>> from fairveil.fairness import demographic_parity_gap
+    >>> from fairveil.metrics import demographic_parity_gap
     >>> fair_scorer(
     ...     demographic_parity_gap, greater_is_better=False, sensitive_features="sex"
     ... ).sensitive_features

@@ -15,23 +15,5 @@ if TYPE_CHECKING:
     from .opacus import from_opacus as from_opacus
     from .opendp import from_opendp as from_opendp
 
-PLACES = {
-    "Imported": ".imported",
-    "from_diffprivlib": ".diffprivlib",
-    "from_dp_event": ".dp_events",
-    "from_opacus": ".opacus",
-    "from_opendp": ".opendp",
-    "read_import": ".documents",
-}
-
-__all__ = [
-    "Imported",
-    "from_diffprivlib",
-    "from_dp_event",
-    "from_opacus",
-    "from_opendp",
-    "read_import",
-]
-
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, PLACES)
+    __getattr__, __dir__, __all__ = lazily(__name__)

@@ -17,18 +17,5 @@ if TYPE_CHECKING:
     from .stores.entries import Entry as Entry
     from .terms import Terms as Terms
 
-PLACES = {
-    "Balance": ".balance",
-    "Entry": ".stores.entries",
-    "Ledger": ".handle",
-    "Spend": ".spending",
-    "Spent": ".spends",
-    "Terms": ".terms",
-    "current": ".ambient",
-    "ledger": ".ambient",
-}
-
-__all__ = ["Balance", "Entry", "Ledger", "Spend", "Spent", "Terms", "current", "ledger"]
-
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazily(__name__, PLACES)
+    __getattr__, __dir__, __all__ = lazily(__name__)
