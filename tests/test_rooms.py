@@ -91,7 +91,6 @@ CONFINED = {
     "safetensors": ("models/*.py",),
     "dp_accounting": (),
     "cryptography": ("privacy/statement/signing_keys.py",),
-    "onnx": ("export/tensors.py",),
     "dask": ("distributed/dask_*.py",),
     "distributed": ("distributed/dask_*.py",),
     "starlette": ("serving/door/*.py",),

@@ -66,9 +66,8 @@ if TYPE_CHECKING:
     from .estimators import private_audit as private_audit
     from .estimators import release_groups as release_groups
     from .estimators import save as save
-    from .export import export_onnx as export_onnx
-    from .export import export_python as export_python
     from .export import export_sql as export_sql
+    from .export import to_sklearn as to_sklearn
     from .facts import Reports as Reports
     from .fairness import BoundedGroupLoss as BoundedGroupLoss
     from .fairness import DemographicParity as DemographicParity

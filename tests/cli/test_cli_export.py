@@ -8,7 +8,7 @@ import pytest
 from people_who_do_not_exist import Command
 
 import fairveil as fv
-from fairveil.export import python_source, sql_query
+from fairveil.export import sql_query
 
 
 @pytest.fixture
@@ -20,15 +20,9 @@ def model(fairveil: Command, table: Path, schema: Path, tmp_path: Path) -> Path:
 
 def test_a_file_is_what_the_library_writes(fairveil: Command, model: Path, tmp_path: Path) -> None:
     clf = fv.load(model)
-    assert fairveil("export", model, "--as", "python", "--out", "m.py").out.startswith(
-        "Written: m.py (python, "
-    )
-    assert (tmp_path / "m.py").read_text() == python_source(clf)
     done = fairveil(
         "export",
         model,
-        "--as",
-        "sql",
         "--table",
         "people",
         "--keep",
@@ -39,24 +33,16 @@ def test_a_file_is_what_the_library_writes(fairveil: Command, model: Path, tmp_p
         "m.sql",
     )
     assert done.code == 0
+    assert done.out.startswith("Written: m.sql (")
     assert (tmp_path / "m.sql").read_text() == sql_query(clf, table="people", keep=["id", "b"])
-    pytest.importorskip("onnx", reason="onnx is not installed")
-    assert fairveil("export", model, "--out", "m.onnx").code == 0
-    assert (
-        fv.export_onnx(clf, tmp_path / "same.onnx").read_bytes()
-        == (tmp_path / "m.onnx").read_bytes()
-    )
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--as", "pickle", "--out", "m"), "onnx or sql or python"),
-        (("--table", "people", "--out", "m"), "--as sql"),
-        (("--as", "python", "--keep", "id", "--out", "m"), "--as sql"),
-        (("--as", "sql", "--keep", "prediction", "--out", "m"), "--keep"),
-        (("--materialized", "--out", "m"), "--as sql"),
-        (("--as", "python", "--out", "there"), "--force"),
+        (("--keep", "prediction", "--out", "m"), "--keep"),
+        (("--table", "", "--out", "m"), "name"),
+        (("--out", "there"), "--force"),
     ],
 )
 def test_a_wrong_option_is_refused_and_writes_nothing(
@@ -72,6 +58,6 @@ def test_a_wrong_option_is_refused_and_writes_nothing(
 
 
 def test_a_folder_without_a_model_is_refused(fairveil: Command, tmp_path: Path) -> None:
-    done = fairveil("export", tmp_path, "--as", "python", "--out", "m.py")
+    done = fairveil("export", tmp_path, "--out", "m.sql")
     assert done.code == 2
-    assert not (tmp_path / "m.py").exists()
+    assert not (tmp_path / "m.sql").exists()

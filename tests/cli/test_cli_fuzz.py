@@ -42,7 +42,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "attribute rates": ("nowhere", "--local-epsilon", "1.1"),
     "verify": ("t.csv",),
     "sign": ("t.csv", "--key", "t.csv"),
-    "export": ("nowhere", "--out", "new.onnx"),
+    "export": ("nowhere", "--out", "new.sql"),
     "card": ("nowhere",),
     "statement": ("nowhere",),
     "demo": ("--path", "nowhere"),

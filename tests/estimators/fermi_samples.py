@@ -21,9 +21,23 @@ Table = tuple[Any, Any, Any]
 
 
 def penalised(
-    notion: str = "demographic_parity", strength: float = 3.0, model: Any = None, **options: Any
+    notion: Any = "demographic_parity",
+    strength: float = 3.0,
+    model: Any = None,
+    *,
+    groups: str = "product",
+    positive: Any = None,
+    **options: Any,
 ) -> Any:
     """A seeded fit of few rounds."""
+    if groups != "product" or positive is not None:
+        kinds: dict[str, Any] = {
+            "demographic_parity": fv.DemographicParity,
+            "equalized_odds": fv.EqualizedOdds,
+            "equal_opportunity": fv.EqualOpportunity,
+        }
+        named = {} if positive is None else {"positive": positive}
+        notion = kinds[notion](None, groups=groups, **named)
     return made(
         fv.FermiClassifier,
         notion,

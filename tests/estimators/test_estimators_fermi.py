@@ -538,9 +538,3 @@ def test_damage_is_seen(tmp_path: Path) -> None:
     )
     with pytest.raises(ChecksumError, match=r"statement\.json"):
         fv.load(path)
-
-
-def test_a_class_for_a_notion_that_has_none_is_refused() -> None:
-    X, y, A = unfair(50)
-    with pytest.raises(InputError, match="positive: expected None"):
-        fv.FermiClassifier("equalized_odds", positive=1).fit(X, y, sensitive_features=A)

@@ -56,15 +56,8 @@ def spent(model: Any, path: Path) -> None:
     ).write(path)
 
 
-def by_onnx(model: Any, path: Path, **how: Any) -> None:
-    pytest.importorskip("onnx", reason="onnx is not installed")
-    fv.export_onnx(model, path, **how)
-
-
 WRITERS: dict[str, Callable[..., Any]] = {
-    "onnx": by_onnx,
     "sql": fv.export_sql,
-    "python": fv.export_python,
     "skops": by_skops,
     "estimator": fv.save,
     "import": spent,
@@ -84,7 +77,7 @@ def test_nothing_half_written_is_left(name: str, model: Any, tmp_path: Path) -> 
     assert (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("name", ["onnx", "sql", "python", "skops", "estimator"])
+@pytest.mark.parametrize("name", ["sql", "skops", "estimator"])
 def test_what_is_to_be_replaced_stays(name: str, model: Any, tmp_path: Path) -> None:
     WRITERS[name](model, tmp_path / "out")
     before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()}

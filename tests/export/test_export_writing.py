@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import builtins
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from export_samples import labels, mixture, people, sample, schema
+from export_samples import labels, mixture, people, sample
 
 import fairveil as fv
 from fairveil.errors import FairveilError, InputError
-from fairveil.export import onnx_bytes, python_source, sql_query
+from fairveil.export import sql_query
 from fairveil.export.columns import word_column
 from fairveil.facts import Category, Number, Schema
 from knobs import made
@@ -65,9 +64,10 @@ def of_candidates() -> Any:
 )
 def test_code_of_others_is_refused_with_its_reason(made: Any, reason: str, tmp_path: Path) -> None:
     clf = made()
-    for write in (fv.export_onnx, fv.export_sql, fv.export_python):
-        with pytest.raises(InputError, match=reason):
-            write(clf, tmp_path / "model")
+    with pytest.raises(InputError, match=reason):
+        fv.export_sql(clf, tmp_path / "model")
+    with pytest.raises(InputError, match=reason):
+        fv.to_sklearn(clf)
     assert not list(tmp_path.iterdir())
 
 
@@ -76,12 +76,12 @@ def test_code_of_others_is_refused_with_its_reason(made: Any, reason: str, tmp_p
 )
 def test_what_is_no_model_of_ours_is_refused(model: Any) -> None:
     with pytest.raises(InputError, match="estimator of Fairveil"):
-        python_source(model)
+        sql_query(model)
 
 
 def test_a_model_that_is_not_fitted_is_refused_as_scikit_learn_does() -> None:
     with pytest.raises(ValueError, match="not fitted"):
-        python_source(fv.RateConstrainedClassifier())
+        sql_query(fv.RateConstrainedClassifier())
 
 
 @pytest.mark.parametrize("values", [("a", 1), (1, 2**60), ("a", True)])
@@ -98,27 +98,10 @@ def test_a_column_with_a_name_of_the_exports_own_is_refused_where_it_is_one() ->
     kept = Schema(kinds, target="y", sensitive=("sex",))
     clf = fv.RateConstrainedClassifier(schema=kept, epsilon=5.0, random_state=0)
     clf.fit(columns, labels(table), sensitive_features=table["sex"])
-    assert "uniform" in python_source(clf)
+    assert "uniform" in sql_query(clf)
     mixture(clf)
     with pytest.raises(InputError, match="of the export's own"):
-        python_source(clf)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_labels_of_two_kinds_are_no_onnx_and_nothing_is_written(tmp_path: Path) -> None:
-    pytest.importorskip("onnx", reason="onnx is not installed")
-    table = people(200)
-    y = labels(table)
-    clf = fv.RateConstrainedClassifier(schema=schema((True, "yes")), epsilon=5.0, random_state=0)
-    clf.fit(
-        table,
-        np.array([True if one == "no" else "yes" for one in y], dtype=object),
-        sensitive_features=table["sex"],
-    )
-    with pytest.raises(InputError, match="one kind"):
-        fv.export_onnx(clf, tmp_path / "model.onnx")
-    assert not list(tmp_path.iterdir())
-    assert "yes" in python_source(clf)
+        sql_query(clf)
 
 
 def test_guarantee_1_a_file_that_is_there_stays_unless_it_is_to_be_replaced(tmp_path: Path) -> None:
@@ -136,18 +119,4 @@ def test_guarantee_1_a_file_that_is_there_stays_unless_it_is_to_be_replaced(tmp_
     for bad in (tmp_path, tmp_path / "none" / "model.sql"):
         with pytest.raises(InputError):
             fv.export_sql(clf, bad, overwrite=True)
-    assert fv.export_python(clf, tmp_path / "model.py").read_text() == python_source(clf)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["model.py", "model.sql"]
-
-
-def test_without_onnx_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def missing(name: str, *rest: Any) -> Any:
-        if name == "onnx":
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(InputError, match=r"fairveil\[export\]"):
-        onnx_bytes(sample("linear"))
+    assert [file.name for file in tmp_path.iterdir()] == ["model.sql"]

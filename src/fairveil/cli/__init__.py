@@ -207,10 +207,10 @@ add(
 add(
     app,
     export,
-    "fairveil export model --out model.onnx",
+    "fairveil export model --table people --out model.sql",
     "fairveil export model --as sql --table applicants --keep id --out m.sql",
     "fairveil export model --as python --out decide.py",
-    short="write a saved model as ONNX, SQL or Python",
+    short="write a saved model as one SQL query",
 )
 add(
     app,

@@ -1,4 +1,4 @@
-"""`fairveil export`: a saved model in another language."""
+"""`fairveil export`: a saved model as one SQL query."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Annotated
 import typer
 
 from .helping import DATA, OUTPUT
-
-LANGUAGES = ("onnx", "sql", "python")
 
 
 def export(
@@ -32,18 +30,12 @@ def export(
             show_default=False,
         ),
     ],
-    language: Annotated[
-        str,
-        typer.Option(
-            "--as", metavar="LANGUAGE", help="write onnx, sql or python", rich_help_panel=OUTPUT
-        ),
-    ] = "onnx",
     table: Annotated[
         str | None,
         typer.Option(
             "--table",
             metavar="NAME",
-            help="of sql: read this table",
+            help="read this table",
             rich_help_panel=OUTPUT,
             show_default="rows",
         ),
@@ -53,7 +45,7 @@ def export(
         typer.Option(
             "--keep",
             metavar="COLUMN",
-            help="of sql: hand on this column; repeat for more",
+            help="hand on this column; repeat for more",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -61,7 +53,7 @@ def export(
         bool,
         typer.Option(
             "--materialized",
-            help="of sql: compute each step once; long queries always do",
+            help="compute each step once; long queries always do",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
@@ -69,36 +61,22 @@ def export(
         bool, typer.Option("--force", help="replace a file that is there", rich_help_panel=OUTPUT)
     ] = False,
 ) -> None:
-    """Write a saved model as ONNX, as one SQL query, or as a Python file.
+    """Write a saved model as one SQL query over a table.
 
     The encoding is inside: columns go in as they are. A randomized model takes a uniform number for
     each row as an input. Exit status: 0 written, 2 refused.
     """
-    from .. import _checks
-    from ..errors import InputError
     from .folders import require_file, write_file
 
-    _checks.one_of(LANGUAGES, **{"as": language})
-    asked = (("--table", table), ("--keep", keep), ("--materialized", materialized or None))
-    given = [name for name, value in asked if value is not None]
-    if given and language != "sql":
-        remedy = "Leave it out, or write sql: --as sql."
-        raise InputError.expected(
-            "--as sql", of=given[0], got=f"--as {language}", remedy=remedy, quote=False
-        )
     require_file(out, force=force)
-    from ..export import onnx_bytes, python_source, sql_query
+    from ..export import sql_query
     from .deciding import loaded
 
-    clf = loaded(model)
-    if language == "onnx":
-        content = onnx_bytes(clf)
-    elif language == "sql":
-        place = "rows" if table is None else table
-        content = sql_query(
-            clf, table=place, keep=tuple(keep or ()), materialized=materialized or None
-        ).encode()
-    else:
-        content = python_source(clf).encode()
+    content = sql_query(
+        loaded(model),
+        table="rows" if table is None else table,
+        keep=tuple(keep or ()),
+        materialized=materialized or None,
+    ).encode()
     write_file(out, content)
-    typer.echo(f"Written: {out} ({language}, {len(content):,} bytes)")
+    typer.echo(f"Written: {out} ({len(content):,} bytes)")

@@ -134,7 +134,7 @@ ARGUMENTS: Mapping[str, str] = {
 }
 """Arguments of the library that an option stands for."""
 HINTS: Mapping[str, str] = {
-    "--as": "fairveil export, card and statement --help list what it may be",
+    "--as": "fairveil card and statement --help list what it may be",
     "TABLE": "name a CSV or Parquet file first: people.csv, for example",
     "--out": "--out NAME: where to write",
     "--epsilon": "--epsilon 1, or --epsilon inf for a model that is not private",
@@ -188,7 +188,6 @@ HINTS: Mapping[str, str] = {
 }
 """Ways out on the command line, for arguments whose way out the library says in Python."""
 WAYS: Mapping[str, str] = {
-    "the package onnx": "pip install 'fairveil[export]', or --as sql, or --as python",
     "a model that can be written in another language": "fairveil predict DIR TABLE decides rows by "
     "any saved model",
     "the file of a ledger": "fairveil ledger create budget.db NAME --epsilon 1 --delta 1e-6",

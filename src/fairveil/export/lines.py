@@ -1,8 +1,5 @@
-"""A `Program` as lines of scalar expressions, for languages that compute one row: Python and SQL.
-
-Each line gives one value a name, by values that have names already. What differs between languages
-is a `Dialect`.
-"""
+"""A `Program` as lines of scalar expressions that compute one row. Each line gives one value a name,
+by values that have names already."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from .._types import Floats
-from .dialect import Dialect, plus
+from .dialect import Sql, plus
 from .program import (
     UNIFORM,
     Bins,
@@ -54,7 +51,7 @@ class Line:
 class Lines:
     """Lines as they are written, and the names of values that were computed already."""
 
-    def __init__(self, dialect: Dialect, prefix: str, inputs: Inputs) -> None:
+    def __init__(self, dialect: Sql, prefix: str, inputs: Inputs) -> None:
         self.dialect, self.prefix, self._sizes = dialect, prefix, inputs.code_sizes
         self.lines: list[Line] = []
         self.guards: list[str] = []
@@ -378,7 +375,7 @@ class Written:
     result: str
 
 
-def written(program: Program, dialect: Dialect, prefix: str) -> Written:
+def written(program: Program, dialect: Sql, prefix: str) -> Written:
     """All lines of a program."""
     lines, found = Lines(dialect, prefix, program.inputs), program.result
     if isinstance(found, Regressed):

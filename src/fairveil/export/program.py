@@ -4,7 +4,7 @@
     scores = intercept + sum_j w_j z_j + sum_c w[offset_c + code_c]          (theory of each node in its docstring)
 
 A `Program` holds no rows, no code of the user and nothing of scikit-learn. `reading` makes it of an
-estimator; `graph` and `lines` write it in another language. A node that appears twice is computed
+estimator; `lines` writes it in SQL, and `to_sklearn` as steps of scikit-learn. A node that appears twice is computed
 once.
 """
 

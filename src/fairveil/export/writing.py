@@ -17,50 +17,6 @@ from ..errors import InputError
 from .reading import read
 
 
-def export_onnx(model: object, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """Write a fitted estimator as an ONNX file, with the encoding of columns inside.
-
-    Inputs are one tensor of shape (rows, 1) for each column, float64 or string. For a fit to an
-    array without names there is one tensor `X`. A model that reads the group has its columns as
-    inputs. A randomized model has an input `uniform`: numbers in [0, 1), which you draw anew for
-    every row. Outputs are `label`, `probabilities` and `refused`; regressors have `prediction`.
-
-    Parameters
-    ----------
-    model : estimator
-        A fitted estimator of this library. Networks, and mixtures of classifiers made elsewhere,
-        are refused.
-    path : path
-        The file.
-    overwrite : bool, default=False
-        Whether an existing file is replaced.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If the model cannot be exported, or the file is there already.
-
-    See Also
-    --------
-    export_python : Writes Python.
-    export_sql : Writes SQL.
-
-    Notes
-    -----
-    Guarantees (tests/export/test_export_onnx.py):
-
-    1. Probabilities are those of `predict_proba` to 1e-6, and labels those of `predict` given the
-       same uniform numbers.
-    2. Rows for which `predict` raises an error are `refused`: their probabilities are NaN.
-    """
-    return _written(path, lambda: onnx_bytes(model), overwrite)
-
-
 def export_sql(
     model: object,
     path: str | os.PathLike[str],
@@ -104,54 +60,13 @@ def export_sql(
 
     See Also
     --------
-    export_onnx : Writes ONNX.
-    export_python : Writes Python.
+    to_sklearn : Makes a pipeline of scikit-learn.
     """
     return _written(
         path,
         lambda: sql_query(model, table=table, keep=keep, materialized=materialized).encode(),
         overwrite,
     )
-
-
-def export_python(model: object, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """Write a fitted estimator as a Python file that imports nothing but `math`.
-
-    `python_source` has the same text, and describes its functions.
-
-    Parameters
-    ----------
-    model : estimator
-        A fitted estimator of this library. Networks, and mixtures of classifiers made elsewhere,
-        are refused.
-    path : path
-        The file.
-    overwrite : bool, default=False
-        Whether an existing file is replaced.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If the model cannot be exported, or the file is there already.
-
-    See Also
-    --------
-    export_onnx : Writes ONNX.
-    export_sql : Writes SQL.
-    """
-    return _written(path, lambda: python_source(model).encode(), overwrite)
-
-
-def onnx_bytes(model: object) -> bytes:
-    """The same as `export_onnx`, in memory."""
-    from .onnx_file import to_bytes
-
-    return to_bytes(read(model))
 
 
 def sql_query(
@@ -170,7 +85,7 @@ def sql_query(
     Parameters
     ----------
     model : estimator
-        As in `export_onnx`.
+        As in `export_sql`.
     table : str, default="rows"
         The table; a dot separates its schema.
     keep : list of str, default=()
@@ -192,15 +107,6 @@ def sql_query(
         )
     once = None if materialized is None else _checks.truth(materialized=materialized)
     return sql_text(read(model), table=table, keep=tuple(keep), materialized=once)
-
-
-def python_source(model: object) -> str:
-    """A file with `predict(row)` and `predict_proba(row)`, where `row` is a mapping of columns; a
-    randomized model has `predict(row, uniform)`. Rows for which the estimator raises an error raise
-    a ValueError."""
-    from .python_text import python_text
-
-    return python_text(read(model))
 
 
 def _written(path: str | os.PathLike[str], content: Callable[[], bytes], overwrite: bool) -> Path:

@@ -1,0 +1,195 @@
+"""A linear model of ours as a fitted estimator of scikit-learn, for tools that know those alone.
+
+Words count by one-hot steps that leave out what is not listed: the weight of the code that unknown
+words have is part of the intercept, and the other weights are what differs from it.
+
+Guarantees (tests/export/test_to_sklearn.py):
+1. Probabilities, and numbers of regressors, are those of the estimator to 1e-9; classes are the
+   same.
+2. What cannot be put so is refused with its reason. A row that the estimator refuses is an error
+   there too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
+
+from .._types import Floats
+from .program import Classified, Hard, Inputs, Linear, NumberColumn, Program, Softmax, WordColumn
+from .reading import read
+from .refusing import refusal
+
+REMEDY = "Use fairveil.export_sql, or the estimator itself."
+
+
+def to_sklearn(model: object) -> Any:
+    """A fitted estimator of scikit-learn that decides as a linear model of this library does.
+
+    Of an array of numbers it is a `LogisticRegression` or a `LinearRegression`; of a table a
+    `Pipeline` that codes the columns first, which takes data frames. skl2onnx and other tools for
+    models of scikit-learn take it from there.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of this library whose model is one linear model. Mixtures, additive
+        models, networks and models that read the group are refused.
+
+    Returns
+    -------
+    LogisticRegression, LinearRegression or Pipeline
+        It is fitted, and has `predict` and, of classifiers, `predict_proba`.
+
+    Raises
+    ------
+    InputError
+        If the model is not linear, or a column is coded in a way that scikit-learn has not.
+
+    See Also
+    --------
+    export_sql : Writes SQL, of all models but networks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fairveil as fv
+    >>> X = np.linspace(-1, 1, 400).reshape(-1, 1)
+    >>> clf = fv.RateConstrainedClassifier(epsilon=5.0, random_state=0).fit(X, X[:, 0] > 0)
+    >>> bool((fv.to_sklearn(clf).predict(X) == clf.predict(X)).all())
+    True
+    """
+    program = read(model)
+    inputs = program.inputs
+    linear, classes, scale, shift = _one(program)
+    if inputs.groups or inputs.steps or inputs.pairs or any(one.along for one in inputs.numbers):
+        raise refusal("an additive model, or one that reads the group", REMEDY)
+    if inputs.matrix is None and not hasattr(model, "feature_names_in_"):
+        raise refusal("one of columns without names, some of which are left out", REMEDY)
+    weights, intercept = _folded(inputs, linear)
+    last = _fitted(scale * weights, scale * intercept + shift, classes)
+    plain = not inputs.words and not any(one.bounds for one in inputs.numbers)
+    if plain:
+        if inputs.matrix is None:
+            last.feature_names_in_ = np.array([one.name for one in inputs.numbers], dtype=object)
+        return last
+    return Pipeline([("columns", _columns(inputs)), ("model", last)])
+
+
+def _one(program: Program) -> tuple[Linear, tuple[Any, ...] | None, float, float]:
+    """The linear model, its classes (None: a regression), and how its score becomes a number."""
+    found = program.result
+    if not isinstance(found, Classified):
+        return found.scores, None, found.half, found.center
+    law, decision = found.probabilities, found.decision
+    if (
+        isinstance(law, Softmax)
+        and isinstance(decision, Hard)
+        and isinstance(law.scores, Linear)
+        and isinstance(decision.scores, Linear)
+    ):
+        return law.scores, tuple(found.classes), 1.0, 0.0
+    raise refusal("one whose probabilities are not those of one linear model", REMEDY)
+
+
+def _folded(inputs: Inputs, linear: Linear) -> tuple[Floats, Floats]:
+    """Weights and intercept for what the columns' steps hand on: numbers before they are
+    standardised, and words less the unknown one."""
+    weights, intercept = np.array(linear.weights), np.array(linear.intercept)
+    for place, one in enumerate(inputs.numbers):
+        weights[:, place] /= one.deviation
+        intercept -= weights[:, place] * one.mean
+    start = len(inputs.numbers)
+    for word in inputs.words:
+        run = slice(start, start + len(word.values))
+        if word.unknown is not None:
+            usual = weights[:, start + word.unknown].copy()
+            weights[:, run] -= usual[:, np.newaxis]
+            intercept += usual
+        start = run.stop
+    return weights, intercept
+
+
+def _fitted(weights: Floats, intercept: Floats, classes: tuple[Any, ...] | None) -> Any:
+    if classes is None:
+        found: Any = LinearRegression()
+        found.coef_, found.intercept_ = weights[0], float(intercept[0])
+    else:
+        found = LogisticRegression()
+        found.coef_, found.intercept_ = weights, intercept
+        found.classes_ = np.array(classes)
+        found.n_iter_ = np.zeros(1, np.int32)
+    found.n_features_in_ = weights.shape[1]
+    return found
+
+
+def _columns(inputs: Inputs) -> ColumnTransformer:
+    """The steps of each column, fitted to two rows that say its bounds and its values."""
+    names = [*inputs.names]
+    steps: list[tuple[str, Any, list[int]]] = [
+        (
+            one.name,
+            _number(one) if isinstance(one, NumberColumn) else _word(one),
+            [names.index(one.name)],
+        )
+        for one in (*inputs.numbers, *inputs.words)
+    ]
+    shown = np.empty((2, len(names)), dtype=object)
+    for one in (*inputs.numbers, *inputs.words):
+        ends: Any = (
+            one.bounds or (-1.0, 1.0) if isinstance(one, NumberColumn) else one.values[:1] * 2
+        )
+        shown[:, names.index(one.name)] = ends
+    found = ColumnTransformer(steps, sparse_threshold=0.0).fit(shown)
+    # so that columns are found by their names
+    found.feature_names_in_ = np.array(names, dtype=object)
+    for name, fitted, _ in found.transformers_:
+        first = fitted[0] if isinstance(fitted, Pipeline) else fitted
+        first.feature_names_in_ = np.array([name], dtype=object)
+    return found
+
+
+def _number(column: NumberColumn) -> Any:
+    if column.bounds is None:
+        return "passthrough"
+    scaled: Any = MinMaxScaler((-1.0, 1.0), clip=True)
+    if column.missing is None:
+        return scaled
+    stands_in = min(max((column.missing - column.center) / column.half, -1.0), 1.0)
+    return Pipeline(
+        [("scaled", scaled), ("missing", SimpleImputer(strategy="constant", fill_value=stands_in))]
+    )
+
+
+def _word(column: WordColumn) -> Any:
+    if column.unknown is not None and column.missing is None:
+        raise refusal(
+            f"one whose column {column.name!r} takes unknown values and no missing ones", REMEDY
+        )
+    coded = OneHotEncoder(
+        categories=[np.array(column.values, dtype=object if column.is_text else None)],
+        handle_unknown="error" if column.unknown is None else "ignore",
+        sparse_output=False,
+    )
+    if column.missing is None or column.missing == column.unknown:
+        return coded
+    markers = [one for one in column.markers if one not in column.values]
+    filled = column.values[column.missing]
+    return Pipeline(
+        [
+            *(
+                (
+                    f"missing {place}",
+                    SimpleImputer(missing_values=one, strategy="constant", fill_value=filled),
+                )
+                for place, one in enumerate((np.nan, None, *markers))
+            ),
+            ("coded", coded),
+        ]
+    )
