@@ -3,13 +3,15 @@ found gave way."""
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
-from fairveil.errors import NotEnforced
+from fairveil.errors import ConstraintNotMet, NotEnforced
 from fairveil.estimators.reports.constraint_report import (
     ConstraintLine,
     ConstraintReport,
@@ -74,3 +76,50 @@ def test_every_search_says_it(kind) -> None:
         warnings.simplefilter("always")
         large.fit(X, y, sensitive_features=a)
     assert not [one for one in caught if one.category is NotEnforced]
+
+
+def after_a_base(kind, epsilon, **given):
+    base = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+    bound = {"max_gap": 0.05} if kind is fv.ParityPostProcessor else {}
+    bound = bound or {"constraints": "demographic_parity:0.05"}
+    return kind(base, **bound, epsilon=epsilon, public_base=True, random_state=0, **given)
+
+
+@pytest.mark.parametrize("kind", [fv.OddsPostProcessor, fv.ParityPostProcessor])
+def test_a_post_processor_says_before_it_spends_that_nothing_can_be_enforced(kind) -> None:
+    """The rows are public, or stated; what would do is enough, and what is enough is silent."""
+    rng = np.random.default_rng(0)
+    X, y, a = rng.normal(size=(300, 1)), rng.integers(2, size=300), rng.integers(2, size=300)
+    ledger = fv.Ledger.create(None, "few", 3.0, 1e-3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotEnforced)
+        with pytest.raises(
+            NotEnforced, match="before anything is spent: noise will hide"
+        ) as raised:
+            after_a_base(kind, 0.2, public_rows=300, ledger=ledger).fit(X, y, sensitive_features=a)
+        said = str(raised.value)
+        assert ledger.balance().spent == 0
+        assert "if groups are equal in size" in said
+        found = re.search(r"about ([\d,]+) rows or epsilon ([\d.]+) would do", said)
+        assert found is not None, said
+        rows, epsilon = int(found[1].replace(",", "")), float(found[2])
+        assert rows > 300
+        assert epsilon > 0.2
+        many = np.arange(rows) % 300  # in the place of the stated number
+        after_a_base(kind, 0.2, public_rows=rows).fit(
+            X[many], y[many], sensitive_features=np.arange(rows) % 2
+        )
+        half = np.arange(300) % 2
+        after_a_base(kind, epsilon, public_rows=300).fit(X, y, sensitive_features=half)
+
+
+@pytest.mark.parametrize("kind", [fv.OddsPostProcessor, fv.ParityPostProcessor])
+def test_where_rows_are_private_a_post_processor_says_it_by_what_it_released(kind) -> None:
+    rng = np.random.default_rng(0)
+    X, y, a = rng.normal(size=(300, 1)), rng.integers(2, size=300), rng.integers(2, size=300)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        after_a_base(kind, 0.2).fit(X, y, sensitive_features=a)
+    said = [one for one in caught if issubclass(one.category, NotEnforced | ConstraintNotMet)]
+    assert [one.filename for one in said] == [__file__]
+    assert "before anything is spent" not in str(said[0].message)

@@ -20,7 +20,7 @@ from ...learning.forecasting.supposed import Supposed
 from ...privacy.promise import Promise
 from ...tables import keys
 from .plan_figure import figure
-from .plan_search import least, smallest_share
+from .plan_search import least, short, smallest_share
 from .plan_words import from_points, noise_in_words, plain, points, rows_up, up
 
 EQUAL = "supposed equal: nobody stated them"
@@ -143,7 +143,7 @@ class Plan:
 
     def _epsilon(self, what: str) -> float | None:
         return least(
-            lambda epsilon: self._short(self._at(self.supposed, epsilon), what),
+            lambda epsilon: short(self._at(self.supposed, epsilon), what),
             self.promise.epsilon,
             1e-3,
             1e3,
@@ -151,7 +151,7 @@ class Plan:
 
     def _rows(self, what: str) -> int | None:
         found = least(
-            lambda n: self._short(self._at(self.supposed.at(round(n))), what),
+            lambda n: short(self._at(self.supposed.at(round(n))), what),
             self.supposed.rows,
             10.0,
             1e10,
@@ -173,15 +173,6 @@ class Plan:
     def _looked(self) -> dict[Any, Forecast]:
         return {}
 
-    @staticmethod
-    def _short(forecast: Forecast, what: str) -> float:
-        """By what factor the worst constraint misses its bound."""
-        bounded = [line for line in forecast.lines if line.bound is not None]
-        return max(
-            (getattr(line, what) / line.bound if line.bound else math.inf for line in bounded),
-            default=0.0,
-        )
-
     @cached_property
     def least_share(self) -> float | None:
         """The share that the smallest group may have, the others being alike, so that every bound
@@ -196,9 +187,7 @@ class Plan:
             or not self.promise.is_private
         ):
             return None
-        return smallest_share(
-            self.supposed, cells, lambda one: self._short(self._at(one), "enforceable")
-        )
+        return smallest_share(self.supposed, cells, lambda one: short(self._at(one)))
 
     # -- shown -------------------------------------------------------------------------------------
 

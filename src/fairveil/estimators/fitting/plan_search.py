@@ -1,16 +1,29 @@
 """What would be enough: the least epsilon, the fewest rows, the smallest group. Searches over
-plans, each priced anew."""
+plans, each priced anew. And the warning, before a spend, of what will not be enough.
+
+Guarantee (tests/estimators/test_estimators_not_enforced.py):
+1. The warning depends on public facts alone: a number of rows that is public, stated shares, else
+   equal ones.
+"""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
+from ...errors import NotEnforced
 from ...facts import Cells
+from ...facts.columns import Boolean, Category
+from ...learning.forecasting.foretold import Forecast
 from ...learning.forecasting.supposed import Supposed
+from ...privacy.promise import Promise
+from ..reading.cautions import outside
+from ..reading.training import Training
+from .plan_words import points, rows_up, up
 
 STEPS = 40
 NEAR = 0.005  # of the logarithm of the answer
@@ -74,6 +87,66 @@ def smallest_share(
     if at(equal) > 1.0:
         return None
     return equal if count == 1 else least(at, equal, SHARE, equal)
+
+
+def short(forecast: Forecast, what: str = "enforceable") -> float:
+    """By what factor the worst constraint misses its bound."""
+    bounded = [line for line in forecast.lines if line.bound is not None]
+    return max(
+        (getattr(line, what) / line.bound if line.bound else math.inf for line in bounded),
+        default=0.0,
+    )
+
+
+def warn_if_hidden(
+    training: Training,
+    promise: Promise,
+    rows: int | None,
+    foretold: Callable[[Supposed, float], Forecast],
+) -> bool:
+    """Warn, before anything is spent, that noise will hide a constraint, with what would do; False
+    where it will not, or where how many rows there are is private. `foretold`: of so many rows at
+    an epsilon."""
+    if rows is None or not promise.is_private:
+        return False
+    supposed, epsilon = _supposed(training, rows), promise.epsilon
+    found = foretold(supposed, epsilon)
+    bounded = [line for line in found.lines if line.bound is not None]
+    hidden = [line for line in bounded if not line.can_be_enforced]
+    if not hidden:
+        return False
+    worst = max(hidden, key=lambda line: line.enforceable - (line.bound or 0.0))
+    equal = " if groups are equal in size" if supposed.guessed else ""
+    # of the figures as they are shown, rounded up: finer bins of more rows may have more noise
+    enough = least(
+        lambda n: short(foretold(supposed.at(rows_up(math.ceil(n))), epsilon)), rows, 10.0, 1e10
+    )
+    larger = least(lambda at: short(foretold(supposed, float(up(at)))), epsilon, 1e-3, 1e3)
+    ways = [f"about {rows_up(math.ceil(enough)):,} rows"] if enough is not None else []
+    ways += [f"epsilon {up(larger)}"] if larger is not None else []
+    do = f"{' or '.join(ways)} would do{equal}" if ways else "no number of rows would do"
+    text = (
+        f"before anything is spent: noise will hide {len(hidden)} of {len(bounded)} constraints. "
+        f"With {rows:,} rows at epsilon {epsilon:.3g} the noise is ±{points(worst.noise)} points "
+        f"(one standard deviation) for a bound of {points(worst.bound or 0.0)}{equal}; {do}. Or ask "
+        "for a larger bound, or put small groups together."
+    )
+    warnings.warn(text, NotEnforced, stacklevel=outside())
+    return True
+
+
+def _supposed(training: Training, rows: int) -> Supposed:
+    """Shares that a schema states, else equal ones."""
+    schema, layout = training.schema, training.rows.layout
+    columns = {} if schema is None else schema.columns
+    stated = {
+        name: column.shares
+        for name, column in columns.items()
+        if isinstance(column, Category | Boolean) and column.shares is not None
+    }
+    classes = None if schema is None else stated.get(schema.target or "")
+    groups = {name: stated[name] for name in layout.sensitive_names if name in stated}
+    return Supposed.of(layout, rows, groups, classes)
 
 
 def _log(value: float) -> float:

@@ -3,6 +3,7 @@ constraints hold (private)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,16 +35,18 @@ from ..certifying.certified_fits import certified
 from ..faces import blind
 from ..faces.blind import Blindly
 from ..fitting import promises, unused
+from ..fitting.plan_search import warn_if_hidden
 from ..fitting.planning import Planning
 from ..fitting.recorded import Recorded
 from ..fitting.requirements import said
 from ..reading import cautions, origins
 from ..reading.carried import groups_of
+from ..reading.cautions import outside
 from ..reading.fitted_parts import names_of_features, parts_of, width_of
 from ..reading.training import Training
 from ..reading.unread import Read
 from ..reports.baselines import BaselineReport, warn_if_worse
-from ..reports.constraint_report import ConstraintReport
+from ..reports.constraint_report import ConstraintReport, warn_if_not_enforced
 from ..settings.keeping import SetAside
 from ..settings.post_processing import Thresholds
 from ..wrapped import answers as base_answers
@@ -337,6 +340,8 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         -----
         ConstraintNotMet
             If released values say that a constraint is missed by far.
+        NotEnforced
+            If noise hides a constraint: before anything is spent, where public facts say so.
         WorseThanBaseline
             If the result errs more than something that costs nothing further.
         DecisionsReplaced
@@ -376,6 +381,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             ledger.require(promise, schema=asked.training.schema)
         if system is not None:
             asking.require_both(self.estimator, asked, wishes, cells, self._purpose)
+        hidden = system is not None and self._warn_if_hidden(asked, wishes, cells, system)
         given = (X, y, sensitive_features, sample_weight)
         base = post_rows.base_of(self.estimator, asked, wishes, given, spare=system is not None)
         if system is None:
@@ -409,6 +415,8 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         self._conclude(asked, base, promise, curator, found, curator.statement().ledger)
         post_report.warn_of_conflict(found.solved, by_chance=by_chance)
         warn_if_worse(self.baselines_)
+        if not hidden and not self.constraint_report_.missed_by_far:
+            warn_if_not_enforced(self.constraint_report_, stacklevel=1 + outside())
         return self
 
     # -- inside ------------------------------------------------------------------------------------
@@ -416,6 +424,29 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     @property
     def _solver(self) -> Thresholds:
         return self._setting("solver", Thresholds)
+
+    def _warn_if_hidden(
+        self,
+        asked: DecidedRows,
+        wishes: BaseOptions,
+        cells: Cells | None,
+        system: ConstraintSystem,
+    ) -> bool:
+        """Before the base or the counts are paid for."""
+        training, promise = asked.training, wishes.promise
+        classes = len(training.classes)
+        known = promises.public_rows_of(self.public_rows, training, promise)
+        decides = self.predict_method == base_answers.DECIDED or classes != 2
+
+        def foretold(supposed: Supposed, epsilon: float) -> Forecast:
+            at = replace(wishes, promise=replace(promise, epsilon=epsilon))
+            spent = base_spends.about_to_spend(self.estimator, at)
+            plan = postprocess.plan(at.promise, cells, classes, spent)
+            bins = self._solver.bins
+            edges = None if decides else base_answers.edges_of(bins, None, plan, supposed.rows)
+            return forecast.of_counts(plan, system, supposed, (), edges)
+
+        return warn_if_hidden(training, promise, known, foretold)
 
     def _search(self, read: Read) -> CountPlan:
         return self._planned(read)[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,14 +35,16 @@ from ...privacy.promise import Promise
 from ...privacy.statement.statement import PrivacyStatement
 from ...tables.columns import same_length
 from ..fitting import promises
+from ..fitting.plan_search import warn_if_hidden
 from ..fitting.planning import Planning
 from ..fitting.recorded import Recorded, require_room
 from ..fitting.requirements import said
 from ..reading import cautions, origins
+from ..reading.cautions import outside
 from ..reading.fitted_parts import names_of_features, parts_of, width_of
 from ..reading.training import Training
 from ..reading.unread import Read
-from ..reports.constraint_report import ConstraintReport
+from ..reports.constraint_report import ConstraintReport, warn_if_not_enforced
 from ..settings.post_processing import Offsets
 from ..wrapped import bases, decided, unlabelled
 from ..wrapped import spends as base_spends
@@ -312,6 +315,8 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         ConstraintNotMet
             If a group is too small for the noise, or released values say that a constraint is
             missed by far.
+        NotEnforced
+            If noise hides the constraint: before anything is spent, where public facts say so.
         """
         promise, wishes = self._told()
         ledger = promises.ledger_of(self, promise, base_spends.ledger_inside(self.estimator))
@@ -329,6 +334,10 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
                     promise,
                     self._purpose,
                 )
+        known = promises.public_rows_of(self.public_rows, training, promise)
+        hidden = warn_if_hidden(
+            training, promise, known, partial(self._foretold_of, training, wishes, cells, system)
+        )
         base = post_rows.base_of(
             self.estimator, asked, wishes, (X, y, sensitive_features, sample_weight), spare=True
         )
@@ -360,6 +369,8 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
             )
         elif self.constraint_report_.missed_by_far:
             warn_of_gap(self.constraint_report_)
+        elif not hidden:
+            warn_if_not_enforced(self.constraint_report_, stacklevel=1 + outside())
         return self
 
     def predict_proba(self, X: TableLike, *, sensitive_features: ColumnsLike = None) -> Floats:
@@ -436,6 +447,21 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         assert cells is not None
         assert system is not None
         return cells, system.without_labels()
+
+    def _foretold_of(
+        self,
+        training: Training,
+        wishes: BaseOptions,
+        cells: Cells,
+        system: ConstraintSystem,
+        supposed: Supposed,
+        epsilon: float,
+    ) -> Forecast:
+        """Of the counts, at another epsilon, before the base is fitted."""
+        at = replace(wishes, promise=replace(wishes.promise, epsilon=epsilon))
+        spent = base_spends.about_to_spend(self.estimator, at)
+        plan = self._plan_of(at.promise, spent, training)
+        return forecast.of_parity(plan, system, cells, supposed)
 
     def _plan_of(self, promise: Promise, spent: Iterable[Event], training: Training) -> ParityPlan:
         rows = training.rows

@@ -244,10 +244,10 @@ def _say(
         warning.in_shell = complaint(
             expected=expected, of=named, got=got, remedy=shell_remedy, quote=quote
         )
-    warnings.warn(warning, stacklevel=_level())
+    warnings.warn(warning, stacklevel=outside())
 
 
-def _level() -> int:
+def outside() -> int:
     """The line outside of this library that asked for the fit."""
     level = 2
     frame: FrameType | None = sys._getframe(2)
