@@ -278,12 +278,14 @@ def test_sizes_that_nobody_stated_are_supposed_equal_and_that_is_said() -> None:
     plan = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=2.0).plan(
         schema_of(None, groups="abc")
     )
-    assert "of equal size" in plan.verdict
+    assert "points if groups are equal in size, which nobody stated: what" in plan.verdict
     assert "supposed equal: nobody stated them" in str(plan)
     share = plan.least_share
     assert share is not None
     assert share < 1 / 3
-    assert f"at least {100 * share:.2g} % of the rows" in str(plan)
+    least = f"at least {100 * share:.2g} % of the rows, about {math.ceil(share * 3000):,}, for"
+    assert f"The smallest group must have {least}" in plan.verdict
+    assert str(plan).count(least) == 2
 
     def shares(smallest: float) -> dict[str, dict[str, float]]:
         return {"sex": {"a": smallest, "b": (1 - smallest) / 2, "c": (1 - smallest) / 2}}
@@ -293,6 +295,8 @@ def test_sizes_that_nobody_stated_are_supposed_equal_and_that_is_said() -> None:
     less = clf.plan(schema_of(None, groups="abc"), shares=shares(0.95 * share))
     assert less.can_be_enforced is False
     assert less.least_share is None
+    assert "equal" not in less.verdict
+    assert "smallest group" not in less.verdict
     assert "supposed equal" not in str(less).replace("hired", "")
 
 

@@ -98,7 +98,7 @@ class Plan:
             return "No constraint's value gets noise: nothing that it is made of is protected."
         head = (
             f"With {self._sizes()} at epsilon {self.promise.epsilon:.3g} the noise is "
-            f"±{points(worst.noise)} points"
+            f"±{points(worst.noise)} points{self._condition}"
         )
         bounded = [line for line in self.lines if line.bound is not None]
         if not bounded:
@@ -108,12 +108,23 @@ class Plan:
             return f"{head}: nothing can be enforced."
         if broken:
             return f"{head}: {len(broken)} of {len(bounded)} constraints cannot be enforced."
+        smallest = (
+            ""
+            if self.least_share is None
+            else f" The smallest group must have {self._share_in_words()}."
+        )
         unsure = [line for line in bounded if not line.can_be_verified]
         if unsure:
             return (
-                f"{head}: what is required can be enforced, but the release can hardly verify it."
+                f"{head}: what is required can be enforced, but the release can hardly verify "
+                f"it.{smallest}"
             )
-        return f"{head}: what is required can be enforced and verified."
+        return f"{head}: what is required can be enforced and verified.{smallest}"
+
+    @property
+    def _condition(self) -> str:
+        """What a reader must know of the groups, where nobody stated how large they are."""
+        return "" if self._stated else " if groups are equal in size, which nobody stated"
 
     def _sizes(self) -> str:
         if self.forecast.cells is None:
@@ -122,8 +133,7 @@ class Plan:
         each = (
             f"{len(shares)} groups of {self.supposed.rows * float(shares.min()):,.0f} rows or more"
         )
-        equal = float(shares.max()) < 1.001 * float(shares.min())
-        return each if self._stated or not equal else f"{len(shares)} groups of equal size"
+        return each if self._stated else f"{self.supposed.rows:,.0f} rows in {len(shares)} groups"
 
     @property
     def _stated(self) -> bool:
@@ -309,7 +319,11 @@ class Plan:
         share = self.least_share
         if share is None:
             return "no share of the rows would be enough to enforce what is required"
-        return f"at least {100 * share:.2g} % of the rows, for what is required to be enforced"
+        people = math.ceil(share * self.supposed.rows)
+        return (
+            f"at least {100 * share:.2g} % of the rows, about {people:,}, for what is required to "
+            f"be enforced"
+        )
 
     def _enough_in_words(self) -> list[tuple[str, str]]:
         enough = self.enough
