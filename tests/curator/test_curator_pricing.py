@@ -3,13 +3,16 @@ touched."""
 
 from __future__ import annotations
 
+import itertools
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
 from fairveil.curator import (
     FULL,
+    ByCell,
     CellCounts,
     Curator,
     FeatureSums,
@@ -22,10 +25,13 @@ from fairveil.curator import (
     Poisson,
     PredictionHistogram,
     RowCount,
+    Rows,
     ScoreHistogram,
+    Weighed,
     describe,
     pricing,
 )
+from fairveil.curator.pricing import partition_of
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import Promise, epsilon
 from fairveil.privacy.events import (
@@ -247,3 +253,84 @@ def test_vectors_of_multipliers_need_cells_that_do_not_overlap(rows_of):
     marginal = rows.cells("marginal")
     with pytest.raises(InputError, match="do not overlap"):
         describe([(CellCounts(marginal), np.ones(marginal.count))], rows.layout, ADD)
+
+
+def partitioned(names, values=("a", "b", "c")):
+    """Rows with these sensitive columns, of as many values each."""
+    rng = np.random.default_rng(1)
+    columns = [rng.choice(values, 30) for _ in names]
+    return Rows.from_arrays(
+        rng.normal(size=(30, 2)),
+        rng.integers(0, 2, 30),
+        columns,
+        classes=[0, 1],
+        groups=[values] * len(names),
+        sensitive_names=names,
+    )
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one", "sensitive_features"])
+@pytest.mark.parametrize("weighs", [False, True])
+def test_releases_over_different_columns_are_priced_for_the_worst_combination(relation, weighs):
+    """Each release has little noise in one cell of its column; a person may be in all of those
+    cells, and the price is hers whatever columns are asked, in whatever order."""
+    promise = (
+        Promise(9.0, 1e-6, relation)
+        if relation == "sensitive_features"
+        else Promise(9.0, 1e-6, neighbours=relation)
+    )
+    rows, inner = partitioned(["p", "q", "r"]), FeatureSums(None, clip=1.0)
+
+    def ask(names, cell):
+        cells = rows.cells(names=names)
+        if weighs:
+            factors = np.full(cells.count, 1e-3)
+            factors[cell] = 1.0
+            return Measurement(Weighed(inner, cells, factors), 5.0)
+        vector = np.full(cells.count, 2.0**17)
+        vector[cell] = 5.0
+        return Measurement(ByCell(inner, cells), vector)
+
+    def price(*asked):
+        return epsilon(describe(asked, rows.layout, promise), promise.delta, promise.neighbours)
+
+    alone = price(ask(["p"], 0))
+    twice = price(ask(["p"], 0), ask(["p"], 0))
+    assert twice > 1.3 * alone
+    for first, second in (
+        (["p"], ["q"]),
+        (["r"], ["p"]),
+        (["p", "q"], ["q", "r"]),
+        (["p", "q"], ["q", "p"]),
+        (["p", "q", "r"], ["r", "q", "p"]),
+        (["p"], ["p", "q"]),
+    ):
+        # one person is in cell 0 of the first and in the last cell of the second
+        other = rows.cells(names=second).count - 1
+        both = price(ask(first, 0), ask(second, other))
+        assert both >= 0.98 * twice, (first, second)
+    if relation == "add-remove":  # of one column nobody is in two cells
+        assert price(ask(["p"], 0), ask(["p"], 2)) <= 1.02 * alone
+
+
+def test_every_list_of_columns_is_a_partition_of_its_own():
+    rows = partitioned(["p", "q", "r"], ("a", "b"))
+    lists = [
+        list(names) for size in (1, 2, 3) for names in itertools.permutations(["p", "q", "r"], size)
+    ]
+    keys = {
+        (partition_of(cells, rows.layout), cells.count)
+        for cells in (rows.cells(names=names) for names in lists)
+    }
+    assert len(keys) == len(lists)
+    assert [partition_of(rows.cells(names=[one]), rows.layout) for one in "pqr"] == [0, 1, 2]
+    assert partition_of(rows.cells(), rows.layout) == 0
+    strange = partitioned(["p", "other"], ("a", "b")).cells(names=["other"])
+    with pytest.raises(InputError, match="sensitive columns"):
+        describe([(ByCell(FeatureSums(None, 1.0), strange), [2.0, 3.0])], rows.layout, ADD)
+
+
+def test_nothing_that_is_asked_says_of_which_column_cells_are():
+    assert "column" not in {one.name for one in fields(Measurement)}
+    with pytest.raises(TypeError, match="column"):
+        Measurement(CellCounts(partitioned(["p"]).cells()), [2.0, 3.0, 4.0], column=1)

@@ -34,7 +34,7 @@ from fairveil.curator import (
     Weighed,
     describe,
 )
-from fairveil.curator.pricing import constant_scale, noise_scale
+from fairveil.curator.pricing import constant_scale, noise_scale, partition_of
 from fairveil.curator.rows import cell_order
 from fairveil.curator.totals import public_scale, reference
 from fairveil.curator.totals.passes import totals
@@ -214,7 +214,7 @@ def test_guarantee_2_no_pair_is_further_apart_in_the_noise_than_the_event_says_o
             np.linspace(1.0, 4.0, question.cells.count) if isinstance(question, ByCell) else Z
         )
         measurement, scale = (
-            Measurement(question, multiplier, column=3),
+            Measurement(question, multiplier),
             scale_of(question, rows, promise),
         )
         event: Any = describe(
@@ -226,7 +226,7 @@ def test_guarantee_2_no_pair_is_further_apart_in_the_noise_than_the_event_says_o
             )
             event = event.event
         assert isinstance(event, PerCell)
-        assert event.column == 3
+        assert event.column == partition_of(question.cells, rows.layout)
         shape = question.shape(rows.layout)
         noise = (
             np.broadcast_to(noise_scale(measurement, scale, promise, batch, shape), shape).ravel()
@@ -518,7 +518,6 @@ def test_a_run_that_goes_from_round_to_round_gives_what_new_questions_give() -> 
         by_cell = Measurement(
             ByCell(GradientSum(Linear(np.zeros(10)), 0.7), cells),
             np.array([2.0, 3.0, 4.0]),
-            column=1,
         )
         weighed: Any = Weighed(GradientSum(Linear(np.zeros(10)), 0.7), cells, [1.0, 2.0, 3.0])
         kept = Measurement(weighed, 2.0)
@@ -532,7 +531,7 @@ def test_a_run_that_goes_from_round_to_round_gives_what_new_questions_give() -> 
             weighed = weighed.at(weighed.inner.at(Linear(weights)), factors)
             kept = kept.about(weighed) if t < 3 else Measurement(weighed, 2.0)
             new = [
-                Measurement(ByCell(inner, cells), np.array([2.0, 3.0, 4.0]), column=1),
+                Measurement(ByCell(inner, cells), np.array([2.0, 3.0, 4.0])),
                 Measurement(Weighed(inner, cells, factors), 2.0),
             ]
             for one, other in zip(
@@ -555,7 +554,7 @@ def test_other_questions_take_a_multiplier_for_each_cell_of_one_column_among_sev
     curator = Curator(rows, Promise(1e9, 1e-6), noise=NoiseSource.seeded(2))
     losses = GroupLosses(Linear(np.ones(10)), cells, "log", 2.0)
     for question in (losses, CellCounts(cells), GramMatrices(cells, 1.5)):
-        measurement = Measurement(question, multipliers, column=1)
+        measurement = Measurement(question, multipliers)
         event: Any = describe([measurement], rows.layout, REPLACED)
         assert (event.multipliers, event.column) == ((tuple(multipliers),), 1)
         wanted = reference.total(question, block)
@@ -635,8 +634,6 @@ def test_what_is_asked_wrongly_is_refused() -> None:
         )
     with pytest.raises(MissingBoundError):
         describe([(ByCell(GradientSum(Linear(np.zeros(4))), cells), 2.0)], rows.layout, ADDED)
-    with pytest.raises(InputError, match="column"):
-        Measurement(inner, 2.0, column=-1)
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=str)

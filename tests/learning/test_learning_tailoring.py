@@ -322,7 +322,6 @@ def test_of_one_sum_people_spend_by_the_square_of_their_factor(spend: str) -> No
 def test_overlapping_groups_are_asked_about_column_by_column(mode: Any) -> None:
     cells = Cells(((0, 1), ("a", "b", "c")), mode, ("sex", "place"))
     measurements = by_column(cells, CellCounts, np.arange(1.0, 1.0 + cells.count))
-    assert [measurement.column for measurement in measurements] == list(range(len(measurements)))
     assert [one.count for one in each_column(cells)] == ([6] if mode == "product" else [2, 3])
     assert np.concatenate(
         [np.ravel(measurement.multiplier) for measurement in measurements]

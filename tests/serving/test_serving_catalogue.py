@@ -110,7 +110,7 @@ def test_every_field_of_every_question_is_described() -> None:
 def test_the_price_is_described_with_the_question() -> None:
     for ask in (
         Measurement(RowCount(), 20.0),
-        Measurement(CellCounts(CELLS), np.array([3.0, 4.0]), column=1),
+        Measurement(CellCounts(CELLS), np.array([3.0, 4.0])),
         Measurement(RowCount(), 2.0, "discrete-laplace"),
     ):
         packing = Packing()

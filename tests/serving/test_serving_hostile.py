@@ -67,7 +67,6 @@ def rows(multiplier: float = 20.0, noise: str = "gaussian", **more: Any) -> dict
         "question": {"kind": "row count", "copies": None},
         "multiplier": multiplier,
         "noise": noise,
-        "column": 0,
     }
     return {"asks": [ask], "batch": FULL, "purpose": "", **more}
 

@@ -1,4 +1,4 @@
-"""A question and its price: a noise multiplier, the kind of noise, and the column that spends."""
+"""A question and its price: a noise multiplier, and the kind of noise."""
 
 from __future__ import annotations
 
@@ -21,23 +21,16 @@ LARGEST_MULTIPLIER = 2.0**18
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """A question and its price: a noise multiplier, one for all or one a cell (tailored budgets).
-
-    `column`: of which sensitive column the question's cells are. A person is in one cell of each
-    column, so where noise differs by cell releases over cells of one column add up cell by cell,
-    and several columns' worst cells add up: see `PerCell`.
-    """
+    """A question and its price: a noise multiplier, one for all or one a cell (tailored
+    budgets)."""
 
     question: Question
     multiplier: Any
     noise: str = "gaussian"
-    column: int = 0
 
     def __post_init__(self) -> None:
         if self.noise not in NOISES:
             _checks.one_of(NOISES, noise=self.noise)
-        if self.column != 0:
-            _checks.normalise(self, column=_checks.whole(column=self.column))
         if type(self.multiplier) is float and 0.0 <= self.multiplier <= LARGEST_MULTIPLIER:
             return
         if (
@@ -95,7 +88,7 @@ class Measurement:
         """All that the measurement's event and bound depend on."""
         vector = self.by_cell
         multiplier = self.multiplier if vector is None else tuple(vector.tolist())
-        return (*self.question.key, self.noise, multiplier, self.column)
+        return (*self.question.key, self.noise, multiplier)
 
     @property
     def by_cell(self) -> Floats | None:

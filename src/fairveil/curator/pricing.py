@@ -20,7 +20,7 @@ import numpy as np
 from .. import _checks
 from .._types import Floats
 from ..errors import InputError, PrivacyError
-from ..facts import RowLayout
+from ..facts import Cells, RowLayout
 from ..privacy.events import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -45,6 +45,7 @@ from .questions.gradients import GradientSum
 from .questions.histograms import PredictionHistogram, ScoreHistogram
 from .questions.networks import NetworkGradient
 from .questions.of_models import GroupLosses
+from .rows.block import lines_of
 from .rows.persons import of_person
 from .rows.sampling import FULL, Batch, Full, Part, Poisson
 from .totals.person_pass import scale_by_person
@@ -295,11 +296,11 @@ def _noise_event(
         return PerCell(
             (tuple(vector.tolist()),),
             (_within(question, scale, promise),),
-            column=measurement.column,
+            column=partition_of(question.cells, layout),
         )
     multiplier = float(measurement.multiplier)
     if isinstance(question, Weighed) and measurement.noise == "gaussian":
-        return _weighed(question, multiplier, measurement.column, promise, batch, layout)
+        return _weighed(question, multiplier, promise, batch, layout)
     if measurement.noise == "discrete-gaussian":
         return DiscreteGaussian(multiplier)
     if measurement.noise == "discrete-laplace":
@@ -317,7 +318,6 @@ def _noise_event(
 def _weighed(
     question: Weighed,
     multiplier: float,
-    column: int,
     promise: Promise,
     batch: Batch,
     layout: RowLayout,
@@ -326,12 +326,28 @@ def _weighed(
     alone, added = promise.protects == "sensitive_features", promise.neighbours == "add-remove"
     hidden = isinstance(batch, Poisson) and not alone
     by_person = added_by_person(question, promise)
+    column = partition_of(question.cells, layout)
     found = question.multipliers(
         layout, multiplier, alone=alone, hidden=hidden, added=added, by_person=by_person
     )
     if alone:
         return PerCell((found,), (0.0,), (-1,), column)
     return PerCell((found,), (question.within,), (question.crossing,), column)
+
+
+def partition_of(cells: Cells, layout: RowLayout) -> int:
+    """The number of the partition that cells make of people, from the columns that they are of.
+
+    Releases over one partition add up by person, and several partitions' worst cells add up
+    (`PerCell`): which is which must not be the asker's to say. A column has its place, all columns
+    in their order have 0, and every other list of columns, another order too, a number of its own.
+    """
+    lines, count = lines_of(cells, layout), len(layout.sensitive)
+    if len(lines) == 1:
+        return lines[0]
+    if lines == list(range(count)):
+        return 0
+    return count + sum((line + 1) * (count + 1) ** at for at, line in enumerate(lines))
 
 
 def _within(question: Question, scale: Scale | None, promise: Promise) -> float:

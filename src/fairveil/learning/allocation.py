@@ -284,8 +284,7 @@ def by_column(
     each = np.broadcast_to(multipliers, cells.count)
     alike = np.ndim(multipliers) == 0
     return [
-        Measurement(question(one), multipliers if alike else each[column], column=j)
-        for j, (one, column) in enumerate(parts)
+        Measurement(question(one), multipliers if alike else each[column]) for one, column in parts
     ]
 
 

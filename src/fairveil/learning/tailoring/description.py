@@ -122,14 +122,12 @@ class DescribedDescent(SharedBudget):
 
     def _sized(self) -> list[Measurement]:
         z = self._multiplier("counts", len(self.columns))
-        return [Measurement(CellCounts(one), z, column=j) for j, one in enumerate(self.columns)]
+        return [Measurement(CellCounts(one), z) for one in self.columns]
 
     def _measured(self, v: Floats) -> list[Measurement]:
         """The precursor's losses by group."""
         z = self._multiplier("errors", len(self.columns))
-        return [
-            Measurement(self._losses(v, one), z, column=j) for j, one in enumerate(self.columns)
-        ]
+        return [Measurement(self._losses(v, one), z) for one in self.columns]
 
     def _reported(self, v: Floats) -> list[Measurement]:
         """The answer's losses, or a network's errors, by group; and what one answer for everybody
@@ -138,26 +136,16 @@ class DescribedDescent(SharedBudget):
         z = self._multiplier("report", 2 * len(self.columns))
         if self.loss == "squared" and self.skeleton is None:
             return [
-                Measurement(self._losses(at, one), z, column=j)
+                Measurement(self._losses(at, one), z)
                 for at in (v, self.start)
-                for j, one in enumerate(self.columns)
+                for one in self.columns
             ]
-        labels = [
-            Measurement(CellCounts(one, by_label=True), z, column=j)
-            for j, one in enumerate(self.columns)
-        ]
+        labels = [Measurement(CellCounts(one, by_label=True), z) for one in self.columns]
         if self.skeleton is None:
-            return [
-                *(
-                    Measurement(self._losses(v, one), z, column=j)
-                    for j, one in enumerate(self.columns)
-                ),
-                *labels,
-            ]
+            return [*(Measurement(self._losses(v, one), z) for one in self.columns), *labels]
         model = Network(self.skeleton, v)
         histograms = [
-            Measurement(NetworkHistogram(model, one, by_label=True), z, column=j)
-            for j, one in enumerate(self.columns)
+            Measurement(NetworkHistogram(model, one, by_label=True), z) for one in self.columns
         ]
         return [*histograms, *labels]
 

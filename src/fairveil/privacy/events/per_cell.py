@@ -29,11 +29,12 @@ class PerCell(Event):
     are m and m': the squared move of part j is 1/m^2 + 1/m'^2 + 2 crossing/(m m'). 0: cells have
     coordinates of their own, or contributions that are positive semi-definite; 1: one sum for all
     cells, to which contributions may point in opposite directions; -1: one sum, and the same
-    contribution at the other cell's size (sensitive features alone). () is 0 for all. `column`: of
-    which sensitive column the cells are. A person is in one cell of every column; each has releases
-    of its own. Under add-remove a person costs what her cell costs; under replace-one she may also
-    move from one cell to another. The price is the worst over people: of several releases over the
-    cells of one column it is one person's, who was in all of them.
+    contribution at the other cell's size (sensitive features alone). () is 0 for all. `column`: the
+    number of the partition that the cells make, such as the place of the sensitive column that they
+    are of; the curator gives it. A person is in one cell of each. Under add-remove a person costs
+    what her cell costs; under replace-one she may also move from one cell to another. The price is
+    the worst over people: of several releases over the cells of one column it is one person's, who
+    was in all of them.
     """
 
     kind: ClassVar[str] = "per-cell"

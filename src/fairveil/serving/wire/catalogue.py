@@ -134,7 +134,6 @@ def measurement_described(measurement: Measurement, packing: Packing) -> dict[st
         "question": question,
         "multiplier": multiplier,
         "noise": measurement.noise,
-        "column": measurement.column,
     }
 
 
@@ -179,17 +178,14 @@ Read = Callable[[Node, Reading], Any]
 
 def measurement_of(node: Node, reading: Reading) -> Measurement:
     """The question with its price that was described."""
-    node.only(("question", "multiplier", "noise", "column"))
+    node.only(("question", "multiplier", "noise"))
     multiplier: Any = node["multiplier"]
     multiplier = (
         _array(multiplier, reading)
         if isinstance(multiplier.value, dict)
         else float(multiplier.number())
     )
-    column = node["column"].whole(at_most=1 << 16)
-    return Measurement(
-        question_of(node["question"], reading), multiplier, node["noise"].text(), column
-    )
+    return Measurement(question_of(node["question"], reading), multiplier, node["noise"].text())
 
 
 def question_of(node: Node, reading: Reading) -> Question:
