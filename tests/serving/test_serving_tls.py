@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import ssl
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from cryptography.x509.oid import NameOID
 from doors import Place, place_in, served
 
 import fairveil as fv
+from fairveil.cli import main
 from fairveil.errors import DoorError, InputError
 from fairveil.serving.door.holder import Holder
 
@@ -159,3 +161,42 @@ def test_plain_http_is_not_served_beyond_this_machine(place: Place, authority: A
     with pytest.raises(InputError, match="HTTPS, or this machine alone"):
         Holder.load(place.config)
     place.config.write_text(plain.replace('address = "0.0.0.0"\n', ""))
+
+
+def test_a_certificate_that_cannot_be_served_with_is_told_before_the_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = place_in(tmp_path / "holder")
+    words = ["fairveil", "serve", "--check", "--config", str(place.config)]
+    monkeypatch.setattr(sys, "argv", words)
+    maker = Authority(tmp_path, "maker")
+    (certificate, key), (_, others) = maker.signed("server"), maker.signed("other")
+    locked = tmp_path / "locked.key"
+    secret = serialization.BestAvailableEncryption(b"secret")
+    loaded = serialization.load_pem_private_key(key.read_bytes(), None)
+    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    locked.write_bytes(loaded.private_bytes(pem, pkcs8, secret))  # type: ignore[union-attr]
+    plain = place.config.read_text()
+    for files, cause in (
+        ((tmp_path / "none.pem", key), "no file none.pem"),
+        ((certificate, tmp_path / "none.key"), "no file none.key"),
+        ((certificate, others), "KEY_VALUES_MISMATCH"),
+        ((key, certificate), "got"),
+        ((certificate, locked), "got"),
+    ):
+        place.config.write_text(plain)
+        with_files(place, files)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 2
+        said = capsys.readouterr()
+        for words_said in ("a certificate and its own key", cause):
+            assert words_said in " ".join(said.err.split())
+        assert "Would serve" not in said.out
+    assert not (place.folder / "door").exists()
+    place.config.write_text(plain)
+    with_files(place, (certificate, key))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    assert "Would serve: applicants" in capsys.readouterr().out

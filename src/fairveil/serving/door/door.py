@@ -38,6 +38,7 @@ class Door:
         """Rows are read and checked, the ledger is found, and what an earlier server left half done
         is settled."""
         records = Records(holder.folder)
+        holder.require_certificate()
         try:
             secret = records.key()
             datasets = {one.name: DataSet.opened(one, secret) for one in holder.datasets}

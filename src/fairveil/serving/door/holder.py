@@ -17,6 +17,7 @@ Guarantees (tests/serving/test_serving_holder.py):
 1. Unknown names and values of another type are refused with their place, before a file is written
    or a port opened.
 2. Plain HTTP is served to this machine alone, or behind a proxy that was named.
+3. A certificate that cannot be served with is told with its cause before a row is read.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,6 +109,28 @@ class Holder:
         )
         got = f"plain HTTP on {self.address}"
         raise InputError.expected("HTTPS, or this machine alone", of="door", got=got, remedy=remedy)
+
+    def require_certificate(self) -> None:
+        """An error, with its cause, where the certificate and its key cannot be served with."""
+        if self.certificate is None or self.private_key is None:
+            return
+        try:
+            # a passphrase is not asked for: the door starts alone
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+                self.certificate, self.private_key, password=""
+            )
+        except (OSError, ValueError) as error:
+            missing = [
+                path.name for path in (self.certificate, self.private_key) if not path.is_file()
+            ]
+            cause = getattr(error, "reason", None) or str(error)
+            got = f"no file {missing[0]}" if missing else cause
+            remedy = (
+                "Give the chain and its private key as PEM files, the key without a passphrase."
+            )
+            raise InputError.expected(
+                "a certificate and its own key", of="certificate", got=got, remedy=remedy
+            ) from None
 
 
 def read(node: Node, base: Path) -> Holder:
