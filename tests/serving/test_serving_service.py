@@ -276,3 +276,22 @@ def test_a_run_and_a_token_are_stopped_by_a_form_of_the_session_alone(
     assert not next(token for token in door[0].tokens.all() if token.id == one.token.id).holds_at(
         0.0
     )
+
+
+def test_a_holder_is_let_in_after_a_strangers_wrong_words(tmp_path: Any) -> None:
+    """Both may have one address, behind a proxy; only what is wrong is counted."""
+    found = place_in(tmp_path).door()
+    pages = HolderPage(found, secure=False).routes()
+    with running(found, Service(found, Measures(None)), pages) as url:
+        port = int(url.rpartition(":")[2])
+        statuses = [sent(port, "POST", "/holder/enter", b"token=x")[0] for _ in range(40)]
+        assert set(statuses) == {401, 429}
+        cookie, word = entered(found, port)
+        for form in ({"form": "\u00e9"}, {"form": "\ud800".encode("utf-8", "replace")}):
+            assert (
+                sent(port, "POST", "/holder/leave", urlencode(form).encode(), cookie=cookie)[0]
+                == 403
+            )
+        right = urlencode({"form": word}).encode()
+        assert sent(port, "POST", "/holder/leave", right, cookie=cookie)[0] == 303
+    found.close()

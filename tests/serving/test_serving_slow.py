@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from fairveil.serving.analyst.connection import Connection
 from fairveil.serving.analyst.remote_curator import RemoteCurator
 from fairveil.serving.door.door import Door
 from fairveil.serving.door.measures import Measures
+from fairveil.serving.door.page import HolderPage
 from fairveil.serving.door.running import running
 from fairveil.serving.door.service import AT_ONCE, Service
 from fairveil.serving.wire.messages import packed
@@ -202,3 +204,37 @@ def test_half_a_request_that_is_cut_leaves_nothing(door: tuple[Door, int], place
             one.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + part)
     assert is_up(door[1])
     assert len(door[0].records.runs()) == before
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"POST /holder/enter HTTP/1.1\r\nContent-Length: 100\r\n", 408),
+        (b"POST /holder/leave HTTP/1.1\r\nTransfer-Encoding: chunked\r\n", 408),
+        (b"POST /holder/enter HTTP/1.1\r\nContent-Length: 9000\r\n", 408),
+        (b"GET /holder HTTP/1.1\r\nContent-Length: 100\r\n", 200),
+        (b"POST /v1/runs HTTP/1.1\r\nContent-Length: 100\r\n", 401),
+        (b"POST /v1/runs HTTP/1.1\r\nAuthorization: Bearer x\r\nContent-Length: 100\r\n", 401),
+        (b"GET /healthz HTTP/1.1\r\nContent-Length: 9000\r\n", 413),
+        (b"GET /v1 HTTP/1.1\r\nContent-Length: 100\r\n", 408),
+    ],
+)
+def test_a_stranger_whose_body_does_not_arrive_holds_no_connection(
+    head: bytes, status: int, tmp_path: Path
+) -> None:
+    """One byte after an answer ends the server's own clock for kept connections."""
+    found = place_in(tmp_path, limits="request_seconds = 2").door()
+    pages = HolderPage(found, secure=False).routes()
+    with (
+        running(found, Service(found, Measures(None)), pages) as url,
+        connected(int(url.rpartition(":")[2])) as one,
+    ):
+        one.settimeout(20)
+        one.sendall(head + b"Host: x\r\n\r\n")
+        said = one.recv(64)
+        assert said.startswith(f"HTTP/1.1 {status}".encode())
+        with suppress(BrokenPipeError, ConnectionResetError):
+            one.sendall(b"x")
+            while one.recv(4000):
+                pass
+    found.close()

@@ -9,10 +9,13 @@ Guarantees (tests/serving/test_serving_service.py):
    another site cannot know.
 2. Every value is escaped; the page may load nothing and be framed by nobody.
 3. It shows what was released by name and price, and no answer.
+4. A form that does not arrive, and a body where none belongs, hold no connection
+   (tests/serving/test_serving_slow.py).
 """
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import threading
 import time
@@ -35,7 +38,7 @@ from ...privacy.statement.words import MECHANISMS, items
 from .door import Door
 from .limits import Rates
 from .record_rows import OPEN, OPENING, RunRecord
-from .refusals import Refusal
+from .refusals import TOO_SLOW, Refusal
 
 COOKIE, HOURS = "fairveil-holder", 8.0
 MOST_FORM = 4096
@@ -88,8 +91,12 @@ class HolderPage:
         self, answer: Callable[[Request, dict[str, str]], Response]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
+            is_whole = not {"content-length", "transfer-encoding"} & set(request.headers)
             try:
-                form = await _form(request) if request.method == "POST" else {}
+                form: dict[str, str] = {}
+                if request.method == "POST":
+                    form = await _form(request, self.door.holder.limits.request_seconds)
+                    is_whole = True
                 response = await run_in_threadpool(answer, request, form)
             except Refusal as refusal:
                 response = HTMLResponse(
@@ -98,6 +105,8 @@ class HolderPage:
             except Exception:  # nothing of it is shown
                 response = HTMLResponse("Something failed inside the door.", 500)
             response.headers.update(HEADERS)
+            if not is_whole:  # nobody waits for the rest of a request that was answered
+                response.headers["Connection"] = "close"
             return response
 
         return endpoint
@@ -216,10 +225,13 @@ class HolderPage:
     # -- what is done ------------------------------------------------------------------------------
 
     def _enter(self, request: Request, form: dict[str, str]) -> Response:
-        self._rates.require("" if request.client is None else request.client.host)
-        token = self.door.tokens.of(form.get("token"))
-        if token.role != "holder":
-            raise Refusal(403, "forbidden", "This token is not the holder's.")
+        try:
+            token = self.door.tokens.of(form.get("token"))
+            if token.role != "holder":
+                raise Refusal(403, "forbidden", "This token is not the holder's.")
+        except Refusal:  # wrong ones are counted alone: the right one is let in
+            self._rates.require("" if request.client is None else request.client.host)
+            raise
         cookie = secrets.token_urlsafe(32)
         with self._lock:
             if len(self._sessions) >= MOST_SESSIONS:
@@ -274,7 +286,9 @@ class HolderPage:
 
     def _require(self, request: Request, form: dict[str, str]) -> None:
         session = self._session(request)
-        if session is None or not secrets.compare_digest(form.get("form", ""), session):
+        if session is None or not secrets.compare_digest(
+            form.get("form", "").encode(), session.encode()
+        ):
             raise Refusal(403, "forbidden", "Enter again: this form is of no session.")
 
     def _render(self, name: str, *, session: str, said: str = "", **values: object) -> str:
@@ -290,12 +304,16 @@ class HolderPage:
         return self._env.get_template(name).render(**told, **values)
 
 
-async def _form(request: Request) -> dict[str, str]:
+async def _form(request: Request, seconds: float) -> dict[str, str]:
     raw = b""
-    async for part in request.stream():
-        raw += part
-        if len(raw) > MOST_FORM:
-            raise Refusal(413, "too-large", "The form is larger than this page's.")
+    try:
+        async with asyncio.timeout(seconds):
+            async for part in request.stream():
+                raw += part
+                if len(raw) > MOST_FORM:
+                    raise Refusal(413, "too-large", "The form is larger than this page's.")
+    except TimeoutError:
+        raise Refusal(*TOO_SLOW) from None
     found = parse_qs(raw.decode("utf-8", "replace"), max_num_fields=8)
     return {name: values[0] for name, values in found.items()}
 
