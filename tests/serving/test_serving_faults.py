@@ -15,7 +15,7 @@ from doors import Place, place_in
 from test_serving_runs import Analyst
 
 from fairveil.curator import Measurement, RowCount
-from fairveil.errors import FairveilError, LedgerAway
+from fairveil.errors import DoorError, FairveilError, LedgerAway
 from fairveil.privacy.events import Gaussian, Repeated
 from fairveil.serving.door.door import Door
 from fairveil.serving.door.records import Records
@@ -109,7 +109,9 @@ def test_a_full_disk_refuses_a_reply_and_the_run_goes_on_when_there_is_room(
         try:
             one.ask(run, LONG, key=f"ask-{asked}-key")
             asked += 1
-        except sqlite3.OperationalError:
+        except DoorError as error:
+            refused = refusal_of(error)
+            assert (refused.status, refused.word) == (503, "records-away")
             full = True
     assert len(records.entries(run)) == asked
     records.rows("PRAGMA max_page_count = 1000000")
@@ -262,3 +264,46 @@ def test_open_runs_are_charged_whole_when_their_machine_was_started_anew(
     assert two.statement(done).epsilon <= 1.0
     after.close()
     assert faults(place) == []
+
+
+def test_a_full_disk_refuses_an_opening_which_is_given_back_when_there_is_room(
+    place: Place, door: Door
+) -> None:
+    one, records = Analyst(door), door.records
+    assert door.healthy()
+    records.rows(f"PRAGMA max_page_count = {int(records.rows('PRAGMA page_count')[0][0])}")
+    refused: list[Exception] = []
+    for number in range(200):
+        try:
+            one.open(Gaussian(4000.0), key=f"open-{number}-key", purpose="x" * 200)
+        except DoorError as error:
+            refused.append(error)
+            break
+    assert [refusal_of(error).word for error in refused] == ["records-away"]
+    assert not door.healthy()
+    for change in (
+        lambda: [door.tokens.issue("x" * 100) for _ in range(200)],
+        lambda: [door.tokens.issue("x" * 100) for _ in range(200)],
+    ):
+        with pytest.raises(DoorError, match="Make room"):
+            change()
+    records.rows("PRAGMA max_page_count = 1000000")
+    door.runs.sweep()
+    assert door.healthy()
+    assert not records.runs(("opening",))
+    for run in records.runs(("open",)):
+        one.act(run.id, "close", {})
+    assert faults(place) == []
+
+
+def test_a_run_that_nobody_is_opening_any_more_is_given_back_by_the_next_sweep(
+    place: Place, door: Door
+) -> None:
+    one = Analyst(door)
+    run = one.open()
+    door.records.put(run, state="opening")  # as when nothing more could be written
+    door.runs.sweep()
+    record = door.records.run(run)
+    assert record is not None
+    assert (record.state, record.how) == ("ended", "never began")
+    assert place.ledger().balance().open == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +38,8 @@ class Door:
     def opened(holder: Holder) -> Door:
         """Rows are read and checked, the ledger is found, and what an earlier server left half done
         is settled."""
-        records = Records(holder.folder)
         holder.require_certificate()
+        records = Records(holder.folder)
         try:
             secret = records.key()
             datasets = {one.name: DataSet.opened(one, secret) for one in holder.datasets}
@@ -116,14 +117,14 @@ class Door:
         }
 
     def healthy(self) -> bool:
-        """Whether the records and the ledgers can be read."""
+        """Whether the records and the ledgers can be read, and the last write was written."""
         try:
             self.records.rows("SELECT 1")
             for dataset in self.datasets.values():
                 _ = dataset.ledger.is_untouched
-        except (FairveilError, OSError):
+        except (FairveilError, OSError, sqlite3.Error):
             return False
-        return True
+        return self.records.can_write
 
     def _seen(self, token: Token, name: str) -> DataSet:
         found = self.datasets.get(name)

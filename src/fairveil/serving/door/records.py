@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from ...curator import LogEntry
-from ...errors import PrivacyError
+from ...errors import DoorError, PrivacyError
 from ...privacy.events import from_dict
 from ...privacy.statement.parts import StatedBound
 from .record_rows import (
@@ -86,6 +86,7 @@ class Records:
         )
         self._reading.row_factory = sqlite3.Row
         self._boot, self._waits, self._synchronous = _boot(), True, ""
+        self.can_write = True
         with self.writing() as db:
             for statement in TABLES.split(";"):
                 db.execute(statement)
@@ -108,7 +109,7 @@ class Records:
         with self._lock:
             if not self._waits:
                 self._waits = True
-                with suppress(sqlite3.Error), self.writing() as db:
+                with suppress(DoorError, sqlite3.Error), self.writing() as db:
                     db.execute("DELETE FROM boots")
             self._db.close()
             self._reading.close()
@@ -133,22 +134,29 @@ class Records:
 
     @contextmanager
     def writing(self, *, waits: bool = True) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it is on the disk when the block ends, or nothing is. `waits`
-        False: it may be on its way."""
+        """One transaction: all of it is on the disk when the block ends, or nothing is; a full disk
+        is a `DoorError`. `waits` False: it may be on its way."""
         with self._lock:
             wanted = "FULL" if waits or self._waits else "NORMAL"
             if wanted != self._synchronous:
                 self._db.execute(f"PRAGMA synchronous = {wanted}")
                 self._synchronous = wanted
-            self._db.execute("BEGIN IMMEDIATE")
             try:
+                self._db.execute("BEGIN IMMEDIATE")
                 yield self._db
                 self._db.execute("COMMIT")
-            except BaseException:
+                self.can_write = True
+            except BaseException as error:
                 # SQLite itself undoes some that fail, on a full disk for example
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
-                raise
+                if not isinstance(error, sqlite3.OperationalError):
+                    raise
+                self.can_write = False
+                remedy = "Make room on the disk; what was written before stays."
+                raise DoorError.expected(
+                    "a folder to write in", of="the door's records", got=str(error), remedy=remedy
+                ) from error
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
         """What a query of constant text finds."""

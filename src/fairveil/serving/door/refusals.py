@@ -12,9 +12,11 @@ Guarantees (tests/serving/test_serving_hostile.py):
 from __future__ import annotations
 
 import json
+import sqlite3
 
 from ...errors import (
     BudgetError,
+    DoorError,
     FairveilError,
     InputError,
     LedgerAway,
@@ -37,6 +39,11 @@ ENDED_RUN = (409, "ended", "The run has ended: nothing more is answered.")
 REUSED = (409, "key-reused", "This key was used for another request.")
 BUSY = (503, "busy", "The door is busy: try again with the same key.")
 AWAY = (503, "ledger-away", "The holder's ledger does not answer now: try again with the same key.")
+RECORDS_AWAY = (
+    503,
+    "records-away",
+    "The door cannot write its records now: try again with the same key.",
+)
 ROWS_AWAY = (
     503,
     "rows-away",
@@ -94,6 +101,8 @@ def refusal_of(error: Exception) -> Refusal:
         return error
     if isinstance(error, LedgerAway):  # its own words say where the ledger is
         return Refusal(*AWAY, kind="LedgerAway")
+    if isinstance(error, DoorError | sqlite3.OperationalError):
+        return Refusal(*RECORDS_AWAY, kind="DoorError", detail=str(error))
     if not isinstance(error, FairveilError):
         return Refusal(*INSIDE)
     statuses = (

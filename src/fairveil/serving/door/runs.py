@@ -20,10 +20,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from ...curator import Curator
-from ...errors import FairveilError, LedgerAway
+from ...errors import DoorError, FairveilError, LedgerAway
 from ...privacy.accounting.accountant import price
 from ...privacy.ledger import Ledger
 from ...privacy.statement.parts import PublicFact
@@ -66,6 +67,7 @@ class Runs:
             dataset.divisions = self.divisions
         self._held: dict[str, Run] = {}
         self._opening = threading.RLock()
+        self._beginning: set[str] = set()
         self._ledgers: dict[tuple[str, str], Ledger] = {}
 
     # -- opening -----------------------------------------------------------------------------------
@@ -116,14 +118,18 @@ class Runs:
             0,
             None,
         )
-        self.records.begin(record, asked.dataset.rows_digest)
+        self._beginning.add(id)
         try:
+            self.records.begin(record, asked.dataset.rows_digest)
             run = self._taken_up(record, asked, token.name)
             self.records.put(id, state=OPEN)
         except BaseException:
             self._held.pop(id, None)
-            self._settled(id, NEVER_BEGAN, False)
+            with suppress(DoorError):  # else the clock does
+                self._settled(id, NEVER_BEGAN, False)
             raise
+        finally:
+            self._beginning.discard(id)
         return run
 
     def _taken_up(self, record: RunRecord, asked: Opened, who: str) -> Run:
@@ -308,8 +314,9 @@ class Runs:
             asked = opening_of(unpacked(record.request), dataset, self.limits)
             try:
                 return self._taken_up(record, asked, token.name)
-            except LedgerAway:
-                # nothing is known to be wrong: the same request goes on when the ledger is back
+            except (LedgerAway, DoorError):
+                # nothing is known to be wrong: the same request goes on when the ledger is back,
+                # or the disk has room
                 raise
             except FairveilError:
                 if record.state == ENDED:
@@ -378,7 +385,10 @@ class Runs:
         """End runs that nobody asked for too long; how many."""
         now, count = time.time() if now is None else now, 0
         for record in self.records.runs((OPENING, OPEN)):
-            if record.how == STOP:
+            if record.state == OPENING:
+                if record.id not in self._beginning:
+                    count += self.end(record.id, NEVER_BEGAN)
+            elif record.how == STOP:
                 count += self.end(record.id, "stopped by the holder")
             elif now - record.touched > 60.0 * self.limits.run_minutes:
                 count += self.end(record.id, "ended by the clock")

@@ -26,6 +26,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -113,7 +114,11 @@ class Service:
             await asyncio.sleep(SWEEP_SECONDS)
             try:
                 await run_in_threadpool(self.door.runs.sweep)
-            except (FairveilError, OSError):  # a ledger that is away is told the next time
+            except (
+                FairveilError,
+                OSError,
+                sqlite3.Error,
+            ):  # a ledger that is away is told the next time
                 continue
 
     def _endpoint(
@@ -125,6 +130,7 @@ class Service:
     ) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             began, token, size, detail = time.perf_counter(), None, 0, ""
+            is_whole = False
             name = str(request.path_params.get("act", act)) if act == "act" else act
             name = name if act != "act" or name in (*ACTS, "close") else "other"
             try:
@@ -135,7 +141,7 @@ class Service:
                     body = await self._body(
                         request, SMALL if open else self.door.holder.limits.request_bytes
                     )
-                    size = len(body)
+                    size, is_whole = len(body), True
                     content, kind = await run_in_threadpool(answer, request, token, body)
                 response = Response(content, media_type=kind)
             except ClientDisconnect:
@@ -150,6 +156,9 @@ class Service:
                     name = f"{name} {type(error).__name__}"
             finally:
                 self._bytes -= size
+            if token is None and not is_whole:
+                # a stranger's body, which nobody waits for
+                response.headers["Connection"] = "close"
             run = str(request.path_params.get("id", ""))[:32]
             known = "" if token is None else token.id
             self.measures.request(
@@ -235,7 +244,7 @@ class Service:
 
     def _health(self, request: Request, token: Token | None, body: bytes) -> Answer:
         if not self.door.healthy():
-            raise Refusal(503, "unhealthy", "The records or a ledger cannot be read.")
+            raise Refusal(503, "unhealthy", "The records or a ledger cannot be read, or written.")
         return b"ok\n", "text/plain"
 
     def _metrics(self, request: Request, token: Token | None, body: bytes) -> Answer:
