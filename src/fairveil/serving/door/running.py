@@ -5,8 +5,9 @@ slowly, is let go. Bodies have a clock of their own in the service; a handshake 
 asyncio's own 60 seconds.
 
 Guarantees (tests/serving/test_serving_slow.py):
-1. A connection whose request is not whole after `head_seconds` is closed, also between two
-   requests.
+1. A connection whose head of a request is not whole after `head_seconds` is closed, also between
+   two requests; so is one that was answered without a token before its body was whole. A request
+   with a token that is refused by its length may hold its connection.
 2. A reply of which nothing is taken for `stuck_seconds` ends its connection; a slow line that takes
    some does not.
 """
