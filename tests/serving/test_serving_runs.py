@@ -277,6 +277,18 @@ def _arrays(*arrays: list[float]) -> Packing:
     return packing
 
 
+@pytest.mark.parametrize(("rows", "told"), [(1500, "1500"), (7, "said by the analyst: 7")])
+def test_a_number_of_rows_is_signed_as_a_fact_where_the_schema_has_it(
+    rows: int, told: str, door: Door
+) -> None:
+    one = Analyst(door)
+    run = one.open(Gaussian(20.0), public_rows=rows)
+    one.ask(run)
+    one.act(run, "finish", {})
+    facts = {fact.name: fact.value for fact in one.statement(run).facts}
+    assert facts["number of rows"] == told
+
+
 def test_words_of_the_analyst_are_marked(door: Door) -> None:
     one = Analyst(door)
     run = one.open(Gaussian(20.0))

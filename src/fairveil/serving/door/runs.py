@@ -29,7 +29,7 @@ from ...privacy.accounting.accountant import price
 from ...privacy.ledger import Ledger
 from ...privacy.statement.parts import PublicFact
 from ..wire.messages import Message, packed, unpacked
-from .acts import ACTS, STATEFUL, STATEMENT, Doing
+from .acts import ACTS, SAID, STATEFUL, STATEMENT, Doing
 from .attaching import digest_of
 from .data_sets import DataSet
 from .divisions import DivisionPart, Divisions
@@ -143,7 +143,10 @@ class Runs:
                 "schema",
             )
         ]
-        facts += asked.dataset.facts_of(asked.view)
+        facts += dataset.facts_of(asked.view)
+        told = asked.public_rows
+        if told is not None and told != dataset.schema.rows:
+            facts.append(PublicFact("number of rows", f"{SAID}{told}", "argument"))
         curator = Curator(
             dataset.rows_of(asked.view),
             asked.promise,
