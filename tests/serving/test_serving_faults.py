@@ -20,6 +20,7 @@ from fairveil.privacy.events import Gaussian, Repeated
 from fairveil.serving.door.door import Door
 from fairveil.serving.door.records import Records
 from fairveil.serving.door.refusals import Refusal, refusal_of
+from fairveil.serving.door.settling import orphans_of
 
 LONG = Measurement(RowCount(copies=2000), 4000.0)
 """Its answer fills several pages of a file."""
@@ -307,3 +308,19 @@ def test_a_run_that_nobody_is_opening_any_more_is_given_back_by_the_next_sweep(
     assert record is not None
     assert (record.state, record.how) == ("ended", "never began")
     assert place.ledger().balance().open == 0
+
+
+def test_a_purpose_that_names_another_run_gives_nothing_back(place: Place, door: Door) -> None:
+    """The ledger's line has the run's own name first, then the analyst's words."""
+    one = Analyst(door)
+    named = one.open(key="first-of-two")
+    one.act(named, "close", {})
+    run = one.open(key="second-of-two", purpose=f"run {named}: a word of the analyst's")
+    record = door.records.run(named)
+    assert record is not None
+    ledger = door.datasets["applicants"].ledger
+    assert orphans_of(record, ledger) == 0
+    assert ledger.balance().open == 1
+    own = door.records.run(run)
+    assert own is not None
+    assert orphans_of(own, ledger) == 1

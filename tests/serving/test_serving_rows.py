@@ -14,10 +14,10 @@ from test_serving_joined import prepared
 from test_serving_runs import PLAN, PROMISE, Analyst
 
 from fairveil.data import load_csv, write_store
-from fairveil.errors import InputError
+from fairveil.errors import FairveilError, InputError
 from fairveil.privacy.events import to_json_dict
 from fairveil.serving.analyst.connection import Connection
-from fairveil.serving.door.refusals import ROWS_AWAY, ROWS_CHANGED, Refusal
+from fairveil.serving.door.refusals import AWAY, ROWS_AWAY, ROWS_CHANGED, Refusal, refusal_of
 from fairveil.serving.wire.messages import packed, unpacked
 
 GOOD = "0.1,0.2,x,f,yes,1.0,1.0,p1"
@@ -197,3 +197,29 @@ def test_digests_tell_nothing_without_the_doors_secret(tmp_path: Path) -> None:
         door.close()
         place.config.write_text(place.config.read_text().replace(f'"{folder}"', '"door"', 1))
     assert digests[0] == digests[2] != digests[1]
+
+
+def test_what_is_wrong_with_the_ledger_names_no_place(tmp_path: Path) -> None:
+    """A ledger that was damaged, replaced or lost under an open door."""
+    place = place_in(tmp_path)
+    door = place.door()
+    one = Analyst(door)
+    assert one.open(key="before-that")
+    door.datasets["applicants"].ledger.close()
+    for ledger in door.runs._ledgers.values():
+        ledger.close()
+    for file in place.folder.glob("budget.db*"):
+        file.unlink()
+    for number, change in enumerate((lambda path: None, _write(b"no ledger" * 1000), Path.mkdir)):
+        change(place.folder / "budget.db")
+        with pytest.raises((FairveilError, Refusal)) as raised:
+            Analyst(door).open(key=f"after-that-{number}")
+        refused = refusal_of(raised.value)
+        assert refused.body == Refusal(*AWAY, kind="LedgerAway").body
+        assert "budget.db" in refused.detail
+        (place.folder / "budget.db").unlink(missing_ok=True) if number < 2 else None
+    door.records.close()
+
+
+def _write(words: bytes) -> Callable[[Path], Any]:
+    return lambda path: path.write_bytes(words)

@@ -5,17 +5,19 @@ Guarantees (tests/serving/test_serving_hostile.py):
 1. A data set that is not there, one outside of a token's scope, and another's run are refused with
    the same bytes.
 2. An error that nobody foresaw is told by one constant sentence.
-3. What is wrong with the holder's rows is told by one constant sentence; why, by the holder's log
-   alone.
+3. What is wrong with the holder's rows, ledger or records is told by constant sentences; why, by
+   the holder's log alone (tests/serving/test_serving_rows.py).
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 
 from ...errors import (
     BudgetError,
+    DataNotFoundError,
     DoorError,
     FairveilError,
     InputError,
@@ -61,6 +63,10 @@ INSIDE = (
 )
 
 
+_OF_TERMS = re.compile(r"(ledger( '[^']*'[^:']*)?|promise|spend( \w+)?|events[^:]*): expected ")
+"""How an error begins that is of a ledger's terms, and not of the place that it lies in."""
+
+
 class Refusal(Exception):  # noqa: N818  # what happened, as in Overspent
     """An answer of the door that is a no. `detail`: for the holder's log, and nobody else."""
 
@@ -99,10 +105,13 @@ def refusal_of(error: Exception) -> Refusal:
     public facts alone."""
     if isinstance(error, Refusal):
         return error
-    if isinstance(error, LedgerAway):  # its own words say where the ledger is
-        return Refusal(*AWAY, kind="LedgerAway")
+    detail = f"{type(error).__name__}: {error}"
+    if isinstance(error, LedgerAway | DataNotFoundError) or (
+        isinstance(error, LedgerError) and not _OF_TERMS.match(str(error))
+    ):  # its own words say where the ledger is
+        return Refusal(*AWAY, kind="LedgerAway", detail=detail)
     if isinstance(error, DoorError | sqlite3.OperationalError):
-        return Refusal(*RECORDS_AWAY, kind="DoorError", detail=str(error))
+        return Refusal(*RECORDS_AWAY, kind="DoorError", detail=detail)
     if not isinstance(error, FairveilError):
         return Refusal(*INSIDE)
     statuses = (
@@ -113,9 +122,10 @@ def refusal_of(error: Exception) -> Refusal:
     found = next(
         ((status, word) for kind, status, word in statuses if isinstance(error, kind)), None
     )
+    if found is None and not isinstance(error, InputError | PrivacyError):
+        return Refusal(*INSIDE, detail=detail)
     if found is None:
         found = (422, "invalid") if isinstance(error, InputError) else (409, "refused")
-    assert isinstance(error, InputError | PrivacyError | FairveilError)
     out = Refusal(*found, str(error), kind=type(error).__name__)
     if isinstance(error, Overspent):
         out.figures = error.figures

@@ -46,7 +46,7 @@ def orphans_of(record: RunRecord, ledger: Ledger) -> int:
     asked nothing by it. Reads all of the ledger, so only of runs that have written none."""
     count = 0
     for line in ledger.history():
-        if line.kind == RESERVED and f"run {record.id}:" in line.purpose:
+        if line.kind == RESERVED and line.purpose.startswith(f"run {record.id}:"):
             now = ledger.standing(line.spend)
             if now.is_open:
                 Spend(ledger, now.reserved, now.sitting).refund()
