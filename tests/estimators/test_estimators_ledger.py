@@ -8,6 +8,7 @@ import shutil
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -351,6 +352,16 @@ def test_a_fitted_base_is_charged_once_wherever_it_was_fitted(book: fv.Ledger) -
     assert kinds(other) == [RESERVED, COMMITTED]
     assert charged(other) == base
     assert sound(other, asks_nothing)
+
+
+def test_a_base_with_the_receipt_of_another_release_is_charged(book: fv.Ledger) -> None:
+    """A receipt is a word of the base's file: it is believed for the releases of its line alone."""
+    cheap = fitted(rated(epsilon=0.01, rounds=2), ledger=book)
+    dear = fitted(rated(epsilon=0.5))
+    dear.privacy_ = replace(dear.privacy_, ledger=cheap.privacy_.ledger)
+    before = len(lines(book))
+    fitted(post(dear), ledger=book)
+    assert (RESERVED, "OddsPostProcessor.fit: its base") in lines(book)[before:]
 
 
 def test_where_base_and_counts_do_not_both_fit_nothing_is_charged_if_that_can_be_foreseen(

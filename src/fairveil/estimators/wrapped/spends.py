@@ -4,7 +4,7 @@ charged twice, or never.
 | base | its spend |
 |---|---|
 | fitted here | its own fit's, in the post-processor's ledger |
-| fitted before, with a receipt of this ledger | there already |
+| fitted before, with a receipt of this ledger that holds its releases | there already |
 | fitted before, without one | what its statement charges, reserved beside the counts |
 | free, or declared public | none |
 
@@ -24,8 +24,9 @@ from ...errors import Overspent
 from ...privacy.accounting.routes import gaussian_mu
 from ...privacy.events import Event, Gaussian, Pure
 from ...privacy.ledger import Ledger
-from ...privacy.ledger.stores.entries import REFUNDED
+from ...privacy.ledger.receipts import findings_of
 from ...privacy.statement.parts import Receipt, names_read
+from ...privacy.statement.statement import PrivacyStatement
 from .bases import Base, BaseOptions, carries_a_promise, is_fitted, thawed
 
 
@@ -55,7 +56,7 @@ def recorded(base: Base, wishes: BaseOptions, purpose: str) -> Iterator[Receipt 
         ledger.require(
             wishes.promise, read_from_data=["a base classifier that was fitted without a guarantee"]
         )
-    if ledger is None or statement is None or not base.spent or _holds(ledger, statement.ledger):
+    if ledger is None or statement is None or not base.spent or _holds(ledger, statement):
         yield None if statement is None else statement.ledger
         return
     read = names_read(statement.facts, statement.bounds)
@@ -75,13 +76,15 @@ def recorded(base: Base, wishes: BaseOptions, purpose: str) -> Iterator[Receipt 
     settle(spend.commit)
 
 
-def _holds(ledger: Ledger, receipt: Receipt | None) -> bool:
-    """Whether this very ledger has that line, and never gave its charge back."""
+def _holds(ledger: Ledger, statement: PrivacyStatement) -> bool:
+    """Whether this very ledger has the line of its receipt, reserved for what the statement lists,
+    and never gave its charge back. A receipt of another release says nothing of this one."""
+    receipt = statement.ledger
     if receipt is None or receipt.dataset != ledger.dataset:
         return False
-    line = next(ledger.history(receipt.entry, 1), None)
-    found = line is not None and (line.hash, line.spend) == (receipt.hash, receipt.spend)
-    return found and ledger.standing(receipt.spend).last != REFUNDED
+    own = [line for line in ledger.history(receipt.entry) if line.spend == receipt.spend]
+    found = findings_of(statement, own, lambda number: ledger.history(0, number))
+    return not any(one.grave for one in found)
 
 
 def also_spent(error: Overspent) -> Overspent:
