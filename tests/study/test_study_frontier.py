@@ -148,7 +148,7 @@ def test_guarantee_1_without_privacy_one_model_a_gap() -> None:
 
 @pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
 def test_guarantee_1_secure_noise_is_each_models_own() -> None:
-    found = fv.frontier(*people(), gaps=(0.3, 0.2), epsilons=(3.0,), seeds=None, estimator=quick())
+    found = fv.frontier(*people(), gaps=(0.3, 0.2), epsilons=(3.0,), estimator=quick())
     one, two = found.models.values()
     assert one.privacy_.noise == two.privacy_.noise == found.privacy.noise == "secure"
     assert not np.array_equal(one.outcome_.counts, two.outcome_.counts)

@@ -70,7 +70,7 @@ def frontier(
     constraint: object = DemographicParity,
     gaps: Iterable[float | None] = GAPS,
     epsilons: Iterable[float] = EPSILONS,
-    seeds: int | Iterable[int] | None = 5,
+    seeds: int | Iterable[int] | None = None,
     test: TableLike = None,
     estimator: RateConstrainedClassifier | ParityPostProcessor | None = None,
     published: Iterable[Series] = (),
@@ -95,10 +95,10 @@ def frontier(
         Bounds, as shares of 1; None is a model without one.
     epsilons : iterable of float, default=(0.5, 1.0, 3.0)
         Privacy budgets of one model each.
-    seeds : int or iterable of int, default=5
-        How many seeds, or which. None trains one model a point with secure noise. Seeded noise is
-        for studies: statements are flagged INSECURE, and models of one seed share it. With infinite
-        epsilon only the first is used. Through a door whose noise is secret a number means None.
+    seeds : int or iterable of int, default=None
+        How many seeds, or which, for studies: statements are flagged INSECURE, and models of one
+        seed share their noise. With infinite epsilon only the first is used. Through a door whose
+        noise is secret a number means None. None: one model a point, with secure noise.
     test : tuple (X, y, sensitive_features), default=None
         Rows that are held out of training. None: errors are not known.
     estimator : RateConstrainedClassifier or ParityPostProcessor, default=None
