@@ -163,6 +163,9 @@ def test_a_fit_with_a_confidence_certifies(
         "certificate certified, with 0.9 confidence" in done.out
         or "certificate not certified" in done.out
     )
+    assert "fairness    no verdict" not in done.out
+    assert "The people set aside (" in done.out
+    assert "No held-out people were measured" not in (tmp_path / "m" / "report.html").read_text()
     assert fairveil("verify", tmp_path / "m" / "certificate.json").code == 0
     assert "What is certified" in (tmp_path / "m" / "report.html").read_text()
     assert (

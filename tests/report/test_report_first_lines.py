@@ -28,7 +28,14 @@ from fairveil.report import (
     to_dict,
 )
 from fairveil.report.baselines import against_constant
-from fairveil.report.first_lines import ERROR_NOT_KNOWN, NOT_RATED, NOTHING_REQUIRED, verdict
+from fairveil.report.certificates import CertificateLine, CertificateSection
+from fairveil.report.first_lines import (
+    ERROR_NOT_KNOWN,
+    NOT_HELD_OUT,
+    NOT_RATED,
+    NOTHING_REQUIRED,
+    verdict,
+)
 from fairveil.report.other_gaps import gaps_of
 from fairveil.report.strength import right_guess, strength, word
 
@@ -107,6 +114,41 @@ def test_each_constraint_has_its_sentence_and_two_verdicts_apart() -> None:
         == "Training rows: 25.0% (95% interval over the noise 23.0 to 27.0%)"
     )
     assert line.paragraphs[1][2].words == "Held-out people: 26.0% (95% interval 22.0 to 30.0%)"
+
+
+def test_what_cannot_be_told_says_by_how_much_why_and_what_helps() -> None:
+    near = GapFigure(
+        "demographic parity",
+        0.05,
+        0.049,
+        training_noise=0.00612,
+        training_verdict="met",
+        population_verdict="cannot be told",
+    )
+    told = words(Report("t", gaps=(near,)), "Fairness")
+    assert "Inconclusive: 4.9 ± 1.2 points over the noise, required 5.0 points. The fit" in told
+    assert "with a confidence of 0.95 for the constraint it targets a tighter bound" in told
+    clear = replace(near, population_verdict="met")
+    assert "Inconclusive" not in words(Report("t", gaps=(clear,)), "Fairness")
+
+
+@pytest.mark.parametrize(("at_most", "verdict"), [(0.046, "met"), (0.06, "cannot be told")])
+def test_a_certificate_is_the_first_verdict_of_its_constraint(at_most: float, verdict: str) -> None:
+    required = "the selection rates of any two groups of sex differ by at most 5.0 points"
+    found = f"at most {100 * at_most:.1f} points in the population"
+    lines = (CertificateLine(f"{required}: {found}", 0.05, at_most, verdict == "met"),)
+    section = CertificateSection(verdict == "met", 0.95, 17924.0, lines, ("Draws.",))
+    figure = GapFigure("demographic parity", 0.05, sentence=required)
+    (line,) = (
+        one
+        for one in first_lines(Report("t", gaps=(figure,), certificate=section))
+        if one.label == "Fairness"
+    )
+    assert [part.verdict for part in line.paragraphs[0]] == [None, verdict]
+    assert line.paragraphs[0][1].words == (
+        f"The people set aside (17,924, as released): {found}, with 95% confidence"
+    )
+    assert NOT_HELD_OUT not in str(line)
 
 
 def test_where_nothing_is_known_that_is_said() -> None:

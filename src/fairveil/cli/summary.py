@@ -60,7 +60,8 @@ def _constraint(paragraph: Sequence[Clause], constant: str | None) -> Iterator[F
     if head.words == NOTHING_REQUIRED:
         yield Fact("fairness", REQUIRE)
         return
-    told = {part.words.partition(" ")[0]: part.verdict for part in seen if part.verdict}
+    # a certificate stands first of what is known about people outside the table
+    told = {part.words.partition(" ")[0]: part.verdict for part in reversed(seen) if part.verdict}
     words, verdicts = in_short(told.get("Training"), told.get("Held-out"), told.get("The"))
     required = head.words.removeprefix("Required: ").removesuffix(".")
     if constant is not None:
@@ -81,13 +82,13 @@ def in_short(
     (('met', ('met',)), ('met in training, not met on held-out rows', ('met', 'not met')))
     >>> in_short("met", None, "cannot be told")[0], in_short("met", None, "met")[0]
     ('cannot be told for people like those in training, met on the training rows', 'met')
-    >>> in_short("met", None)[0], in_short(None, None)[0]
-    ('met in training', 'no verdict')
+    >>> in_short("met", None)[0], in_short(None, None)[0], in_short(None, None, "met")[0]
+    ('met in training', 'no verdict', 'met')
     """
-    if training is None and held_out is None:
+    if training is None and held_out is None and people is None:
         return "no verdict", ()
     if held_out is None and people is not None:
-        if people == training:
+        if training is None or people == training:
             return people, (people,)
         return f"{people} for people like those in training, {training} on the training rows", (
             people,

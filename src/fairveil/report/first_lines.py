@@ -20,6 +20,7 @@ from ..figures.words import percent
 from ..privacy.shown import at_most, promised
 from ..privacy.statement.statement import PrivacyStatement
 from .baselines import SAME, AgainstConstant, against_constant
+from .certificates import CertificateSection
 from .contents import Baselines, GroupSection, ReportContents
 from .ledger import ledger_left, ledger_verdict
 from .other_gaps import gaps_of
@@ -29,6 +30,11 @@ from .strength import strength
 
 NOTHING_REQUIRED = "No fairness constraint was required."
 NOT_HELD_OUT = "No held-out people were measured."
+TARGETS_THE_BOUND = (
+    "The fit targets the bound itself, where chance decides the verdict: with a confidence of 0.95 "
+    "for the constraint it targets a tighter bound, and certifies the required one."
+)
+UNCLEAR = "cannot be told"
 NOT_RATED = "How strong that is cannot be said: whoever knows the seed can take the noise away."
 ERROR_NOT_KNOWN = "Not known: no rows were held out, and the fit released none."
 BEST_CONSTANT = "the best constant"
@@ -83,7 +89,7 @@ def first_lines(report: ReportContents) -> tuple[FirstLine, ...]:
     lines = _Lines()
     lines.add("Warning", [[Clause(sentence)] for sentence in warnings(report)])
     constant = constant_words(report)
-    fairness = [list(_fairness(figure, constant)) for figure in report.gaps]
+    fairness = [list(_fairness(figure, constant, report.certificate)) for figure in report.gaps]
     if not fairness and report.method is not None:
         fairness = [[Clause(NOTHING_REQUIRED)]]
     lines.add("Fairness", fairness)
@@ -148,9 +154,11 @@ def constant_words(report: ReportContents) -> str | None:
     return f"The model is not shown to be better than a constant, {best.remark}"
 
 
-def _fairness(figure: GapFigure, constant: str | None) -> Iterator[Clause]:
-    """What is required, and whether it is met: in training, through the noise, and by the people
-    who were held out."""
+def _fairness(
+    figure: GapFigure, constant: str | None, certified: CertificateSection | None
+) -> Iterator[Clause]:
+    """What is required, and whether it is met: by a certificate, in training, through the noise,
+    and by the people who were held out."""
     unit = figure.measure.unit
     if figure.sentence:
         yield Clause(f"Required: {figure.sentence}.")
@@ -161,6 +169,9 @@ def _fairness(figure: GapFigure, constant: str | None) -> Iterator[Clause]:
         yield Clause(f"{capital(figure.name)}{required}.")
     if constant is not None:
         yield Clause(f"{constant}.")
+    by_certificate = None if certified is None else _certified(figure, certified)
+    if by_certificate is not None:
+        yield by_certificate
     if figure.population_verdict is not None:
         yield _part("The people that the training rows were drawn from", figure.population_verdict)
     if figure.training_noisy is not None:
@@ -174,13 +185,40 @@ def _fairness(figure: GapFigure, constant: str | None) -> Iterator[Clause]:
             f"Training rows: {_of_noisy(figure.training_noisy, unit)} ({over})",
             figure.training_verdict,
         )
+    if by_certificate is None and UNCLEAR in (figure.training_verdict, figure.population_verdict):
+        yield from _inconclusive(figure)
     if figure.held_out is None:
-        yield Clause(NOT_HELD_OUT)
+        if by_certificate is None:
+            yield Clause(NOT_HELD_OUT)
         return
     shown, low, high = with_unit(figure.held_out, unit), figure.held_out_low, figure.held_out_high
     if low is not None and high is not None:
         shown += f" ({percent(figure.confidence)} interval {_ends(low, high, unit)})"
     yield _part(f"Held-out people: {shown}", figure.held_out_verdict)
+
+
+def _certified(figure: GapFigure, section: CertificateSection) -> Clause | None:
+    """What the people set aside say of a constraint that is certified, or was to be."""
+    for one in section.lines:
+        if figure.sentence and one.sentence.startswith(f"{figure.sentence}: "):
+            told = one.sentence.removeprefix(f"{figure.sentence}: ")
+            people = f"The people set aside ({section.people:,.0f}, as released)"
+            sure = f"with {percent(section.confidence)} confidence"
+            return Clause(f"{people}: {told}, {sure}", "met" if one.certified else "cannot be told")
+    return None
+
+
+def _inconclusive(figure: GapFigure) -> Iterator[Clause]:
+    """How near the bound the value is, why, and what helps."""
+    if None in (figure.training_noisy, figure.training_noise, figure.target):
+        return
+    unit = figure.measure.unit
+    reach = deviations(0.5 + figure.confidence / 2) * figure.training_noise
+    value = _of_noisy(figure.training_noisy, unit).removesuffix(AFTER[unit])
+    yield Clause(
+        f"Inconclusive: {value} ± {with_unit(reach, unit)} over the noise, required "
+        f"{with_unit(figure.target, unit)}. {TARGETS_THE_BOUND}"
+    )
 
 
 def _part(words: str, verdict: str | None) -> Clause:

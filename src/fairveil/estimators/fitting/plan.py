@@ -119,7 +119,11 @@ class Plan:
                 f"{head}: what is required can be enforced, but the release can hardly verify "
                 f"it.{smallest}"
             )
-        return f"{head}: what is required can be enforced and verified.{smallest}"
+        return (
+            f"{head}: what is required can be enforced, but a verdict is inconclusive where a fit "
+            f"ends near its bound; with a confidence for the constraint it targets a tighter one."
+            f"{smallest}"
+        )
 
     @property
     def _condition(self) -> str:
