@@ -18,6 +18,7 @@ from ..privacy.ledger.terms_words import (
     items,
     left_epsilon,
     left_share,
+    more_words,
     spent_epsilon,
     spent_share,
     unsettled,
@@ -60,6 +61,7 @@ def words(ledger: Ledger) -> str:
                 ("left", f"{left:>7}, as one release epsilon = {left_epsilon(balance.left)} {at}"),
             ]
         ),
+        *([] if balance.more is None else _headed([("", more_words(balance.more))])),
         f"{'':{BESIDE}}{NO_SUM}",
     ]
     if balance.leaked_share:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairveil.errors import Overspent
 from fairveil.privacy.events import Gaussian, Pure
 from fairveil.privacy.ledger import Entry, Ledger
 from fairveil.privacy.ledger.balance import Step, account_of, is_open, thinned
@@ -173,3 +174,22 @@ def test_words_promise_no_more_than_numbers(share: float, epsilon: float) -> Non
 def test_one_open_spend_is_told_in_the_singular() -> None:
     assert unsettled(1).startswith("1 is not settled: it runs")
     assert unsettled(1200).startswith("1,200 are not settled: they run")
+
+
+def test_what_is_left_is_told_in_releases_like_the_newest_one() -> None:
+    ledger = Ledger.create(None, "fits", 1.0, 1e-6)
+    assert ledger.balance().more is None
+    with ledger.reserve(Gaussian(12.0), purpose="a fit"):
+        pass
+    more = ledger.balance().more
+    assert more is not None
+    assert f"about {more} more releases like the newest one fit" in str(ledger.balance())
+    ledger.reserve(Gaussian(30.0), purpose="refunded").refund()
+    assert ledger.balance().more == more
+    for _ in range(more):
+        with ledger.reserve(Gaussian(12.0), purpose="a fit"):
+            pass
+    assert ledger.balance().more == 0
+    assert "no more release like the newest one fits" in str(ledger.balance())
+    with pytest.raises(Overspent):
+        ledger.reserve(Gaussian(12.0), purpose="a fit")

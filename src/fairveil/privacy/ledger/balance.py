@@ -25,7 +25,7 @@ from .costs import WHOLE
 from .stores.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED, Entry
 from .stores.store import Store
 from .terms import Terms
-from .terms_words import delta_words, left_epsilon, left_share, spent_share
+from .terms_words import delta_words, left_epsilon, left_share, more_words, spent_share
 
 MOST_STEPS = 200
 MOST_WAITING = 100
@@ -46,7 +46,8 @@ class Balance:
     """Shares are of the filter's budget. `spent` and `left` are epsilons at the ledger's delta, as
     one release each: what is left is what one more release may cost, and neither is a difference of
     the other. `open`: spends that nobody settled yet (running, or dead); they are charged as
-    reserved. `waiting`: ids of these, the oldest first, at most 100 of them."""
+    reserved. `waiting`: ids of these, the oldest first, at most 100 of them. `more`: how many
+    releases like the newest one still fit; None where nothing is charged."""
 
     dataset: str
     epsilon: float
@@ -63,6 +64,7 @@ class Balance:
     by_promise: tuple[Under, ...]
     last: str
     waiting: tuple[str, ...] = ()
+    more: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -79,7 +81,8 @@ class Balance:
                 (
                     "left",
                     f"{left_share(self.left_share)} (as one release epsilon = "
-                    f"{left_epsilon(self.left)})",
+                    f"{left_epsilon(self.left)})"
+                    + ("" if self.more is None else f": {more_words(self.more)}"),
                 ),
                 ("releases", f"{self.committed + self.open:,}, of them not settled: {self.open:,}"),
             ),
@@ -92,8 +95,10 @@ class Balance:
             f"{left_share(self.left_share)} left (as one release epsilon = "
             f"{left_epsilon(self.left)})"
         )
+        more = "" if self.more is None else f": {more_words(self.more)}"
         waiting = f"; not settled: {self.open:,}" if self.open else ""
-        return f"{self.dataset}: {spent_share(self.spent_share)} of {whole} spent, {left}{waiting}"
+        spent = spent_share(self.spent_share)
+        return f"{self.dataset}: {spent} of {whole} spent, {left}{more}{waiting}"
 
 
 @dataclass(frozen=True)
@@ -148,6 +153,7 @@ def balance_of(terms: Terms, store: Store) -> Balance:
     spends: Counter[str] = Counter()
     units: Counter[str] = Counter()
     waiting: dict[str, None] = {}
+    newest: list[tuple[str, int]] = [("", 0)]  # this one, and what stands if it is refunded
     for kind, spend, under, amount in store.charges(terms.dataset):
         kinds[kind] += 1
         if kind == RESERVED:
@@ -159,6 +165,12 @@ def balance_of(terms: Terms, store: Store) -> Balance:
             spends[under] -= 1
             waiting.pop(spend, None)
         units[under] += amount
+        if kind == RESERVED:
+            newest = [*newest[-1:], (spend, amount)]
+        elif spend == newest[-1][0]:
+            newest[-1] = (spend, newest[-1][1] + amount)
+            if newest[-1][1] <= 0:
+                del newest[1:]
     last = store.last(terms.dataset)
     return Balance(
         dataset=terms.dataset,
@@ -180,6 +192,7 @@ def balance_of(terms: Terms, store: Store) -> Balance:
         ),
         last=last.at,
         waiting=tuple(islice(waiting, MOST_WAITING)),
+        more=max(0, WHOLE - last.spent) // newest[-1][1] if newest[-1][1] > 0 else None,
     )
 
 

@@ -117,6 +117,23 @@ def spent_epsilon(epsilon: float, limit: float | None = None) -> str:
     return at_most(epsilon, limit)
 
 
+def more_words(more: int) -> str:
+    """What is left, in releases.
+
+    >>> more_words(4)
+    'about 4 more releases like the newest one fit'
+    >>> more_words(0)
+    'no more release like the newest one fits'
+    """
+    if more < 1:
+        return "no more release like the newest one fits"
+    return (
+        "about 1 more release like the newest one fits"
+        if more == 1
+        else f"about {more:,} more releases like the newest one fit"
+    )
+
+
 def left_epsilon(epsilon: float) -> str:
     """Three digits, rounded down.
 
