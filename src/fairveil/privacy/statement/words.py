@@ -334,7 +334,9 @@ def _arithmetic(statement: StatementContents) -> str:
 
 def _facts(statement: StatementContents) -> Iterator[str]:
     for fact in statement.facts:
-        yield f"{fact.name} = {fact.value} ({fact.origin})"
+        # whether it was passed all the same, nobody can see
+        origin = "the library's default value" if fact.origin == "library default" else fact.origin
+        yield f"{fact.name} = {fact.value} ({origin})"
     if not statement.facts:
         yield "nothing but what this statement itself says"
 
