@@ -347,3 +347,16 @@ def test_codes_that_are_looked_up_are_those_that_are_searched(kind: str) -> None
 
 def _position(column: Category, value: object) -> int:
     return column.values.index(value) if value in column.values else coding.UNKNOWN
+
+
+def test_of_numbers_that_are_text_the_bad_ones_are_named_and_counted() -> None:
+    cells = [*("59.0", "38.0") * 50, "n/a"]
+    schema = Schema({"age": Number(0, 100)})
+    with pytest.raises(SchemaError) as caught:
+        encode(pd.DataFrame({"age": cells}), schema)
+    said = str(caught.value)
+    assert "got 'n/a' (in 1 of the 101 rows looked at; first in row 101)" in said
+    assert "59.0" not in said
+    assert "Mend these values. Numbers in this column are text: convert the column with" in said
+    with pytest.raises(SchemaError, match=r"in 100 of the 100 rows.*are text: convert the column"):
+        encode(pd.DataFrame({"age": cells[:-1]}), schema)

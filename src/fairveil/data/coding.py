@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -118,13 +118,21 @@ def _numbers_or_error(
     if null is not None:
         strange &= ~null
     if strange.any():
-        _refuse(
-            place,
-            "a number",
-            values[strange][:SHOWN].tolist(),
-            strange,
-            "Mend these values, or declare another kind.",
+        as_text = replace(place, text=True)
+        numerals = np.array(
+            [
+                isinstance(value, str) and _number(value, as_text) is not None
+                for value in values[strange]
+            ]
         )
+        remedy = "Mend these values, or declare another kind."
+        if numerals.any():
+            way = "convert the column with pandas.to_numeric, or read the file by load_csv"
+            remedy = f"Numbers in this column are text: {way}."
+            if not numerals.all():
+                remedy = f"Mend these values. {remedy}"
+                strange[np.flatnonzero(strange)[numerals]] = False
+        _refuse(place, "a number", values[strange][:SHOWN].tolist(), strange, remedy)
     numbers = np.array(
         [math.nan if number is None else number for number in parsed], dtype=np.float64
     )
