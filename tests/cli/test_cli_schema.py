@@ -212,3 +212,21 @@ def test_what_is_there_is_replaced_only_when_asked(
     assert (tmp_path / "s.toml").read_text("utf-8") == "mine"
     assert fairveil("schema", "init", table, "--out", "s.toml", "--force").code == 0
     assert fairveil("schema", "init", table, "--out", "s.json").code == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "why"),
+    [
+        ("age,,sex", "column 2 has no name"),
+        ("age,31,sex", "the name of column 2 is a number"),
+        ("age,sex,age", "columns 1 and 3 have one name"),
+        ("age,s\ufffdx", "the name of column 2 has letters that cannot be printed"),
+    ],
+)
+def test_what_is_strange_about_a_first_line_is_said_by_its_place(
+    fairveil: Command, tmp_path: Path, first: str, why: str
+) -> None:
+    (tmp_path / "t.csv").write_text(f"{first}\n1,2,3\n", "utf-8")
+    done = fairveil("schema", "init", "t.csv", "--out", "t.toml")
+    assert done.code == 2
+    assert f"got none that is surely one: {why} (t.csv)" in done.err

@@ -44,21 +44,32 @@ def _of_csv(place: Place) -> list[str]:
             names = [name.strip() for name in next(csv.reader(text, delimiter=place.delimiter), [])]
         except (csv.Error, *BROKEN_GZIP):
             names = []
-    strange = any(not name.isprintable() or "\ufffd" in name for name in names)
-    if (
-        strange
-        or not isinstance(headed(names, ()), list)
-        or len(set(names)) != len(names)
-        or not names
-    ):
+    if (got := _strange(names)) is not None:
         remedy = "Give the table a first line with a name of its own for every column."
-        got = (
-            "none that is surely one: it has numbers, blanks or a name twice"
-            if names
-            else "no first line"
-        )
         raise SchemaError.expected("a header", of=place.shown, got=got, remedy=remedy, quote=False)
     return names
+
+
+def _strange(names: list[str]) -> str | None:
+    """Why a first line is not surely a header, by the places of its cells; None where it is."""
+    if not names:
+        return "no first line"
+    for at, name in enumerate(names, 1):
+        first = names.index(name) + 1
+        why = (
+            f"column {at} has no name"
+            if not name
+            else f"the name of column {at} is a number"
+            if not isinstance(headed([name], ()), list)
+            else f"columns {first} and {at} have one name"
+            if first < at
+            else f"the name of column {at} has letters that cannot be printed"
+            if not name.isprintable() or "\ufffd" in name
+            else None
+        )
+        if why is not None:
+            return f"none that is surely one: {why}"
+    return None
 
 
 def _of_parquet(place: Place) -> dict[str, str | None]:
