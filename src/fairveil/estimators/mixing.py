@@ -175,12 +175,14 @@ class MixingClassifier(CodedClassifier):
         features = self._features_of_candidates(
             X, training.coding, training.rows.layout.sensitive_names
         )
+        rows, seen = training.rows.exact_count, training.classes
+        # of no rows nobody is asked: see `decided.decisions_of`
         decided = [
-            codes_of(unheard(candidate, features), training.classes, CANDIDATES)
+            codes_of(unheard(candidate, features) if rows else (), seen, CANDIDATES)
             for candidate in listed
         ]
         for codes in decided:
-            same_length({"X": training.rows.exact_count, CANDIDATES: len(codes)})
+            same_length({"X": rows, CANDIDATES: len(codes)})
         return Listed([in_blocks(codes, training.rows) for codes in decided])
 
 

@@ -113,6 +113,28 @@ def schema_of(source: object) -> Schema | None:
     return source.encoding.schema if isinstance(source, CodedSource) else None
 
 
+def held_blocks(source: RowSource) -> Iterator[RowBlock]:
+    """All blocks of a source; of one without any an empty block, as private tables of no rows are
+    treated like those of one."""
+    block = None
+    for block in source.blocks():
+        yield block
+    if block is not None:
+        return
+    layout, schema = source.layout, schema_of(source)
+    labels: npt.NDArray[Any] | None = np.empty(0, np.int32)
+    if layout.classes is None:
+        labels = None if schema is not None and schema.target is None else np.empty(0)
+    yield RowBlock(
+        np.empty((layout.numbers, 0)),
+        np.empty((len(layout.code_sizes), 0), np.uint8),
+        labels,
+        np.empty((len(layout.sensitive), 0), np.uint16),
+        None,
+        None if schema is None or schema.unit is None else np.empty(0, np.bytes_),
+    )
+
+
 @dataclass(frozen=True, repr=False)  # `row_count` may be private
 class Traits:
     """What a source tells of itself beside its rows. A source without `traits` has these.

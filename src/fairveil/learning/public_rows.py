@@ -104,6 +104,8 @@ class PublicRows:
 
     def cut(self, v: Floats, costs: Floats) -> Floats:
         """The same direction with the intercept that costs least; two classes."""
+        if not len(costs):
+            return v.copy()
         scores = self.design[:, 1:] @ v[0, 1:]
         order = np.argsort(-scores, kind="stable")
         ranked, pulls = scores[order], (costs[:, 1] - costs[:, 0])[order]

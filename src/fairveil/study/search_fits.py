@@ -232,13 +232,6 @@ def split(rows: Rows, share: float, seed: int | None) -> tuple[Rows, Rows]:
         )
     persons = None if rows.whose is None else numbers_of(rows.whose, X, count)
     aside = aside_of(NoiseSource.of(derived_seed(seed, 3 << 20)), count, share, SEARCH, persons)
-    if aside.all() or not aside.any():
-        raise InputError.expected(
-            "rows in both parts",
-            of="holdout",
-            got=share,
-            remedy="Take another share, or more rows.",
-        )
     named = isinstance(groups, str) or (
         isinstance(groups, list | tuple) and all(isinstance(one, str) for one in groups)
     )

@@ -20,7 +20,7 @@ from ... import _checks
 from ..._types import ColumnsLike, Floats, Mask, TableLike
 from ...errors import InputError
 from ...facts import Cells, RowSource
-from ...facts.rows import CodedSource, traits_of
+from ...facts.rows import CodedSource, held_blocks, traits_of
 from ...privacy.noise.samplers import Stream
 from . import persons
 from .arrays import ArrayRows
@@ -81,7 +81,7 @@ class Rows:
         told: list[npt.NDArray[Any] | None] = []
         weighted: set[bool] = set()
         labelled: set[bool] = set()
-        for number, raw in enumerate(source.blocks()):
+        for number, raw in enumerate(held_blocks(source) if in_memory else source.blocks()):
             block = prepare(raw, self.layout, number, self.max_sample_weight)
             block.is_mapped = self._is_mapped
             self._starts.append(self._starts[-1] + block.rows)

@@ -14,7 +14,6 @@ from ...facts import RowSource
 from ...facts.rows import traits_of
 from ...fairness import Notion
 from ...privacy.promise import Promise
-from ..fitting.row_parts import length_of
 from ..reading.columns import read_labels
 from .asked import CERTIFY
 from .certified_aim import notion_confidence
@@ -34,14 +33,8 @@ def one_confidence(notions: Sequence[Notion], of: str) -> float:
     return confidence_of(found.pop() if found else CONFIDENCE)
 
 
-def require_both(parts: list[tuple[Any, Any, Any]], y: ColumnsLike) -> None:
-    """Nobody on one side, or a class that only those set aside have: told before anything is
-    released."""
-    if not all(length_of(part[0]) for part in parts):
-        remedy = "Pass more rows, or another certify_share."
-        raise InputError.expected(
-            "rows on both sides", of="certify_share", got="none on one", remedy=remedy
-        )
+def require_classes(parts: list[tuple[Any, Any, Any]], y: ColumnsLike) -> None:
+    """A class that only those set aside have: told before anything is released."""
     if y is None:
         return
     known, others = (set(read_labels(part[1]).tolist()) for part in parts)

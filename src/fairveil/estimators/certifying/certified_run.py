@@ -86,7 +86,7 @@ from .certified_aim import (
     shares_stated,
     tightened,
 )
-from .certified_refusals import one_confidence, require_both, require_certifiable
+from .certified_refusals import one_confidence, require_certifiable, require_classes
 from .certifying import certify_beside, require_compared
 from .set_aside import BY_GROUP, PAID, PERSONS_ASIDE, SET_ASIDE
 
@@ -172,7 +172,8 @@ class Both:
         aside = aside_of(NoiseSource.of(seed), rows, self.share, CERTIFICATE, persons)
         places = (np.flatnonzero(~aside), np.flatnonzero(aside))
         parts = [(rows_at(X, at), rows_at(y, at), _groups(groups, at, rows)) for at in places]
-        require_both(parts, y)
+        if self.estimator.schema is None:
+            require_classes(parts, y)
         self._require_room()
         if self.whose is None:
             return parts, None

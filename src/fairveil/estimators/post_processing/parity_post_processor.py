@@ -476,6 +476,8 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
             from ..wrapped.elsewhere import probabilities_rule
 
             return probabilities_rule(base.estimator, training, shown)
+        if not training.rows.exact_count:  # see `decided.decisions_of`
+            return np.empty((0, len(training.classes)))
         measurement = base.estimator.predict_proba
         found = decided.asked_of_base(lambda: quietly(Troubles(), measurement, shown))
         law = checked(decided.in_order(base.estimator, found, training.classes))

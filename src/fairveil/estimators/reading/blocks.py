@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from ...curator.rows.sharded import Change
 from ...facts import RowBlock, RowSource
-from ...facts.rows import traits_of
+from ...facts.rows import held_blocks, traits_of
 
 
 class Blocks(Sequence[RowBlock]):
@@ -33,7 +33,7 @@ class Blocks(Sequence[RowBlock]):
         settled = traits_of(source).settled
         source = source if settled is None else settled()
         away = traits_of(source).is_streamed or is_sharded(source)
-        return Blocks(None, source) if away else Blocks(source.blocks(), source)
+        return Blocks(None, source) if away else Blocks(held_blocks(source), source)
 
     @property
     def are_sharded(self) -> bool:

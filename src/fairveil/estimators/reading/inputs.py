@@ -211,7 +211,7 @@ def _thinned(block: RowBlock) -> RowBlock:
 def weights_of(sample_weight: ColumnsLike, rows: int) -> npt.NDArray[np.float64] | None:
     """The weights of a fit, checked; None where all rows count once."""
     weights = read_weights(sample_weight, rows, of="X")
-    if weights is not None and not weights.any():
+    if weights is not None and len(weights) and not weights.any():
         remedy = "Sample weights must contain at least one number that is not zero."
         raise InputError.expected(
             "some weight", of="sample_weight", got="zeros alone", remedy=remedy

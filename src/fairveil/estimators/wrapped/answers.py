@@ -120,7 +120,9 @@ def scores_of(
     rows: int | None = None,
 ) -> Floats:
     """The score of each row: above 0 where the base decides for the second of `classes`. `rows`: of
-    the training, which the base is asked about unheard."""
+    the training, which the base is asked about unheard, and not at all where there are none."""
+    if rows == 0:
+        return np.empty(0)
     measurement = getattr(base, method)
     found = asked_of_base(
         lambda: (

@@ -124,7 +124,10 @@ def units_of(whose: Whose | None, X: TableLike, rows: int, layout: RowLayout) ->
 def decisions_of(
     base: object, features: TableLike, classes: Sequence[Hashable], rows: int, seed: int | None
 ) -> Codes:
-    """The base's decisions about the training rows as class codes."""
+    """The base's decisions about the training rows as class codes. Of no rows it is not asked: most
+    refuse, and a refusal would tell an empty table from one of a single row."""
+    if not rows:
+        return np.empty(0, np.intp)
     codes = codes_of(
         unheard(base, features, random_state=seed)
         if bases.is_randomised(base)

@@ -81,7 +81,6 @@ def read(
     raw = given if given is not None else _asked(model, features, columns, seed)
     labels = read_labels(raw if y is None else y)
     same_length({decided.BASES if given is None else GIVEN: len(raw), "y": len(labels)})
-    _require_somebody(len(raw))
     origin: Origin = "argument" if known else READ_FROM_DATA
     classes = known_classes(known) if known else _classes_of(labels, raw)
     cells, codes, facts = _groups(model, columns, len(raw))
@@ -143,7 +142,6 @@ def _by_schema(
     asked = decided.read_rows(X, y, sensitive_features, None, ways, ())
     training = asked.training
     rows = training.rows
-    _require_somebody(rows.exact_count)
     blocks = list(rows.blocks())
     labels = np.concatenate([np.asarray(block.labels, np.intp) for block in blocks])
     cells = rows.cells() if rows.layout.sensitive else NO_GROUPS
@@ -234,6 +232,8 @@ def _asked(
         )
     if bases.is_randomised(model):
         options["random_state"] = seed
+    if decided.length_of(features) == 0:  # see `decided.decisions_of`
+        return np.empty(0, object)
     found = np.asarray(decided.unheard(model, features, **options))
     return (
         found.reshape(-1) if found.ndim != 2 or found.shape[1] == 1 else _refuse_shape(found.shape)
@@ -306,12 +306,6 @@ def _classes_of(labels: npt.NDArray[Any], raw: npt.NDArray[Any]) -> tuple[Hashab
             "at least two classes", of="y and the decisions", got=found, remedy=remedy
         )
     return known_classes(found)
-
-
-def _require_somebody(rows: int) -> None:
-    if not rows:
-        remedy = "Set people aside that the model was not fitted to, and pass them."
-        raise InputError.expected("people set aside", of="X", got="nobody", remedy=remedy)
 
 
 def require_labels(labelled: bool, needed: bool, of: Sequence[str]) -> None:
