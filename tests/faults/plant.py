@@ -1,0 +1,469 @@
+"""Faults of one line, planted one at a time in a copy of the tree, and the test that sees each.
+
+The faults are data: the TOML files beside this one, a file a room. Each has the text `before`,
+which stands in its file exactly once, the text `after`, and what it breaks. A step that moves code
+carries its faults along: this says which texts are not found any more::
+
+    python tests/faults/plant.py --check
+
+and this says which test kills which fault (`--suite near`: the tests of the fault's room)::
+
+    python tests/faults/plant.py --suite contract --jobs 2
+
+Results are kept as lines of JSON, and a fault whose texts and file are as they were is not planted
+again. Tests that fail without a fault are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import functools
+import hashlib
+import importlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+COPIED = ("src", "tests", "docs", "examples", "benchmarks", "conftest.py", "pyproject.toml")
+SUITES: dict[str, tuple[str, ...]] = {
+    "golden": ("tests/contract/test_golden.py",),
+    "contract": ("tests/contract/test_golden.py", "tests/contract"),
+    "all": ("tests/contract/test_golden.py", "tests"),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault. `near`: the tests of its room."""
+
+    room: str
+    name: str
+    file: str
+    before: str
+    after: str
+    breaks: str
+    near: tuple[str, ...]
+
+    def wrong(self, root: Path = ROOT) -> str:
+        """What is wrong with it, in words; empty where it can be planted."""
+        path = root / self.file
+        if not path.exists():
+            return f"{self.file} does not exist"
+        times = path.read_text(encoding="utf-8").count(self.before)
+        if times != 1:
+            return f"its text stands {times} times in {self.file}: {self.before!r}"
+        if self.before == self.after:
+            return "it changes nothing"
+        try:
+            planted = ast.dump(ast.parse(self.planted(root)))
+        except SyntaxError as error:
+            return f"{self.file} cannot be read with it: {error}"
+        if planted == ast.dump(ast.parse(path.read_text(encoding="utf-8"))):
+            return "it changes no code"
+        return ""
+
+    def planted(self, root: Path) -> str:
+        """The text of its file with the fault."""
+        text = (root / self.file).read_text(encoding="utf-8")
+        return text.replace(self.before, self.after)
+
+    def digest(self, root: Path = ROOT) -> str:
+        """Of its texts and its file: whether a result is of this fault in this code."""
+        said = (self.before, self.after, (root / self.file).read_text(encoding="utf-8"))
+        return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+
+
+@functools.cache
+def faults() -> tuple[Fault, ...]:
+    """All of them, in the order of files."""
+    found = []
+    for file in sorted(HERE.glob("*.toml")):
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        usual = tuple(content["near"])
+        for number, fault in enumerate(content["fault"], start=1):
+            try:
+                near = tuple(fault.pop("near", usual))
+                found.append(Fault(room=file.stem, near=near, **fault))
+            except TypeError as error:
+                raise ValueError(f"{file.name}, fault {number}: {error}") from error
+    return tuple(found)
+
+
+# ------------------------------------------------------------------------------------ copies of a tree
+
+
+class Copy:
+    """A copy of the tree, with its compiled caches. What a fault changes is put back from there."""
+
+    def __init__(self, root: Path, place: Path) -> None:
+        self.root, self.place = root, place
+        place.mkdir(parents=True)
+        for name in COPIED:
+            if (root / name).exists():
+                subprocess.run(["cp", "-a", root / name, place], check=True)
+
+    def plant(self, fault: Fault) -> None:
+        """Write the fault, and drop what was compiled from its file or with its functions."""
+        (self.place / fault.file).write_text(fault.planted(self.root), encoding="utf-8")
+        for file in self._compiled(fault.file):
+            file.unlink()
+
+    def restore(self, fault: Fault) -> None:
+        """As it was, caches of compiled loops included."""
+        shutil.copy2(self.root / fault.file, self.place / fault.file)
+        for file in self._compiled(fault.file):
+            file.unlink()
+        for file in _compiled_of(self.root, _dependents(self.root, fault.file)):
+            shutil.copy2(file, self.place / file.relative_to(self.root))
+
+    def _compiled(self, file: str) -> list[Path]:
+        return _compiled_of(self.place, _dependents(self.root, file))
+
+
+def _compiled_of(root: Path, files: Iterable[str]) -> list[Path]:
+    """Caches of the compiled loops in these files. Numba knows of a cache whose own file changed,
+    but not of one whose functions call a changed function of another file."""
+    found: list[Path] = []
+    for file in files:
+        path = root / file
+        found += (path.parent / "__pycache__").glob(f"{path.stem}.*.nb?")
+    return found
+
+
+@functools.cache
+def _dependents(root: Path, file: str) -> frozenset[str]:
+    """The file, and where it has compiled functions all that import them, at any remove."""
+    if not re.search(
+        r"@(\w*jit|kernel|inlined|released|contracted|summed)\b|njit\(",
+        (root / file).read_text(encoding="utf-8"),
+    ):
+        return frozenset({file})
+    importers = _importers(root)
+    found, new = {file}, {file}
+    while new:
+        new = {other for one in new for other in importers.get(one, ())} - found
+        found |= new
+    return frozenset(found)
+
+
+@functools.cache
+def _importers(root: Path) -> dict[str, set[str]]:
+    """By file: the files that import it."""
+    found: dict[str, set[str]] = {}
+    for path in (root / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                base = path.parents[node.level - 1] if node.level else root / "src"
+                base = base.joinpath(*(node.module or "").split("."))
+                named = [base.with_suffix(".py"), *(base / f"{n.name}.py" for n in node.names)]
+                for other in named:
+                    if other.exists():
+                        of = found.setdefault(str(other.relative_to(root)), set())
+                        of.add(str(path.relative_to(root)))
+    return found
+
+
+# ----------------------------------------------------------------------------------------- runs of tests
+
+
+def run_forked(place: Path, tests: Sequence[str], out: Path, first: bool) -> None:
+    """In a process of its own: the tests of a copy, and which failed, one a line of `out`."""
+    os.chdir(place)
+    os.environ["PYTHONPATH"] = str(place / "src")
+    os.environ["TMPDIR"] = tempfile.mkdtemp(dir=place)
+    tempfile.tempdir = None
+    sys.path[:0] = [str(place / "src"), str(place / "tests"), str(place)]
+    import pytest
+
+    class Failed:
+        def pytest_runtest_logreport(self, report: Any) -> None:
+            if report.failed:
+                self.say(report.nodeid)
+
+        def pytest_collectreport(self, report: Any) -> None:
+            if report.failed:
+                self.say(report.nodeid or "collection")
+
+        @staticmethod
+        def say(name: str) -> None:
+            with out.open("a", encoding="utf-8") as file:
+                file.write(name + "\n")
+
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:terminalreporter"] + ["-x"] * first
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what was imported before
+    temporary = f"--basetemp={os.environ['TMPDIR']}/pytest"
+    status = pytest.main([*options, temporary, *tests], plugins=[Failed()])
+    if status not in (0, 1, 2):
+        Failed.say(f"pytest: exit status {int(status)}")
+    if not first:
+        ours = (str(place), "<")
+        others = [
+            name
+            for name, module in sys.modules.items()
+            if not str(getattr(module, "__file__", None) or "<").startswith(ours)
+        ]
+        out.with_suffix(".modules").write_text(json.dumps(others), encoding="utf-8")
+
+
+class Server:
+    """A process that has imported other libraries, nothing of ours, and forks for every run: to
+    import them costs some seconds. It learns which from a run of all tests."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, __file__, "--serve"]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+        self.imported: list[str] = []
+
+    def run(self, place: Path, tests: Sequence[str], timeout: float, first: bool) -> list[str]:
+        """The tests that failed."""
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "failed"
+            ended = self._told([str(place), list(tests), str(out), timeout, first])
+            failed = out.read_text(encoding="utf-8").splitlines() if out.exists() else []
+            if (names := out.with_suffix(".modules")).exists():
+                self.imported += json.loads(names.read_text(encoding="utf-8"))
+        return failed if ended == "0" or failed else [f"({ended})"]
+
+    def load(self, names: Sequence[str]) -> None:
+        """Import these, once for all runs."""
+        self._told(list(names))
+
+    def _told(self, asked: Sequence[Any]) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        return self._process.stdout.readline().strip()
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def serve() -> None:
+    """Fork for every line that comes."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if all(isinstance(one, str) for one in asked):
+            for name in asked:
+                with contextlib.suppress(Exception):
+                    importlib.import_module(name)
+            answers.write("0\n")
+            continue
+        place, tests, out, timeout, first = asked
+        child = os.fork()
+        if child == 0:
+            os.setsid()
+            status = 1
+            try:
+                run_forked(Path(place), tests, Path(out), first)
+                status = 0
+            finally:
+                os._exit(status)
+        answers.write(f"{_waited(child, timeout)}\n")
+
+
+def _waited(child: int, timeout: float) -> str:
+    ends = time.monotonic() + timeout
+    while time.monotonic() < ends:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            break
+        time.sleep(0.02)
+    else:
+        status = -1
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)  # with what it has begun
+    if status == -1:
+        os.waitpid(child, 0)
+        return "no end"
+    return str(os.waitstatus_to_exitcode(status))
+
+
+# ------------------------------------------------------------------------------------------- the results
+
+
+class Results:
+    """Lines of JSON in a file, one a run; of a fault and a suite the last counts."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._of: dict[tuple[str, str], dict[str, Any]] = {}
+        if path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                self._keep(json.loads(line))
+
+    def _keep(self, line: dict[str, Any]) -> None:
+        self._of[line["fault"], line["suite"]] = line
+
+    def add(self, line: dict[str, Any]) -> None:
+        """Write one down."""
+        self._keep(line)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def of(self, fault: Fault, suite: str) -> dict[str, Any] | None:
+        """What is known of this fault in this code."""
+        line = self._of.get((fault.name, suite))
+        return line if line is not None and line["digest"] == fault.digest() else None
+
+    def killed(self, fault: Fault, suite: str) -> bool:
+        """Whether some test of the suite saw it. What golden fits see, the contract sees."""
+        suites = {"contract": ("golden", "contract"), "all": ("golden", "contract", "near", "all")}
+        lines = [self.of(fault, name) for name in suites.get(suite, (suite,))]
+        return any(line is not None and line["killed_by"] for line in lines)
+
+
+def plant(fault: Fault, suite: str, copy: Copy, server: Server, known: Known) -> dict[str, Any]:
+    """Plant one, and say which test failed first."""
+    began = time.monotonic()
+    tests = fault.near if suite == "near" else SUITES[suite]
+    tests = tuple(test for test in tests if (copy.root / test).exists())
+    left_out = known.failing(tests, server)
+    copy.plant(fault)
+    try:
+        options = [f"--deselect={name}" for name in left_out]
+        failed = server.run(copy.place, [*tests, *options], known.timeout, first=True)
+    finally:
+        copy.restore(fault)
+    seconds = round(time.monotonic() - began, 1)
+    line = {"fault": fault.name, "room": fault.room, "suite": suite, "digest": fault.digest()}
+    return {**line, "killed_by": failed[0] if failed else None, "seconds": seconds}
+
+
+class Known:
+    """Which tests fail without a fault, in a copy that stays as it is."""
+
+    def __init__(self, clean: Copy, timeout: float) -> None:
+        self.timeout = timeout
+        self._clean = clean
+        self._failing: dict[tuple[str, ...], list[str]] = {}
+
+    def failing(self, tests: tuple[str, ...], server: Server) -> list[str]:
+        """Run once; this compiles what is not compiled yet, too."""
+        if tests not in self._failing:
+            failed = server.run(self._clean.place, tests, 10 * self.timeout, first=False)
+            if any(name.startswith(("(", "pytest:", "collection")) for name in failed):
+                raise SystemExit(f"{' '.join(tests)} cannot be run without a fault: {failed}")
+            self._failing[tests] = failed
+            for name in failed:
+                print(f"fails without a fault, and is left out: {name}", flush=True)
+        return self._failing[tests]
+
+
+def run(chosen: Sequence[Fault], suite: str, results: Results, jobs: int, timeout: float) -> None:
+    """Plant them, several at a time."""
+    with tempfile.TemporaryDirectory(prefix="fairveil-faults-") as folder:
+        clean = Copy(ROOT, Path(folder) / "clean")
+        known = Known(clean, timeout)
+        first = Server()
+        for tests in {f.near if suite == "near" else SUITES[suite] for f in chosen}:
+            known.failing(tuple(test for test in tests if (ROOT / test).exists()), first)
+        names = list(dict.fromkeys(first.imported))
+        free: SimpleQueue[tuple[Copy, Server]] = SimpleQueue()
+        for number in range(jobs):
+            copy = Copy(clean.place, Path(folder) / f"copy{number}")
+            server = first if number == 0 else Server()
+            server.load(names)
+            free.put((copy, server))
+
+        def planted(fault: Fault) -> dict[str, Any]:
+            copy, server = free.get()
+            try:
+                return plant(fault, suite, copy, server, known)
+            finally:
+                free.put((copy, server))
+
+        with ThreadPoolExecutor(jobs) as pool:
+            for fault, line in zip(chosen, pool.map(planted, chosen), strict=True):
+                results.add(line)
+                said = line["killed_by"] or "SURVIVES"
+                print(f"{fault.room:12}{fault.name:44}{line['seconds']:6}  {said}", flush=True)
+        while not free.empty():
+            free.get()[1].close()
+
+
+def table(results: Results) -> Iterator[str]:
+    """Of each room: planted, and killed by which suite; and who survived."""
+    suites = ("golden", "contract", "near", "all")
+    rooms = list(dict.fromkeys(fault.room for fault in faults()))
+    yield f"{'room':14}{'planted':>8}" + "".join(f"{suite:>10}" for suite in suites)
+    sums: Counter[str] = Counter()
+    for room in [*rooms, "together"]:
+        ours = [fault for fault in faults() if room in (fault.room, "together")]
+        cells = ""
+        for suite in suites:
+            ran = [fault for fault in ours if suite == "all" or results.of(fault, suite)]
+            killed = sum(results.killed(fault, suite) for fault in ran)
+            cells += f"{f'{killed}/{len(ran)}':>10}"
+        sums[room] = len(ours)
+        yield f"{room:14}{len(ours):>8}{cells}"
+    for suite in suites[:3]:
+        living = [f for f in faults() if results.of(f, suite) and not results.killed(f, suite)]
+        for fault in living:
+            yield f"survives {suite}: {fault.room}/{fault.name} ({fault.breaks})"
+
+
+def main() -> int:
+    """See the top of this file."""
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--check", action="store_true", help="only say which cannot be planted")
+    parser.add_argument("--table", action="store_true", help="only print what is known")
+    parser.add_argument("--suite", choices=["golden", "contract", "near", "all"], default="golden")
+    parser.add_argument("--only", default="", metavar="PART", help="faults with this in room/name")
+    parser.add_argument("--living", action="store_true", help="only those that golden fits miss")
+    parser.add_argument("--again", action="store_true", help="survivors that are known, too")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--timeout", type=float, default=600.0, help="seconds a fault")
+    parser.add_argument("--results", type=Path, default=ROOT / "build" / "faults.jsonl")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.serve:
+        serve()
+        return 0
+    wrong = {f"{fault.room}/{fault.name}": fault.wrong() for fault in faults()}
+    wrong = {name: words for name, words in wrong.items() if words}
+    for name, words in wrong.items():
+        print(f"{name}: {words}")
+    if asked.check or wrong:
+        return int(bool(wrong))
+    asked.results.parent.mkdir(parents=True, exist_ok=True)
+    results = Results(asked.results)
+    chosen = [fault for fault in faults() if asked.only in f"{fault.room}/{fault.name}"]
+    if asked.living:
+        chosen = [fault for fault in chosen if not results.killed(fault, "contract")]
+    known = {fault: results.of(fault, asked.suite) for fault in chosen}
+    chosen = [f for f in chosen if known[f] is None or (asked.again and not known[f]["killed_by"])]
+    if chosen and not asked.table:
+        run(chosen, asked.suite, results, asked.jobs, asked.timeout)
+    print("\n".join(table(results)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
