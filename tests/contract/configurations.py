@@ -447,3 +447,61 @@ RELEASES: Mapping[str, Configuration] = MappingProxyType({row.name: row for row 
 CONFIGURATIONS: Mapping[str, Configuration] = MappingProxyType({**ESTIMATORS, **RELEASES})
 """All rows by name: `.estimator(**options)` is the maker, `.data(rows, seed)` makes the table,
 `.arguments(table)` says how fit is called, and `.run(table, **options)` does all three."""
+
+
+EXTREMES: tuple[dict[str, Any], ...] = (
+    {"age": 90.0, "hours": 100.0, "job": "c", "sex": "f", "race": "z", "hired": "yes"},
+    {"age": 17.0, "hours": 0.0, "job": "a", "sex": "m", "race": "x", "hired": "yes"},
+    {"age": 90.0, "hours": 0.0, "job": "b", "sex": "m", "race": "z", "hired": "no"},
+    {"age": 17.0, "hours": 100.0, "job": "c", "sex": "f", "race": "y", "hired": "no"},
+)
+_REST: tuple[dict[str, Any], ...] = (
+    {"grade": "hi", "pay": 10.0, "weight": 1.0},
+    {"grade": "lo", "pay": 0.0, "weight": 1.0},
+    {"grade": "mid", "pay": 10.0, "weight": 0.0},
+    {"grade": "hi", "pay": 0.0, "weight": 1.0},
+)
+
+
+def neighbour(row: Configuration, table: Table, variant: int, place: int | None = None) -> Table:
+    """A table that the row's relation calls a neighbour, with extreme values of one person.
+
+    Under add-remove they come at the end, or at `place`; else they replace whoever is there. With
+    a unit a whole person comes, is replaced by another with more rows, or changes groups.
+    """
+    person = EXTREMES[variant % 4] | _REST[variant % 4]
+    rows = len(table["age"])
+    if row.protects == "sensitive_features":
+        at = np.zeros(rows, bool)
+        at[variant % rows if place is None else place] = True
+        if row.unit is not None:
+            at = table[row.unit] == table[row.unit][at][0]
+        out = {name: column.copy() for name, column in table.items()}
+        for name in ("sex", "race"):
+            others = [value for value in VALUES[name] if value != table[name][at][0]]
+            out[name][at] = others[variant % len(others)]
+        return out
+    if row.unit is not None:
+        block = {name: np.array([value] * 5) for name, value in person.items()}
+        block["person"] = np.array(["someone"] * 5)
+        kept, where = np.ones(rows, bool), rows if place is None else place
+        if row.neighbours == "replace-one":
+            where = 0 if place is None else place
+            kept = table["person"] != table["person"][where]
+            where = int(kept[:where].sum())
+        table = {name: column[kept] for name, column in table.items()}
+    else:
+        block = {
+            name: np.array([value]) for name, value in (person | {"person": "someone"}).items()
+        }
+        if row.neighbours == "replace-one":
+            where = variant % rows if place is None else place
+            table = {name: np.delete(column, where) for name, column in table.items()}
+        else:
+            where = rows if place is None else place
+    return {
+        name: np.concatenate([column[:where], block[name].astype(column.dtype), column[where:]])
+        if column.dtype.kind != "U"
+        else np.concatenate([column[:where], block[name], column[where:]])
+        for name, column in table.items()
+    }

@@ -1,0 +1,58 @@
+"""The table of configurations as parameters, and one fit of each for all checks of a session."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import configurations
+import pytest
+from configurations import CONFIGURATIONS, ESTIMATORS, RELEASES, Configuration
+
+PARAMETERS = {"row": CONFIGURATIONS, "estimator_row": ESTIMATORS, "release_row": RELEASES}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that takes `row`, `estimator_row` or `release_row` runs over that table. Tests of one
+    configuration are one group: with `--dist loadgroup` they share the process that fitted it."""
+    for name, table in PARAMETERS.items():
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, [grouped(row) for row in table.values()])
+
+
+def grouped(row: Configuration) -> Any:
+    return pytest.param(row, id=row.name, marks=pytest.mark.xdist_group(row.name))
+
+
+def rows_of(names: Iterable[str]) -> list[Any]:
+    """Parameters of some rows alone."""
+    return [grouped(CONFIGURATIONS[name]) for name in names]
+
+
+@pytest.fixture(autouse=True)
+def _warnings_are_outcomes() -> Any:
+    """Fits of few rows warn, each of its own. Tests of warnings record them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@cache
+def _fitted(name: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return CONFIGURATIONS[name].run()
+
+
+@pytest.fixture(scope="session")
+def fitted() -> Any:
+    """`fitted(row)`: what the row gives of its own table, once for all tests. Not to be changed."""
+    return lambda row: _fitted(row.name)
+
+
+@pytest.fixture(scope="session")
+def table() -> configurations.Table:
+    """The table of those fits."""
+    return configurations.people()
