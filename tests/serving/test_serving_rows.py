@@ -174,6 +174,19 @@ def test_runs_and_divisions_are_of_the_rows_that_they_began_with(
     door.close()
 
 
+@pytest.mark.parametrize("seed", [None, "07" * 32])
+def test_a_statement_calls_a_seeded_coin_no_secret(seed: str | None, tmp_path: Path) -> None:
+    door = place_in(tmp_path).door()
+    one = Analyst(door)
+    body = packed({"share": 0.3, "seed": seed, "coins": "certificate"})
+    told = unpacked(door.runs.divide(one.token, "applicants", "a-division", body))
+    run = one.open(**_part(told.content["division"].text(), 1))
+    facts = {fact.name: fact.value for fact in one.statement(run).facts}
+    coin = "secret" if seed is None else "seeded"
+    assert facts["rows read"] == f"each row with probability 0.3, by a {coin} coin of its own"
+    door.close()
+
+
 def test_all_views_of_an_open_door_are_of_the_same_rows(tmp_path: Path) -> None:
     place = place_in(tmp_path)
     door = place.door()

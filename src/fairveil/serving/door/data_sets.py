@@ -142,7 +142,7 @@ class DataSet:
         for name, column in sorted((self._columns or {}).items()):
             digest.update(json.dumps(name).encode() + column)
         if self.served.weights is not None:
-            digest.update(self._weights)
+            digest.update(self._weights.tobytes())
         return digest.digest()
 
     @cached_property
@@ -182,10 +182,7 @@ class DataSet:
                 words = "public: must not depend on the sensitive columns"
                 found.append(PublicFact("sample weights", words, "argument"))
         if view.part is not None and self.divisions is not None:
-            words = (
-                f"each row with probability {self.divisions.share_of(view.part):g}, by a secret "
-                f"coin of its own"
-            )
+            words = self.divisions.words_of(view.part)
             found.append(PublicFact("rows read", words, "argument"))
         return found
 
@@ -345,7 +342,8 @@ def _require_unit(served: Served, promise: Promise) -> None:
 def digests_of(source: EncodedRows, secret: bytes) -> dict[str, bytes]:
     """A keyed digest of each column, by its name, as its values are coded in any role."""
     encoding = source.encoding
-    schema, digests = encoding.schema, {}
+    schema = encoding.schema
+    digests: dict[str, Any] = {}
     for block in source.blocks():
         lines = [
             *zip((scale.name for scale in encoding.numbers), block.numbers, strict=True),

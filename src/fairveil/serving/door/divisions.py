@@ -123,11 +123,14 @@ class Divisions:
             aside_of(source, rows, float(found["share"]), found["coins"]) == bool(part.number)
         )
 
-    def share_of(self, part: DivisionPart) -> float:
-        """The share of rows in a part, in the mean."""
+    def words_of(self, part: DivisionPart) -> str:
+        """Which rows are read, for a statement."""
         found = self._found(part)
-        share = 0.0 if found is None else float(found["share"])
-        return share if part.number else 1.0 - share
+        if found is None:
+            raise Refusal(*UNKNOWN)
+        share = float(found["share"]) if part.number else 1.0 - float(found["share"])
+        coin = "a secret coin" if found["secure"] else "a seeded coin"
+        return f"each row with probability {share:g}, by {coin} of its own"
 
     def forget(self, before: float) -> None:
         """Delete old divisions of which no run is open."""

@@ -129,7 +129,7 @@ class Holder:
                 "Give the chain and its private key as PEM files, the key without a passphrase."
             )
             raise InputError.expected(
-                "a certificate and its own key", of="certificate", got=got, remedy=remedy
+                "a certificate and its own key", of="door", got=got, remedy=remedy
             ) from None
 
 
