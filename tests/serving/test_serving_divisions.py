@@ -70,7 +70,7 @@ def test_a_search_is_the_local_one_to_the_bit(way: str, place: Place, door: Open
     one = fv.FermiClassifier(solver=fv.Descent(rounds=3))
     how: dict[str, Any] = {"epsilon": 3.0, "way": way, "random_state": 3}
     here, there = (
-        fv.PrivateSearchCV(one, {"clip": [0.5, 2.0]}, **how).fit(rows)
+        fv.PrivateSearchCV(one, {"solver__clip": [0.5, 2.0]}, **how).fit(rows)
         for rows in (place.rows, door[0])
     )
     assert there.price_.way == "all"
@@ -242,7 +242,7 @@ def test_a_fit_without_room_for_its_certificate_begins_nothing(tmp_path: Path) -
         with pytest.raises(Overspent):
             fv.PrivateSearchCV(
                 fv.FermiClassifier(solver=fv.Descent(rounds=3)),
-                {"clip": [0.5, 2.0]},
+                {"solver__clip": [0.5, 2.0]},
                 epsilon=1.5,
                 way="all",
             ).fit(data)
