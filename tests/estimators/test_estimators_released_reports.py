@@ -124,3 +124,20 @@ def test_what_does_not_fit_is_refused() -> None:
         fv.release_groups(X, Y, sensitive_features=soft, reports=ASKED)
     with pytest.raises(InputError, match="rows"):
         fv.release_groups(X[:-1], Y[:-1], sensitive_features=soft)
+
+
+def test_stated_groups_are_listed_whoever_is_drawn() -> None:
+    """No group of a list is left out because nobody drew it: whether somebody did is private."""
+    shares = np.tile([0.5, 0.5, 0.0], (ROWS, 1))
+    other = shares.copy()
+    other[7] = [0.0, 0.0, 1.0]  # one row's distribution changes
+    told = []
+    for one in (shares, other):
+        soft = fv.SoftGroups(one, ("m", "f", "x"))
+        made = fv.release_groups(X, Y, sensitive_features=soft, epsilon=1.0, random_state=0)
+        table = fv.private_audit(Y, sensitive_features=soft, epsilon=1.0, random_state=0)
+        assert made.groups == ("m", "f", "x")
+        facts = [*made.privacy.facts, *table.privacy_.facts]
+        assert not [one for one in facts if "group" in one.name and "read" in one.origin]
+        told.append([(one.name, one.value, one.origin) for one in facts])
+    assert told[0] == told[1]

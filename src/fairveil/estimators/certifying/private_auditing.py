@@ -10,7 +10,7 @@ Guarantees (tests/estimators/test_estimators_private_audit.py):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -163,9 +163,10 @@ def private_audit(
         book.require(promise, secure=seed is None)
     _refuse_elsewhere(own, X)
     drawn = isinstance(sensitive_features, SoftGroups)
+    listed = sensitive_features.groups if isinstance(sensitive_features, SoftGroups) else None
     if isinstance(sensitive_features, SoftGroups):
         sensitive_features = sensitive_features.drawn(NoiseSource.of(bases.derived_seed(seed, 4)))
-    people, name = _read(model, X, y, sensitive_features, schema, promise, seed, whose)
+    people, name = _read(model, X, y, sensitive_features, schema, promise, seed, whose, listed)
     labelled = people.labelled and model is not None
     layout = _layout(people, labelled, own, depth)
     cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
@@ -238,6 +239,7 @@ def _read(
     promise: Promise,
     seed: int | None,
     whose: Whose | None,
+    listed: tuple[Hashable, ...] | None,
 ) -> tuple[DecidedRows, str]:
     if model is None and isinstance(X, Elsewhere):
         return decided_rows.read(
@@ -247,7 +249,15 @@ def _read(
         remedy = "Pass a model or decisions, or y, whose rates by group are then counted."
         raise InputError.expected("something to count", of="model", got=None, remedy=remedy)
     people = decided_rows.read(
-        y if model is None else model, X, y, sensitive_features, schema, promise, seed, whose
+        y if model is None else model,
+        X,
+        y,
+        sensitive_features,
+        schema,
+        promise,
+        seed,
+        whose,
+        listed,
     )
     return people, OUTCOMES if model is None else people.model
 

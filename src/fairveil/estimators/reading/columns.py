@@ -152,9 +152,10 @@ def given_columns(sensitive: ColumnsLike, rows: int) -> dict[str, Raw]:
 
 
 def coded_groups(
-    columns: Mapping[str, Raw], rows: int
+    columns: Mapping[str, Raw], rows: int, listed: tuple[Hashable, ...] | None = None
 ) -> tuple[tuple[tuple[Hashable, ...], ...], npt.NDArray[np.uint16]]:
-    """The groups of each sensitive column, sorted, and each row's codes."""
+    """The groups of each sensitive column, sorted, and each row's codes. `listed`: those of the one
+    column, where they were stated, in that order."""
     same_length(
         {"X": rows}
         | {f"sensitive column {name!r}": column.rows for name, column in columns.items()}
@@ -163,7 +164,9 @@ def coded_groups(
     groups = []
     for line, (name, column) in zip(codes, columns.items(), strict=True):
         values, line[:] = distinct(column, f"sensitive column {name!r}")
-        groups.append(values)
+        if listed is not None:
+            line[:] = np.array([listed.index(value) for value in values], np.uint16)[line]
+        groups.append(values if listed is None else listed)
     require_few_values(
         {name: len(values) for name, values in zip(columns, groups, strict=True)}, rows
     )

@@ -120,7 +120,7 @@ def _found(
     if schema is not None:
         return by_schema(X, y, sensitive, schema, ways.sensitive_as_feature, ways.target)
     unit = None if ways.whose is None else ways.whose.column
-    return as_it_comes(X, y, sensitive, ways.sensitive_as_feature, ways.target, unit)
+    return as_it_comes(X, y, sensitive, ways.sensitive_as_feature, ways.target, unit, ways.groups)
 
 
 def _of_scale(facts: list[PublicFact], ways: ReadOptions) -> tuple[str, ...]:

@@ -60,6 +60,7 @@ def as_it_comes(
     sensitive_as_feature: bool,
     number: NumericTarget | None,
     unit: str | None = None,
+    listed: tuple[Hashable, ...] | None = None,
 ) -> ReadTable:
     grid = grid_of(X)
     labels = read_labels(y) if number is None else read_targets(y)
@@ -78,7 +79,7 @@ def as_it_comes(
         if named is not None
         else given_columns(sensitive, grid.rows)
     )
-    groups, group_codes = coded_groups(columns, grid.rows)
+    groups, group_codes = coded_groups(columns, grid.rows, listed)
     # also where they were given as columns: by their names
     taken = columns if grid.named and not sensitive_as_feature else {}
     names = (name for name in grid.names if name not in taken and not (grid.named and name == unit))
@@ -98,7 +99,7 @@ def as_it_comes(
     )
     facts = [
         PublicFact("number of features", str(len(features)), READ_FROM_DATA),
-        *_roles(layout, READ_FROM_DATA),
+        *_roles(layout, READ_FROM_DATA, READ_FROM_DATA if listed is None else "argument"),
     ]
     facts += [
         PublicFact(f"categories of {in_words([one.name])}", in_words(one.values), READ_FROM_DATA)

@@ -58,7 +58,8 @@ class ReadOptions:
     """How rows are to be read: the arguments of an estimator that say so.
 
     `features_are_public`: sensitive features alone are protected, so no feature may be one of them.
-    `thin`: numbers are never shifted inside, so mostly empty ones may be kept sparse, which is
+    `groups`: those of the one sensitive column, where they were stated without a schema. `thin`:
+    numbers are never shifted inside, so mostly empty ones may be kept sparse, which is
     faster and gives the same bits. `target`: how y is read where it is a number; None: it is one of
     several classes. `additive`: the steps that are wanted, if any; whether there are to be steps
     may hang on the number of rows, where that was passed (`public_rows`) or is public.
@@ -75,6 +76,7 @@ class ReadOptions:
     public_rows: int | None = None
     rows_are_public: bool = False
     whose: Whose | None = None
+    groups: tuple[Hashable, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

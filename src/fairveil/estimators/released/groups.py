@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -369,10 +370,11 @@ def release_groups(
     )
     record = promises.ledger_of(asked, promise)
     source = promises.noise_of(random_state)
+    listed = sensitive_features.groups if isinstance(sensitive_features, SoftGroups) else None
     sensitive_features, reports = recorded(sensitive_features, reports, source)
     limit = None if clusters is None else _checks.whole(at_least=1, clusters=clusters)
     ways = promises.ways_of(schema, False, False, float("inf"), promise, whose=whose)
-    training = inputs.read(X, y, sensitive_features, None, ways)
+    training = inputs.read(X, y, sensitive_features, None, replace(ways, groups=listed))
     cautions.of_promise(promise, training.rows.exact_count)
     if record is not None:
         record.require(promise, schema=training.schema)

@@ -67,9 +67,10 @@ def read(
     promise: Promise,
     seed: int | None,
     whose: Whose | None = None,
+    listed: tuple[Hashable, ...] | None = None,
 ) -> DecidedRows:
     """The people, and what the model decides about them. `whose`: whose each row is, where persons
-    have several."""
+    have several. `listed`: the groups, where they were stated without a schema."""
     if isinstance(X, Elsewhere):
         return elsewhere.read(model, X, y, sensitive_features, schema, promise, whose)
     if schema is not None or isinstance(X, RowSource):
@@ -83,7 +84,7 @@ def read(
     same_length({decided.BASES if given is None else GIVEN: len(raw), "y": len(labels)})
     origin: Origin = "argument" if known else READ_FROM_DATA
     classes = known_classes(known) if known else _classes_of(labels, raw)
-    cells, codes, facts = _groups(model, columns, len(raw))
+    cells, codes, facts = _groups(model, columns, len(raw), listed)
     facts = (PublicFact("classes", in_words(classes), origin), *facts)
     y_codes = decided.codes_of(labels, classes, "y").astype(np.int32)
     grouped = bool(columns)
@@ -265,7 +266,7 @@ def _cells_read(model: object) -> Cells | None:
 
 
 def _groups(
-    model: object, columns: dict[str, Any], rows: int
+    model: object, columns: dict[str, Any], rows: int, listed: tuple[Hashable, ...] | None
 ) -> tuple[Cells, npt.NDArray[np.uint16], tuple[PublicFact, ...]]:
     """Product cells: those of a model of ours that names these columns and has all their values,
     else as the rows have them."""
@@ -274,14 +275,14 @@ def _groups(
     found, codes = read_groups(columns, rows, missing=None)
     require_few_values(dict(zip(found.names, found.sizes, strict=True)), rows)
     known = parts_of(bases.thawed(model)).cells
-    origin: Origin = READ_FROM_DATA
-    if isinstance(known, Cells) and known.names == found.names:
-        listed = [set(values) for values in known.columns]
-        if all(set(values) <= inside for values, inside in zip(found.columns, listed, strict=True)):
-            found, codes = read_groups(
-                columns, rows, groups=Cells(known.columns, names=known.names)
-            )
-            origin = "argument"
+    stated = None if listed is None else Cells((listed,), names=tuple(columns))
+    if stated is None and isinstance(known, Cells) and known.names == found.names:
+        inside = [set(values) for values in known.columns]
+        if all(set(values) <= own for values, own in zip(found.columns, inside, strict=True)):
+            stated = Cells(known.columns, names=known.names)
+    origin: Origin = READ_FROM_DATA if stated is None else "argument"
+    if stated is not None:
+        found, codes = read_groups(columns, rows, groups=stated)
     facts = (
         PublicFact(f"groups of {in_words([name])}", in_words(values), origin)
         for name, values in zip(found.names, found.columns, strict=True)
