@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from shard_samples import (
 
 from fairveil import data
 from fairveil.curator import (
+    CellCounts,
     Curator,
     GradientSum,
     Linear,
@@ -356,3 +358,41 @@ def test_too_many_rows_are_told_as_soon_as_they_are_known(monkeypatch: pytest.Mo
 def test_one_shard_at_least() -> None:
     with pytest.raises(InputError, match="at least one shard"):
         ShardsHere([])
+
+
+# ---- rows/sharded 3
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda found: None,
+        lambda found: [],
+        lambda found: [np.int64(7)] * len(found),
+        lambda found: [one[..., :1] for one in found],
+        lambda found: [one + 0.5 for one in found],
+        lambda found: [*found, found[0]],
+    ],
+)
+def test_an_answer_that_is_not_what_was_asked_ends_the_run(tmp_path: Path, wrong: Any) -> None:
+    """Added as it is, a number would count in every cell, and nothing would be no rows."""
+
+    class Lying(ShardsHere):
+        def _one(self, number: int, what: str, value: object) -> Any:
+            found = super()._one(number, what, value)
+            return wrong(found) if what == "answer" and number == 1 else found
+
+    rows = rows_of(Lying(recipes(written(tmp_path, "store"), 2)))
+    curator = Curator(rows, Promise(5.0, 1e-5), noise=NoiseSource.seeded(0))
+    with pytest.raises(PrivacyError, match="shard 1"):
+        curator.answer([(CellCounts(rows.cells()), 4.0)])
+
+
+def test_a_shard_that_takes_other_rows_than_it_opened_is_refused(tmp_path: Path) -> None:
+    class Fewer(ShardsHere):
+        def take(self, taking: Any) -> Any:
+            return [replace(fact, rows=fact.rows - 1) for fact in super().take(taking)]
+
+    with pytest.raises(PrivacyError, match="shard 0"):
+        rows_of(Fewer(recipes(written(tmp_path, "store"), 2)))

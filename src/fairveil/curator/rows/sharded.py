@@ -10,7 +10,8 @@ Guarantees (tests/curator/test_curator_shards.py):
 1. Answers are those of the same rows in one process, to the bit, however the rows are cut and
    whatever becomes of workers.
 2. What would need rows in this process is refused before anything is charged.
-3. No row, and nothing that a shard has to say of one, comes back: integers and maxima alone.
+3. A worker's answer that is not what was asked (counts, shapes, types) ends the run.
+4. No row, and nothing that a shard has to say of one, comes back: integers and maxima alone.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import Floats, Ints, Mask
-from ...errors import InputError
+from ...errors import InputError, PrivacyError
 from ...facts import RowBlock, RowLayout, RowSource
 from ...facts.rows import PERSON_BY_PERSON
 from ..question import Question, Scale
@@ -185,6 +186,10 @@ class ShardedRows(Rows):
         )
         self._offsets = offsets_of(self.layout)
         facts = shards.take(taking)
+        for number, (fact, count) in enumerate(zip(facts, shards.counts, strict=True)):
+            persons_told = fact.rows if fact.persons is None else len(fact.persons)
+            if not fact.rows == count == persons_told:
+                _refuse_answer(number, f"what its {count} rows are")
         self._starts = [0, *np.cumsum([fact.rows for fact in facts], dtype=np.int64).tolist()]
         self.sparse = any(fact.sparse for fact in facts)
         self.largest_weight = max((fact.largest_weight for fact in facts), default=0.0)
@@ -277,9 +282,14 @@ class ShardedRows(Rows):
             self._reading,
         )
         out = [np.zeros(shape, np.int64) for shape in shapes]
-        for found in self.shards.answers(self._requests(asked, chosen.places)):
+        requests = self._requests(asked, chosen.places)
+        for number, found in enumerate(self.shards.answers(requests)):
             # A shard that has none of the drawn rows was not asked, and adds nothing.
-            for whole, part in zip(out, found or (), strict=False):
+            if requests[number] is None:
+                continue
+            if not _is_totals(found, out):
+                _refuse_answer(number, "whole numbers of the shape that was asked")
+            for whole, part in zip(out, found, strict=True):
                 whole += part
         return out
 
@@ -338,6 +348,27 @@ class ShardedRows(Rows):
                 replace(asked, places=np.asarray(inside - first, np.int64)) if len(inside) else None
             )
         return out
+
+
+def _is_totals(found: object, wanted: Sequence[Ints]) -> bool:
+    """Whether a worker's answer is one array a question: a number, or an array of another shape,
+    would be added to every count."""
+    return (
+        isinstance(found, list | tuple)
+        and len(found) == len(wanted)
+        and all(
+            isinstance(part, np.ndarray) and part.dtype == np.int64 and part.shape == whole.shape
+            for part, whole in zip(found, wanted, strict=True)
+        )
+    )
+
+
+def _refuse_answer(shard: int, expected: str) -> NoReturn:
+    """Of a worker that answers, and not what was asked: nothing of its answer is shown."""
+    remedy = "Look at the versions and the files where the worker runs."
+    raise PrivacyError.expected(
+        expected, of=f"shard {shard}", got="something else", remedy=remedy, quote=False
+    )
 
 
 def refuse(got: str) -> NoReturn:
