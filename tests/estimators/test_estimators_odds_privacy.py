@@ -15,10 +15,11 @@ from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
 from fairveil.audit import audit_fit
-from fairveil.errors import BudgetError, PrivacyError
+from fairveil.data import encode
+from fairveil.errors import BudgetError, PrivacyError, SchemaError
 from fairveil.estimators.reading.training import Coded
 from fairveil.estimators.wrapped import bases
-from fairveil.facts import RowBlock, RowLayout
+from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 from fairveil.learning.postprocessing import mixing, mixing_bounds
 from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.events import Gaussian
@@ -484,3 +485,31 @@ def test_an_audit_does_not_contradict_the_statement_and_catches_half_the_noise()
     assert not right.contradicts()
     assert right.epsilon_lower > 0.4
     assert audited(2.0, 1.0).contradicts()
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_base_that_reads_as_a_feature_what_is_protected_now_is_refused(told: bool) -> None:
+    """Its guarantee was for another column: this one was public to it, and is in its coefficients
+    without noise."""
+    rng = np.random.default_rng(0)
+    table = {name: rng.choice(["a", "b"], 400) for name in ("race", "sex")}
+    table["x"] = rng.uniform(-1, 1, 400)
+    table["y"] = (table["x"] + 2 * (table["race"] == "b") > 1).astype(int)
+    columns = {"x": Number(-1, 1), "y": Category((0, 1))}
+    columns |= {name: Category(("a", "b")) for name in ("race", "sex")}
+    of_sex, of_race = (Schema(columns, target="y", sensitive=name) for name in ("sex", "race"))
+    alone = {"epsilon": 1.0, "protects": "sensitive_features", "random_state": 0}
+    base = fv.RateConstrainedClassifier(
+        "demographic_parity:0.3",
+        solver=fv.Descent(rounds=2),
+        schema=of_sex if told else None,
+        **alone,
+    )
+    rows, others = (encode(table, schema) for schema in (of_sex, of_race))
+    base.fit(rows)
+    post = fv.OddsPostProcessor(base, "demographic_parity:0.3", schema=of_race, **alone)
+    with pytest.raises(PrivacyError, match="does not read what is protected"):
+        post.fit(others)
+    with pytest.raises(SchemaError, match="the features"):  # of the same shape, and not the same
+        base.predict(others)
+    assert len(base.predict(rows)) == 400

@@ -69,7 +69,11 @@ def read(
         raise InputError.expected(
             "features for the base classifier", of="X", got=type(X).__name__, remedy=remedy
         )
-    names = set(read_by(base)) & set(asked.training.rows.layout.sensitive_names)
+    # Of ours that were fitted before, too: a column that was public to their guarantee may be
+    # protected by this one.
+    coding = parts_of(bases.thawed(base)).coding if ours and fitted else None
+    read_ones = read_by(base) if coding is None else coding.columns_read
+    names = set(read_ones) & set(asked.training.rows.layout.sensitive_names)
     if names and promise.is_private and promise.protects == "sensitive_features":
         raise PrivacyError.expected(
             "a base classifier that does not read what is protected",

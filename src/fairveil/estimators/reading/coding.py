@@ -24,9 +24,10 @@ from scipy import sparse
 from ..._types import Floats, TableLike
 from ...data import Encoding, encode
 from ...data.coding import Place, category_codes
-from ...errors import InputError
+from ...errors import InputError, SchemaError
 from ...facts import RowBlock, RowLayout, RowSource
 from ...facts.columns import Category, Value
+from ...facts.rows import CodedSource
 from ...tables.frames import Table
 from ...tables.grids import FeatureTable, grid_of, numbers_of
 from ...tables.raw import Plain, Raw
@@ -63,6 +64,11 @@ class Coding(ABC):
     @abstractmethod
     def raw_blocks(self, X: TableLike) -> Iterator[RowBlock]:
         """Columns of X, before they are standardised, and without steps."""
+
+    @property
+    def columns_read(self) -> tuple[str, ...]:
+        """The columns that are features; none where they have no names."""
+        return ()
 
     @property
     def layout(self) -> RowLayout:
@@ -119,6 +125,28 @@ class SchemaCoding(Coding):
     def own_names(self) -> tuple[str, ...]:
         return self.encoding.feature_names
 
+    @property
+    def columns_read(self) -> tuple[str, ...]:
+        return self.encoding.features
+
+    def blocks(self, X: TableLike) -> Iterator[RowBlock]:
+        """Features of X; coded rows must be of the same columns, not of the same shape alone."""
+        if isinstance(X, CodedSource):
+            own, given = (
+                {name: one.schema.columns[name] for name in one.features}
+                for one in (self.encoding, X.encoding)
+            )
+            if list(own.items()) != list(given.items()):
+                remedy = "Code the rows by the schema of the fit."
+                raise SchemaError.expected(
+                    f"rows of the features {list(own)}, as at fit",
+                    of="X",
+                    got=f"rows of {list(given)}",
+                    remedy=remedy,
+                    quote=False,
+                )
+        return super().blocks(X)
+
     def raw_blocks(self, X: TableLike) -> Iterator[RowBlock]:
         encoding = self.encoding
         rows = encode(
@@ -168,6 +196,10 @@ class TableCoding(Coding):
                 for value in feature.values or ()
             ),
         )
+
+    @property
+    def columns_read(self) -> tuple[str, ...]:
+        return tuple(feature.name for feature in self.features)
 
     def raw_blocks(self, X: TableLike) -> Iterator[RowBlock]:
         return self.grid_blocks(self._narrowed(grid_of(X)))
