@@ -128,6 +128,9 @@ def test_what_cannot_be_told_says_by_how_much_why_and_what_helps() -> None:
     told = words(Report("t", gaps=(near,)), "Fairness")
     assert "Inconclusive: 4.9 ± 1.2 points over the noise, required 5.0 points. The fit" in told
     assert "with a confidence of 0.95 for the constraint it targets a tighter bound" in told
+    told = words(Report("t", gaps=(replace(near, training_noise=0.4),)), "Fairness")
+    assert "The noise is wider than the bound: more rows" in told
+    assert "targets the bound" not in told
     clear = replace(near, population_verdict="met")
     assert "Inconclusive" not in words(Report("t", gaps=(clear,)), "Fairness")
 

@@ -34,6 +34,7 @@ TARGETS_THE_BOUND = (
     "The fit targets the bound itself, where chance decides the verdict: with a confidence of 0.95 "
     "for the constraint it targets a tighter bound, and certifies the required one."
 )
+TOO_NOISY = "The noise is wider than the bound: more rows, a larger epsilon or a larger bound help."
 UNCLEAR = "cannot be told"
 NOT_RATED = "How strong that is cannot be said: whoever knows the seed can take the noise away."
 ERROR_NOT_KNOWN = "Not known: no rows were held out, and the fit released none."
@@ -217,7 +218,8 @@ def _inconclusive(figure: GapFigure) -> Iterator[Clause]:
     value = _of_noisy(figure.training_noisy, unit).removesuffix(AFTER[unit])
     yield Clause(
         f"Inconclusive: {value} ± {with_unit(reach, unit)} over the noise, required "
-        f"{with_unit(figure.target, unit)}. {TARGETS_THE_BOUND}"
+        f"{with_unit(figure.target, unit)}. "
+        f"{TARGETS_THE_BOUND if reach < figure.target else TOO_NOISY}"
     )
 
 
