@@ -36,7 +36,7 @@ from fairveil.privacy.events import (
     VisiblySampled,
 )
 from fairveil.privacy.statement import checks as statement_checks
-from fairveil.privacy.statement.documents import checksum
+from fairveil.privacy.statement.documents import FIELDS, LATER, checksum
 from fairveil.privacy.statement.parts import READ_FROM_DATA, Audit, PublicFact, Receipt, StatedBound
 from fairveil.privacy.statement.prefixes import is_prefix
 from fairveil.privacy.statement.statement import PrivacyStatement, examine
@@ -68,7 +68,7 @@ def full() -> PrivacyStatement:
         earlier_releases="none",
         audit=Audit(0.1, 0.95, "membership inference on 1000 canaries"),
         noise="seeded",
-        arithmetic="float32",
+        arithmetic="float32-by-row",
         user_code="trusted",
         created="2024-01-01",
         ledger=RECEIPT,
@@ -224,6 +224,11 @@ def test_the_summary_says_every_item_of_sp_800_226() -> None:
     lines = full().summary().splitlines()
     assert len([line for line in lines if not line.startswith("  ")]) == len(ITEMS)
     assert str(full()) == full().summary()
+
+
+def test_every_field_of_a_file_is_recomputed_or_taken_on_trust() -> None:
+    named = {*statement_checks.RECOMPUTED, *statement_checks.ON_TRUST}
+    assert named == (FIELDS | LATER) - {"format", "version"}
 
 
 def test_the_summary_of_a_bare_statement_has_every_item_too() -> None:

@@ -39,6 +39,7 @@ ON_TRUST = (
         "facts",
         "bounds",
         "not_covered",
+        "notes",
         "tuning",
         "earlier_releases",
         "audit",
