@@ -186,16 +186,20 @@ def _fairness(
             f"Training rows: {_of_noisy(figure.training_noisy, unit)} ({over})",
             figure.training_verdict,
         )
+    if figure.held_out is not None:
+        yield _held_out(figure, unit)
+    elif by_certificate is None:
+        yield Clause(NOT_HELD_OUT)
     if by_certificate is None and UNCLEAR in (figure.training_verdict, figure.population_verdict):
         yield from _inconclusive(figure)
-    if figure.held_out is None:
-        if by_certificate is None:
-            yield Clause(NOT_HELD_OUT)
-        return
+
+
+def _held_out(figure: GapFigure, unit: Unit) -> Clause:
+    assert figure.held_out is not None
     shown, low, high = with_unit(figure.held_out, unit), figure.held_out_low, figure.held_out_high
     if low is not None and high is not None:
         shown += f" ({percent(figure.confidence)} interval {_ends(low, high, unit)})"
-    yield _part(f"Held-out people: {shown}", figure.held_out_verdict)
+    return _part(f"Held-out people: {shown}", figure.held_out_verdict)
 
 
 def _certified(figure: GapFigure, section: CertificateSection) -> Clause | None:
