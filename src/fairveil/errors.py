@@ -159,6 +159,10 @@ class NotEnforced(FairveilWarning):
     costs nothing."""
 
 
+class OtherGroups(FairveilWarning):
+    """The sensitive columns that a fit was given are not those that its schema declares."""
+
+
 class RandomizedModel(FairveilWarning):
     """A fit that may be one model is a mixture of models: it draws its decisions, and has no
     coefficients."""

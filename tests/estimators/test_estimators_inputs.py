@@ -15,7 +15,7 @@ from scipy import sparse
 
 import fairveil as fv
 from fairveil.data import encode
-from fairveil.errors import InputError, KindError, PrivacyError, SchemaError
+from fairveil.errors import InputError, KindError, OtherGroups, PrivacyError, SchemaError
 
 NUMBERS = ("age", "hours")
 FEATURES = ("age", "hours", "job", "union")
@@ -367,3 +367,20 @@ def test_a_mostly_empty_matrix_is_kept_sparse_and_gives_the_same_bits(
     dense_inside = short(PARITY).fit(X, y, sensitive_features=A)
     assert not sparse.issparse(seen[1].numbers)
     assert sparse_inside.coef_.tobytes() == dense_inside.coef_.tobytes()
+
+
+def test_groups_that_a_schema_does_not_declare_are_warned_of(
+    people: Columns, schema: fv.facts.Schema
+) -> None:
+    """By name, and as a column that has the name of another one."""
+    table = pd.DataFrame(people)
+    with pytest.warns(OtherGroups, match=r"sensitive ones, sex, got job.*sex is no fea") as caught:
+        clf = short(PARITY, schema=schema).fit(table, sensitive_features="job")
+    assert clf.groups_ == ("none", "clerk", "smith", "other")
+    (said,) = (one for one in caught if one.category is OtherGroups)
+    assert said.filename == __file__
+    of_sex = pd.Series(people["sex"], name="union")  # the schema's union is another column
+    with pytest.warns(OtherGroups, match=r"got union.*read as sex"):
+        short(PARITY, schema=schema).fit(table, sensitive_features=of_sex)
+    for declared in ("sex", ["sex"], table["sex"], people["sex"], pd.Series(people["sex"])):
+        short(PARITY, schema=schema).fit(table, sensitive_features=declared)

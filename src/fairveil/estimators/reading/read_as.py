@@ -3,6 +3,7 @@ already."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,18 +15,19 @@ import numpy.typing as npt
 from ..._types import ColumnsLike, TableLike
 from ...data import Encoding, encode
 from ...data.encoded import EncodedRows
-from ...errors import InputError
+from ...errors import InputError, OtherGroups, complaint
 from ...facts import RowBlock, RowLayout, RowSource, Schema
 from ...facts.columns import Boolean, Category
 from ...facts.rows import CodedSource, schema_of, traits_of
 from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
-from ...tables.columns import same_length
+from ...tables.columns import read_columns, same_length
 from ...tables.distinct import distinct, in_words
 from ...tables.frames import table_of
 from ...tables.grids import FeatureTable, grid_of, numbers_of
 from ...tables.raw import Plain
 from .blocks import Blocks
 from .carried import require_few_classes
+from .cautions import outside
 from .coding import BLOCK_ROWS, Coding, Feature, RowsCoding, SchemaCoding, TableCoding
 from .columns import (
     coded_groups,
@@ -142,10 +144,18 @@ def by_schema(
     names = names_in(sensitive)
     beside: Mapping[str, Any] | None = None
     if names is not None:
-        unused = [name for name in schema.sensitive if name not in names]
+        declared = schema.sensitive
+        unused = [name for name in declared if name not in names]
         schema = schema.with_roles(sensitive=names).without(*unused)
+        if declared and not set(names) <= set(declared):
+            left = f", and {in_words(unused)} is no feature either" if unused else ""
+            _warn_of_others(names, declared, f"These make the groups now{left}.")
     elif sensitive is not None:
         beside = named_as_declared(sensitive, schema)
+        given = [name for name in read_columns(sensitive) if name in schema.columns]
+        if not set(given) <= set(schema.sensitive):
+            taken = f"They were read as {in_words(schema.sensitive)}, in this order."
+            _warn_of_others(given, schema.sensitive, taken)
     with_sensitive = bool(schema.sensitive) and (
         sensitive is not None or _has_columns(X, schema.sensitive)
     )
@@ -176,6 +186,18 @@ def by_schema(
     return ReadTable(
         SchemaCoding(encoding), coded.layout, blocks, facts, names, len(encoding.features), scale
     )
+
+
+def _warn_of_others(names: Sequence[str], declared: Sequence[str], done: str) -> None:
+    text = complaint(
+        expected=f"columns among the schema's sensitive ones, {in_words(declared)}",
+        of="sensitive_features",
+        got=in_words(names),
+        remedy=f"{done} Leave sensitive_features out, or declare the columns in the schema: "
+        f"schema.with_roles(sensitive={list(names)}).",
+        quote=False,
+    )
+    warnings.warn(text, OtherGroups, stacklevel=outside())
 
 
 def from_rows(
