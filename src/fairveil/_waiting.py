@@ -67,15 +67,16 @@ def waiting(words: str) -> Iterator[Callable[[str], None]]:
         line.words = other
 
     thread = threading.Thread(target=keep, name="fairveil-waiting", daemon=True)
-    _current.append(line)
-    thread.start()
-    try:
-        yield say
-    finally:
-        done.set()
-        thread.join()
-        _current.remove(line)
-        line.hide()
+    with replaced():  # one line at a time: the innermost
+        _current.append(line)
+        thread.start()
+        try:
+            yield say
+        finally:
+            done.set()
+            thread.join()
+            _current.remove(line)
+            line.hide()
 
 
 @contextmanager

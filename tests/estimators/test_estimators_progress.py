@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import time
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from estimator_samples import Columns, short
 
+from fairveil import _waiting
 from fairveil.estimators.fitting import progress
 
 
@@ -24,6 +27,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(_waiting, "PATIENCE", 60.0)
     return screen
 
 
@@ -71,3 +75,28 @@ def test_an_interruption_takes_the_bar_away(monkeypatch: pytest.MonkeyPatch) -> 
     assert "\x1b[?25l" in screen.getvalue()  # the cursor was hidden
     # and is back
     assert screen.getvalue().rfind("\x1b[?25h") > screen.getvalue().rfind("\x1b[?25l")
+
+
+def test_loops_that_are_compiled_are_said_to_be_and_those_that_are_loaded_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    screen = terminal(monkeypatch)
+    monkeypatch.setattr(_waiting, "PATIENCE", 0.0)
+    monkeypatch.setattr(_waiting, "EVERY", 0.01)
+
+    @numba.njit
+    def loop(rows: Any) -> float:
+        total = 0.0
+        for row in rows:
+            total += np.sqrt(row)
+        return total
+
+    for compiled in (True, False):
+        with _waiting.waiting("Outside"), progress.progress("Fitting"):
+            loop(np.ones(3))
+            time.sleep(0.1)
+        shown = screen.getvalue()
+        assert "Fitting ... " in shown
+        assert ("Compiling loops, once" in shown) is compiled
+        assert shown.endswith(_waiting.CLEAR)
+        screen.truncate(0)

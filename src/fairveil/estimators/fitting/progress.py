@@ -1,5 +1,6 @@
 """A progress bar for fits that take long: after two seconds, on a terminal only, never on a
-pipe."""
+pipe. Before its first round a fit may compile its loops, once for all fits on a machine, and says
+so."""
 
 from __future__ import annotations
 
@@ -9,10 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from ..._waiting import replaced
+from ..._waiting import replaced, waiting
 
 PATIENCE = 2.0  # seconds before a bar is shown
 EVERY = 0.1  # seconds between two pictures of it
+COMPILING = "Compiling loops, once: later fits load them from the disk"
 
 
 @contextmanager
@@ -28,10 +30,27 @@ def progress(title: str) -> Iterator[Callable[[int, int], None] | None]:
         yield None
         return
     bar = _Bar(title)
-    try:
-        yield bar.tick
-    finally:
-        bar.stop()
+    with waiting(title) as say, _compiling(title, say):
+        try:
+            yield bar.tick
+        finally:
+            bar.stop()
+
+
+@contextmanager
+def _compiling(title: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Inside, the waiting line says when loops are compiled, and not only loaded."""
+    from numba.core import event
+
+    class Heard(event.Listener):  # type: ignore[misc]  # numba has no types
+        def on_start(self, event: Any) -> None:
+            say(COMPILING)
+
+        def on_end(self, event: Any) -> None:
+            say(title)
+
+    with event.install_listener("numba:compile", Heard()):
+        yield
 
 
 class _Bar:

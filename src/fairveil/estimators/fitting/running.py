@@ -33,8 +33,7 @@ def run(
 ) -> tuple[Found, Curator]:
     """What the search found, and the curator that it asked, whose run has ended. `title`: of the
     bar that shows progress."""
-    curator = opened.curator(plan, earlier=journal)
-    with curator, progress(title) as tick:
+    with progress(title) as tick, opened.curator(plan, earlier=journal) as curator:
         return search(curator, tick), curator
 
 
