@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """One model. `share` of rows; `spent` epsilon; `reported`: the largest noisy training value
-    that the fit released."""
+    that the fit released; `broken`: whether the report says "not met", not that it cannot tell."""
 
     share: Callable[[Coded], Floats]
     spent: float
@@ -66,7 +66,7 @@ def _fit(model: Any, *rows: Any, **groups: Any) -> Any:
 def _fitted(model: Any, share: Callable[[Coded], Floats]) -> Fitted:
     report = model.constraint_report_
     reported = max((line.value for line in report.lines), default=None)
-    return Fitted(share, model.privacy_.epsilon, reported, not report.met)
+    return Fitted(share, model.privacy_.epsilon, reported, report.met is False)
 
 
 def rate_constrained(train: Coded, asked: dict[str, Any]) -> Fitted:
