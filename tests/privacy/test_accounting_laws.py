@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
@@ -311,3 +312,30 @@ def test_bad_events_and_relations_are_errors() -> None:
         accounting.epsilon(PrivateSelection(Gaussian(1.0), 0.5, 1.0), 1e-6)
     with pytest.raises(InputError, match=r"^curve"):
         accounting.curve(Gaussian(1.0), deltas=[0.1], epsilons=[1.0])
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(1e-3, 5.0), st.integers(1, 400), st.booleans()), min_size=1, max_size=8
+    )
+)
+def test_pure_epsilons_add_up_to_no_less_than_their_exact_sum(pieces):
+    """In rational numbers, and to the next float."""
+    events = [
+        Repeated(DiscreteLaplace(number) if noisy else Pure(number), count)
+        for number, count, noisy in pieces
+    ]
+    exact = sum(
+        (1 / Fraction(number) if noisy else Fraction(number)) * count
+        for number, count, noisy in pieces
+    )
+    found = accounting.epsilon(events, 0.0)
+    assert Fraction(found) >= exact
+    assert found <= float(exact) * (1 + 1e-14)
+
+
+def test_ten_tenths_are_more_than_one():
+    """0.1 is a float above a tenth, and three thirds of noise 3 are one."""
+    assert accounting.epsilon([Repeated(Pure(0.1), 10)], 0.0) == math.nextafter(1.0, 2.0)
+    assert accounting.epsilon([Repeated(Pure(0.5), 10)], 0.0) == 5.0
+    assert Fraction(accounting.epsilon([Laplace(3.0)], 0.0)) >= Fraction(1, 3)

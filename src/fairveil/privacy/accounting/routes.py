@@ -10,13 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 from ..events import (
     Approximate,
     DiscreteGaussian,
+    DiscreteLaplace,
     Event,
     Exponential,
+    Laplace,
     PoissonSampled,
     PrivateSelection,
     Pure,
@@ -45,6 +48,8 @@ FINE = 0.03
 it."""
 TOTAL_FINE = 1e-3
 """The same over the deviation of the total."""
+OUTWARDS = 1.0 + 2.0**-48
+"""More than the last digits of a few elementary functions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,14 +202,26 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 def addition(total: Inventory, neighbours: Neighbours) -> tuple[float, float]:
-    """Basic composition: epsilons and deltas of mechanisms with a pure part add up."""
+    """Basic composition: epsilons and deltas of mechanisms with a pure part add up. The sums are
+    exact, and rounded up once."""
     if total.gaussian > 0:
         return math.inf, 0.0
     pairs = [(_pure(event, neighbours), count) for event, count in total.others]
-    return (
-        math.fsum(epsilon * count for (epsilon, _), count in pairs),
-        math.fsum(delta * count for (_, delta), count in pairs),
-    )
+    deltas = _up(sum((Fraction(delta) * count for (_, delta), count in pairs), Fraction()))
+    if any(math.isinf(epsilon) for (epsilon, _), _ in pairs):
+        return math.inf, deltas
+    return _up(
+        sum((Fraction(epsilon) * count for (epsilon, _), count in pairs), Fraction())
+    ), deltas
+
+
+def _up(value: Fraction) -> float:
+    """The least float that is not below."""
+    try:
+        found = float(value)
+    except OverflowError:
+        return math.inf
+    return found if Fraction(found) >= value else math.nextafter(found, math.inf)
 
 
 def _pure(event: Event, neighbours: Neighbours) -> tuple[float, float]:
@@ -214,11 +231,14 @@ def _pure(event: Event, neighbours: Neighbours) -> tuple[float, float]:
             return event.epsilon, 0.0
         case Approximate():
             return event.epsilon, event.delta
+        case Laplace() | DiscreteLaplace():
+            return _up(1 / Fraction(event.noise_multiplier)), 0.0
         case PoissonSampled():
             batch = leaves.one_batch(event, neighbours)
             pure = max(batch.alone.pure, batch.replaced.pure if batch.replaced else 0.0)
             # A pure guarantee on a secret batch: log(1 + q (e^epsilon - 1)).
-            return (math.log1p(batch.rate * math.expm1(pure)) if pure < 700 else pure), 0.0
+            within = math.log1p(batch.rate * math.expm1(pure)) if pure < 700 else pure
+            return within * OUTWARDS, 0.0
         case VisiblySampled():
             inside, leak = addition(leaves.inventory(event.event, neighbours), neighbours)
             return inside, event.rate * leak
@@ -226,7 +246,7 @@ def _pure(event: Event, neighbours: Neighbours) -> tuple[float, float]:
             inside, leak = addition(leaves.inventory(event.event, neighbours), neighbours)
             bounded = not math.isinf(event.shape) and leak == 0
             # Papernot and Steinke (2022), for truncated negative binomial numbers of pure runs.
-            return ((2 + event.shape) * inside if bounded else math.inf), 0.0
+            return ((2 + event.shape) * inside * OUTWARDS if bounded else math.inf), 0.0
     joint = leaves.lone(event)
     return (math.inf if joint is None else joint.pure), 0.0
 
