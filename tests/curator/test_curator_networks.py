@@ -462,6 +462,20 @@ def _leaves(event: Any) -> Sequence[Any]:
     return [event] if inner is None else _leaves(inner)
 
 
+def test_how_many_rows_there_are_refuses_no_network() -> None:
+    """Totals are kept modulo 2^64, and so is the noise in them: one row more is never an error, and
+    the noisy remainder moves by what the total moves by."""
+    rows = rows_of(table(6))
+    question = NetworkGradient(network(), CLIP)
+    scale = constant_scale(question, rows.layout, Promise(1.0, 1e-6), None)
+    passes = Passes([(question, [scale])], rows)
+    rows._starts = [0, (1 << 25) + 1]  # as if of so many rows: the pass is laid out by public facts
+    assert Passes([(question, [scale])], rows).shapes == passes.shapes
+    total, noise = np.array([2**63 - 5], np.int64), np.array([12345], np.int64)
+    one_row = np.array([2**36], np.int64)
+    assert ((total + one_row + noise) - (total + noise) == one_row).all()
+
+
 def test_shapes_that_do_not_fit_are_refused() -> None:
     rows, model = rows_of(table(20)), network()
     cells = rows.cells()

@@ -19,9 +19,11 @@ The bits. The grid's step is u; a row's contribution is at most 2^36 u before ro
 added, else |A| |d| <= 2^36 u. (3) So |A D| <= 2^37, and a product over at most 2^12 rows has
 partial sums below 2^49: float64 has them exactly, in any order. Gradients that are built are
 rounded to u themselves, and are at most 2^37.
-(4) So have totals over at most 2^15 rows, below 2^52; these are added as int64, and 2^25 rows stay
-below 2^62. (5) Rounding adds to a row's norm at most sqrt(in x out) 2^15 u for each d a', sqrt(n) /
-2 u for n built numbers: `rounding`.
+(4) So have totals over at most 2^15 rows, below 2^52; these are added as int64, modulo 2^64. Noise
+is added to that remainder, which is then a function of the noisy total and as private as that is,
+however many rows there are; up to 2^25 rows the remainder is the total. (5) Rounding adds to a
+row's norm at most sqrt(in x out) 2^15 u for each d a', sqrt(n) / 2 u for n built numbers:
+`rounding`.
 
 Guarantee (tests/curator/test_curator_torch_alone.py):
 1. What a row adds, and its logits, are a function of that row, the parameters and public constants:

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 # a row's gradient is below 2^37 grid steps: finer than elsewhere, for products of two rounded
 # numbers
 ROW_BITS = 36
-MOST_ROWS = 1 << 25  # so that all rows' gradients together stay below 2^62
 # the norm to which gradients are clipped where no privacy asks for a clip: they must stay on a
 # grid
 LARGEST = 2.0**20

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats, Ints
-from ...errors import InputError
 from ..question import Question, Scale, cell_count
 from ..questions.by_cell import ByCell, Weighed, inner_of
-from ..questions.networks import LARGEST, MOST_ROWS, Network, NetworkGradient, NetworkHistogram
+from ..questions.networks import LARGEST, Network, NetworkGradient, NetworkHistogram
 from ..quiet.calls import Troubles, quietly
 from ..rows.block import Block, Drawn
 from ..rows.cell_order import places
@@ -35,14 +34,6 @@ class NetworkPass:
     @staticmethod
     def of(measurements: Sequence[tuple[Question, Sequence[Scale]]], rows: Rows) -> NetworkPass:
         """The pass that answers these one or two questions about one network."""
-        if rows.exact_count > MOST_ROWS:
-            remedy = (
-                "Gradients of networks add up exactly so far; take a sample of the table, or a "
-                "linear model."
-            )
-            raise InputError.expected(
-                f"at most {MOST_ROWS} rows", of="rows", got="more", remedy=remedy
-            )
         from ..kernels.torch_parts import Scratch
 
         return NetworkPass(
