@@ -416,3 +416,18 @@ def test_a_folder_of_an_earlier_version_has_no_word_of_scores(tmp_path: Path) ->
     loaded = fv.load(path)
     law = clf.predict_proba(X, sensitive_features=A)
     assert loaded.predict_proba(X, sensitive_features=A).tobytes() == law.tobytes()
+
+
+@pytest.mark.parametrize("post", ["odds", "parity"])
+def test_a_search_is_no_base_and_its_best_estimator_is_told(post: str) -> None:
+    """Before anything is read: of a base classifier's constraints and costs a search has none of
+    its own."""
+    base = fv.RateConstrainedClassifier(None, solver=fv.Descent(rounds=2))
+    search = fv.PrivateSearchCV(base, {"solver__clip": [0.5, 2.0]}, epsilon=1.0)
+    made: Any = (
+        fv.OddsPostProcessor(search, "equalized_odds:0.2", epsilon=2.0)
+        if post == "odds"
+        else fv.ParityPostProcessor(search, 0.05, epsilon=2.0)
+    )
+    with pytest.raises(InputError, match="best_estimator_"):
+        made.fit([[0.0], [1.0]], [0, 1], sensitive_features=["f", "m"])

@@ -179,7 +179,7 @@ def test_a_schema_states_groups_that_are_absent_and_they_are_refused() -> None:
         ({"X": None}, "decides by"),
         (
             {"X": X[:0], "y": Y[:0], "model": np.zeros(0, int), "sensitive_features": A[:0]},
-            "nobody",
+            "at least two classes",
         ),
         ({"constraints": "selection_rate_ratio:many"}, "ratio"),
     ],

@@ -138,6 +138,12 @@ def is_fitted(estimator: object) -> bool:
 
 def check(estimator: object, wishes: BaseOptions) -> None:
     """Refuse what can be refused before any row is read."""
+    inside = thawed(estimator)
+    if carries_a_promise(inside) and isinstance(getattr(inside, "way", None), str):
+        remedy = "Fit the search, and pass its best_estimator_: it carries what the search cost."
+        raise InputError.expected(
+            "a classifier", of="estimator", got=type(inside).__name__, remedy=remedy
+        )
     reads = _reads_groups(estimator)
     if reads is not None:
         remedy = (
