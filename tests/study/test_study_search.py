@@ -3,6 +3,7 @@ refused."""
 
 from __future__ import annotations
 
+import traceback
 import warnings
 
 import numpy as np
@@ -446,3 +447,28 @@ def test_a_folder_that_keeps_one_fit_is_refused(tmp_path) -> None:
         fv.PrivateSearchCV(game, {"oracle": ["regression", "descent"]}, epsilon=2.0).fit(
             X, y, sensitive_features=A
         )
+
+
+class Telling(fv.RateConstrainedClassifier):
+    """One whose second candidate fails, in the words of somebody's row."""
+
+    def fit(self, X, y, **more):
+        if self.solver.clip == self.fails:
+            raise ValueError(f"the value {X[3, 0]} is strange")
+        return super().fit(X, y, **more)
+
+
+@pytest.mark.parametrize(("fails", "told"), [(0.5, "is strange"), (1.0, "one that failed")])
+def test_a_failure_after_a_release_shows_no_value(fails, told, monkeypatch) -> None:
+    """The first candidate's error comes before anything is released, and may say what is wrong."""
+    X, y, A = rows()
+    monkeypatch.setattr(Telling, "fails", fails, raising=False)
+    base = made(Telling, "demographic_parity:0.2", **SHORT)
+    ledger = fv.Ledger.create(None, "people", epsilon=2.0, delta=1e-6)
+    asked = fv.PrivateSearchCV(base, CLIPS, way="all", epsilon=1.0, ledger=ledger)
+    with pytest.raises((ValueError, FairveilError), match=told) as failed:
+        asked.fit(X, y, sensitive_features=A)
+    if told == "one that failed":
+        assert isinstance(failed.value, PrivacyError)
+        assert "strange" not in "".join(traceback.format_exception(failed.value))
+    assert ledger.balance().spent > 0

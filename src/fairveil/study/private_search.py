@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -350,18 +351,18 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             try:
                 if price.way == ALL:
                     for at in range(len(asked.candidates)):
-                        found.append(asked.run(at, price, at))
+                        one = partial(asked.run, at, price, at)
+                        found.append(asked.later(one) if found else one())
                 else:
                     found = asked.best(
                         price, among=[at for at in range(len(asked.candidates)) if at != self._at]
                     )
                     if price.floor:
-                        found.append(asked.run(self._at, price, FLOOR))
+                        found.append(asked.later(partial(asked.run, self._at, price, FLOOR)))
                 self._again = None
                 if price.refit_epsilon is not None and found:
-                    self._again = asked.again(
-                        self._winner(found, asked, price, promise), price, rows
-                    )
+                    winner = self._winner(found, asked, price, promise)
+                    self._again = asked.later(partial(asked.again, winner, price, rows))
             except BaseException:
                 if spend is not None:
                     some = price.way == ALL and len(found) < len(asked.candidates)

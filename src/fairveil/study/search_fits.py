@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._types import Mask, TableLike
 from ..curator.elsewhere import Elsewhere
-from ..errors import InputError, PrivacyError
+from ..errors import BudgetError, DoorError, InputError, LedgerError, PrivacyError
 from ..estimators.fitting.row_parts import SEARCH, aside_of, length_of, parts_elsewhere, rows_at
 from ..estimators.reading import inputs
 from ..estimators.reading.training import ReadOptions
@@ -34,6 +34,7 @@ from .search_candidates import Candidate
 from .search_price import SearchPrice
 from .search_scores import Counted, Scoring
 
+Made = TypeVar("Made")
 COUNTED = "decisions about the rows set aside, by group and label, or right and wrong ones"
 
 
@@ -192,6 +193,16 @@ class Fits:
         self.candidates = [*self.candidates, {}]
         return len(self.candidates) - 1
 
+    def later(self, made: Callable[[], Made]) -> Made:
+        """A fit after others were released: what it says of its failure may show values of
+        rows."""
+        try:
+            return made()
+        except (BudgetError, DoorError, LedgerError):  # of public facts
+            raise
+        except Exception:
+            raise _failed() from None
+
     def best(self, price: SearchPrice, among: Sequence[int]) -> list[Run]:
         """The best of a secret number of runs of these candidates; the first of equal ones. Others
         are forgotten as they come."""
@@ -202,14 +213,17 @@ class Fits:
             try:
                 found = self.run(among[int(draws.integers(len(among)))], price, number)
             except Exception:
-                remedy = (
-                    "Fit the candidates one by one to rows that were made up, to see which fails."
-                )
-                raise PrivacyError.expected(
-                    "runs that end", of="PrivateSearchCV", got="one that failed", remedy=remedy
-                ) from None
+                raise _failed() from None
             kept = found if kept is None or found.score > kept.score else kept
         return [] if kept is None else [kept]
+
+
+def _failed() -> PrivacyError:
+    """One constant sentence."""
+    remedy = "Fit the candidates one by one to rows that were made up, to see which fails."
+    return PrivacyError.expected(
+        "runs that end", of="PrivateSearchCV", got="one that failed", remedy=remedy
+    )
 
 
 def split(rows: Rows, share: float, seed: int | None) -> tuple[Rows, Rows]:
