@@ -42,7 +42,7 @@ def _compiling(title: str, say: Callable[[str], None]) -> Iterator[None]:
     """Inside, the waiting line says when loops are compiled, and not only loaded."""
     from numba.core import event
 
-    class Heard(event.Listener):  # type: ignore[misc]  # numba has no types
+    class Heard(event.Listener):
         def on_start(self, event: Any) -> None:
             say(COMPILING)
 

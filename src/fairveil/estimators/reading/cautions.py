@@ -72,6 +72,11 @@ def said_around() -> Iterator[None]:
         _inside.reset(token)
 
 
+def is_inside() -> bool:
+    """Whether this fit is a part of another one."""
+    return _inside.get()
+
+
 def of_promise(promise: Promise, rows: int | None) -> None:
     """Warn of a weak epsilon and a weak delta. `rows`: their number where it is public; a private
     one must decide nothing."""

@@ -27,7 +27,7 @@ from ...tables.grids import FeatureTable, grid_of, numbers_of
 from ...tables.raw import Plain
 from .blocks import Blocks
 from .carried import require_few_classes
-from .cautions import outside
+from .cautions import is_inside, outside
 from .coding import BLOCK_ROWS, Coding, Feature, RowsCoding, SchemaCoding, TableCoding
 from .columns import (
     coded_groups,
@@ -189,6 +189,8 @@ def by_schema(
 
 
 def _warn_of_others(names: Sequence[str], declared: Sequence[str], done: str) -> None:
+    if is_inside():  # of a post-processor, which has said it of the same rows
+        return
     text = complaint(
         expected=f"columns among the schema's sensitive ones, {in_words(declared)}",
         of="sensitive_features",
