@@ -45,11 +45,9 @@ bench: $(READY) ## every benchmark, one after another
 docs: $(DOCS_READY) ## the site, in build/site/index.html
 	$(BIN)/python docs/site/build.py $(SITE)
 
-# Libraries that are large, or do not import beside the pinned ones: MLflow is 850 MB, OpenDP 265 MB, diffprivlib needs an older scikit-learn.
-others: ## tests against MLflow, OpenDP and diffprivlib, each in an environment of its own
+# MLflow is 850 MB, and does not import beside the pinned packages.
+others: ## tests against MLflow, in an environment of its own
 	$(call beside,mlflow,"mlflow>=3.1" skops,tests/compat/test_mlflow.py)
-	$(call beside,opendp,opendp,tests/privacy/importing/test_importing_opendp.py)
-	$(call beside,diffprivlib,diffprivlib "scikit-learn<1.7" "dp-accounting>=0.6" fairlearn,tests/privacy/importing/test_importing_diffprivlib.py tests/test_upstream.py)
 
 # $(1): the name of the environment; $(2): what is installed in it; $(3): the tests that need it.
 define beside

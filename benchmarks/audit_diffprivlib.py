@@ -4,7 +4,7 @@
     python benchmarks/audit_diffprivlib.py [--epsilon 1] [--trials 1000] [--rows 1]
 
 diffprivlib is no dependency of this library, and needs scikit-learn below 1.7. It claims pure privacy when a
-row is replaced. docs/upstream/diffprivlib_second_moments.md has the fault itself.
+row is replaced. Its second moments have no noise where bounds begin at 0.
 """
 
 from __future__ import annotations

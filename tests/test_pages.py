@@ -62,7 +62,6 @@ REFERENCES = (
     "statement.md",
     "study.md",
     "style.md",
-    *(f"upstream/{page.name}" for page in sorted((DOCS / "upstream").glob("*.md"))),
 )
 EXPLANATIONS = (
     "additive_models.md",

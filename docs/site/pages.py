@@ -31,7 +31,6 @@ SECTIONS = {
 }
 INNER = {
     "docs/theory.md": "docs/theory/*.md",
-    "docs/upstream/README.md": "docs/upstream/*.md",
     "CONTRIBUTING.md": "[CS][OE][DC]*.md",
 }
 """Pages that have pages of their own below them."""

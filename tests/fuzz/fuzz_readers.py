@@ -195,11 +195,6 @@ def _imports() -> Reader:
             "notes": ["by hand"],
         },
         {**head, "dp_accounting": {"event": tree}, "library": "dp-accounting 0.6.0"},
-        {
-            **head,
-            "neighbours": "replace-one",
-            "diffprivlib": {"spent_budget": [[0.5, 0.0], [0.1, 1e-9]], "tools": ["mean"]},
-        },
         {**head, "event": Gaussian(6.0).to_dict(), "rows_per_person": 2, "secure_noise": True},
     ]
 

@@ -207,9 +207,9 @@ add(
 add(
     app,
     export,
-    "fairveil export model --table people --out model.sql",
-    "fairveil export model --as sql --table applicants --keep id --out m.sql",
-    "fairveil export model --as python --out decide.py",
+    "fairveil export model --out model.sql",
+    "fairveil export model --table applicants --keep id --out m.sql",
+    "fairveil export model --materialized --out m.sql",
     short="write a saved model as one SQL query",
 )
 add(

@@ -45,8 +45,8 @@ def bring_in(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """Charge a budget what another library has spent: opacus, dp_accounting, jax_privacy, OpenDP or
-    diffprivlib.
+    """Charge a budget what another library has spent: opacus, dp_accounting or jax_privacy,
+    or any library whose event the file names.
 
     Exit status: 0 charged, 2 refused: then nothing was written.
     """

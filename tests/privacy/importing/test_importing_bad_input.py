@@ -20,10 +20,8 @@ from fairveil.errors import FairveilError
 from fairveil.privacy import Ledger
 from fairveil.privacy.importing import (
     Imported,
-    from_diffprivlib,
     from_dp_event,
     from_opacus,
-    from_opendp,
 )
 from fairveil.privacy.importing.documents import parse_import
 
@@ -170,28 +168,6 @@ def test_dp_accounting(neighbours: str) -> None:
                 )
     assert np.mean(refused) > 0.7
     assert not all(refused)
-
-
-def test_diffprivlib_and_opendp() -> None:
-    refused: list[bool] = []
-    for value in HOSTILE:
-        tried(lambda value=value: from_diffprivlib(value, tools=["mean"], **STATED), refused)
-        tried(
-            lambda value=value: from_opendp(value, neighbours="add-remove", rows_per_person=1),
-            refused,
-        )
-        for at in range(2):
-            pair = [[0.5, 0.0]]
-            tried(
-                lambda pair=pair, at=at, value=value: from_diffprivlib(
-                    changed(pair, (0, at), value), tools=["mean"], **STATED
-                ),
-                refused,
-            )
-        for name in ("tools", *STATED):
-            options = {"tools": ["mean"], **STATED, name: value}
-            tried(lambda options=options: from_diffprivlib([(0.5, 0.0)], **options), refused)
-    assert np.mean(refused) > 0.8
 
 
 def test_documents() -> None:

@@ -171,8 +171,6 @@ def test_documents_of_other_libraries_are_read(tmp_path: Path) -> None:
     assert read_import(
         written(tmp_path, dp_accounting=over, neighbours="replace-one")
     ).events == Gaussian(3.0)
-    pairs = {"spent_budget": [[0.5, 0.0]], "tools": ["histogram"]}
-    assert read_import(written(tmp_path, diffprivlib=pairs)).events == Pure(0.5)
     assert read_import(
         written(tmp_path, event=Gaussian(6.0).to_dict(), rows_per_person=2)
     ).events == in_a_row(Gaussian(6.0), "add-remove", 2)
@@ -198,7 +196,6 @@ def test_documents_of_other_libraries_are_read(tmp_path: Path) -> None:
         {"opacus": {"history": []}},
         {"dp_accounting": {"event": "GaussianDpEvent"}},
         {"dp_accounting": {"event": {"class_name": "ComposedDpEvent", "events": {}}}},
-        {"diffprivlib": {"spent_budget": [[1.0]], "tools": ["mean"]}},
         {"diffprivlib": {"spent_budget": [[1.0, 0.0]], "tools": ["mean"]}},
     ],
 )

@@ -5,13 +5,11 @@ Fairveil is not installed.
 |---|---|
 | `format`, `version` | "fairveil-import", 1 |
 | `neighbours`, `rows_per_person` | as the importers take them |
-| one of `event`, `opacus`, `dp_accounting`, `diffprivlib` | an event of Fairveil; or what that library spent |
+| one of `event`, `opacus`, `dp_accounting` | an event of Fairveil; or what that library spent |
 | `library`, `notes`, `secure_noise` | optional: a name, sentences, true or false |
 
 `opacus`: {"history": [[multiplier, rate, steps], ...], "sampling": "poisson"}, or "shuffled" with
 "passes". `dp_accounting`: {"event": {"class_name": "GaussianDpEvent", ...}, "multipliers": "norm"}.
-`diffprivlib`: {"spent_budget": [[epsilon, delta],
-...], "tools": ["mean"]}.
 
 Guarantees (tests/privacy/importing/test_importing_rows.py):
 1. What `Imported.write` wrote reads back as the same.
@@ -28,13 +26,12 @@ from typing import Any
 from ..._json import Document, Node
 from ..._reading import read_text
 from ..events import from_dict
-from .diffprivlib import from_diffprivlib
 from .dp_events import from_dp_event
 from .imported import FORMAT, FORMAT_VERSION, Imported
 from .opacus import from_opacus
 
 MOST_BYTES = 1 << 26
-KINDS = ("event", "opacus", "dp_accounting", "diffprivlib")
+KINDS = ("event", "opacus", "dp_accounting")
 DOCUMENT = Document(
     "the import",
     "Write it with Imported.write, or see the page on other libraries.",
@@ -76,7 +73,7 @@ def _spent(kind: str, node: Node) -> Imported:
     if kind == "event":
         library = "another library" if named is None else named
         return Imported.of(from_dict(inner.value), library=library, **asked)
-    read = {"opacus": _of_opacus, "dp_accounting": _of_dp_event, "diffprivlib": _of_diffprivlib}
+    read = {"opacus": _of_opacus, "dp_accounting": _of_dp_event}
     found = read[kind](inner, asked)
     if named is None:
         return found
@@ -108,9 +105,3 @@ def _of_dp_event(inner: Node, asked: dict[str, Any]) -> Imported:
     inner.only(("event",), ("multipliers",))
     over = inner["multipliers"].text() if "multipliers" in inner.mapping() else "norm"
     return from_dp_event(inner["event"].mapping(), multipliers=over, **asked)
-
-
-def _of_diffprivlib(inner: Node, asked: dict[str, Any]) -> Imported:
-    inner.only(("spent_budget", "tools"))
-    spends = [one.numbers(length=2) for one in inner["spent_budget"].list()]
-    return from_diffprivlib(spends, tools=inner["tools"].texts(), **asked)

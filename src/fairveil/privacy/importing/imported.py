@@ -46,8 +46,8 @@ ABSENT = (
 
 @dataclass(frozen=True)
 class Imported:
-    """What another library spent. Make one by `from_opacus`, `from_dp_event`, `from_opendp`,
-    `from_diffprivlib` or `read_import`.
+    """What another library spent. Make one by `from_opacus`, `from_dp_event`,
+    `Imported.of` or `read_import`.
 
     `events`: what was done, for neighbours in all rows of one person. `library`: its name and
     version. `notes`: sentences about what the mapping left loose or took on trust. `secure_noise`:
