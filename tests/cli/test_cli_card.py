@@ -1,5 +1,4 @@
-"""`fairveil card` and `fairveil statement`: what the library writes, and refusals in the shell's
-words."""
+"""`fairveil card`: what the library writes, and refusals in the shell's words."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ import pytest
 from people_who_do_not_exist import Command
 
 import fairveil as fv
-from fairveil.cards import model_card, nist_checklist, w3c_checklist
+from fairveil.cards import model_card
 
 
 @pytest.fixture
@@ -44,20 +43,9 @@ def test_a_card_has_the_folders_report(fairveil: Command, folder: Path, tmp_path
     assert (tmp_path / "README.md").read_text().startswith('---\nlicense: "mit"\n')
 
 
-def test_a_statement_is_shown_by_both_guides(fairveil: Command, folder: Path) -> None:
-    statement = fv.load(folder).privacy_
-    assert fairveil("statement", folder).out == nist_checklist(statement)
-    assert fairveil("statement", folder / "statement.json", "--as", "w3c").out == w3c_checklist(
-        statement
-    )
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--as", "pdf"), "hugging-face or registry"),
-        (("--as", "registry"), "also url_slug"),
-        (("--as", "registry", "--certificate", "c.json"), "--as hugging-face"),
         (("--facts", "none.json"), "none.json"),
         (("--facts", "facts.json"), "licence"),
         (("--certificate", "facts.json"), "certificate"),
@@ -73,11 +61,3 @@ def test_a_wrong_option_is_refused_and_writes_nothing(
     assert (done.code, done.out) == (2, "")
     assert said in done.err
     assert sorted(tmp_path.iterdir()) == before
-
-
-def test_a_changed_statement_is_refused(fairveil: Command, folder: Path) -> None:
-    path = folder / "statement.json"
-    path.write_text(path.read_text().replace('"epsilon": 0.9', '"epsilon": 0.1', 1))
-    done = fairveil("statement", path)
-    assert done.code == 2
-    assert done.out == ""

@@ -44,7 +44,6 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "sign": ("t.csv", "--key", "t.csv"),
     "export": ("nowhere", "--out", "new.sql"),
     "card": ("nowhere",),
-    "statement": ("nowhere",),
     "demo": ("--path", "nowhere"),
     "serve": ("--config", "nowhere.toml"),
     "door token": ("--config", "nowhere.toml", "--name", "me"),

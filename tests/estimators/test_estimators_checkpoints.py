@@ -173,7 +173,9 @@ def test_another_network_of_the_same_price_is_refused(
     goes on, at the same price."""
     broken_off(monkeypatch, 7, lambda: fit_kept_at(str(tmp_path)))
     X, y, A = unfair(600)
-    clf = penalised(model=net(hidden=9), rounds=ROUNDS, checkpoint=tmp_path, checkpoint_every=5)
+    clf = penalised(
+        model=net(hidden=9), rounds=ROUNDS, checkpoint=fv.Checkpoints(folder=tmp_path, every=5)
+    )
     with pytest.raises(InputError, match="checkpoint"):
         clf.fit(X, y, sensitive_features=A)
     assert not hasattr(clf, "model_")

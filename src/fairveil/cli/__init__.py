@@ -15,7 +15,7 @@ from .. import __version__
 from .attribute import app as attribute
 from .audit import audit
 from .audit_privacy import audit_privacy
-from .card import card, statement
+from .card import card
 from .certify import certify
 from .complaints import of_usage
 from .data import app as data
@@ -217,16 +217,8 @@ add(
     card,
     "fairveil card model --out README.md",
     "fairveil card model --certificate certificate.json --facts facts.json",
-    "fairveil card model --as registry --facts facts.json --out entry.yaml",
-    short="write a model card, or a registry's entry",
-)
-add(
-    app,
-    statement,
-    "fairveil statement model",
-    "fairveil statement model/statement.json --as w3c",
-    "fairveil statement model --as nist --out checklist.md",
-    short="show a privacy statement as a checklist",
+    "fairveil card model --facts facts.json --out README.md --force",
+    short="write a model card",
 )
 add(
     app,

@@ -134,7 +134,6 @@ ARGUMENTS: Mapping[str, str] = {
 }
 """Arguments of the library that an option stands for."""
 HINTS: Mapping[str, str] = {
-    "--as": "fairveil card and statement --help list what it may be",
     "TABLE": "name a CSV or Parquet file first: people.csv, for example",
     "--out": "--out NAME: where to write",
     "--epsilon": "--epsilon 1, or --epsilon inf for a model that is not private",
