@@ -1,0 +1,73 @@
+"""Non-interference: what anybody sees of a fit is made of its noisy releases and of nothing else.
+
+Releases are recorded on one table, and handed out again on a neighbouring one. Attributes, files,
+statement, reports, predictions, warnings, errors and prints are then equal to the bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from configurations import Configuration, Table, neighbour, people
+from observing import differences, observed
+from seam import recording, replaying
+
+VARIANTS = 2
+
+
+def asked(tape: Any) -> list[Any]:
+    return [
+        (one.names, [np.asarray(m).tolist() for m in one.multipliers], repr(one.event), one.batch)
+        for one in tape.entries
+    ]
+
+
+def told_apart(row: Configuration, one: Table, other: Table) -> list[str]:
+    """What tells the tables apart, once they answer alike."""
+    X, groups = row.features(people(40, 9)), row.groups(people(40, 9))
+    with recording() as first:
+        seen = observed(lambda: row.run(one), X, groups)
+    with replaying(first.entries) as second:
+        seen_again = observed(lambda: row.run(other), X, groups)
+    if asked(first) != asked(second):
+        return ["other questions", *differences(seen, seen_again)]
+    return differences(seen, seen_again)
+
+
+@pytest.mark.parametrize("variant", range(VARIANTS))
+def test_nothing_but_the_releases_is_seen(row: Configuration, variant: int, table: Table) -> None:
+    other = neighbour(row, table, variant, place=17 if variant else None)
+    assert not told_apart(row, table, other)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_an_empty_table_is_told_from_no_neighbour(row: Configuration, rows: int) -> None:
+    """Where the number of rows is private, a table of none or of one behaves as its neighbour
+    does. Where it is public they may be refused, by an error of the library, before a release."""
+    table = people(rows, 1)
+    if row.schema and row.protects == "records" and row.neighbours == "add-remove":
+        other = neighbour(row, table, 0)
+        assert not told_apart(row, table, other)
+        return
+    with recording() as tape:
+        seen = observed(lambda: row.run(table))
+    if "error" in seen:
+        assert seen["error"].split(":")[0] in {"InputError", "SchemaError"}, seen["error"]
+        assert not tape.entries, "refused after something was released"
+
+
+def test_what_is_drawn_changes_no_question(row: Configuration, table: Table) -> None:
+    """Two different answers give the same events: the plan hangs on nothing that was released."""
+    events = []
+    for seed in (0, 1):
+        with recording() as tape:
+            row.run(table, random_state=seed)
+        events.append([repr(one.event) for one in tape.entries if one.event is not None])
+    if row.name not in CHOSEN_BY_ANSWERS:
+        assert events[0] == events[1]
+
+
+# Shares of the budget are made of the first counts: the plan holds their bound.
+CHOSEN_BY_ANSWERS = {"tailored-alone", "tailored-persons", "tailored-regressor"}
