@@ -21,7 +21,6 @@ import ast
 import contextlib
 import functools
 import hashlib
-import importlib
 import json
 import os
 import re
@@ -131,11 +130,11 @@ class Copy:
         shutil.copy2(self.root / fault.file, self.place / fault.file)
         for file in self._compiled(fault.file):
             file.unlink()
-        for file in _compiled_of(self.root, _dependents(self.root, fault.file)):
+        for file in _compiled_of(self.root, _with_its_loops(self.root, fault.file)):
             shutil.copy2(file, self.place / file.relative_to(self.root))
 
     def _compiled(self, file: str) -> list[Path]:
-        return _compiled_of(self.place, _dependents(self.root, file))
+        return _compiled_of(self.place, _with_its_loops(self.root, file))
 
 
 def _compiled_of(root: Path, files: Iterable[str]) -> list[Path]:
@@ -148,14 +147,16 @@ def _compiled_of(root: Path, files: Iterable[str]) -> list[Path]:
     return found
 
 
+def _with_its_loops(root: Path, file: str) -> frozenset[str]:
+    """The file; and all that import it, where it has compiled loops, which these may call."""
+    text = (root / file).read_text(encoding="utf-8")
+    has_loops = re.search(r"@(\w*jit|kernel|inlined|released|contracted|summed)\b|njit\(", text)
+    return dependents(root, file) if has_loops else frozenset({file})
+
+
 @functools.cache
-def _dependents(root: Path, file: str) -> frozenset[str]:
-    """The file, and where it has compiled functions all that import them, at any remove."""
-    if not re.search(
-        r"@(\w*jit|kernel|inlined|released|contracted|summed)\b|njit\(",
-        (root / file).read_text(encoding="utf-8"),
-    ):
-        return frozenset({file})
+def dependents(root: Path, file: str) -> frozenset[str]:
+    """The file, and all that import it, at any remove."""
     importers = _importers(root)
     found, new = {file}, {file}
     while new:
@@ -166,31 +167,73 @@ def _dependents(root: Path, file: str) -> frozenset[str]:
 
 @functools.cache
 def _importers(root: Path) -> dict[str, set[str]]:
-    """By file: the files that import it."""
+    """By file: the files that import it, also inside of functions, and by a package's lazy names."""
     found: dict[str, set[str]] = {}
     for path in (root / "src").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom):
-                base = path.parents[node.level - 1] if node.level else root / "src"
-                base = base.joinpath(*(node.module or "").split("."))
-                named = [base.with_suffix(".py"), *(base / f"{n.name}.py" for n in node.names)]
-                for other in named:
-                    if other.exists():
-                        of = found.setdefault(str(other.relative_to(root)), set())
-                        of.add(str(path.relative_to(root)))
+        for other in _imported(path, root):
+            found.setdefault(str(other.relative_to(root)), set()).add(str(path.relative_to(root)))
+    return found
+
+
+def _imported(path: Path, root: Path) -> Iterator[Path]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in _run(tree):
+        if isinstance(node, ast.ImportFrom):
+            base = path.parents[node.level - 1] if node.level else root / "src"
+            base = base.joinpath(*(node.module or "").split("."))
+            if base.with_suffix(".py").exists():
+                yield base.with_suffix(".py")
+            elif base.exists():
+                yield from (_held(base, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            other = path.parent / f"{node.value[1:]}.py"
+            if (
+                re.fullmatch(r"\.[a-z_]+", node.value)
+                and path.stem != "__init__"
+                and other.exists()
+            ):
+                yield other  # importlib.import_module(".kernels", __package__)
+
+
+def _run(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those that type checkers alone read."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        checkers = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+        if not checkers:
+            yield from _run(child)
+
+
+def _held(package: Path, name: str) -> Path:
+    """The file that holds this name of a package: a module, what its lazy table says, or itself."""
+    for file in (package / f"{name}.py", package / name / "__init__.py"):
+        if file.exists():
+            return file
+    return _places(package).get(name, package / "__init__.py")
+
+
+@functools.cache
+def _places(package: Path) -> dict[str, Path]:
+    """By lazy name of a package: the file that holds it."""
+    found: dict[str, Path] = {}
+    for node in ast.walk(ast.parse((package / "__init__.py").read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):
+                    place = package.joinpath(*str(value.value).strip(".").split("."))
+                    files = (place.with_suffix(".py"), place / "__init__.py")
+                    held = [file for file in files if file.exists()]
+                    if held:
+                        inner = _places(place).get(str(key.value)) if held == [files[1]] else None
+                        found[str(key.value)] = inner or held[0]
     return found
 
 
 # ----------------------------------------------------------------------------------------- runs of tests
 
 
-def run_forked(place: Path, tests: Sequence[str], out: Path, first: bool) -> None:
-    """In a process of its own: the tests of a copy, and which failed, one a line of `out`."""
-    os.chdir(place)
-    os.environ["PYTHONPATH"] = str(place / "src")
-    os.environ["TMPDIR"] = tempfile.mkdtemp(dir=place)
-    tempfile.tempdir = None
-    sys.path[:0] = [str(place / "src"), str(place / "tests"), str(place)]
+def run_tests(place: Path, tests: Sequence[str], out: Path, first: bool) -> None:
+    """The tests of a copy, in this process; which failed, one a line of `out`."""
     import pytest
 
     class Failed:
@@ -200,59 +243,63 @@ def run_forked(place: Path, tests: Sequence[str], out: Path, first: bool) -> Non
 
         def pytest_collectreport(self, report: Any) -> None:
             if report.failed:
-                self.say(report.nodeid or "collection")
+                self.say(f"(collection of {report.nodeid})")
 
         @staticmethod
         def say(name: str) -> None:
             with out.open("a", encoding="utf-8") as file:
                 file.write(name + "\n")
 
+    tempfile.tempdir = os.environ["TMPDIR"] = tempfile.mkdtemp(dir=place)
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:terminalreporter"] + ["-x"] * first
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what was imported before
-    temporary = f"--basetemp={os.environ['TMPDIR']}/pytest"
-    status = pytest.main([*options, temporary, *tests], plugins=[Failed()])
+    options += [f"--basetemp={tempfile.tempdir}/pytest"]
+    status = pytest.main([*options, *tests], plugins=[Failed()])
+    shutil.rmtree(tempfile.tempdir, ignore_errors=True)
     if status not in (0, 1, 2):
-        Failed.say(f"pytest: exit status {int(status)}")
-    if not first:
-        ours = (str(place), "<")
-        others = [
-            name
-            for name, module in sys.modules.items()
-            if not str(getattr(module, "__file__", None) or "<").startswith(ours)
-        ]
-        out.with_suffix(".modules").write_text(json.dumps(others), encoding="utf-8")
+        Failed.say(f"(pytest: exit status {int(status)})")
+
+
+def forget(place: Path, files: Iterable[str]) -> None:
+    """Let modules of a copy be imported anew: these, its tests, and all packages, which hold names
+    of their modules."""
+    gone = {str(place / file) for file in files}
+    for name, module in list(sys.modules.items()):
+        file = str(getattr(module, "__file__", None) or "")
+        ours = file.startswith(f"{place}/")
+        if ours and (file in gone or not file.startswith(f"{place}/src/") or "/__init__." in file):
+            del sys.modules[name]
 
 
 class Server:
-    """A process that has imported other libraries, nothing of ours, and forks for every run: to
-    import them costs some seconds. It learns which from a run of all tests."""
+    """A process that has run the tests of a copy once without a fault, and forks for every fault:
+    the child imports anew what the fault is in and all that import that, and has the rest from
+    its parent, compiled loops included."""
 
-    def __init__(self) -> None:
-        command = [sys.executable, __file__, "--serve"]
+    def __init__(self, place: Path) -> None:
+        command = [sys.executable, __file__, "--serve", str(place)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
-        self.imported: list[str] = []
 
-    def run(self, place: Path, tests: Sequence[str], timeout: float, first: bool) -> list[str]:
-        """The tests that failed."""
+    def warm(self, tests: Sequence[str]) -> list[str]:
+        """The tests that fail without a fault."""
+        return self._told(tests, (), 0.0)
+
+    def run(self, tests: Sequence[str], files: Iterable[str], timeout: float) -> str | None:
+        """The first test that failed, where these files may have changed."""
+        return next(iter(self._told(tests, files, timeout)), None)
+
+    def _told(self, tests: Sequence[str], files: Iterable[str], timeout: float) -> list[str]:
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "failed"
-            ended = self._told([str(place), list(tests), str(out), timeout, first])
+            asked = [list(tests), sorted(files), str(out), timeout]
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            self._process.stdin.write(json.dumps(asked) + "\n")
+            ended = self._process.stdout.readline().strip()
             failed = out.read_text(encoding="utf-8").splitlines() if out.exists() else []
-            if (names := out.with_suffix(".modules")).exists():
-                self.imported += json.loads(names.read_text(encoding="utf-8"))
         return failed if ended == "0" or failed else [f"({ended})"]
-
-    def load(self, names: Sequence[str]) -> None:
-        """Import these, once for all runs."""
-        self._told(list(names))
-
-    def _told(self, asked: Sequence[Any]) -> str:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(asked) + "\n")
-        return self._process.stdout.readline().strip()
 
     def close(self) -> None:
         """End it."""
@@ -261,27 +308,30 @@ class Server:
         self._process.wait()
 
 
-def serve() -> None:
-    """Fork for every line that comes."""
+def serve(place: Path) -> None:
+    """Answer the lines that come: see `Server`."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.dup2(null, 2)
+    os.chdir(place)
+    os.environ["PYTHONPATH"] = str(place / "src")
+    os.environ["XDG_CACHE_HOME"] = str(place / "cache")
+    sys.path[:0] = [str(place / "src"), str(place / "tests"), str(place)]
     for line in sys.stdin:
-        asked = json.loads(line)
-        if all(isinstance(one, str) for one in asked):
-            for name in asked:
-                with contextlib.suppress(Exception):
-                    importlib.import_module(name)
+        tests, files, out, timeout = json.loads(line)
+        if not timeout:
+            forget(place, ())
+            run_tests(place, tests, Path(out), first=False)
             answers.write("0\n")
             continue
-        place, tests, out, timeout, first = asked
         child = os.fork()
         if child == 0:
             os.setsid()
             status = 1
             try:
-                run_forked(Path(place), tests, Path(out), first)
+                forget(place, files)
+                run_tests(place, tests, Path(out), first=True)
                 status = 0
             finally:
                 os._exit(status)
@@ -289,17 +339,14 @@ def serve() -> None:
 
 
 def _waited(child: int, timeout: float) -> str:
-    ends = time.monotonic() + timeout
-    while time.monotonic() < ends:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            break
+    ends, status = time.monotonic() + timeout, None
+    while status is None and time.monotonic() < ends:
+        ended, found = os.waitpid(child, os.WNOHANG)
+        status = found if ended else None
         time.sleep(0.02)
-    else:
-        status = -1
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # with what it has begun
-    if status == -1:
+    if status is None:
         os.waitpid(child, 0)
         return "no end"
     return str(os.waitstatus_to_exitcode(status))
@@ -339,73 +386,73 @@ class Results:
         return any(line is not None and line["killed_by"] for line in lines)
 
 
-def plant(fault: Fault, suite: str, copy: Copy, server: Server, known: Known) -> dict[str, Any]:
-    """Plant one, and say which test failed first."""
-    began = time.monotonic()
+def tests_of(fault: Fault, suite: str) -> tuple[str, ...]:
+    """What is run against it, likely killers first."""
     tests = fault.near if suite == "near" else SUITES[suite]
-    tests = tuple(test for test in tests if (copy.root / test).exists())
-    left_out = known.failing(tests, server)
-    copy.plant(fault)
-    try:
-        options = [f"--deselect={name}" for name in left_out]
-        failed = server.run(copy.place, [*tests, *options], known.timeout, first=True)
-    finally:
-        copy.restore(fault)
-    seconds = round(time.monotonic() - began, 1)
-    line = {"fault": fault.name, "room": fault.room, "suite": suite, "digest": fault.digest()}
-    return {**line, "killed_by": failed[0] if failed else None, "seconds": seconds}
+    return tuple(test for test in tests if (ROOT / test).exists())
 
 
-class Known:
-    """Which tests fail without a fault, in a copy that stays as it is."""
+class Bench:
+    """A copy, and the process that runs its tests."""
 
-    def __init__(self, clean: Copy, timeout: float) -> None:
-        self.timeout = timeout
-        self._clean = clean
-        self._failing: dict[tuple[str, ...], list[str]] = {}
+    def __init__(self, place: Path, timeout: float) -> None:
+        self.copy, self.timeout = Copy(ROOT, place), timeout
+        self._server: Server | None = None
+        self._warm: tuple[str, ...] = ()
+        self._left_out: list[str] = []
 
-    def failing(self, tests: tuple[str, ...], server: Server) -> list[str]:
-        """Run once; this compiles what is not compiled yet, too."""
-        if tests not in self._failing:
-            failed = server.run(self._clean.place, tests, 10 * self.timeout, first=False)
-            if any(name.startswith(("(", "pytest:", "collection")) for name in failed):
+    def plant(self, fault: Fault, suite: str) -> dict[str, Any]:
+        """Plant one, and say which test failed first."""
+        server = self._warmed(tests_of(fault, suite))
+        began, tests = time.monotonic(), [*self._warm, *self._left_out]
+        self.copy.plant(fault)
+        try:
+            killer = server.run(tests, dependents(ROOT, fault.file), self.timeout)
+        finally:
+            self.copy.restore(fault)
+        line = {"fault": fault.name, "room": fault.room, "suite": suite, "digest": fault.digest()}
+        return {**line, "killed_by": killer, "seconds": round(time.monotonic() - began, 1)}
+
+    def _warmed(self, tests: tuple[str, ...]) -> Server:
+        if self._server is None or tests != self._warm:
+            self.close()
+            self._server, self._warm = Server(self.copy.place), tests
+            failed = self._server.warm(tests)
+            if any(name.startswith("(") for name in failed):
                 raise SystemExit(f"{' '.join(tests)} cannot be run without a fault: {failed}")
-            self._failing[tests] = failed
             for name in failed:
                 print(f"fails without a fault, and is left out: {name}", flush=True)
-        return self._failing[tests]
+            self._left_out = [f"--deselect={name}" for name in failed]
+        return self._server
+
+    def close(self) -> None:
+        """End the process."""
+        if self._server is not None:
+            self._server.close()
 
 
 def run(chosen: Sequence[Fault], suite: str, results: Results, jobs: int, timeout: float) -> None:
     """Plant them, several at a time."""
     with tempfile.TemporaryDirectory(prefix="fairveil-faults-") as folder:
-        clean = Copy(ROOT, Path(folder) / "clean")
-        known = Known(clean, timeout)
-        first = Server()
-        for tests in {f.near if suite == "near" else SUITES[suite] for f in chosen}:
-            known.failing(tuple(test for test in tests if (ROOT / test).exists()), first)
-        names = list(dict.fromkeys(first.imported))
-        free: SimpleQueue[tuple[Copy, Server]] = SimpleQueue()
-        for number in range(jobs):
-            copy = Copy(clean.place, Path(folder) / f"copy{number}")
-            server = first if number == 0 else Server()
-            server.load(names)
-            free.put((copy, server))
+        free: SimpleQueue[Bench] = SimpleQueue()
+        benches = [Bench(Path(folder) / f"copy{number}", timeout) for number in range(jobs)]
+        for bench in benches:
+            free.put(bench)
 
         def planted(fault: Fault) -> dict[str, Any]:
-            copy, server = free.get()
+            bench = free.get()
             try:
-                return plant(fault, suite, copy, server, known)
+                return bench.plant(fault, suite)
             finally:
-                free.put((copy, server))
+                free.put(bench)
 
         with ThreadPoolExecutor(jobs) as pool:
             for fault, line in zip(chosen, pool.map(planted, chosen), strict=True):
                 results.add(line)
                 said = line["killed_by"] or "SURVIVES"
                 print(f"{fault.room:12}{fault.name:44}{line['seconds']:6}  {said}", flush=True)
-        while not free.empty():
-            free.get()[1].close()
+        for bench in benches:
+            bench.close()
 
 
 def table(results: Results) -> Iterator[str]:
@@ -441,10 +488,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--timeout", type=float, default=600.0, help="seconds a fault")
     parser.add_argument("--results", type=Path, default=ROOT / "build" / "faults.jsonl")
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.serve:
-        serve()
+        serve(asked.serve)
         return 0
     wrong = {f"{fault.room}/{fault.name}": fault.wrong() for fault in faults()}
     wrong = {name: words for name, words in wrong.items() if words}
