@@ -787,7 +787,8 @@ def budget_of_two_fits() -> dict[str, Any]:
         **SEEDED,
     )
     balance = book.balance()
-    return {**kept, "balance": leaves(balance.to_dict())}
+    shares = [balance.spent_share, balance.left_share, balance.leaked_share]
+    return {**kept, "balance": [balance.committed, balance.spent, balance.left, *shares]}
 
 
 def main() -> int:

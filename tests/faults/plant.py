@@ -20,6 +20,7 @@ import argparse
 import ast
 import contextlib
 import functools
+import gc
 import hashlib
 import json
 import os
@@ -317,12 +318,15 @@ def serve(place: Path) -> None:
     os.chdir(place)
     os.environ["PYTHONPATH"] = str(place / "src")
     os.environ["XDG_CACHE_HOME"] = str(place / "cache")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     sys.path[:0] = [str(place / "src"), str(place / "tests"), str(place)]
     for line in sys.stdin:
         tests, files, out, timeout = json.loads(line)
         if not timeout:
             forget(place, ())
             run_tests(place, tests, Path(out), first=False)
+            gc.freeze()  # no child looks for garbage among what its parent has
             answers.write("0\n")
             continue
         child = os.fork()
