@@ -384,7 +384,7 @@ def test_groups_that_a_schema_does_not_declare_are_warned_of(
         short(PARITY, schema=schema).fit(table, sensitive_features=of_sex)
     after = fv.ParityPostProcessor(None, schema=schema, epsilon=5.0, random_state=0)
     with pytest.warns(OtherGroups) as caught:  # and not by its base again
-        after.fit(table, sensitive_features="job")
+        after.fit(table, sensitive_features="union")
     assert len([one for one in caught if one.category is OtherGroups]) == 1
     for declared in ("sex", ["sex"], table["sex"], people["sex"], pd.Series(people["sex"])):
         short(PARITY, schema=schema).fit(table, sensitive_features=declared)
