@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from .estimators import RateConstrainedClassifier as RateConstrainedClassifier
     from .estimators import ReleasedClassifier as ReleasedClassifier
     from .estimators import ReleasedGroups as ReleasedGroups
-    from .estimators import RowMetric as RowMetric
     from .estimators import SetAside as SetAside
     from .estimators import SoftGroups as SoftGroups
     from .estimators import TailoredClassifier as TailoredClassifier

@@ -4,11 +4,9 @@ fitted to elsewhere."""
 from __future__ import annotations
 
 import json
-import math
 import random
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from people_who_do_not_exist import Command
@@ -152,40 +150,3 @@ def test_what_is_refused_writes_nothing(
     assert done.code == 2
     assert said in done.err
     assert not Path("r.json").exists()
-
-
-def test_rates_of_true_groups_are_estimated_from_a_table_that_was_written(
-    fairveil: Command, tmp_path: Path
-) -> None:
-    rng = np.random.default_rng(0)
-    true = rng.integers(2, size=4000)
-    decided = rng.random(4000) < 0.3 + 0.2 * true
-    recorded = np.where(rng.random(4000) < 0.25, 1 - true, true)
-    lines = [
-        f"{'fm'[r]},{'yes' if d else 'no'},{'yes' if d else 'no'}"
-        for r, d in zip(recorded, decided, strict=True)
-    ]
-    (tmp_path / "d.csv").write_text("\n".join(["sex,prediction,hired", *lines]) + "\n")
-    table, flips = tmp_path / "table.json", tmp_path / "flips.json"
-    how = (
-        "--target",
-        "hired",
-        "--prediction",
-        "prediction",
-        "--sensitive",
-        "sex",
-        "--epsilon",
-        "1",
-    )
-    assert fairveil("audit", tmp_path / "d.csv", *how, "--seed", "1", "--out", table).code == 0
-    flips.write_text('{"groups": ["m", "f"], "rates": [[0.75, 0.25], [0.25, 0.75]]}')
-    found = fairveil("attribute", "rates", table, "--flips", flips)
-    assert found.code == 0, found.err
-    assert "selection_rate[yes], widest difference: 0." in found.out
-    by_answers = fairveil("attribute", "rates", table, "--local-epsilon", math.log(3))
-    assert found.out.splitlines()[0].partition("(")[0] in by_answers.out
-    assert (
-        "need not be those of true groups" in fairveil("attribute", "rates", table, "--drawn").out
-    )
-    for wrong in ((), ("--drawn", "--flips", flips), ("--local-epsilon", "-1"), ("--flips", table)):
-        assert fairveil("attribute", "rates", table, *wrong).code == 2

@@ -39,7 +39,6 @@ NEEDED: dict[str, tuple[str, ...]] = {
         "new.json",
     ),
     "attribute check": ("c.csv", "--attribute", "h.csv", "--id", "id", "--schema", "j.toml"),
-    "attribute rates": ("nowhere", "--local-epsilon", "1.1"),
     "verify": ("t.csv",),
     "sign": ("t.csv", "--key", "t.csv"),
     "export": ("nowhere", "--out", "new.sql"),

@@ -16,8 +16,8 @@ from fairveil.privacy.ledger import Ledger
 from fairveil.serving.analyst.connection import Connection
 from fairveil.serving.door.door import Door
 from fairveil.serving.door.holder import Holder
-from fairveil.serving.door.measures import Measures
 from fairveil.serving.door.records import Records
+from fairveil.serving.door.request_log import RequestLog
 from fairveil.serving.door.running import running
 from fairveil.serving.door.runs import Runs
 from fairveil.serving.door.service import Service
@@ -59,7 +59,7 @@ def main(
         kill_at(point[0], int(point[1]), point[2])
     holder = replace(Holder.load(Path(config)), port=int(port))
     door = Door.opened(holder)
-    with running(door, Service(door, Measures(None))):
+    with running(door, Service(door, RequestLog(None))):
         up()
         threading.Event().wait()
 

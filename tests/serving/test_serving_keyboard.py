@@ -16,8 +16,8 @@ from test_serving_runs import Analyst
 
 import fairveil as fv
 from driving import ENTER, SHIFT, TAB, Driver, driving, needs_driver
-from fairveil.serving.door.measures import Measures
 from fairveil.serving.door.page import HolderPage
+from fairveil.serving.door.request_log import RequestLog
 from fairveil.serving.door.running import running
 from fairveil.serving.door.service import Service
 
@@ -43,7 +43,7 @@ def test_a_holder_stops_a_run_and_revokes_a_token_by_keyboard_alone(
     place = place_in(tmp_path / "holder", epsilon=10.0)
     door = place.door()
     with running(
-        door, Service(door, Measures(None)), HolderPage(door, secure=False).routes()
+        door, Service(door, RequestLog(None)), HolderPage(door, secure=False).routes()
     ) as url:
         token = door.tokens.issue(
             "R. Weber, a university with a long name, department of statistics"

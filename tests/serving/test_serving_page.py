@@ -15,8 +15,8 @@ from test_serving_service import entered, sent
 import fairveil as fv
 from browsing import Audit, Look, needs_axe, needs_browser
 from fairveil.privacy.statement.statement import PrivacyStatement
-from fairveil.serving.door.measures import Measures
 from fairveil.serving.door.page import HolderPage
+from fairveil.serving.door.request_log import RequestLog
 from fairveil.serving.door.running import running
 from fairveil.serving.door.service import Service
 
@@ -28,7 +28,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     place = place_in(tmp_path_factory.mktemp("holder"), epsilon=10.0)
     door = place.door()
     with running(
-        door, Service(door, Measures(None)), HolderPage(door, secure=False).routes()
+        door, Service(door, RequestLog(None)), HolderPage(door, secure=False).routes()
     ) as url:
         port = int(url.rpartition(":")[2])
         token = door.tokens.issue(

@@ -1,4 +1,4 @@
-"""The service over HTTP: typed refusals, sizes, log, health, metrics, pages."""
+"""The service over HTTP: typed refusals, sizes, log, health, pages."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import fairveil as fv
 from fairveil.errors import DoorError, InputError
 from fairveil.serving.analyst.connection import Connection
 from fairveil.serving.door.door import Door
-from fairveil.serving.door.measures import Measures
 from fairveil.serving.door.page import HolderPage
+from fairveil.serving.door.request_log import RequestLog
 from fairveil.serving.door.running import running
 from fairveil.serving.door.service import Service
 from fairveil.serving.wire.messages import packed
@@ -41,7 +41,7 @@ def log() -> io.StringIO:
 def door(place: Place, log: io.StringIO) -> Iterator[tuple[Door, int]]:
     found = place.door()
     with running(
-        found, Service(found, Measures(log)), HolderPage(found, secure=False).routes()
+        found, Service(found, RequestLog(log)), HolderPage(found, secure=False).routes()
     ) as url:
         yield found, int(url.rpartition(":")[2])
     found.close()
@@ -69,7 +69,6 @@ def test_everything_but_the_door_itself_needs_a_token(door: tuple[Door, int]) ->
     for path in (
         "/v1/datasets",
         "/v1/datasets/applicants",
-        "/metrics",
         "/v1/ledgers/applicants",
         "/v1/statements/applicants",
     ):
@@ -112,7 +111,6 @@ def test_roles(door: tuple[Door, int]) -> None:
     assert status == 200
     assert json.loads(body)
     assert sent(door[1], "GET", "/v1/statements/applicants", authorization=auditor)[0] == 200
-    assert sent(door[1], "GET", "/metrics", authorization=analyst)[0] == 404
     assert sent(door[1], "GET", "/v1/datasets/applicants", authorization=auditor)[0] == 200
 
 
@@ -151,9 +149,7 @@ def test_a_body_that_is_too_large_is_refused_whatever_its_header_says(
         connection.close()
 
 
-def test_the_log_and_the_metrics_name_no_value(
-    door: tuple[Door, int], place: Place, log: io.StringIO
-) -> None:
+def test_the_log_names_no_value(door: tuple[Door, int], place: Place, log: io.StringIO) -> None:
     shown = door[0].tokens.issue("a secret name")
     data = fv.remote(f"http://127.0.0.1:{door[1]}", "applicants", token=shown)
     fv.FermiClassifier(solver=fv.Descent(rounds=3), random_state=0).fit(data)
@@ -163,9 +159,6 @@ def test_the_log_and_the_metrics_name_no_value(
     assert "a secret name" not in text
     for line in text.splitlines():
         assert set(json.loads(line)) <= {"at", "act", "status", "ms", "bytes", "token", "run"}
-    metrics = sent(door[1], "GET", "/metrics", authorization=bearer(door[0], "holder"))[1].decode()
-    assert re.search(r'fairveil_requests_total\{act="ask",status="200"\} \d+', metrics)
-    assert "applicants" not in metrics
 
 
 def test_an_error_that_nobody_foresaw_is_one_constant_sentence(
@@ -282,7 +275,7 @@ def test_a_holder_is_let_in_after_a_strangers_wrong_words(tmp_path: Any) -> None
     """Both may have one address, behind a proxy; only what is wrong is counted."""
     found = place_in(tmp_path).door()
     pages = HolderPage(found, secure=False).routes()
-    with running(found, Service(found, Measures(None)), pages) as url:
+    with running(found, Service(found, RequestLog(None)), pages) as url:
         port = int(url.rpartition(":")[2])
         statuses = [sent(port, "POST", "/holder/enter", b"token=x")[0] for _ in range(40)]
         assert set(statuses) == {401, 429}

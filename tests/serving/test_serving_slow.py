@@ -28,8 +28,8 @@ from fairveil.data import Encoding
 from fairveil.serving.analyst.connection import Connection
 from fairveil.serving.analyst.remote_curator import RemoteCurator
 from fairveil.serving.door.door import Door
-from fairveil.serving.door.measures import Measures
 from fairveil.serving.door.page import HolderPage
+from fairveil.serving.door.request_log import RequestLog
 from fairveil.serving.door.running import running
 from fairveil.serving.door.service import AT_ONCE, Service
 from fairveil.serving.wire.messages import packed
@@ -62,7 +62,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 def door(place: Place) -> Iterator[tuple[Door, int]]:
     found = place.door()
     large = Route("/large", Large())
-    with running(found, Service(found, Measures(None)), [large]) as url:
+    with running(found, Service(found, RequestLog(None)), [large]) as url:
         yield found, int(url.rpartition(":")[2])
     found.close()
 
@@ -226,7 +226,7 @@ def test_a_stranger_whose_body_does_not_arrive_holds_no_connection(
     found = place_in(tmp_path, limits="request_seconds = 2").door()
     pages = HolderPage(found, secure=False).routes()
     with (
-        running(found, Service(found, Measures(None)), pages) as url,
+        running(found, Service(found, RequestLog(None)), pages) as url,
         connected(int(url.rpartition(":")[2])) as one,
     ):
         one.settimeout(20)

@@ -13,7 +13,6 @@ from . import options
 from .completing import out_of
 from .helping import DATA, OUTPUT, PRIVACY, add, group
 from .release_groups import Clusters
-from .true_rates import rates
 
 if TYPE_CHECKING:
     from ..estimators import ReleasedGroups
@@ -266,12 +265,4 @@ add(
     "fairveil attribute check t.parquet --attribute a.parquet --id id --schema s",
     "fairveil attribute check store --ids f --attribute a.csv --id id --schema s",
     short="count who has an entry, for yourself alone",
-)
-add(
-    app,
-    rates,
-    "fairveil attribute rates table.json --local-epsilon 1.1",
-    "fairveil attribute rates table.json --flips flips.json",
-    "fairveil attribute rates table.json --drawn",
-    short="estimate rates of true groups from recorded ones",
 )

@@ -87,8 +87,8 @@ def _run(holder: object, *, demo: bool, check: bool, quiet: bool) -> None:
 
     from ..serving.door.door import Door
     from ..serving.door.holder import Holder
-    from ..serving.door.measures import Measures
     from ..serving.door.page import HolderPage
+    from ..serving.door.request_log import RequestLog
     from ..serving.door.running import running
     from ..serving.door.service import Service
 
@@ -103,7 +103,7 @@ def _run(holder: object, *, demo: bool, check: bool, quiet: bool) -> None:
         pages = HolderPage(
             door, secure=holder.certificate is not None or holder.behind_proxy
         ).routes()
-        with running(door, Service(door, Measures(None if quiet else sys.stderr)), pages) as url:
+        with running(door, Service(door, RequestLog(None if quiet else sys.stderr)), pages) as url:
             typer.echo(f"Serving {names} at {url} (Ctrl-C ends it; runs go on when it is up again)")
             if door.fingerprint is not None:
                 typer.echo(f"Statements are signed by {door.fingerprint}")

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from .certifying.monitor import Monitor as Monitor
     from .certifying.private_auditing import private_audit as private_audit
     from .certifying.private_table import PrivateTable as PrivateTable
-    from .certifying.row_metric import RowMetric as RowMetric
     from .fermi import FermiClassifier as FermiClassifier
     from .files import load as load
     from .files import save as save

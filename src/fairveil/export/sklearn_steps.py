@@ -132,20 +132,16 @@ def _fitted(weights: Floats, intercept: Floats, classes: tuple[Any, ...] | None)
 def _columns(inputs: Inputs) -> ColumnTransformer:
     """The steps of each column, fitted to two rows that say its bounds and its values."""
     names = [*inputs.names]
-    steps: list[tuple[str, Any, list[int]]] = [
-        (
-            one.name,
-            _number(one) if isinstance(one, NumberColumn) else _word(one),
-            [names.index(one.name)],
-        )
-        for one in (*inputs.numbers, *inputs.words)
-    ]
+    steps: list[tuple[str, Any, list[int]]] = []
     shown = np.empty((2, len(names)), dtype=object)
-    for one in (*inputs.numbers, *inputs.words):
-        ends: Any = (
-            one.bounds or (-1.0, 1.0) if isinstance(one, NumberColumn) else one.values[:1] * 2
-        )
-        shown[:, names.index(one.name)] = ends
+    for number in inputs.numbers:
+        place = names.index(number.name)
+        steps.append((number.name, _number(number), [place]))
+        shown[:, place] = number.bounds or (-1.0, 1.0)
+    for word in inputs.words:
+        place = names.index(word.name)
+        steps.append((word.name, _word(word), [place]))
+        shown[:, place] = word.values[0]
     found = ColumnTransformer(steps, sparse_threshold=0.0).fit(shown)
     # so that columns are found by their names
     found.feature_names_in_ = np.array(names, dtype=object)

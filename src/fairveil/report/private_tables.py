@@ -15,12 +15,10 @@ if TYPE_CHECKING:
 
 
 def private_table(found: PrivateTable) -> PrivateTableSection:
-    """The section of a private table. Metrics that are no shares have no figure, and stand in the
-    twin."""
+    """The section of a private table."""
     rates = [
         RatesFigure(rate_words(name), tuple(_rates(found, name)), found.confidence)
         for name in found.layout.main
-        if (found.layout.shares[name].low, found.layout.shares[name].high) == (0.0, 1.0)
     ]
     gaps = []
     for level, several_gaps in found.gaps.items():

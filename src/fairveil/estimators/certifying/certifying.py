@@ -277,16 +277,10 @@ def _listed(constraints: object, of: str) -> list[Any]:
 
 
 def _refuse_other_losses(notions: list[Notion], of: str) -> None:
-    """Losses of probabilities and numbers are no rates of decisions; their means have a way of
-    their own."""
+    """Losses of probabilities and numbers are no rates of decisions."""
     for one in notions:
         if isinstance(one, BoundedGroupLoss) and one.loss != "zero_one":
-            remedy = (
-                f"fv.private_audit(..., metrics={{'{one.loss}': fv.RowMetric(function, "
-                f"high=2.0)}}, intervals='all') bounds a "
-                "loss that is clipped to public ends, by group; its upper ends hold in the "
-                "population."
-            )
+            remedy = "Certify a notion on rates of decisions."
             raise InputError.expected(
                 "a loss of decisions", of=of, got=f"the {one.loss} loss", remedy=remedy
             )

@@ -10,7 +10,7 @@ Guarantees (tests/estimators/test_estimators_private_audit.py):
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from ...curator.questions.attached_codes import MOST_CODES
 from ...errors import InputError
 from ...facts import Schema
 from ...learning.certificates.plan import plan
-from ...learning.private_tables.layout import Metric, TableLayout
+from ...learning.private_tables.layout import TableLayout
 from ...privacy.ledger.ambient import checked, current
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
@@ -38,7 +38,6 @@ from ..wrapped.people import DecidedRows
 from .certifying import ONE_ROW, OWN_DECISIONS, confidence_of, one_row_each, required_promise
 from .private_table import PrivateTable
 from .private_table_contents import ALL, EACH
-from .row_metric import TRUSTED, RowMetric, metrics_of, thrown
 
 OUTCOMES = "the outcomes themselves"
 DRAWN = "each drawn from that person's distribution over groups"
@@ -50,7 +49,6 @@ def private_audit(
     y: ColumnsLike = None,
     *,
     sensitive_features: ColumnsLike = None,
-    metrics: Mapping[str, Any] | None = None,
     epsilon: float | None = None,
     delta: float = 0.0,
     confidence: float = 0.95,
@@ -82,9 +80,6 @@ def private_audit(
         Their known outcomes. None: the table has selection rates alone.
     sensitive_features : array, table or names of columns of X, default=None
         Groups: one column or several. Several make a hierarchy of groups. None: the schema's.
-    metrics : mapping of names to RowMetric or functions, default=None
-        Bounded numbers of your own for each row, whose means the table shows: ``function(X, y,
-        prediction)``. A plain function is bounded by 0 and 1. None: no further means.
     epsilon : float, default=None
         Privacy budget of the counts. ``float('inf')`` counts exactly: for people who are public or
         have consented. It must be given.
@@ -156,24 +151,19 @@ def private_audit(
     confidence = confidence_of(confidence)
     _checks.one_of((EACH, ALL), intervals=intervals)
     small = _checks.whole(at_least=1, small_below=small_below)
-    own = metrics_of(metrics)
     seed = promises.seed_of(random_state)
     book = checked(ledger) or current()
     if book is not None:
         book.require(promise, secure=seed is None)
-    _refuse_elsewhere(own, X)
     drawn = isinstance(sensitive_features, SoftGroups)
     listed = sensitive_features.groups if isinstance(sensitive_features, SoftGroups) else None
     if isinstance(sensitive_features, SoftGroups):
         sensitive_features = sensitive_features.drawn(NoiseSource.of(bases.derived_seed(seed, 4)))
     people, name = _read(model, X, y, sensitive_features, schema, promise, seed, whose, listed)
     labelled = people.labelled and model is not None
-    layout = _layout(people, labelled, own, depth)
+    layout = _layout(people, labelled, depth)
     cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
-    coins = _coins(own, X, people, seed)
-    codes = people.codes_by(
-        lambda ids, labels, decisions: layout.part_of(ids, labels, decisions, coins)
-    )
+    codes = people.codes_by(layout.part_of)
     grouped = bool(people.rows.layout.sensitive)
     read = {
         "features",
@@ -195,7 +185,7 @@ def private_audit(
         attached = curator.attach_codes(codes, layout.parts, columns_read=read, title=title)
         counts = asked.release(curator, attached, "rows by group, label and decision")
         curator.finish()
-    known = _known(promise, people, layout, own)
+    known = _known(promise, people, layout)
     return PrivateTable(
         layout,
         counts,
@@ -204,29 +194,17 @@ def private_audit(
         confidence,
         intervals,
         small,
-        curator.statement(not_covered=_not_covered(people, whose, model, own)),
+        curator.statement(not_covered=_not_covered(people, whose, model)),
         name,
     )
 
 
-def _refuse_elsewhere(own: Mapping[str, object], X: TableLike) -> None:
-    """Functions of rows are called where the rows are."""
-    if own and isinstance(X, Elsewhere):
-        remedy = "Leave metrics=None: the rates of the library are counted by their holder."
-        raise InputError.expected(
-            "no function of rows", of="metrics", got=sorted(own), remedy=remedy
-        )
-
-
-def _not_covered(
-    people: DecidedRows, whose: Whose | None, model: object, own: Mapping[str, object]
-) -> list[str]:
+def _not_covered(people: DecidedRows, whose: Whose | None, model: object) -> list[str]:
     """What the statement does not cover."""
     return [
         *people.not_covered,
         *([] if whose is None else [ONE_ROW]),
         *([] if model is None else [OWN_DECISIONS]),
-        *([TRUSTED] if own else []),
     ]
 
 
@@ -262,26 +240,12 @@ def _read(
     return people, OUTCOMES if model is None else people.model
 
 
-def _layout(
-    people: DecidedRows, labelled: bool, own: dict[str, RowMetric], depth: int | None
-) -> TableLayout:
+def _layout(people: DecidedRows, labelled: bool, depth: int | None) -> TableLayout:
     most = len(people.cells.columns)
     deep = most if depth is None else _checks.whole(at_least=1, depth=depth)
-    metrics = tuple(Metric(name, one.low, one.high) for name, one in own.items())
-    layout = TableLayout(people.cells, people.classes, labelled, metrics, min(deep, most))
-    taken = [
-        metric.name
-        for metric in metrics
-        if metric.name in TableLayout(people.cells, people.classes, labelled).shares
-    ]
-    if taken:
-        raise InputError.expected(
-            "names of their own", of="metrics", got=taken, remedy="Give them other names."
-        )
+    layout = TableLayout(people.cells, people.classes, labelled, min(deep, most))
     if layout.parts > MOST_CODES:
-        remedy = (
-            "Take fewer sensitive columns at once, merge groups or classes, or pass fewer metrics."
-        )
+        remedy = "Take fewer sensitive columns at once, or merge groups or classes."
         got = f"{people.cells.count} groups x {layout.kinds} kinds of rows"
         raise InputError.expected(
             f"at most {MOST_CODES} counts", of="the table", got=got, remedy=remedy
@@ -294,25 +258,10 @@ def _layout(
     return layout
 
 
-def _coins(
-    own: dict[str, RowMetric], X: TableLike, people: DecidedRows, seed: int | None
-) -> list[npt.NDArray[np.bool_]]:
-    if not own:
-        return []
-    classes = np.empty(len(people.classes), object)
-    classes[:] = people.classes
-    plain = np.array(people.classes)
-    values = plain if plain.shape == classes.shape else classes
-    labels = values[people.labels] if people.labelled else None
-    source = NoiseSource.of(bases.derived_seed(seed, 3))
-    return thrown(own, X, labels, values[people.decisions], source)
-
-
 def _known(
     promise: Promise,
     people: DecidedRows,
     layout: TableLayout,
-    own: dict[str, RowMetric],
 ) -> npt.NDArray[np.float64] | None:
     """What is public of the counts: the number of rows, or how many of each label and decision
     there are. Read nowhere else."""
@@ -321,10 +270,9 @@ def _known(
         promise.is_private
         and promise.protects == "sensitive_features"
         and not people.by_group
-        and not own
         and here
     ):
-        parts = layout.part_of(np.zeros_like(people.ids), people.labels, people.decisions, [])
+        parts = layout.part_of(np.zeros_like(people.ids), people.labels, people.decisions)
         return np.bincount(parts, minlength=layout.kinds).astype(np.float64)
     if promise.is_private and not promise.rows_are_public:
         return None

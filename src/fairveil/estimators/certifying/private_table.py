@@ -11,14 +11,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...facts import Cells
-from ...learning.private_tables.layout import Metric, TableLayout
+from ...learning.private_tables.layout import TableLayout
 from ...privacy.statement.checks import Finding
 from ...privacy.statement.documents import write
 from ...tables import keys
@@ -26,8 +25,7 @@ from .counts_json import CountsFile, checksum, columns_of, groups_to_dict, of_re
 from .private_table_contents import ALL, EACH, PrivateTableContents
 
 if TYPE_CHECKING:
-    from ...facts.reports import Reports
-    from .true_groups import TrueGroups
+    pass
 
 FILE = CountsFile(
     "private table",
@@ -45,7 +43,7 @@ FILE = CountsFile(
                 "depth",
                 "classes",
             ),
-            *("labelled", "metrics", "counts", "known", "noise", "lines", "gaps", "statement"),
+            *("labelled", "counts", "known", "noise", "lines", "gaps", "statement"),
         )
     ),
 )
@@ -130,27 +128,6 @@ class PrivateTable(PrivateTableContents):
         """
         return to_dict(self)
 
-    def true_groups(self, reports: Reports) -> TrueGroups:
-        """Estimate rates of true groups, if the recorded ones were flipped with known rates.
-
-        Groups that were drawn from distributions are told as what they are. It is computed from the
-        released counts, and spends nothing further.
-
-        Parameters
-        ----------
-        reports : Reports
-            How recorded groups come from true ones. ``SoftGroups.reports`` for drawn groups.
-
-        Returns
-        -------
-        TrueGroups
-            Rates of true groups without bias, and gaps, each with an interval that covers people,
-            flips and noise.
-        """
-        from .true_groups import true_groups
-
-        return true_groups(self, reports)
-
     def to_json(self) -> str:
         """Write the table as a JSON document, which `fairveil verify` recomputes.
 
@@ -209,7 +186,6 @@ def to_dict(table: PrivateTableContents) -> dict[str, Any]:
         "depth": layout.depth,
         "classes": [keys.to_json(value, of="class") for value in layout.classes],
         "labelled": layout.labelled,
-        "metrics": [asdict(metric) for metric in layout.metrics],
         "counts": [float(count) for count in table.counts],
         "known": None if table.known is None else np.asarray(table.known).tolist(),
         "noise": {"kind": table.noise.kind, "scale": table.noise.scale},
@@ -273,10 +249,6 @@ def _read(values: Mapping[str, Any]) -> PrivateTable:
         Cells(columns_of(groups), names=tuple(FILE.line(name) for name in groups["names"])),
         tuple(keys.plain(value, of="class") for value in values["classes"]),
         values["labelled"] is True,
-        tuple(
-            Metric(FILE.line(one["name"]), float(one["low"]), float(one["high"]))
-            for one in values["metrics"]
-        ),
         int(values["depth"]),
     )
     counts = np.array([float(count) for count in values["counts"]])

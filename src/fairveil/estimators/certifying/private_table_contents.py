@@ -17,7 +17,6 @@ from ...errors import InputError
 from ...figures import Measure, Rate
 from ...figures.axes import axes_of
 from ...figures.axes_rows import draw_rows
-from ...figures.contents import Unit
 from ...learning.counts.noise import CountNoise
 from ...learning.private_tables import gaps as table_gaps
 from ...learning.private_tables.layout import EVERYONE, TableLayout
@@ -105,7 +104,7 @@ class PrivateTableContents:
 
     @property
     def rates(self) -> tuple[str, ...]:
-        """Names of the rates and metrics."""
+        """Names of the rates."""
         return tuple(self.layout.shares)
 
     @property
@@ -169,11 +168,6 @@ class PrivateTableContents:
             The ratio, its interval and its pair of groups.
         """
         name = self._rate(rate)
-        if self.layout.shares[name].low < 0.0:
-            remedy = "Take difference(), or a metric whose low is 0 or more."
-            raise InputError.expected(
-                "a rate that is never negative", of="rate", got=name, remedy=remedy
-            )
         return self._gap(table_gaps.ratio(self.evidence, self._groups(columns), name))
 
     @cached_property
@@ -256,9 +250,7 @@ class PrivateTableContents:
         ]:
             found = line.rates[name]
             rates.append(Rate(label, found.value, found.low, found.high, found.people, line.small))
-        share = self.layout.shares[name]
-        unit: Unit = "percent" if (share.low, share.high) == (0.0, 1.0) else "plain"
-        draw_rows(rates, Measure(name.replace("_", " "), unit), axes)
+        draw_rows(rates, Measure(name.replace("_", " "), "percent"), axes)
         return axes
 
     def _table(self) -> list[list[str]]:
@@ -269,7 +261,7 @@ class PrivateTableContents:
             title = self._shown(key) + (" *" if line.small else "")
             people = f"{line.people.value:,.0f} ({line.people.low:,.0f}-{line.people.high:,.0f})"
             table.append(
-                [title, people, *(self._cell(name, line.rates[name]) for name in self.layout.main)]
+                [title, people, *(self._cell(line.rates[name]) for name in self.layout.main)]
             )
         return table
 
@@ -288,13 +280,10 @@ class PrivateTableContents:
         few = any(line.small for line in self.lines.values())
         return notes + ([f"*: perhaps fewer than {self.small_below} people."] if few else [])
 
-    def _cell(self, name: str, rate: TableRate) -> str:
+    def _cell(self, rate: TableRate) -> str:
         if rate.value is None or rate.low is None or rate.high is None:
             return "-"
-        share = self.layout.shares[name]
-        if (share.low, share.high) == (0.0, 1.0):
-            return f"{100 * rate.value:.1f}% ({100 * rate.low:.1f}-{100 * rate.high:.1f})"
-        return f"{rate.value:.3g} ({rate.low:.3g}-{rate.high:.3g})"
+        return f"{100 * rate.value:.1f}% ({100 * rate.low:.1f}-{100 * rate.high:.1f})"
 
     def _gap(self, found: TableGap) -> Gap:
         def named(groups: Sequence[int]) -> Keys:

@@ -52,8 +52,7 @@ class TableGap:
 
 def difference(found: TableEvidence, groups: Sequence[int], name: str) -> TableGap:
     """The widest difference of one rate, in the rate's own unit."""
-    share = found.layout.shares[name]
-    gap = _Widest(found, groups, name, lambda a, b: (share.high - share.low) * (a - b))
+    gap = _Widest(found, groups, name, lambda a, b: a - b)
     low, high = gap.least, gap.most
     return gap.told(gap.value, None if low is None else max(low, 0.0), high)
 
@@ -61,13 +60,11 @@ def difference(found: TableEvidence, groups: Sequence[int], name: str) -> TableG
 def ratio(found: TableEvidence, groups: Sequence[int], name: str) -> TableGap:
     """The smallest ratio of one rate: the smaller over the larger, of numbers that are not
     negative."""
-    share = found.layout.shares[name]
 
     def below(a: Floats, b: Floats) -> Floats:
         """Minus the ratio, which grows with the first and falls with the second."""
-        larger, smaller = (share.low + (share.high - share.low) * p for p in (a, b))
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(-np.where(larger > 0, smaller / larger, np.inf))
+            return np.asarray(-np.where(a > 0, b / a, np.inf))
 
     gap = _Widest(found, groups, name, below)
     value = None if gap.value is None or math.isinf(gap.value) else min(-gap.value, 1.0)

@@ -1,5 +1,4 @@
-"""What a private table counts: every row once, by group, outcome, decision and the coins of bounded
-metrics.
+"""What a private table counts: every row once, by group, outcome and decision.
 
 One histogram over the finest groups (all combinations of the sensitive columns) serves the whole
 hierarchy: everyone, one column, two, and so on. A coarser group is the sum of m finest ones: m
@@ -15,7 +14,7 @@ Guarantees (tests/learning/test_learning_table_layout.py):
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,25 +30,13 @@ Bools = npt.NDArray[np.bool_]
 EVERYONE: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Metric:
-    """The mean of a bounded number a row: its name, and between which numbers it lies."""
-
-    name: str
-    low: float
-    high: float
-
-
 @dataclass(frozen=True, eq=False)
 class Share:
-    """P(hit | event), as kinds of rows: of decisions, or of a metric's coin. A value is low + (high
-    - low) x share."""
+    """P(hit | event), as kinds of rows."""
 
     name: str
     hits: Bools
     rest: Bools
-    low: float = 0.0
-    high: float = 1.0
 
     @property
     def together(self) -> frozenset[bytes]:
@@ -69,20 +56,18 @@ class TableGroup:
 
 @dataclass(frozen=True, eq=False)
 class TableLayout:
-    """What is counted. A row's kind is (label, decision, coins); without labels there is one
-    label."""
+    """What is counted. A row's kind is (label, decision); without labels there is one label."""
 
     cells: Cells
     classes: tuple[Hashable, ...]
     labelled: bool
-    metrics: tuple[Metric, ...] = ()
     depth: int = 1
 
     @property
-    def kinds_shape(self) -> tuple[int, ...]:
-        """(labels, decisions, 2, 2, ...)."""
+    def kinds_shape(self) -> tuple[int, int]:
+        """(labels, decisions)."""
         labels = len(self.classes) if self.labelled else 1
-        return (labels, len(self.classes), *(2,) * len(self.metrics))
+        return (labels, len(self.classes))
 
     @property
     def kinds(self) -> int:
@@ -99,14 +84,11 @@ class TableLayout:
         ids: npt.NDArray[np.intp],
         labels: npt.NDArray[np.intp],
         decisions: npt.NDArray[np.intp],
-        coins: Sequence[Bools],
     ) -> npt.NDArray[np.intp]:
         """The part of each row."""
         part = (ids * self.kinds_shape[0] + (labels if self.labelled else 0)) * len(
             self.classes
         ) + decisions
-        for coin in coins:
-            part = 2 * part + coin
         return np.asarray(part, np.intp)
 
     @cached_property
@@ -148,7 +130,7 @@ class TableLayout:
     @cached_property
     def shares(self) -> dict[str, Share]:
         """Every rate of the table by name, in the order of an exact group table."""
-        label, decision = np.indices(self.kinds_shape)[:2].reshape(2, -1)
+        label, decision = np.indices(self.kinds_shape).reshape(2, -1)
         everything = np.ones(self.kinds, bool)
         found = []
         for k, name in enumerate(self.classes):
@@ -161,9 +143,6 @@ class TableLayout:
         if self.labelled:
             found.append(_share("error", everything, label != decision))
             found.append(_share("accuracy", everything, label == decision))
-        for j, metric in enumerate(self.metrics):
-            coin = np.indices(self.kinds_shape)[2 + j].ravel() == 1
-            found.append(Share(metric.name, coin, ~coin, metric.low, metric.high))
         return {share.name: share for share in found}
 
     @cached_property
@@ -181,7 +160,6 @@ class TableLayout:
         return (
             *out,
             *(["error"] if self.labelled else []),
-            *(metric.name for metric in self.metrics),
         )
 
     def of_label(self, label: int) -> Bools:

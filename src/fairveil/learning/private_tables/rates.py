@@ -49,7 +49,7 @@ class TableCount:
 
 @dataclass(frozen=True)
 class TableRate:
-    """A rate (or a metric's mean): as released and made consistent, and between which ends the
+    """A rate: as released and made consistent, and between which ends the
     population's lies. None where there may be nobody. `people`: of its event; `fewest`: there are
     at least so many."""
 
@@ -133,7 +133,6 @@ class TableEvidence:
 
     def rate(self, group: int, name: str) -> TableRate:
         """One number of the table."""
-        share = self.layout.shares[name]
         _, whole = self._consistent(group, name)
         fewest = self.fewest(self.counted(group, name))
         value = self.value(group, name)
@@ -141,11 +140,7 @@ class TableEvidence:
             return TableRate(None, None, None, whole, fewest)
         ends = [self.lows, self.highs]
         low, high = (float(find(group, name, [self.level / 2.0])[0]) for find in ends)
-        a, b, c = (
-            share.low + (share.high - share.low) * end
-            for end in (value, min(low, value), max(high, value))
-        )
-        return TableRate(a, b, c, whole, fewest)
+        return TableRate(value, min(low, value), max(high, value), whole, fewest)
 
     def line(self, group: int, small_below: int) -> TableLine:
         """All of a group."""

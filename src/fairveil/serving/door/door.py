@@ -109,13 +109,6 @@ class Door:
             ]
         }
 
-    def gauges(self) -> dict[str, Any]:
-        """Numbers of the service, none of the data."""
-        return {
-            "runs_open": len(self.records.runs(("opening", "open"))),
-            "tokens": len(self.tokens.all()),
-        }
-
     def healthy(self) -> bool:
         """Whether the records and the ledgers can be read, and the last write was written."""
         try:

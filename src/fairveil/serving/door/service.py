@@ -10,7 +10,7 @@ failure is typed.
 | `POST /v1/runs` | analysts | open a run: its whole plan is reserved |
 | `POST /v1/runs/ID/ACT` | its analyst | ask, choose, attach, rescale, table, finish, statement, close |
 | `GET /v1/ledgers/NAME`, `/v1/statements/NAME` | auditors, holder | all lines, all statements |
-| `GET /healthz`; `/metrics` | anybody; auditors, holder | no data |
+| `GET /healthz` | anybody | no data |
 
 Guarantees (tests/serving/test_serving_service.py, tests/serving/test_serving_hostile.py):
 1. A body larger than the limit is refused before it is read whole, whatever its header says; all
@@ -42,8 +42,8 @@ from ...errors import FairveilError
 from .acts import ACTS
 from .door import Door
 from .limits import AtOnce, Rates
-from .measures import Measures
 from .refusals import BUSY, NOBODY, TOO_LARGE, TOO_SLOW, UNKNOWN, Refusal, refusal_of
+from .request_log import RequestLog
 from .tokens import Token
 
 MESSAGE_TYPE = "application/vnd.fairveil"
@@ -64,9 +64,9 @@ Answer = tuple[bytes, str]
 class Service:
     """The application of one door."""
 
-    def __init__(self, door: Door, measures: Measures | None = None) -> None:
+    def __init__(self, door: Door, log: RequestLog | None = None) -> None:
         self.door = door
-        self.measures = measures or Measures()
+        self.log = log or RequestLog()
         self._rates = Rates(door.holder.limits.requests_a_minute)
         self._guests, self._guesses = Rates(ANYBODY), Rates(GUESSES)
         self._at_once, self._bytes = AtOnce(AT_ONCE), 0  # of the bodies that are in memory
@@ -91,7 +91,6 @@ class Service:
             Route("/v1/ledgers/{name}", self._endpoint("ledger", self._ledger)),
             Route("/v1/statements/{name}", self._endpoint("statements", self._statements)),
             Route("/healthz", self._endpoint("health", self._health, open=True)),
-            Route("/metrics", self._endpoint("metrics", self._metrics)),
             *(pages or []),
             Route(
                 "/{rest:path}",
@@ -161,7 +160,7 @@ class Service:
                 response.headers["Connection"] = "close"
             run = str(request.path_params.get("id", ""))[:32]
             known = "" if token is None else token.id
-            self.measures.request(
+            self.log.request(
                 _plain(name),
                 response.status_code,
                 time.perf_counter() - began,
@@ -246,11 +245,6 @@ class Service:
         if not self.door.healthy():
             raise Refusal(503, "unhealthy", "The records or a ledger cannot be read, or written.")
         return b"ok\n", "text/plain"
-
-    def _metrics(self, request: Request, token: Token | None, body: bytes) -> Answer:
-        if _known(token).role == "analyst":
-            raise Refusal(*UNKNOWN)
-        return self.measures.text(self.door.gauges()).encode(), "text/plain; version=0.0.4"
 
     def _nothing(self, request: Request, token: Token | None, body: bytes) -> Answer:
         raise Refusal(*UNKNOWN)
