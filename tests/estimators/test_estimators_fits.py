@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from fairveil.data import encode
 from fairveil.data.synthetic import GroupedClasses
 from fairveil.errors import ChecksumError, ConstraintNotMet, InputError, PrivacyError, WeakDelta
 from fairveil.estimators import ConstraintLine, ConstraintReport
+from fairveil.learning.descent import Reason
 
 FEATURES = ["age", "hours", "job", "union"]
 
@@ -397,3 +399,12 @@ def test_a_fit_warns_of_what_is_missed_by_more_than_a_point() -> None:
     assert report(5.2, 0.0, 5.0, "losses").missed_by_far
     assert not report(5.02, 0.0, 5.0, "losses").missed_by_far
     assert not ConstraintReport((), 1, "done").missed_by_far
+
+
+@pytest.mark.parametrize("reason", [Reason.LIMIT, Reason.CONVERGED])
+def test_a_miss_says_by_how_much_and_whether_the_search_was_still_moving(reason: Reason) -> None:
+    line = ConstraintLine("gap <= 0.05", 0.05, 0.0502, 0.0, 1.0)
+    told = str(ConstraintReport((line,), 2000, reason.value))
+    assert "On the training rows gap is above by 0.02 points" in told
+    assert ("more rounds may bring it inside" in told) == (reason is Reason.LIMIT)
+    assert "above by" not in str(ConstraintReport((replace(line, value=0.049),), 3, reason.value))

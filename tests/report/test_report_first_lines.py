@@ -116,6 +116,13 @@ def test_each_constraint_has_its_sentence_and_two_verdicts_apart() -> None:
     assert line.paragraphs[1][2].words == "Held-out people: 26.0% (95% interval 22.0 to 30.0%)"
 
 
+def test_a_miss_that_rounding_hides_is_told() -> None:
+    figure = GapFigure("parity", 0.05, 0.0502, training_noise=0.0, training_verdict="not met")
+    assert "Above its bound by 0.02 points." in words(Report("t", gaps=(figure,)), "Fairness")
+    far = replace(figure, training_noisy=0.07)
+    assert "Above its bound" not in words(Report("t", gaps=(far,)), "Fairness")
+
+
 def test_what_cannot_be_told_says_by_how_much_why_and_what_helps() -> None:
     near = GapFigure(
         "demographic parity",

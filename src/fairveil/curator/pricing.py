@@ -293,6 +293,7 @@ def _noise_event(
                 got=f"{measurement.noise} noise, {question.name}, {question.models} models",
                 remedy=("Use product groups and a question with cells, or one multiplier for all."),
             )
+        assert question.cells is not None
         return PerCell(
             (tuple(vector.tolist()),),
             (_within(question, scale, promise),),
@@ -347,7 +348,7 @@ def partition_of(cells: Cells, layout: RowLayout) -> int:
         return lines[0]
     if lines == list(range(count)):
         return 0
-    return count + sum((line + 1) * (count + 1) ** at for at, line in enumerate(lines))
+    return count + sum((line + 1) * int((count + 1) ** at) for at, line in enumerate(lines))
 
 
 def _within(question: Question, scale: Scale | None, promise: Promise) -> float:

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._verdicts import deviations
+from .._verdicts import NOT_MET, deviations
 from ..figures import GapFigure
 from ..figures.contents import Unit
-from ..figures.scales import AFTER, number, with_unit
+from ..figures.scales import AFTER, FACTOR, number, with_unit
 from ..figures.words import percent
 from ..privacy.shown import at_most, promised
 from ..privacy.statement.statement import PrivacyStatement
@@ -186,6 +186,10 @@ def _fairness(
             f"Training rows: {_of_noisy(figure.training_noisy, unit)} ({over})",
             figure.training_verdict,
         )
+        target = math.inf if figure.target is None else figure.target
+        over, shown = figure.training_noisy - target, _of_noisy(figure.training_noisy, unit)
+        if over > 0 and figure.training_verdict == NOT_MET and shown == with_unit(target, unit):
+            yield Clause(f"Above its bound by {over * FACTOR[unit]:.2g}{AFTER[unit]}.")
     if figure.held_out is not None:
         yield _held_out(figure, unit)
     elif by_certificate is None:
@@ -215,15 +219,15 @@ def _certified(figure: GapFigure, section: CertificateSection) -> Clause | None:
 
 def _inconclusive(figure: GapFigure) -> Iterator[Clause]:
     """How near the bound the value is, why, and what helps."""
-    if None in (figure.training_noisy, figure.training_noise, figure.target):
+    noisy, noise, target = figure.training_noisy, figure.training_noise, figure.target
+    if noisy is None or noise is None or target is None:
         return
     unit = figure.measure.unit
-    reach = deviations(0.5 + figure.confidence / 2) * figure.training_noise
-    value = _of_noisy(figure.training_noisy, unit).removesuffix(AFTER[unit])
+    reach = deviations(0.5 + figure.confidence / 2) * noise
+    value = _of_noisy(noisy, unit).removesuffix(AFTER[unit])
     yield Clause(
         f"Inconclusive: {value} ± {with_unit(reach, unit)} over the noise, required "
-        f"{with_unit(figure.target, unit)}. "
-        f"{TARGETS_THE_BOUND if reach < figure.target else TOO_NOISY}"
+        f"{with_unit(target, unit)}. {TARGETS_THE_BOUND if reach < target else TOO_NOISY}"
     )
 
 

@@ -26,6 +26,7 @@ from ... import _verdicts as verdicts
 from ..._verdicts import Verdict
 from ...errors import ConstraintNotMet, NotEnforced
 from ...learning import Outcome
+from ...learning.descent import Reason
 from ...learning.game.equilibrium import Equilibrium
 from ...learning.group_objective.found import Found
 from ...learning.least_squares.task import RegressionOutcome
@@ -253,11 +254,20 @@ class ConstraintReport:
             f"rows {line.verdict}"
             for line in self.lines
         ]
+        if self.training_verdict == verdicts.NOT_MET and self.worst is not None:
+            told.append(self._excess(self.worst))
         of = (
             f"Training values of the model's {self.of_what}, with the noise of their release and "
             f"their sampling error:"
         )
         return "\n".join([*told, head, of, *body])
+
+    def _excess(self, line: ConstraintLine) -> str:
+        """By how much a constraint is missed on the training rows, and what helps."""
+        over = line.value - line.bound
+        by = f"{100 * over:.2g} points" if self.of_what == "decisions" else f"{over:.2g}"
+        more = "" if self.reason != Reason.LIMIT.value else ": more rounds may bring it inside"
+        return f"On the training rows {line.target.partition(' <= ')[0]} is above by {by}{more}."
 
 
 def _points(value: float, of_what: str) -> str:

@@ -233,7 +233,7 @@ def _asked(
         )
     if bases.is_randomised(model):
         options["random_state"] = seed
-    if decided.length_of(features) == 0:  # see `decided.decisions_of`
+    if base_columns.length_of(features) == 0:  # see `decided.decisions_of`
         return np.empty(0, object)
     found = np.asarray(decided.unheard(model, features, **options))
     return (
