@@ -47,8 +47,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import digits as digits_data
 import fairveil as fv
-from fairveil import data
 from fairveil.data import synthetic
 from fairveil.figures import FrontierFigure, Point, Series, svg_frontier
 
@@ -178,7 +178,7 @@ def size_of(module: Any) -> dict[str, int]:
 def split_of(folder: str | None, training: int, seed: int) -> Split:
     """One seed's images. Training digits are chosen among MNIST's training digits; the test digits
     are always the same."""
-    digits = data.mnist_images(folder)
+    digits = digits_data.mnist_images(folder)
     if digits.training_rows is None:
         sys.exit(
             "This edition of MNIST has no test digits: point FAIRVEIL_DATA to the four files of "

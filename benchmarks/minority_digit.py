@@ -53,6 +53,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import digits as digits_data
 import fairveil as fv
 from fairveil import data
 
@@ -123,9 +124,9 @@ def lenet(seed: int) -> Any:
 
 
 @lru_cache(maxsize=1)
-def digits_of(folder: str | None) -> data.Digits:
+def digits_of(folder: str | None) -> digits_data.Digits:
     """MNIST, with its own test images."""
-    found = data.mnist_images(folder)
+    found = digits_data.mnist_images(folder)
     if found.training_rows is None:
         sys.exit(
             "This edition of MNIST has no test digits: point FAIRVEIL_DATA to the four files of "

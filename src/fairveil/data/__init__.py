@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from .csv_files import load_csv as load_csv
     from .encoded import EncodedRows as EncodedRows
     from .encoding import Encoding as Encoding
-    from .faces import Faces as Faces
-    from .faces import load_utkface as load_utkface
-    from .images import Digits as Digits
-    from .images import as_floats as as_floats
-    from .images import mnist_images as mnist_images
     from .joined import load_joined as load_joined
     from .opening import encode as encode
     from .opening import open as open
@@ -34,6 +29,7 @@ if TYPE_CHECKING:
     from .store import open_store as open_store
     from .store_writer import write_store as write_store
     from .streamed import StreamedRows as StreamedRows
+    from .synthetic.tints import as_floats as as_floats
 
 if not TYPE_CHECKING:
     __getattr__, __dir__, __all__ = lazily(__name__)

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from ... import _checks
 from ..._types import Floats
 from ...errors import InputError
-from ..images import as_floats, bytes_of
 
+Pixels = npt.NDArray[np.uint8]
 SATURATION = 0.7
 """How far a tint is from white: its darkest channel is 1 - 0.7 of its brightest."""
 
@@ -132,3 +132,29 @@ class Tints:
         return bright * self.colours.astype(np.float32)[groups][
             :, :, np.newaxis, np.newaxis
         ], groups
+
+
+def as_floats(pixels: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """Bytes (n, height, width) or (n, channels, height, width) as float32 (n, channels, height,
+    width) in [0, 1].
+
+    A fixed map of each pixel by itself: it reads nothing from the images. Convert a part at a time
+    where memory is short.
+
+    >>> as_floats(np.array([[[0, 255]]], np.uint8)).tolist()
+    [[[[0.0, 1.0]]]]
+    """
+    array = bytes_of(pixels, (3, 4), "(n, height, width) or (n, channels, height, width)")
+    floats = array.astype(np.float32)
+    floats /= 255.0
+    return floats if floats.ndim == 4 else floats[:, np.newaxis]
+
+
+def bytes_of(pixels: object, axes: tuple[int, ...], shape: str) -> Pixels:
+    """An array of bytes with so many axes; an error otherwise."""
+    array = np.asarray(pixels)
+    if array.dtype != np.uint8 or array.ndim not in axes:
+        remedy = "Pass the pixels as they were read, 0 to 255."
+        got = f"{array.dtype} of shape {array.shape}"
+        raise InputError.expected(f"uint8 of shape {shape}", of="images", got=got, remedy=remedy)
+    return array
