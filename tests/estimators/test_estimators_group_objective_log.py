@@ -14,7 +14,6 @@ import fairveil as fv
 from fairveil.estimators.wrapped import bases, decided
 from fairveil.fairness import BoundedGroupLoss
 from fairveil.models import DerandomisedModel, MixtureModel
-from knobs import made
 
 
 def fitted(classes: int = 2, **options: Any) -> tuple[fv.GroupObjectiveClassifier, Any, Any]:
@@ -80,48 +79,3 @@ def test_without_chance_it_is_what_it_was() -> None:
     assert isinstance(plain.model_, DerandomisedModel)
     assert np.array_equal(plain.predict(X), clf.predict(X))
     assert np.array_equal(plain.predict_proba(X), clf.predict_proba(X))
-
-
-def worst_group(**options: Any) -> fv.GroupObjectiveClassifier:
-    """Weights and clips of groups that follow released losses."""
-    return made(
-        fv.GroupObjectiveClassifier,
-        "largest_group_loss",
-        loss="log",
-        method="worst-group",
-        **options,
-    )
-
-
-@pytest.mark.parametrize(
-    "protection", [{}, {"neighbours": "replace-one"}, {"protects": "sensitive_features"}]
-)
-def test_the_worst_groups_method_spends_its_budget_and_is_saved(
-    protection: dict[str, str], tmp_path: Path
-) -> None:
-    X, y, A = s.sample(3)
-    clf = s.quietly(
-        worst_group(rounds=5, random_state=0, **protection), X, y, sensitive_features=A["a0"]
-    )
-    assert 0.98 <= clf.privacy_.epsilon <= 1.0
-    assert clf.n_iter_ == 5
-    again = fv.load(fv.save(clf, tmp_path / "model"))
-    assert np.array_equal(again.predict_proba(X), clf.predict_proba(X))
-    assert again.method == "worst-group"
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"loss": "zero_one"},
-        {"constraint": BoundedGroupLoss(1.0, loss="log")},
-        {"objective": "error"},
-        {"decisions": "thresholds"},
-    ],
-)
-def test_the_worst_groups_method_takes_the_largest_log_loss_and_nothing_else(
-    options: dict[str, Any],
-) -> None:
-    X, y, A = s.sample()
-    with pytest.raises(fv.errors.InputError, match="worst-group"):
-        worst_group().set_params(**options).fit(X, y, sensitive_features=A["a0"])

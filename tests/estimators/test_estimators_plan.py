@@ -92,15 +92,6 @@ FITS = [
         ),
         None,
     ),
-    (
-        fv.GroupObjectiveClassifier(
-            "largest_group_loss",
-            loss="log",
-            method="worst-group",
-            solver=fv.LinearOracle(rounds=20),
-        ),
-        None,
-    ),
     (fv.TailoredClassifier(solver=fv.GroupDescent(rounds=20)), None),
     (
         fv.TailoredClassifier(

@@ -34,7 +34,7 @@ OBJECTIVES = (
     *("false_negative_rate", "false_positive_rate"),
 )
 SHARED = ("groups", "people")
-SEARCHES = ("linear-oracle", "exponential", "frank-wolfe", "worst-group")
+SEARCHES = ("linear-oracle", "exponential", "frank-wolfe")
 ANSWERS = ("auto", "decision_function", "predict_proba", "predict")
 DECISIONS = ("thresholds", "directions", "labellings")
 ALLOCATIONS = ("least-noise", "standard-error", "equal", "size")

@@ -147,8 +147,8 @@ Search = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="search by linear-oracle or frank-wolfe (mixtures), exponential (one decision of a "
-        "list), or worst-group",
+        help="search by linear-oracle or frank-wolfe (mixtures), or exponential (one decision of a "
+        "list)",
         show_default="linear-oracle",
         rich_help_panel=OF_OBJECTIVE,
         autocompletion=out_of(*SEARCHES),

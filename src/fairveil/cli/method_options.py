@@ -176,8 +176,6 @@ def group_objective(wishes: FitOptions) -> FitRequest:
         "method": wishes.search or "linear-oracle",
         "decisions": wishes.decisions,
     }
-    if wishes.search == "worst-group":
-        arguments["loss"] = "log"
     if wishes.confidence is None:
         return FitRequest(constraint.notions, arguments, constraint.bounds, objective)
     notions: Any = list(constraint.notions) or None

@@ -22,7 +22,6 @@ from ..learning.group_objective.exponential import Certain, plan_sampling
 from ..learning.group_objective.found import Found
 from ..learning.group_objective.plan import plan_loop, plan_public
 from ..learning.group_objective.problem import Problem
-from ..learning.group_objective.worst_group import plan_worst_group
 from ..learning.oracles.choosing import Each
 from ..learning.oracles.classes import Class, thresholds
 from ..learning.oracles.responses import Responses
@@ -56,7 +55,7 @@ from .settings.keeping import SetAside
 from .settings.oracles import Exponential, LinearOracle
 from .settings.setting import Setting
 
-METHODS = ("linear-oracle", "exponential", "frank-wolfe", "worst-group")
+METHODS = ("linear-oracle", "exponential", "frank-wolfe")
 
 
 LOSSES = ("zero_one", "log")
@@ -78,11 +77,10 @@ class GroupObjectiveClassifier(MixingClassifier):
         The constrained function g: ``"equalized_odds:0.05"``, a notion such as
         ``EqualizedOdds(0.05)``, or a bound of an objective. ``"gmean:0.3"`` means that 1 less the
         G-mean is at most 0.3, like ``objectives.GMean().at_least(0.7)``. None: no constraint.
-    method : {"linear-oracle", "frank-wolfe", "exponential", "worst-group"}, default="linear-oracle"
+    method : {"linear-oracle", "frank-wolfe", "exponential"}, default="linear-oracle"
         ``"linear-oracle"`` and ``"frank-wolfe"`` (Algorithm 4) find a mixture by private linear
         oracles. ``"exponential"`` chooses one decision of a finite list; it works at ``delta=0``
-        and for functions that are not convex. ``"worst-group"``, for ``"largest_group_loss"`` with
-        ``loss="log"``, weighs and clips groups by released losses (ASC).
+        and for functions that are not convex.
     decisions : str, array or list of classifiers, default=None
         What is decided among. ``"thresholds"``: one column against one number. ``"directions"``:
         100 x 100 linear rules in a ball, of two classes, fixed without the data. ``"labellings"``:
@@ -213,9 +211,6 @@ class GroupObjectiveClassifier(MixingClassifier):
     ----------
     .. [1] Alabi 2019. "The Cost of a Reductions Approach to Private Fair Optimization." Corrected
        as docs/theory/papers.md tells.
-    .. [2] Cairney-Leeming, Sanyal and Lampert 2026. "Adaptive Sampling and Clipping for Private
-       Worst-Case Group Optimization." arXiv:2602.10820. Of ``method="worst-group"``, which weighs
-       in place of sampling.
 
     Examples
     --------
@@ -520,18 +515,9 @@ class GroupObjectiveClassifier(MixingClassifier):
         """The search, planned and priced."""
         if self.loss != "zero_one":
             self._require_descent()
-            clip = self._solver.clip
-            if self.method == "worst-group":
-                return plan_worst_group(problem, rounds=self._solver.rounds, clip=clip)
+            solver = self._solver
             return plan_descent(
-                problem, rounds=self._solver.rounds, penalty=self._solver.penalty, clip=clip
-            )
-        if self.method == "worst-group":
-            remedy = (
-                "Pass loss='log' and objective='largest_group_loss', or method='linear-oracle'."
-            )
-            raise InputError.expected(
-                "loss='log'", of="method='worst-group'", got=self.loss, remedy=remedy
+                problem, rounds=solver.rounds, penalty=solver.penalty, clip=solver.clip
             )
         if self.method == "exponential":
             among = of or thresholds(problem.ground.layout)
@@ -553,11 +539,8 @@ class GroupObjectiveClassifier(MixingClassifier):
 
     def _require_descent(self) -> None:
         """Losses of probabilities are descended, and nothing else."""
-        if self.method not in ("linear-oracle", "worst-group") or self.decisions is not None:
-            remedy = (
-                "Leave decisions as they are, pass method='linear-oracle' or 'worst-group', or "
-                "loss='zero_one'."
-            )
+        if self.method != "linear-oracle" or self.decisions is not None:
+            remedy = "Leave decisions as they are, pass method='linear-oracle', or loss='zero_one'."
             got = f"method={self.method!r}" + ("" if self.decisions is None else " and decisions")
             raise InputError.expected(
                 "linear models by descent", of=f"loss={self.loss!r}", got=got, remedy=remedy
