@@ -5,7 +5,7 @@
     python benchmarks/scale.py --rows 1e8 --kinds store --folder /mnt/large
     python benchmarks/scale.py --rows 1e6 --fit
     python benchmarks/scale.py --rows 1e5 --fit --kinds memory fairlearn opacus --limit 600
-    python benchmarks/scale.py --rows 4.9e7 --kinds processes dask --passes 30 --warm 5
+    python benchmarks/scale.py --rows 4.9e7 --kinds dask --passes 30 --warm 5
     python benchmarks/scale.py --rows 1e7 --kinds memory store --threads 1 2 --repeats 3
     python benchmarks/scale.py --rows 3.2e7 --machines 64
     python benchmarks/scale.py --rows 1e6 1e7 --encode
@@ -60,12 +60,12 @@ from fairveil import data
 from fairveil.curator import Curator, GradientSum, Linear, Measurement, PredictionHistogram, Rows
 from fairveil.curator.rows.sharded import ShardedRows, Taking
 from fairveil.data.encoded import BLOCK_ROWS
-from fairveil.distributed import DaskRows, ProcessRows, local_cluster
+from fairveil.distributed import DaskRows, local_cluster
 from fairveil.facts import Cells, RowBlock, RowLayout
 from scaling import machines, memory, picture, rivals
 
 SIZES = (9, 16, 7, 15, 6, 5, 38)
-KINDS = ("memory", "store", "opened", "database", "parquet", "processes", "dask")
+KINDS = ("memory", "store", "opened", "database", "parquet", "dask")
 IDLE = 3.0  # seconds
 RIVALS = tuple(rivals.FITS)
 NOTHING: dict[str, Any] = {"time": math.nan, "work": math.nan}
@@ -314,7 +314,7 @@ def _encoding(rows: int, folder: Path, repeats: int) -> None:
 
 def _held(kind: str, source: Any) -> Rows:
     """The rows of a curator, scaled inside."""
-    if kind in ("processes", "dask"):
+    if kind == "dask":
         rows: Rows = ShardedRows(source.shards(), Taking(source.layout), source)
     else:
         rows = Rows(source, in_memory=kind != "parquet")
@@ -399,11 +399,9 @@ def _source(
 ) -> tuple[Any, float]:
     """The rows, and what they take on the disk; a store or a file that is there is used again."""
     made = Made(rows)
-    if kind in ("store", "processes", "dask"):
+    if kind in ("store", "dask"):
         there = (folder / "s").exists()
         store = data.open_store(folder / "s") if there else data.write_store(made, folder / "s")
-        if kind == "processes":
-            return ProcessRows(store, workers=workers), store.nbytes
         if kind == "dask":
             return DaskRows(distributed_client(workers), store), store.nbytes
         return store, store.nbytes
@@ -480,7 +478,7 @@ def _options() -> Any:
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--passes", type=int, default=7)
     parser.add_argument("--warm", type=int, default=1, help="passes before those that count")
-    parser.add_argument("--workers", type=int, default=2, help="of the kinds processes and dask")
+    parser.add_argument("--workers", type=int, default=2, help="of the kind dask")
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds of one kind at most")
     parser.add_argument("--machines", type=int, default=0)
     parser.add_argument("--encode", action="store_true")

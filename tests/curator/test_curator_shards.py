@@ -3,9 +3,6 @@ stopped for real."""
 
 from __future__ import annotations
 
-import os
-import random
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,16 +12,12 @@ import pytest
 from shard_samples import (
     PLANTED,
     SCHEMA,
-    SPOILT,
-    Halting,
-    Killer,
     Wrong,
     answers,
     recipes,
     refuses_and_spends_nothing,
     rows_of,
     same,
-    spoilt,
     table,
     written,
 )
@@ -41,12 +34,21 @@ from fairveil.curator import (
     Rows,
 )
 from fairveil.curator.rows.sharded import ShardFacts
-from fairveil.curator.shards import asking, serving
+from fairveil.curator.shards import asking
 from fairveil.curator.shards.here import ShardsHere
-from fairveil.curator.shards.processes import ShardsInProcesses
-from fairveil.distributed import ProcessRows
+from fairveil.distributed.dask_rows import ShardedSource
 from fairveil.errors import ChecksumError, FairveilError, InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
+
+
+class Here(ShardedSource):
+    """Shards of a source, in this process."""
+
+    def shards(self) -> ShardsHere:
+        return ShardsHere(self.pieces)
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
 
 
 @pytest.fixture(scope="module")
@@ -69,41 +71,6 @@ def test_the_same_bits_whatever_the_source_and_the_cut(
     assert same(answers(rows_of(ShardsHere(found))), truth)
 
 
-@pytest.mark.parametrize("workers", [1, 4])
-def test_the_same_bits_from_workers_that_are_killed_in_the_middle_of_rounds(
-    tmp_path: Path, truth: Any, workers: int
-) -> None:
-    shards = ShardsInProcesses(recipes(written(tmp_path, "store"), 5), workers)
-    chance, killed = random.Random(workers), set()
-
-    def kill() -> None:
-        if len(killed) < 2:
-            victim = chance.choice(shards.process_ids)
-            os.kill(victim, signal.SIGKILL)
-            killed.add(victim)
-
-    try:
-        assert same(answers(rows_of(shards), between=kill), truth)
-        assert len(killed) == 2
-        assert not killed & set(shards.process_ids)
-    finally:
-        shards.close()
-
-
-def test_the_same_bits_though_workers_are_killed_before_they_answer(
-    tmp_path: Path, truth: Any
-) -> None:
-    """In the middle of a round for certain: the pass is over, and its answer is not sent."""
-    shards = ShardsInProcesses(Halting.recipes(tmp_path, 5), 2, patience=120.0)
-    killer = Killer(tmp_path, seed=1, most=2)
-    try:
-        assert same(answers(rows_of(shards), between=killer), truth)
-        assert len(killer.killed) == 2
-        assert not set(killer.killed) & set(shards.process_ids)
-    finally:
-        shards.close()
-
-
 def test_a_round_over_public_features_is_one_message_a_shard(tmp_path: Path) -> None:
     """Maxima and sums come together, on grids guessed from the round before; costs that jump, or a
     first round, take a second message."""
@@ -119,34 +86,6 @@ def test_a_round_over_public_features_is_one_message_a_shard(tmp_path: Path) -> 
             gradient = GradientSum(model, 1.0, cells, costs)
             curator.answer([(gradient, 9.0), (PredictionHistogram(model, cells), 9.0)])
     assert 13 <= len(messages) <= 14  # the longest row, once; twelve rounds; a grid that moved
-
-
-def test_a_worker_that_hangs_is_replaced(tmp_path: Path) -> None:
-    shards = ShardsInProcesses(recipes(written(tmp_path, "store"), 2), 2, patience=20.0)
-    try:
-        rows = rows_of(shards)
-        shards.patience = 1.0
-        stopped = shards.process_ids[0]
-        os.kill(stopped, signal.SIGSTOP)
-        with Curator(rows, Promise(float("inf"), 0.0)) as curator:
-            (count,) = _patiently(shards, curator)
-        assert count == 600
-        assert stopped not in shards.process_ids
-    finally:
-        shards.close()
-
-
-def _patiently(shards: Any, curator: Any) -> Any:
-    """Short patience with the one that is stopped, long with the one that must import
-    everything."""
-    lose = shards._lose
-
-    def lost(place: int) -> None:
-        lose(place)
-        shards.patience = 60.0
-
-    shards._lose = lost
-    return curator.answer([(RowCount(), 0.0)])
 
 
 def test_an_answer_that_comes_twice_counts_once(tmp_path: Path) -> None:
@@ -217,16 +156,13 @@ def test_a_shard_that_is_made_anew_must_have_the_first_ones_rows(tmp_path: Path)
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", [ShardsHere, lambda found: ShardsInProcesses(found, 1)])
-def test_no_error_and_no_output_shows_a_row(tmp_path: Path, capfd: Any, where: Any) -> None:
-    shards = where([Wrong(str(tmp_path))])
+def test_no_error_shows_a_row(tmp_path: Path) -> None:
+    shards = ShardsHere([Wrong(str(tmp_path))])
     try:
         with pytest.raises(FairveilError) as error:
             rows_of(shards)
         seen = [error.value, error.value.__cause__, error.value.__context__]
         assert not any(PLANTED in f"{one!r} {one}" for one in seen)
-        said = capfd.readouterr()
-        assert not isinstance(shards, ShardsInProcesses) or PLANTED not in said.out + said.err
     finally:
         shards.close()
 
@@ -242,22 +178,6 @@ def test_errors_of_opening_name_the_column_and_show_no_value(tmp_path: Path) -> 
         ShardsHere(recipes(tmp_path / "t.parquet", 1))
     assert PLANTED not in str(error.value)
     assert "shard 0" in str(error.value)
-
-
-def test_a_worker_of_another_version_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from fairveil.curator.shards import processes
-
-    monkeypatch.setattr(processes, "version", lambda: "curator of next year")
-    with pytest.raises(PrivacyError, match="curator of next year"):
-        ShardsInProcesses(recipes(written(tmp_path, "store"), 1), 1)
-    assert "numpy" in serving.version()
-
-
-def test_a_worker_that_ends_when_it_opens_its_shard_is_said(tmp_path: Path) -> None:
-    with pytest.raises(PrivacyError, match="an answer"):
-        ShardsInProcesses([Wrong(str(tmp_path), "die")], 1)
 
 
 # ---- sharded 2
@@ -299,34 +219,13 @@ def test_shards_that_cannot_be_added_are_refused(facts: list[ShardFacts], word: 
         rows_of(Told())
 
 
-@pytest.mark.parametrize("how", SPOILT)
-def test_files_that_are_others_where_they_are_read_end_a_fit_before_its_charge(
-    tmp_path: Path, how: str
-) -> None:
-    """As where a path names another file on another machine: pieces were cut from what it was."""
-    source, spoil = spoilt(tmp_path, how)
-    with ProcessRows(source, SCHEMA if how == "another file" else None, workers=1) as rows:
-        spoil()
-        refuses_and_spends_nothing(lambda: rows, tmp_path, SPOILT[how])
-
-
-def test_a_worker_of_another_version_ends_a_fit_before_its_charge(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from fairveil.curator.shards import processes
-
-    monkeypatch.setattr(processes, "version", lambda: "curator of next year")
-    with ProcessRows(written(tmp_path, "store"), workers=1) as rows:
-        refuses_and_spends_nothing(lambda: rows, tmp_path, "curator of next year")
-
-
 def test_a_schema_that_is_not_the_stores_is_refused_wherever_it_is_said(tmp_path: Path) -> None:
     store = written(tmp_path, "store")
     wider = data.Schema(
         dict(SCHEMA.columns) | {"age": data.Number(17, 91)}, target="hired", sensitive=("sex",)
     )
     for make in (
-        lambda: ProcessRows(store, wider, workers=1),
+        lambda: Here(store, wider, 1, False, "float64"),
         lambda: data.open(tmp_path / "people.store", wider),
     ):
         refuses_and_spends_nothing(make, tmp_path, "schema|features|encoding", FairveilError)

@@ -22,7 +22,7 @@ from fairveil.data import grouping
 from fairveil.data.person_names import names_of
 from fairveil.data.pieces import pieces_of
 from fairveil.data.store import STORE_FILE
-from fairveil.distributed.source import ShardedSource
+from fairveil.distributed.dask_rows import ShardedSource
 from fairveil.errors import DataNotFoundError, FairveilError, InputError, PrivacyError, SchemaError
 from fairveil.privacy import Promise, Unit
 from fairveil.privacy.noise.sources import NoiseSource
@@ -218,22 +218,27 @@ def test_batches_of_persons_are_the_same_from_store_and_shards() -> None:
 
 
 def test_a_worker_that_is_killed_is_told_again_which_rows_are_read() -> None:
+    distributed = pytest.importorskip("distributed", reason="dask is not installed")
     data.encode(table(), SCHEMA, "people.store", block_rows=50)
     promise, answers = Promise(5.0, 1e-5, unit=Unit("patient", 2)), {}
-    with fv.distributed.ProcessRows("people.store", workers=2, shards=3) as source:
-        shards = source.shards()
-        for name, rows in (
-            ("here", Rows(data.open("people.store"))),
-            ("workers", ShardedRows(shards, Taking(source.layout), source)),
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the cluster
+        with (
+            fv.distributed.local_cluster(2) as cluster,
+            distributed.Client(cluster) as client,
+            fv.distributed.DaskRows(client, "people.store", shards=3) as source,
         ):
-            curator, question = (
-                Curator(rows, promise, noise=NoiseSource.seeded(0)),
-                CellCounts(rows.cells()),
-            )
-            answers[name] = [curator.answer([(question, 4.0)])[0].tolist()]
-            if name == "workers":
-                os.kill(shards.process_ids[0], signal.SIGKILL)  # type: ignore[attr-defined]
-            answers[name].append(curator.answer([(question, 4.0)])[0].tolist())
+            shards = source.shards()
+            for name, rows in (
+                ("here", Rows(data.open("people.store"))),
+                ("workers", ShardedRows(shards, Taking(source.layout), source)),
+            ):
+                curator = Curator(rows, promise, noise=NoiseSource.seeded(0))
+                question = CellCounts(rows.cells())
+                answers[name] = [curator.answer([(question, 4.0)])[0].tolist()]
+                if name == "workers":
+                    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+                answers[name].append(curator.answer([(question, 4.0)])[0].tolist())
     assert answers["here"] == answers["workers"]
 
 

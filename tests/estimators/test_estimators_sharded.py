@@ -12,7 +12,7 @@ import pytest
 import fairveil as fv
 from fairveil import data
 from fairveil.curator.shards.here import ShardsHere
-from fairveil.distributed.source import ShardedSource
+from fairveil.distributed.dask_rows import ShardedSource
 from fairveil.errors import InputError, PrivacyError
 from knobs import made
 

@@ -13,24 +13,27 @@ from __future__ import annotations
 import ipaddress
 import uuid
 import weakref
-from collections.abc import Sequence
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from .. import _checks
 from ..curator.rows.sharded import Recipe, Shards
 from ..curator.shards.asking import Asking
-from ..curator.shards.processes import PATIENCE
 from ..curator.shards.serving import VERSION, version
 from ..curator.shards.shard import Failed, packed, unpacked
+from ..data.encoding import ByEncoding
 from ..data.files import PathLike
+from ..data.pieces import pieces_of
 from ..data.store import Store
 from ..errors import InputError, PrivacyError
+from ..facts.rows import RowBlock, Traits
 from ..facts.schema import Schema
 from .dask_actor import ShardActor
 from .dask_writing import write_partitions
-from .source import ShardedSource
 
+PATIENCE = 600.0
 INSTALL = "pip install 'fairveil[dask]'"
 LOCAL = "local"
 QUIET = {
@@ -40,6 +43,54 @@ QUIET = {
 }
 """Of a cluster of our own: nobody looks at what these watch, and they cost a fifth of a small
 round."""
+
+
+class ShardedSource(ByEncoding, ABC):
+    """A `RowSource` whose rows are elsewhere: pass it to `fit`. Abstract."""
+
+    def __init__(
+        self,
+        source: PathLike | Store,
+        schema: Schema | None,
+        shards: int,
+        sensitive_as_feature: bool,
+        precision: str,
+    ) -> None:
+        self._encoding, self.pieces = pieces_of(
+            source,
+            schema,
+            shards=shards,
+            sensitive_as_feature=sensitive_as_feature,
+            precision=precision,
+        )
+
+    @property
+    def traits(self) -> Traits:
+        """What a fit must know of these rows."""
+        return Traits(is_sharded=True)
+
+    def blocks(self) -> Iterator[RowBlock]:
+        """The rows, read in this process: for what is done with each row, such as predictions. A
+        fit does not call it."""
+        for piece in self.pieces:
+            yield from piece.open().blocks()
+
+    @abstractmethod
+    def shards(self) -> Shards:
+        """The shards at work, opened for one fit."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what works for this source."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.pieces)} shards)"
 
 
 class DaskRows(ShardedSource):

@@ -1,2 +1,1 @@
-"""Shards of rows at work: one that answers requests, and those that ask many, in this process and
-in worker processes."""
+"""Shards of rows at work: one that answers requests, and those that ask many."""

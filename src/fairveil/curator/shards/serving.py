@@ -1,28 +1,15 @@
-"""A worker process: reads requests from standard input, writes answers to standard output, and says
-nothing else to anyone.
-
-    python -c "from fairveil.curator.shards.serving import serve; serve()"
-
-Guarantees (tests/curator/test_curator_shards.py):
-1. Whatever is printed, warned of or raised here goes nowhere: both outputs that people read are
-   closed before rows are opened.
-2. It ends when the process that asks has ended.
-"""
+"""What a worker does with the shards that it holds, and what two processes must have in common."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import struct
-import sys
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from .memory import keep_memory
-from .shard import Failed, Shard, attempted, packed, unpacked
+from .shard import Failed, Shard, attempted
 
-LENGTH = struct.Struct("<Q")
 VERSION = "version"
 
 
@@ -66,41 +53,3 @@ class Worker:
         if shard is None:
             return Failed()
         return attempted(lambda: shard.done(what, value))
-
-
-def serve() -> None:
-    """Answer until the other end is closed."""
-    # Copies of both pipes; whatever prints to the usual descriptors afterwards reaches nobody.
-    asked, told = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(nowhere, descriptor)
-    sys.tracebacklimit = 0
-    threads = read(asked)
-    worker = Worker(threads)
-    while True:
-        try:
-            messages = read(asked)
-        except (EOFError, OSError):
-            return
-        write(told, worker.done(messages))
-
-
-def write(to: BinaryIO, value: object) -> None:
-    """One message."""
-    message = packed(value)
-    to.write(LENGTH.pack(len(message)))
-    to.write(message)
-    to.flush()
-
-
-def read(of: BinaryIO) -> Any:
-    """The next message; `EOFError` where there is none any more."""
-    return unpacked(_exactly(of, LENGTH.unpack(_exactly(of, LENGTH.size))[0]))
-
-
-def _exactly(of: BinaryIO, count: int) -> bytes:
-    found = of.read(count)
-    if len(found) < count:
-        raise EOFError
-    return found
