@@ -177,15 +177,13 @@ def _importers(root: Path) -> dict[str, set[str]]:
 
 
 def _imported(path: Path, root: Path) -> Iterator[Path]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in _run(tree):
+    for node in _run(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
-            base = path.parents[node.level - 1] if node.level else root / "src"
-            base = base.joinpath(*(node.module or "").split("."))
+            base = _base(path, node, root)
             if base.with_suffix(".py").exists():
                 yield base.with_suffix(".py")
             elif base.exists():
-                yield from (_held(base, alias.name) for alias in node.names)
+                yield from (_held(base, alias.name, root) for alias in node.names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             other = path.parent / f"{node.value[1:]}.py"
             if (
@@ -205,29 +203,25 @@ def _run(node: ast.AST) -> Iterator[ast.AST]:
             yield from _run(child)
 
 
-def _held(package: Path, name: str) -> Path:
-    """The file that holds this name of a package: a module, what its lazy table says, or itself."""
-    for file in (package / f"{name}.py", package / name / "__init__.py"):
-        if file.exists():
-            return file
-    return _places(package).get(name, package / "__init__.py")
+def _base(path: Path, node: ast.ImportFrom, root: Path) -> Path:
+    base = path.parents[node.level - 1] if node.level else root / "src"
+    return base.joinpath(*(node.module or "").split("."))
 
 
 @functools.cache
-def _places(package: Path) -> dict[str, Path]:
-    """By lazy name of a package: the file that holds it."""
-    found: dict[str, Path] = {}
-    for node in ast.walk(ast.parse((package / "__init__.py").read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values, strict=True):
-                if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):
-                    place = package.joinpath(*str(value.value).strip(".").split("."))
-                    files = (place.with_suffix(".py"), place / "__init__.py")
-                    held = [file for file in files if file.exists()]
-                    if held:
-                        inner = _places(place).get(str(key.value)) if held == [files[1]] else None
-                        found[str(key.value)] = inner or held[0]
-    return found
+def _held(package: Path, name: str, root: Path) -> Path:
+    """The file that holds this name of a package: a module, or what its imports say, those for type
+    checkers included, as the package's lazy names are these."""
+    for file in (package / f"{name}.py", package / name / "__init__.py"):
+        if file.exists():
+            return file
+    init = package / "__init__.py"
+    for node in ast.walk(ast.parse(init.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and name in {alias.name for alias in node.names}:
+            base = _base(init, node, root)
+            held = base.with_suffix(".py")
+            return held if held.exists() else _held(base, name, root) if base.exists() else init
+    return init
 
 
 # ----------------------------------------------------------------------------------------- runs of tests
@@ -409,11 +403,14 @@ class Bench:
         """Plant one, and say which test failed first."""
         server = self._warmed(tests_of(fault, suite))
         began, tests = time.monotonic(), [*self._warm, *self._left_out]
+        files = dependents(ROOT, fault.file)
         self.copy.plant(fault)
         try:
-            killer = server.run(tests, dependents(ROOT, fault.file), self.timeout)
+            killer = server.run(tests, files, self.timeout)
         finally:
             self.copy.restore(fault)
+        if killer is not None and "::" in killer and server.run([killer], files, self.timeout):
+            raise SystemExit(f"{fault.name} was killed by {killer}, which fails without it as well")
         line = {"fault": fault.name, "room": fault.room, "suite": suite, "digest": fault.digest()}
         return {**line, "killed_by": killer, "seconds": round(time.monotonic() - began, 1)}
 
