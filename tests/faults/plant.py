@@ -410,9 +410,17 @@ class Bench:
         finally:
             self.copy.restore(fault)
         if killer is not None and "::" in killer and server.run([killer], files, self.timeout):
-            raise SystemExit(f"{fault.name} was killed by {killer}, which fails without it as well")
-        line = {"fault": fault.name, "room": fault.room, "suite": suite, "digest": fault.digest()}
-        return {**line, "killed_by": killer, "seconds": round(time.monotonic() - began, 1)}
+            killer, unclear = None, killer  # which fails without the fault as well
+        else:
+            unclear = None
+        line: dict[str, Any] = {
+            "fault": fault.name,
+            "room": fault.room,
+            "suite": suite,
+            "digest": fault.digest(),
+        }
+        line |= {"killed_by": killer, "seconds": round(time.monotonic() - began, 1)}
+        return line if unclear is None else {**line, "unclear": unclear}
 
     def _warmed(self, tests: tuple[str, ...]) -> Server:
         if self._server is None or tests != self._warm:
@@ -450,7 +458,7 @@ def run(chosen: Sequence[Fault], suite: str, results: Results, jobs: int, timeou
         with ThreadPoolExecutor(jobs) as pool:
             for fault, line in zip(chosen, pool.map(planted, chosen), strict=True):
                 results.add(line)
-                said = line["killed_by"] or "SURVIVES"
+                said = line["killed_by"] or f"SURVIVES {line.get('unclear', '')}"
                 print(f"{fault.room:12}{fault.name:44}{line['seconds']:6}  {said}", flush=True)
         for bench in benches:
             bench.close()
