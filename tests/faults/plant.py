@@ -148,11 +148,17 @@ def _compiled_of(root: Path, files: Iterable[str]) -> list[Path]:
     return found
 
 
+@functools.cache
+def has_loops(root: Path, file: str) -> bool:
+    """Whether there are compiled functions in it."""
+    text = (root / file).read_text(encoding="utf-8")
+    decorated = r"@(\w*jit|kernel|inlined|released|contracted|summed)\b|njit\("
+    return re.search(decorated, text) is not None
+
+
 def _with_its_loops(root: Path, file: str) -> frozenset[str]:
     """The file; and all that import it, where it has compiled loops, which these may call."""
-    text = (root / file).read_text(encoding="utf-8")
-    has_loops = re.search(r"@(\w*jit|kernel|inlined|released|contracted|summed)\b|njit\(", text)
-    return dependents(root, file) if has_loops else frozenset({file})
+    return dependents(root, file) if has_loops(root, file) else frozenset({file})
 
 
 @functools.cache
@@ -515,6 +521,7 @@ def main() -> int:
         chosen = [fault for fault in chosen if not results.killed(fault, "contract")]
     known = {fault: results.of(fault, asked.suite) for fault in chosen}
     chosen = [f for f in chosen if known[f] is None or (asked.again and not known[f]["killed_by"])]
+    chosen.sort(key=lambda fault: has_loops(ROOT, fault.file))  # compiling takes longest
     if chosen and not asked.table:
         run(chosen, asked.suite, results, asked.jobs, asked.timeout)
     print("\n".join(table(results)))
