@@ -14,7 +14,7 @@ from test_serving_joined import prepared
 from test_serving_runs import PLAN, PROMISE, Analyst
 
 from fairveil.data import load_csv, write_store
-from fairveil.errors import FairveilError, InputError
+from fairveil.errors import FairveilError, InputError, PrivacyError
 from fairveil.privacy.events import to_json_dict
 from fairveil.serving.analyst.connection import Connection
 from fairveil.serving.door.refusals import AWAY, ROWS_AWAY, ROWS_CHANGED, Refusal, refusal_of
@@ -54,6 +54,22 @@ def _folder(place: Place) -> None:
 
 
 CHANGES = {**{name: _add(line) for name, line in LINES.items()}, "none": _away, "folder": _folder}
+
+
+@pytest.mark.parametrize("protects", ["records", "sensitive_features"])
+def test_a_copy_of_what_is_protected_is_no_public_feature(protects: str, tmp_path: Path) -> None:
+    """Features are answered exactly where they are public."""
+    place = place_in(tmp_path, protects=protects)
+    table = tmp_path / "applicants.csv"
+    head, *lines = table.read_text().splitlines()
+    cells = [line.split(",") for line in lines]
+    copied = [",".join([a, b, "x" if sex == "f" else "y", sex, *r]) for a, b, _, sex, *r in cells]
+    table.write_text("\n".join([head, *copied]) + "\n")
+    if protects == "records":
+        place.door().close()
+    else:
+        with pytest.raises(PrivacyError, match=r"a copy of sensitive column 'sex'.*'town'"):
+            place.door()
 
 
 @pytest.mark.parametrize("name", CHANGES)

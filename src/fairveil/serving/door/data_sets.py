@@ -31,6 +31,7 @@ from ...data.opening import kind_of
 from ...errors import InputError
 from ...estimators.fitting.row_parts import rows_at
 from ...estimators.reading import shapes_json
+from ...estimators.reading.copies import refuse_copies
 from ...estimators.reading.targets import beside, need_number, scale_of
 from ...estimators.reading.training import Coded
 from ...facts import RowLayout, RowSource, Schema
@@ -116,7 +117,12 @@ class DataSet:
         if served.join is not None:
             served.join.require(out.ledger.promise, served.name)
         _require_unit(served, out.ledger.promise)
-        rows = out.rows_of(View(None, False))
+        whole = View(None, False)
+        rows = out.rows_of(whole)
+        if out.ledger.promise.features_are_public:
+            encoding = Encoding(out.schema, False)
+            names = (*(scale.name for scale in encoding.numbers), *encoding.coded)
+            refuse_copies(list(out._source(whole).blocks()), encoding.layout, names)
         if served.weights is not None and len(out._weights) != rows.exact_count:
             remedy = "Serve a table that nobody changes while it is read."
             raise InputError.expected(
