@@ -302,6 +302,7 @@ def cells_of(notions: list[Notion], training: Training) -> Cells | None:
 def _refuse_empty_batches(settings: Settings, rows: int | None) -> None:
     """Against a public number of rows only."""
     rate = settings.sampling_rate
+    rows = None if rows is None else max(rows, 1)
     if rate is not None and rows is not None and rate * rows < 1.0:
         remedy = (
             f"Most batches would be empty, and teach nothing: pass "

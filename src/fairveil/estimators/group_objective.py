@@ -419,7 +419,9 @@ class GroupObjectiveClassifier(MixingClassifier):
 
     @property
     def _solver(self) -> LinearOracle:
-        return self._setting("solver", LinearOracle)
+        # The exponential mechanism has no oracle; notebooks look at every attribute all the same.
+        none = self.method == "exponential"
+        return LinearOracle() if none else self._setting("solver", LinearOracle)
 
     def _search(self, read: Read) -> Search:
         return self._intend(read, None)[2]
@@ -502,9 +504,7 @@ class GroupObjectiveClassifier(MixingClassifier):
 
     @property
     def _chooses(self) -> GroupChoices:
-        none = self.method == "exponential"  # it has no oracle
-        solver = LinearOracle() if none else self._solver
-        return GroupChoices(self.method, self.loss, self.decisions, self.schema, solver)
+        return GroupChoices(self.method, self.loss, self.decisions, self.schema, self._solver)
 
     def _class(self, training: Training, X: TableLike) -> Class | None:
         """The finite list of decisions, if there is one."""

@@ -112,7 +112,7 @@ class LinearClassifier(CodedClassifier):
     def score(
         self, X: TableLike, y: ColumnsLike = None, sample_weight: ColumnsLike = None
     ) -> float:
-        """Share of rows, by weight, whose class is predicted right.
+        """Share of rows, by weight, whose class is predicted right: the expected one of a mixture.
 
         Parameters
         ----------
@@ -128,15 +128,19 @@ class LinearClassifier(CodedClassifier):
         float
             Accuracy, between 0 and 1.
         """
-        predicted = self.predict(X)
+        found = self.predict_proba(X) if self._is_randomized else None
+        shares = np.eye(len(self.classes_))[self._codes(X)] if found is None else found
         labels = (
             labels_of(X, self.classes_)
             if y is None and isinstance(X, RowSource)
             else read_labels(y)
-        )
-        same_length({"X": len(predicted), "y": len(labels)})
+        ).tolist()
+        same_length({"X": len(shares), "y": len(labels)})
         weights = weights_of(sample_weight, len(labels))
-        right = np.fromiter(map(same, predicted.tolist(), labels.tolist()), bool, len(labels))
+        right = np.zeros(len(labels))
+        for code, value in enumerate(self.classes_.tolist()):
+            of = np.fromiter((same(value, label) for label in labels), bool, len(labels))
+            right += shares[:, code] * of
         return float(np.average(right, weights=weights))
 
     def terms(self) -> tuple[Term, ...]:

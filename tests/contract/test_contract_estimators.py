@@ -1,0 +1,121 @@
+"""Estimators as scikit-learn knows them: parameters, clones, pickles, and its own checks."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from configurations import Configuration, Table
+from observing import METHODS, predicted, shown
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import fairveil as fv
+
+CHECKED = [
+    fv.RateConstrainedClassifier(epsilon=float("inf")),
+    fv.FermiClassifier(epsilon=float("inf")),
+    fv.OracleGameClassifier(rounds=3, epsilon=100.0, random_state=0),
+    fv.GroupObjectiveRegressor(epsilon=float("inf")),
+    fv.TailoredClassifier(epsilon=float("inf")),
+    fv.OddsPostProcessor(epsilon=float("inf")),
+]
+
+
+@parametrize_with_checks(CHECKED)
+def test_checks_of_sklearn(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def same(one: Any, other: Any, row: Configuration, table: Table) -> None:
+    """Equal statements, and equal answers to the bit."""
+    assert row.statement(one).to_json() == row.statement(other).to_json()
+    X, groups = row.features(table), row.groups(table)
+    for name in METHODS:
+        if hasattr(one, name):
+            left, right = (predicted(each, name, X, groups) for each in (one, other))
+            assert left.tobytes() == right.tobytes(), name
+
+
+def test_the_constructor_stores_and_does_nothing_else(estimator_row: Configuration) -> None:
+    estimator = estimator_row.estimator()
+    names = inspect.signature(type(estimator).__init__).parameters
+    for name in names:
+        if name not in {"self", "args", "kwargs"} and name in estimator.get_params(deep=False):
+            odd = object()
+            try:
+                other = type(estimator)(**(estimator.get_params(deep=False) | {name: odd}))
+            except TypeError as error:
+                raise AssertionError(f"{name} is looked at before the fit") from error
+            assert getattr(other, name) is odd
+    assert not [name for name in vars(estimator) if name.endswith("_")]
+
+
+def test_a_fit_leaves_its_parameters_alone(estimator_row: Configuration, table: Table) -> None:
+    estimator = estimator_row.estimator()
+    before = dict(estimator.get_params(deep=False))
+    args, kwargs = estimator_row.arguments(table)
+    assert estimator.fit(*args, **kwargs) is estimator
+    after = estimator.get_params(deep=False)
+    assert all(after[name] is before[name] for name in before)
+
+
+def test_a_clone_of_a_fit_is_its_parameters_and_fits_the_same(
+    estimator_row: Configuration, fitted: Any, table: Table
+) -> None:
+    first = fitted(estimator_row)
+    again = clone(first)
+    assert not [name for name in vars(again) if name.endswith("_") and not name.startswith("_")]
+    args, kwargs = estimator_row.arguments(table)
+    same(first, again.fit(*args, **kwargs), estimator_row, table)
+
+
+def test_a_pickle_is_the_fit(estimator_row: Configuration, fitted: Any, table: Table) -> None:
+    first = fitted(estimator_row)
+    same(first, pickle.loads(pickle.dumps(first)), estimator_row, table)
+
+
+def test_parameters_that_are_set_count_as_given(estimator_row: Configuration, table: Table) -> None:
+    changes = {"epsilon": 1.5, "random_state": 3}
+    args, kwargs = estimator_row.arguments(table)
+    late = estimator_row.estimator().set_params(**changes).fit(*args, **kwargs)
+    same(estimator_row.run(table, **changes), late, estimator_row, table)
+    assert 0 < estimator_row.statement(late).epsilon <= 1.5
+
+
+def test_nothing_is_answered_before_a_fit(estimator_row: Configuration, table: Table) -> None:
+    estimator = estimator_row.estimator()
+    X, groups = estimator_row.features(table), estimator_row.groups(table)
+    for name in METHODS:
+        with pytest.raises((NotFittedError, AttributeError)):
+            predicted(estimator, name, X, groups)
+    with pytest.raises(NotFittedError):
+        predicted(estimator, "predict", X, groups)
+
+
+def test_a_seed_repeats_and_another_does_not(row: Configuration, fitted: Any, table: Table) -> None:
+    first, again = fitted(row), row.run(table)
+    assert shown(first) == shown(again)
+    # Noise of a few counts may be zeros twice: some seed differs.
+    assert any(shown(first) != shown(row.run(table, random_state=seed)) for seed in range(1, 12))
+    assert "seeded-noise" in row.statement(first).stamps
+
+
+def test_secure_noise_never_repeats(row: Configuration, table: Table) -> None:
+    results = []
+    for _ in range(3):
+        np.random.seed(5)  # noqa: NPY002
+        results.append(row.run(table, random_state=None))
+    assert any(shown(results[0]) != shown(other) for other in results[1:])
+    for result in results:
+        statement = row.statement(result)
+        assert "seeded-noise" not in statement.stamps
+        assert statement.noise == "secure"
+    np.random.seed(5)  # noqa: NPY002
+    before = np.random.get_state()[1].tobytes()  # noqa: NPY002
+    row.run(table)
+    assert before == np.random.get_state()[1].tobytes()  # noqa: NPY002
