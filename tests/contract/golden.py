@@ -326,13 +326,26 @@ def rates_weighted_replaced() -> dict[str, Any]:
 
 
 @golden()
-def rates_persons() -> dict[str, Any]:
-    public = schema(
-        columns={"person": fv.data.Ignored()}, unit="person", max_rows_per_unit=2, rows=360
-    )
-    model = rated(schema=public, epsilon=3.0)
+def rates_visible_batches() -> dict[str, Any]:
+    model = rated(schema=schema(rows=360), settings={"sampling_rate": 0.25}, **SENSITIVE)
+    return of_table(model)
+
+
+def of_persons(model: Any) -> dict[str, Any]:
+    """Fitted to named columns of which one tells persons apart, and what is kept."""
     table = {**ROWS.table(), "person": ROWS.person}
     return decided(model.fit(table, ROWS.label), table, ROWS.label, ROWS.sex)
+
+
+def person_schema() -> Any:
+    """The same columns, and at most two rows a person."""
+    columns = {"person": fv.data.Ignored()}
+    return schema(columns=columns, unit="person", max_rows_per_unit=2, rows=360)
+
+
+@golden()
+def rates_persons() -> dict[str, Any]:
+    return of_persons(rated(schema=person_schema(), epsilon=3.0))
 
 
 @golden()
@@ -474,6 +487,17 @@ def game_replaced() -> dict[str, Any]:
 
 
 @golden(LIBRARIES)
+def game_weighted_replaced() -> dict[str, Any]:
+    options = {"schema": schema(rows=360), "max_sample_weight": 1.5, "oracle": "regression"}
+    return of_table(game(**options, **REPLACED), sample_weight=ROWS.weight)
+
+
+@golden(LIBRARIES)
+def game_persons() -> dict[str, Any]:
+    return of_persons(game(schema=person_schema(), **REPLACED))
+
+
+@golden(LIBRARIES)
 def game_sensitive_descent() -> dict[str, Any]:
     return of_table(game(schema=schema(), oracle="descent", **SENSITIVE))
 
@@ -537,6 +561,13 @@ def objective_frank_wolfe() -> dict[str, Any]:
 
 
 @golden(LIBRARIES)
+def objective_weighted() -> dict[str, Any]:
+    options = {"solver": fv.LinearOracle(rounds=6), "max_sample_weight": 1.5}
+    model = objective("gmean", "demographic_parity:0.1", schema=schema(rows=360), **options)
+    return of_table(model, sample_weight=ROWS.weight)
+
+
+@golden(LIBRARIES)
 def objective_descent() -> dict[str, Any]:
     solver = fv.LinearOracle(oracle="descent", rounds=6)
     model = objective("mean_group_loss", None, schema=schema(rows=360), solver=solver)
@@ -561,6 +592,12 @@ def objective_exponential() -> dict[str, Any]:
 @golden(LIBRARIES)
 def objective_moments() -> dict[str, Any]:
     model = fv.GroupObjectiveRegressor("largest_group_loss", schema=MONEY, **SEEDED)
+    return of_table(model, ROWS.money)
+
+
+@golden(LIBRARIES)
+def objective_moments_replaced() -> dict[str, Any]:
+    model = fv.GroupObjectiveRegressor("mean_group_loss", schema=MONEY, **SEEDED, **REPLACED)
     return of_table(model, ROWS.money)
 
 
@@ -602,6 +639,22 @@ def tailored_sensitive() -> dict[str, Any]:
 def tailored_bounded() -> dict[str, Any]:
     model = tailored("equal", 0.5, schema=schema(rows=360), **REPLACED)
     return of_table(model)
+
+
+@golden()
+def tailored_persons() -> dict[str, Any]:
+    return of_persons(tailored(schema=person_schema(), **REPLACED))
+
+
+@golden()
+def tailored_persons_bounded() -> dict[str, Any]:
+    return of_persons(tailored("equal", 0.6, schema=person_schema()))
+
+
+@golden(LIBRARIES)
+def tailored_moments_sensitive() -> dict[str, Any]:
+    model = fv.TailoredRegressor("equal", schema=MONEY, solver=fv.Moments(), **SEEDED, **SENSITIVE)
+    return of_table(model, ROWS.money)
 
 
 @golden(LIBRARIES)
@@ -651,6 +704,21 @@ def odds_scores() -> dict[str, Any]:
         public_base=True,
         predict_method="predict_proba",
         solver=fv.Thresholds(bins=4),
+        **SEEDED,
+        **REPLACED,
+    )
+    return of_arrays(model, aware=True, weights=lambda fitted: fitted.mixing_)
+
+
+@golden(LIBRARIES)
+def odds_persons() -> dict[str, Any]:
+    model = fv.OddsPostProcessor(
+        candidates()[0],
+        "equalized_odds:0.1",
+        public_base=True,
+        predict_method="predict",
+        unit=ROWS.person,
+        max_rows_per_unit=2,
         **SEEDED,
         **REPLACED,
     )
@@ -769,6 +837,22 @@ def search_selection() -> dict[str, Any]:
     search.fit(table, ROWS.label)
     kept = decided(search.best_estimator_, table, ROWS.label, ROWS.sex)
     return {**kept, "best": search.best_params_}
+
+
+@golden()
+def frontier_side_by_side() -> dict[str, Any]:
+    """Four models in one pass over the rows."""
+    found = fv.frontier(
+        ROWS.table(),
+        ROWS.label,
+        gaps=(0.3, 0.1),
+        epsilons=(2.0,),
+        seeds=[0, 1],
+        estimator=rated(None, schema=schema(rows=360)),
+        progress=False,
+    )
+    weights = [hexed(model.coef_) + hexed(model.intercept_) for model in found.models.values()]
+    return {"weights": weights, **stated(found.privacy)}
 
 
 @golden()
