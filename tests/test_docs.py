@@ -26,6 +26,7 @@ from fairveil import cli
 ROOT = Path(__file__).parent.parent
 BESIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
 PAGES = sorted((*(ROOT / name for name in BESIDE), *(ROOT / "docs").rglob("*.md")))
+RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.md"))
 BLOCK = re.compile(r"^```(python|console)[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -54,7 +55,7 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     run_examples(page.read_text("utf-8"), page.name)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [*PAGES, *RESULTS], ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     broken = [
         link
@@ -62,6 +63,19 @@ def test_links_lead_somewhere(page: Path) -> None:
         if not _leads_somewhere(page, link)
     ]
     assert not broken
+
+
+PROGRAM = re.compile(r"benchmarks/[\w/]+\.py")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_programs_of_benchmarks_that_pages_name_exist(page: Path) -> None:
+    """What one printed that is gone is cited from `benchmarks/results`."""
+    text = page.read_text("utf-8")
+    if page.name == "CHANGELOG.md":
+        text = text.partition("\n## ")[2].partition("\n## ")[0]  # what is not released yet
+    gone = [name for name in PROGRAM.findall(text) if not (ROOT / name).exists()]
+    assert not gone
 
 
 @pytest.mark.parametrize(

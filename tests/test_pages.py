@@ -46,7 +46,6 @@ HOW_TOS = (
 TUTORIALS = ("first_model.md", "guide.md", "publish.md", "team_budget.md")
 REFERENCES = (
     "benchmarks.md",
-    "field.md",
     "accounting.md",
     "cli.md",
     "commands.md",
@@ -58,7 +57,6 @@ REFERENCES = (
     "glossary.md",
     "models.md",
     "report.md",
-    "serving_measured.md",
     "statement.md",
     "study.md",
     "style.md",

@@ -35,7 +35,6 @@ exclude_patterns = [
     "README.md",
     "docs/index.md",
     "examples",
-    "benchmarks",
     "tests",
     "scripts",
     "**.ipynb",

@@ -173,7 +173,7 @@ def stage(folder: Path) -> None:
     for name in FRONT:
         if (ROOT / name).exists():
             shutil.copy(ROOT / name, folder / name)
-    hidden = shutil.ignore_patterns("__pycache__", "results", "site")
+    hidden = shutil.ignore_patterns("__pycache__", "site")
     for name in ("docs", "examples", "benchmarks", "tests"):
         chosen = (
             hidden
@@ -186,6 +186,8 @@ def stage(folder: Path) -> None:
         (folder / "docs" / f"{name}.md").write_text(
             section_page(name, [page.removesuffix(".md") for page in listed]), "utf-8"
         )
+    for page in (folder / "benchmarks" / "results").glob("*.md"):
+        page.write_text(f"---\norphan: true\n---\n\n{page.read_text('utf-8')}", "utf-8")
     for page in folder.rglob("*.md"):
         page.write_text(relinked(page.read_text("utf-8")), "utf-8")
     for name, inner in INNER.items():

@@ -18,8 +18,8 @@ Guarantees (tests/test_verdicts.py), for values with Gaussian noise of known sta
 4. "met" is never said of a value above its bound, nor "not met" of one below.
 5. Of the people that rows were drawn from (`of_sampled`) 1 to 3 hold where the sampling error is
    known, for a model that was fixed in advance (tests/fairness/test_fairness_sampling.py). How
-   often they fail for models that were fitted to the same rows is measured by
-   benchmarks/verdict_truth.py.
+   often they fail for models that were fitted to the same rows was measured:
+   benchmarks/results/verdicts.md.
 
 Exact values have no noise and are compared with their bounds directly, up to the rounding of
 floating point.

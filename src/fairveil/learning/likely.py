@@ -29,7 +29,7 @@ HEARD = 0.05  # of what a number differs by: of less nothing is followed
 LEAST = 0.2
 """Of what each number differs by, that noise has to leave for all of them to be followed. A search
 follows the noise of the noisiest, and gives up the others for it: measured with games whose noise
-is 1 to 3 times `USUAL` (docs/benchmarks.md#other-methods-at-epsilon-01-and-05)."""
+is 1 to 3 times `USUAL` (benchmarks/results/hard_cases.md#other-methods-at-epsilon-01-and-05)."""
 TINY = 1e-300
 
 

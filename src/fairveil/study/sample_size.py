@@ -6,7 +6,7 @@ alpha.
 [3154]
 
 The theorems say what *suffices* whatever the data are; with data as they come far fewer rows mostly
-do (benchmarks/ sample_complexity.py measures how many). Between the upper and the lower bounds
+do (benchmarks/results/group_objectives.md). Between the upper and the lower bounds
 nothing is known.
 """
 

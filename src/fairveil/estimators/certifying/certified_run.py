@@ -12,7 +12,7 @@ ledger holds a fit with Gaussian releases of all its rows, the certificate's cou
 noise that these cover, and nothing more is charged (`beside`); else the ledger has two spends.
 
 The model aims inside each bound by the margin of `learning/certificates/margin.py`, for a chance of
-0.8 if the fit reaches its aim (notions given labels often do not: docs/benchmarks.md), or at a
+0.8 if the fit reaches its aim (notions given labels often do not: benchmarks/results), or at a
 fifth of the bound where the margin is wider. Without a public number of rows it aims at half of the
 bound. The certificate is of the bound itself. Where it is refused, and `if_refused` is "replace",
 as many decisions are replaced by blind ones as it takes (`learning/certificates/replacing.py`):

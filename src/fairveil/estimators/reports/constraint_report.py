@@ -6,8 +6,8 @@ that the training rows were drawn from: noise of the release and sampling error 
 first, and decides `met`. `verdict` is about the training rows themselves, over the noise alone.
 
 The sampling error is that of rates of a model that was fixed in advance, to first order. This model
-was fitted to the same rows: benchmarks/verdict_truth.py measures how often a verdict is wrong all
-the same.
+was fitted to the same rows: benchmarks/results/verdicts.md has how often a verdict was wrong
+all the same.
 """
 
 from __future__ import annotations

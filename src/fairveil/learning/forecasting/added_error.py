@@ -11,7 +11,8 @@ often by
     E_t [ (2 sigmoid(|t|) - 1) Phi(-phi |t| / sigma) ],        t normal with deviation `SPREAD`
 
 `Supposed here:` scores spread by `SPREAD` logits, the log loss is curved by `CURVATURE` along each
-scaled number, and clipping takes nothing away. benchmarks/plan_truth.py compares it with fits.
+scaled number, and clipping takes nothing away. It stands beside fits in
+benchmarks/results/planned_noise.md.
 """
 
 from __future__ import annotations

@@ -315,8 +315,8 @@ def usual_clip(promise: Promise) -> float:
 
 def of_persons(promise: Promise) -> float:
     """By how much the clip of a person's summed gradients is larger than a row's: far less than
-    their rows, as few persons have so many, and theirs differ. On panels (benchmarks/persons.py)
-    clips of 2 to 8 serve from 5 rows to 30; the fourth root is between them."""
+    their rows, as few persons have so many, and theirs differ. On panels (results/persons.md of
+    benchmarks) clips of 2 to 8 serve from 5 rows to 30; the fourth root is between them."""
     if promise.protects == "sensitive_features":
         return 1.0
     return math.sqrt(math.sqrt(promise.rows_per_unit))
