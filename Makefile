@@ -39,7 +39,7 @@ types: $(READY) ## mypy, strict
 	$(BIN)/mypy
 
 bench: $(READY) ## every benchmark, one after another
-	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+	@set -e; for file in $$(grep -l __main__ benchmarks/*.py); do echo "== $$file"; $(BIN)/python "$$file"; done
 
 # The site is built from this folder and the installed packages alone: nothing is fetched. Warnings are errors.
 docs: $(DOCS_READY) ## the site, in build/site/index.html

@@ -1,5 +1,4 @@
-"""Whole fits through the public estimator, against scikit-learn in the same run, and how they grow.
-Prints JSON.
+"""Whole fits through the public estimator, against scikit-learn in the same run. Prints JSON.
 
 1. A default fit (epsilon 1, demographic parity 0.05) on Adult's coded rows against
    `LogisticRegression()` on their one-hot matrix, as CSR and as a dense array, on all threads of
@@ -8,48 +7,28 @@ Prints JSON.
    on it. Aim: at most a half, and a third on CSR.
    Beside both stands the floor: the processor time of a fit's compiled passes over the rows alone.
    A fit without private steps around it could not take less.
-3. `--rows N ...`: a fit on N coded rows of Adult's shape (6 numbers in float32, 7 codes) that are
-   held in memory: seconds, and how far the process grew at its peak beyond the rows themselves and
-   with them. Aim: 3 GiB at 10 million, and linear time.
 
-Adult is looked for where `FAIRVEIL_DATA` says, in a folder shared/data beside the repository and in
-the cache; without it, synthetic rows of its shape.
+Adult is looked for where `FAIRVEIL_DATA` says and in the cache; without it, synthetic rows of its
+shape. Many rows: `scale.py --fit`.
 Jobs take turns, and the least time of each counts: what is left out is what other processes took.
 `--processor` counts processor seconds on one thread of BLAS, which holds better on a busy machine.
-Step 3 runs each size in a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from sets import Made, dense, whole
 
 ADULT_ROWS = 36_632
-GIB = 2.0**30
-
-
-@dataclass(frozen=True, eq=False)
-class Held:
-    """Blocks of rows in memory: a `RowSource`."""
-
-    layout: Any
-    held: tuple[Any, ...]
-
-    def blocks(self) -> Iterator[Any]:
-        """All rows."""
-        return iter(self.held)
 
 
 def adult() -> tuple[Any, str]:
@@ -57,36 +36,11 @@ def adult() -> tuple[Any, str]:
     from fairveil import data
     from fairveil.errors import DataNotFoundError
 
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    for folder in (os.environ.get("FAIRVEIL_DATA") or (beside if beside.is_dir() else None), None):
-        try:
-            found = data.get("adult", folder)
-        except DataNotFoundError:
-            continue
-        return found.rows, f"Adult, {found.size:,} rows ({found.where})"
-    return data.synthetic.ManyRows(
-        ADULT_ROWS, seed=0
-    ), f"NOT ADULT: {ADULT_ROWS:,} synthetic rows of its shape"
-
-
-def one_hot(
-    rows: Any,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.integer], npt.NDArray[np.integer]]:
-    """The dense one-hot matrix, labels and groups of coded rows."""
-    parts, labels, groups = [], [], []
-    for block in rows.blocks():
-        lines = [
-            np.eye(size)[line]
-            for line, size in zip(block.codes, rows.layout.code_sizes, strict=True)
-        ]
-        parts.append(np.hstack([block.numbers.T, *lines]))
-        labels.append(block.labels)
-        groups.append(block.sensitive[0])
-    return (
-        np.ascontiguousarray(np.vstack(parts), dtype=np.float64),
-        np.concatenate(labels),
-        np.concatenate(groups),
-    )
+    try:
+        found = data.get("adult")
+    except DataNotFoundError:
+        return Made(ADULT_ROWS), f"NOT ADULT: {ADULT_ROWS:,} synthetic rows of its shape"
+    return found.rows, f"Adult, {found.size:,} rows ({found.where})"
 
 
 def least(
@@ -150,7 +104,8 @@ def against_sklearn(turns: int, processor: bool) -> dict[str, Any]:
             LogisticRegression().fit(X, y)
 
     rows, source = adult()
-    X, y, groups = one_hot(rows)
+    coded = whole(rows)
+    X, y, groups = dense(coded), coded.labels, coded.sensitive[0]
     csr = scipy.sparse.csr_matrix(X)
     clock = time.process_time if processor else time.perf_counter
     limited = threadpool_limits(1 if processor else None)
@@ -174,10 +129,10 @@ def against_sklearn(turns: int, processor: bool) -> dict[str, Any]:
     }
     iterations = int(LogisticRegression().fit(csr, y).n_iter_[0])
     limited.restore_original_limits()
-    dense = min(
+    on_dense = min(
         seconds["LogisticRegression, dense"], seconds["LogisticRegression, dense, one thread"]
     )
-    peer = min(seconds["LogisticRegression, csr"], dense)
+    peer = min(seconds["LogisticRegression, csr"], on_dense)
     on_csr = seconds["fit on the CSR matrix"] / seconds["LogisticRegression, csr"]
     return {
         "rows": source,
@@ -185,7 +140,7 @@ def against_sklearn(turns: int, processor: bool) -> dict[str, Any]:
         "seconds": seconds,
         "coded rows / LogisticRegression (aim 1/3)": seconds["fit on coded rows"] / peer,
         "dense matrix / LogisticRegression on it (aim 1/2)": (
-            seconds["fit on the dense matrix"] / dense
+            seconds["fit on the dense matrix"] / on_dense
         ),
         "CSR matrix / LogisticRegression on it (aim 1/3)": on_csr,
         "seconds are": "processor time, one thread" if processor else "wall time",
@@ -198,37 +153,6 @@ def against_sklearn(turns: int, processor: bool) -> dict[str, Any]:
     }
 
 
-def peak() -> float:
-    """The most memory that this process ever held, in bytes."""
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
-
-
-def large(count: int) -> dict[str, float]:
-    """Part 3, for one number of rows."""
-    from fairveil.data import synthetic
-
-    # imports and compiled code are not counted
-    classifier().fit(synthetic.ManyRows(1_000, seed=1, precision="float32"))
-    before = peak()
-    source = synthetic.ManyRows(count, seed=0, precision="float32", block_rows=1 << 18)
-    rows = Held(source.layout, tuple(source.blocks()))
-    held = peak()
-    start = time.perf_counter()
-    classifier().fit(rows)
-    seconds = time.perf_counter() - start
-    after = peak()
-    return {
-        "rows": count,
-        "seconds": seconds,
-        "nanoseconds a row": 1e9 * seconds / count,
-        "peak growth with the rows, GiB (aim 3 at 10 million)": (after - before) / GIB,
-        "peak growth of the fit alone, GiB": (after - held) / GIB,
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -237,39 +161,11 @@ def main() -> None:
     parser.add_argument(
         "--turns", type=int, default=15, help="how often each job is run (default 15)"
     )
-    parser.add_argument(
-        "--rows",
-        type=int,
-        nargs="*",
-        default=[],
-        metavar="N",
-        help="sizes for part 3, 1000000 10000000 say",
-    )
-    parser.add_argument(
-        "--only-rows",
-        type=int,
-        default=0,
-        metavar="N",
-        help="part 3 for one size in this process, and end",
-    )
     given = parser.parse_args()
     # scikit-learn says that it did not converge, we that delta is large: not the point here
     warnings.simplefilter("ignore")
-    if given.only_rows:
-        print(json.dumps(large(given.only_rows)))
-        return
     out: dict[str, Any] = {"python": sys.version.split()[0], "numpy": np.__version__}
     out["against scikit-learn"] = against_sklearn(given.turns, given.processor)
-    out["many rows"] = []
-    for count in given.rows:
-        print(f"fitting {count:,} rows", file=sys.stderr)
-        done = subprocess.run(
-            [sys.executable, __file__, "--only-rows", str(count)],
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-        out["many rows"].append(json.loads(done.stdout))
     print(json.dumps(out, indent=2))
 
 

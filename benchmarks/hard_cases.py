@@ -1,10 +1,9 @@
 """Hard cases: many groups, small cells, few rows, rare labels, odds, small epsilon. Every method
 beside what costs nothing.
 
-    python benchmarks/hard_cases.py --case four-groups adult-race --method descent --epsilon 1 inf
-    --seeds 3 --table python benchmarks/hard_cases.py --case all --method descent game --json
-    runs.jsonl --table --picture cases.svg python benchmarks/hard_cases.py --case adult-odds
-    --method fairlearn --json runs.jsonl      # appends what is missing
+    python benchmarks/hard_cases.py --case four-groups adult-race --method descent --epsilon 1 inf --table
+    python benchmarks/hard_cases.py --case all --method descent game --json runs.jsonl --short --winners
+    python benchmarks/hard_cases.py --case adult-odds --method fairlearn --json runs.jsonl   # what is missing
 
 Error and gap are those of held-out rows: a quarter of a real set, 40,000 fresh rows of a synthetic
 one. A model that is randomized is measured by its probabilities, not by a draw. A seed is a
@@ -14,66 +13,52 @@ number is released; numbers are scaled by declared bounds.
 Beside each method, at its own held-out gap, seed by seed:
 
     mixing         the least error of the unconstrained model of the same protection, epsilon and
-    seed, some of whose answers
-                   are replaced by one class at random, with no larger gap
+                   seed, some of whose answers are replaced by one class, with no larger gap
     best constant  the least error of one class for everybody, among those with no larger gap
     no noise       the same method asked for the same bound, at epsilon = inf: error @ gap
     over fairlearn its error less that of fairlearn's ExponentiatedGradient, not private, at the
-    same gap (on the lower hull of
-                   its points); "-" where fairlearn does not reach the gap
+                   same gap (on the lower hull of its points); "-" where it is not reached
 
 The last column compares with mixing or the constant, whichever is better, in points, with the
 standard error over seeds of the difference. "Even": within two standard errors, or a tenth of a
 point.
 
 With `--json` runs are appended to a file as they are done, and those that the file holds are not
-repeated: a long run may be interrupted. The table and the picture are of all runs that the other
-arguments name.
+repeated: a long run may be interrupted. The tables are of all runs that the other arguments name.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
 from pathlib import Path
 
-from hard import picture, running, summary, tables, winners
+from hard import lines, runs, tables
 from hard.cases import CASES
 from hard.methods import METHODS
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
     """Fit what is missing, print."""
     asked = _options()
-    cases = list(CASES) if asked.case == ["all"] else asked.case
-    axes = running.Asked(
-        cases,
+    axes = runs.Asked(
+        list(CASES) if asked.case == ["all"] else asked.case,
         asked.method,
         asked.epsilon,
         asked.protects,
         range(asked.first_seed, asked.first_seed + asked.seeds),
         asked.notion,
         asked.gap,
-        asked.knobs,
         asked.data,
         asked.most,
-        asked.aim,
-        asked.aim_folder,
-        tuple(asked.aim_options.split()),
     )
-    lines = list(summary.lines(running.run(axes, asked.json)))
+    found = list(lines.lines(runs.run(axes, asked.json)))
     if asked.short:
-        print("\n".join(tables.short(lines)))
+        print("\n".join(tables.short(found)))
     if asked.winners:
-        print("\n".join([*winners.table(lines), "", *winners.parted(lines)]))
-    if asked.table or not (asked.picture or asked.winners or asked.short):
-        print("\n".join(tables.whole(lines)))
-    if asked.picture:
-        asked.picture.write_text(picture.draw(lines), "utf-8")
+        print("\n".join(tables.winners(found)))
+    if asked.table or not (asked.winners or asked.short):
+        print("\n".join(tables.whole(found)))
 
 
 def _options() -> argparse.Namespace:
@@ -99,35 +84,14 @@ def _options() -> argparse.Namespace:
     options.add_argument("--json", type=Path, help="a file of runs: read, and appended to")
     options.add_argument("--table", action="store_true")
     options.add_argument(
-        "--short",
-        action="store_true",
-        help="a row for each bound, methods or epsilons side by side",
+        "--short", action="store_true", help="a row a bound, methods or epsilons side by side"
     )
     options.add_argument(
-        "--winners",
-        action="store_true",
-        help="methods side by side at one gap a case, and descent's bias and noise",
+        "--winners", action="store_true", help="methods side by side at one gap a case"
     )
-    options.add_argument("--picture", type=Path, help="an SVG, a panel a case")
-    options.add_argument("--data", default=os.environ.get("FAIRVEIL_DATA") or _beside("data"))
+    options.add_argument("--data", help="a folder; without it FAIRVEIL_DATA or the cache")
     options.add_argument("--most", type=int, help="so many rows at most, for a quick look")
-    options.add_argument(
-        "--knobs",
-        type=json.loads,
-        default={},
-        help="constants of descent to try, as JSON; none in a benchmark",
-    )
-    options.add_argument(
-        "--aim", metavar="PYTHON", help="one that has what hard/rival_aim.py needs"
-    )
-    options.add_argument("--aim-folder", type=Path, default=ROOT / "benchmarks" / "results" / "aim")
-    options.add_argument("--aim-options", default="", help="of hard/rival_aim.py")
     return options.parse_args()
-
-
-def _beside(name: str) -> str | None:
-    folder = ROOT.parent / "shared" / name
-    return str(folder) if folder.is_dir() else None
 
 
 if __name__ == "__main__":

@@ -29,8 +29,7 @@ from fairveil.figures.contents import Measure
 from fairveil.figures.scales import AxisScale, axis_title, number, tick_texts, with_unit
 from fairveil.figures.styles import AXIS, GRID, OWN_COLOURS, QUIET, Style
 from fairveil.figures.svg import Drawing
-from frontier.methods import dense
-from frontier.splits import load, split
+from sets import dense, load, split
 
 PLACE = Path(__file__).parent.parent / "docs" / "images" / "payoff.svg"
 EPSILON, DELTA, GAP = 1.0, 5e-10, 0.05
@@ -51,7 +50,7 @@ Numbers = tuple[float, float, float]  # rate of women, rate of men, error
 def decisions(train: Any, test: Any, seed: int) -> list[Any]:
     """What each model decides about the rows held out."""
     plain = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000)).fit(
-        dense(train), train.block.labels
+        dense(train), train.labels
     )
     found = [plain.predict(dense(test)) == 1]
     for notion in (None, fv.DemographicParity(GAP)):
@@ -66,9 +65,9 @@ def measured(folder: str | None, seeds: int) -> list[Numbers]:
     rows, every = load("adult", folder), []
     for seed in range(seeds):
         train, test = split(rows, seed)
-        codes = test.block.sensitive[0]
+        codes = test.sensitive[0]
         women = codes == test.layout.sensitive[0].index("Female")
-        truth = test.block.labels == 1
+        truth = test.labels == 1
         every.append(
             [
                 (one[women].mean(), one[~women].mean(), (one != truth).mean())

@@ -1,13 +1,9 @@
 """Rows beyond memory: a pass over a coded store beside the same pass in memory and over Parquet.
 
     python benchmarks/scale.py --rows 1e6 1e7
-    python benchmarks/scale.py --rows 1e5 1e6 1e7 --kinds memory store parquet --plot scale.svg
     python benchmarks/scale.py --rows 1e8 --kinds store --folder /mnt/large
-    python benchmarks/scale.py --rows 1e6 --fit
     python benchmarks/scale.py --rows 1e5 --fit --kinds memory fairlearn opacus --limit 600
-    python benchmarks/scale.py --rows 4.9e7 --kinds dask --passes 30 --warm 5
     python benchmarks/scale.py --rows 1e7 --kinds memory store --threads 1 2 --repeats 3
-    python benchmarks/scale.py --rows 3.2e7 --machines 64
     python benchmarks/scale.py --rows 1e6 1e7 --encode
     python benchmarks/scale.py --rows 1e6 2e6 --memory --kinds memory store opened database
 
@@ -19,18 +15,20 @@ Each kind runs in a process of its own, after passes that are not timed (`--warm
 page cache). Shown are the fastest of the others, for other work on the machine only adds to a
 pass, their median, and the peak of private memory (`RssAnon`, without pages of mapped files), the
 workers' included. CPU time is that of all processes, a pass on the mean: other work on the machine
-hardly moves it. An idle cluster ticks: that is shown beside it. `opened` is what `data.open`
-gives of a Parquet file that is too large to hold; `parquet` streams, and reads ahead. Kinds take
-turns, `--repeats` times, and ratios are of the fastest. Stores and files are made once for each
-number of rows.
+hardly moves it. `opened` is what `data.open` gives of a Parquet file that is too large to hold,
+`database` the same of a table of SQLite; `parquet` streams, and reads ahead. Kinds take turns,
+`--repeats` times, and ratios are of the fastest. Stores and files are made once for each number of
+rows.
 
-`--fit`: a whole fit of `RateConstrainedClassifier`, 240 rounds, in place of passes; the kinds
-`fairlearn` and `opacus` are fits of these libraries (scaling/rivals.py).
-`--plot FILE`: CPU time of a pass against rows, extrapolated to 1e9 (scaling/picture.py).
-`--machines M`: a round on M machines, from the times of M shards (scaling/machines.py).
+`--fit`: a whole fit of `RateConstrainedClassifier`, 240 rounds, in place of passes. The kinds
+`fairlearn` and `opacus` are fits of these libraries on one dense matrix, for neither streams.
+fairlearn: `ExponentiatedGradient` with `LogisticRegression(solver="newton-cholesky")`, demographic
+parity within 5 points, not private. opacus: logistic regression in torch, Poisson batches of 512
+rows, noise multiplier 1, clip 1, one epoch; not fair. A fit takes as many epochs as somebody
+chooses.
 `--encode`: writing a coded store from Parquet, beside pyarrow that only reads it.
-`--memory`: peak private memory of whole jobs by where the rows lie (scaling/memory.py); `database` is
-what `data.open` gives of a table of SQLite that is too large to hold.
+`--memory`: peak private memory of whole jobs by where the rows lie. Rounds are few, since memory
+does not grow with them. What a process holds before it sees rows is told apart.
 """
 
 from __future__ import annotations
@@ -42,6 +40,7 @@ import json
 import math
 import os
 import shutil
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -49,7 +48,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -58,51 +57,102 @@ import numpy as np
 import fairveil as fv
 from fairveil import data
 from fairveil.curator import Curator, GradientSum, Linear, Measurement, PredictionHistogram, Rows
-from fairveil.curator.rows.sharded import ShardedRows, Taking
 from fairveil.data.encoded import BLOCK_ROWS
-from fairveil.distributed import DaskRows, local_cluster
 from fairveil.facts import Cells, RowBlock, RowLayout
-from scaling import machines, memory, picture, rivals
+from sets import SCHEMA, Made, dense, whole
 
-SIZES = (9, 16, 7, 15, 6, 5, 38)
 KINDS = ("memory", "store", "opened", "database", "parquet", "dask")
-IDLE = 3.0  # seconds
-RIVALS = tuple(rivals.FITS)
+BATCH = 512
 NOTHING: dict[str, Any] = {"time": math.nan, "work": math.nan}
-SCHEMA = data.Schema(
-    {f"n{j}": data.Number(-1, 1) for j in range(6)}
-    | {f"c{j}": data.Category(tuple(range(size))) for j, size in enumerate(SIZES)}
-    | {"sex": data.Category(("f", "m")), "hired": data.Category(("no", "yes"))},
-    target="hired",
-    sensitive="sex",
-)
 
 
-class Made:
-    """Rows drawn block by block, the same at each pass."""
+def _matrix(made: Made) -> tuple[Any, Any, Any]:
+    """Numbers and indicators, labels, groups."""
+    rows = whole(data.EncodedRows(made.encoding, tuple(made.blocks())))
+    return dense(rows).astype(np.float32), rows.labels.astype(np.int64), rows.sensitive[0]
 
-    encoding = data.Encoding(SCHEMA, precision="float32")
 
-    def __init__(self, rows: int) -> None:
-        self.rows = rows
+def _fairlearn(X: Any, y: Any, groups: Any) -> str:
+    """One fit; how often its learner was asked."""
+    from fairlearn.reductions import DemographicParity, ExponentiatedGradient
+    from sklearn.linear_model import LogisticRegression
 
-    @property
-    def layout(self) -> RowLayout:
-        """The public shape."""
-        return self.encoding.layout
+    learner = LogisticRegression(solver="newton-cholesky")
+    model = ExponentiatedGradient(learner, DemographicParity(difference_bound=0.05))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y, sensitive_features=groups)
+    return f"{model.n_oracle_calls_} fits of its learner"
 
-    def blocks(self) -> Iterator[RowBlock]:
-        """All rows."""
-        rng = np.random.default_rng(0)
-        for start in range(0, self.rows, BLOCK_ROWS):
-            n = min(BLOCK_ROWS, self.rows - start)
-            numbers = rng.uniform(-1, 1, (6, n)).astype(np.float32)
-            codes = np.stack([rng.integers(0, size, n, np.uint8) for size in SIZES])
-            groups = rng.integers(0, 2, (1, n), np.uint16)
-            labels = (numbers.sum(axis=0) + 0.5 * groups[0] + rng.normal(size=n) > 0).astype(
-                np.int32
-            )
-            yield RowBlock(numbers, codes, labels, groups)
+
+def _opacus(X: Any, y: Any, groups: Any) -> str:
+    """One epoch; how many steps that was."""
+    import torch
+    from opacus import PrivacyEngine
+
+    torch.manual_seed(0)
+    model = torch.nn.Linear(X.shape[1], 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    rows = torch.utils.data.TensorDataset(torch.from_numpy(X), torch.from_numpy(y))
+    loader = torch.utils.data.DataLoader(rows, batch_size=BATCH)
+    steps = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model, optimizer, loader = PrivacyEngine().make_private(
+            module=model,
+            optimizer=optimizer,
+            data_loader=loader,
+            noise_multiplier=1.0,
+            max_grad_norm=1.0,
+        )
+        for batch, labels in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(batch), labels).backward()
+            optimizer.step()
+            steps += 1
+    return f"{steps} steps of about {BATCH} rows, one epoch"
+
+
+RIVALS = {"fairlearn": _fairlearn, "opacus": _opacus}
+
+
+def _frontier(source: Any, others: Any) -> None:
+    few = fv.RateConstrainedClassifier(solver=fv.Descent(rounds=5))
+    asked = {"gaps": (0.2, 0.05), "epsilons": (1.0,), "seeds": 1, "progress": False}
+    fv.frontier(source, estimator=few, test=source, **asked)
+
+
+def _certificate(source: Any, others: Any) -> None:
+    model = fv.RateConstrainedClassifier(
+        "demographic_parity:0.05", solver=fv.Descent(rounds=5), random_state=0
+    )
+    model.fit(others)
+    fv.certify(model, source, constraints=fv.DemographicParity(0.2), epsilon=1.0, random_state=0)
+
+
+def _fit_of(model: Any) -> Callable[[Any, Any], None]:
+    return lambda source, others: model.fit(source)
+
+
+JOBS: dict[str, Callable[[Any, Any], None]] = {
+    "fit": _fit_of(
+        fv.RateConstrainedClassifier(
+            "demographic_parity:0.05", solver=fv.Descent(rounds=5), random_state=0
+        )
+    ),
+    "frontier": _frontier,
+    "game": _fit_of(fv.OracleGameClassifier("equalized_odds:0.1", rounds=3, random_state=0)),
+    "group objective": _fit_of(fv.GroupObjectiveClassifier("error", random_state=0)),
+    "tailored": _fit_of(fv.TailoredClassifier(solver=fv.GroupDescent(rounds=5), random_state=0)),
+    "certificate": _certificate,
+}
+
+
+def _job(name: str, source: Any, others: Any) -> None:
+    """One job. `others`: rows for a model that has not seen those of the source."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        JOBS[name](source, others)
 
 
 def main() -> None:
@@ -111,14 +161,13 @@ def main() -> None:
     if asked.one is not None:
         print(json.dumps(_measured(asked)))
         return
-    found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in asked.kinds}
     if asked.encode:
         print("| rows | what | CPU, ns a row | x first | wall, ns a row | x first |")
         print("|---|---|---|---|---|---|")
     elif asked.memory:
         print(f"| rows | job | {' | '.join(f'{kind}, MiB' for kind in asked.kinds)} |")
         print("|---|---|" + "---|" * len(asked.kinds))
-    elif not asked.machines:
+    else:
         unit = "s" if asked.fit else "ns a row"
         head = f"{'fit' if asked.fit else 'pass'}, wall {unit} | median | x first"
         print(
@@ -133,20 +182,14 @@ def main() -> None:
                 _encoding(rows, folder, asked.repeats)
             elif asked.memory:
                 _memory(asked, rows, folder)
-            elif asked.machines:
-                store = data.write_store(Made(rows), folder / "s")
-                machines.round_of(store, asked.machines, _measurements(store.layout), rows)
             else:
-                for kind, seconds in _lines(asked, rows, folder):
-                    found[kind].append((rows, seconds))
+                _lines(asked, rows, folder)
         finally:
             shutil.rmtree(folder)
-    if asked.plot:
-        picture.drawn(found, Path(asked.plot))
 
 
-def _lines(asked: Any, rows: int, folder: Path) -> Iterator[tuple[str, float]]:
-    """Print one number of rows; the processor seconds of each kind."""
+def _lines(asked: Any, rows: int, folder: Path) -> None:
+    """Print one number of rows."""
     ways = list(itertools.product(asked.kinds, asked.threads))
     found: dict[Any, list[dict[str, Any]]] = {way: [] for way in ways}
     for _ in range(asked.repeats):
@@ -169,12 +212,11 @@ def _lines(asked: Any, rows: int, folder: Path) -> Iterator[tuple[str, float]]:
             f"| {peak:.2f} | {size:.0f} | {made:.1f} |",
             flush=True,
         )
-        yield kind, work
 
 
 def _memory(asked: Any, rows: int, folder: Path) -> None:
     """A line a job."""
-    for job in memory.ALL:
+    for job in JOBS:
         cells = []
         for kind in asked.kinds:
             found = _apart(asked, kind, None, rows, folder, "--job", job)
@@ -207,16 +249,16 @@ def _apart(
 
 def _measured_job(asked: Any) -> dict[str, Any]:
     few, others = (data.EncodedRows(Made.encoding, tuple(Made(n).blocks())) for n in (1000, 999))
-    memory.done(asked.job, few, others)  # compiled
+    _job(asked.job, few, others)  # compiled
     if asked.one != "memory":  # and for arrays that may not be written
         with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
-            memory.done(asked.job, data.write_store(Made(1000), Path(folder) / "s"), others)
+            _job(asked.job, data.write_store(Made(1000), Path(folder) / "s"), others)
     if asked.one in ("opened", "database"):  # not what writing the file takes
         _source(asked.one, int(asked.rows[0]), Path(asked.folder), 0, only_written=True)
     before = _private(os.getpid())
     with _Watched(0.02) as watched:
         source, _ = _source(asked.one, int(asked.rows[0]), Path(asked.folder), 0)
-        memory.done(asked.job, source, others)
+        _job(asked.job, source, others)
     return {"before": before / 2**30, "peak": max(watched.peak, before) / 2**30}
 
 
@@ -234,7 +276,7 @@ def _measured(asked: Any) -> dict[str, Any]:
                 _fitted(data.EncodedRows(few.encoding, tuple(few.blocks())))  # compiled
             start, before = time.perf_counter(), _cpu() - watched.work
             if kind in RIVALS:
-                told = f" ({rivals.FITS[kind](*source)})"
+                told = f" ({RIVALS[kind](*source)})"
             else:
                 _fitted(source)
             times = [time.perf_counter() - start]
@@ -243,13 +285,9 @@ def _measured(asked: Any) -> dict[str, Any]:
             passing = _passes(rows_held, asked.threads[0] or None, asked.warm + asked.passes)
             for _ in range(asked.warm):
                 next(passing)  # compiled, and in the page cache
-            idle = _idling(watched) if kind == "dask" else 0.0
             before = _cpu() - watched.work
             times = list(passing)
         work = (_cpu() - watched.work - before) / len(times)
-    if not asked.fit and kind == "dask":
-        net = (work - idle * statistics.mean(times)) / rows * 1e9
-        told = f" ({idle * 1e3:.0f} ms CPU a second while idle; {net:.1f} ns a row without)"
     if hasattr(source, "close"):
         source.close()
     return {
@@ -261,13 +299,6 @@ def _measured(asked: Any) -> dict[str, Any]:
         "made": made,
         "told": told,
     }
-
-
-def _idling(watched: _Watched) -> float:
-    """Processor seconds a second of workers, and of a cluster, that are asked nothing."""
-    before = _cpu() - watched.work
-    time.sleep(IDLE)
-    return max(0.0, (_cpu() - watched.work - before) / IDLE)
 
 
 def _fitted(source: Any) -> None:
@@ -315,6 +346,8 @@ def _encoding(rows: int, folder: Path, repeats: int) -> None:
 def _held(kind: str, source: Any) -> Rows:
     """The rows of a curator, scaled inside."""
     if kind == "dask":
+        from fairveil.curator.rows.sharded import ShardedRows, Taking
+
         rows: Rows = ShardedRows(source.shards(), Taking(source.layout), source)
     else:
         rows = Rows(source, in_memory=kind != "parquet")
@@ -403,15 +436,19 @@ def _source(
         there = (folder / "s").exists()
         store = data.open_store(folder / "s") if there else data.write_store(made, folder / "s")
         if kind == "dask":
-            return DaskRows(distributed_client(workers), store), store.nbytes
+            import distributed
+
+            from fairveil.distributed import DaskRows, local_cluster
+
+            return DaskRows(distributed.Client(local_cluster(workers)), store), store.nbytes
         return store, store.nbytes
     if kind in RIVALS:
-        return rivals.matrix(made.blocks(), SIZES, rows), 0.0
+        return _matrix(made), 0.0
     if kind == "memory":
         return data.EncodedRows(made.encoding, tuple(made.blocks())), 0.0
     if kind == "database":
         names = tuple(SCHEMA.columns)
-        path = memory.database(made.blocks(), names, folder / "t.db")
+        path = _database(made.blocks(), names, folder / "t.db")
     else:
         path = _parquet(rows, folder)
     if only_written:
@@ -425,11 +462,20 @@ def _source(
     return data.load_parquet(path, SCHEMA, precision="float32"), path.stat().st_size
 
 
-def distributed_client(workers: int) -> Any:
-    """Of worker processes of this machine under dask."""
-    import distributed
-
-    return distributed.Client(local_cluster(workers))
+def _database(blocks: Iterable[Any], names: tuple[str, ...], path: Path) -> Path:
+    """The rows as a table of SQLite, written once."""
+    if not path.exists():
+        made = sqlite3.connect(path)
+        made.execute(f"CREATE TABLE people ({', '.join(names)})")
+        filled = f"INSERT INTO people VALUES ({', '.join('?' * len(names))})"
+        for block in blocks:
+            columns = [line.tolist() for line in (*block.numbers, *block.codes)]
+            columns.append([("f", "m")[code] for code in block.sensitive[0].tolist()])
+            columns.append([("no", "yes")[code] for code in block.labels.tolist()])
+            made.executemany(filled, zip(*columns, strict=True))
+        made.commit()
+        made.close()
+    return path
 
 
 def _parquet(rows: int, folder: Path) -> Path:
@@ -480,11 +526,9 @@ def _options() -> Any:
     parser.add_argument("--warm", type=int, default=1, help="passes before those that count")
     parser.add_argument("--workers", type=int, default=2, help="of the kind dask")
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds of one kind at most")
-    parser.add_argument("--machines", type=int, default=0)
     parser.add_argument("--encode", action="store_true")
     parser.add_argument("--memory", action="store_true")
-    parser.add_argument("--job", choices=memory.ALL, help=argparse.SUPPRESS)
-    parser.add_argument("--plot", metavar="FILE")
+    parser.add_argument("--job", choices=JOBS, help=argparse.SUPPRESS)
     parser.add_argument("--one", choices=(*KINDS, *RIVALS), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if set(asked.kinds) & set(RIVALS) and not asked.fit:

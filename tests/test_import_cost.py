@@ -1,5 +1,4 @@
-"""What is loaded by `import fairveil` and by `fairveil --help`: nothing heavy. (How long they take:
-benchmarks/startup.py.)"""
+"""What is loaded by `import fairveil` and by `fairveil --help`: nothing heavy."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The parts of `hard_cases.py`: cases, rows, methods, what is measured, tables, a picture."""
+"""The parts of `hard_cases.py`: cases, methods, runs, what is measured, lines, tables."""

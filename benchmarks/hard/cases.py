@@ -1,23 +1,74 @@
-"""The cases: which rows, which groups, which constraints are asked for."""
+"""The cases: which rows, which groups, which constraints are asked for. A synthetic distribution is
+fixed by its case; a seed draws rows of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass
 
 import numpy as np
 
 from fairveil import data
-from fairveil.facts import Cells, RowBlock
-from frontier import communities
-from frontier.splits import Coded, split
+from fairveil.facts import Category, Cells, Column, Number, Schema
+from sets import SENSITIVE, Coded, load, split, whole
 
-from .drawn import Law
-
-T = TypeVar("T")
 HELD_OUT = 40_000
 """Rows that synthetic cases are measured on."""
 PARITY, ODDS, MISSES = "demographic_parity", "equalized_odds", "false_negative_rate"
+
+BOUND = 4.0  # of every number, in its own standard deviations
+
+
+@dataclass(frozen=True)
+class Law:
+    """Groups of these shares, and labels by a linear score of `width` normal features, the group
+    being one of its causes.
+
+    `lift`: how far the first group's merit lies above the last one's. `apart`: how far features
+    tell groups apart otherwise. `steep`: of labels in the score; the smaller, the more of them are
+    chance. `level`: moves the share of positive labels.
+    """
+
+    shares: tuple[float, ...]
+    width: int = 12
+    lift: float = 0.8
+    apart: float = 0.5
+    steep: float = 2.0
+    level: float = -0.7
+    classes: int = 2
+    number: int = 7
+
+    @property
+    def schema(self) -> Schema:
+        """Public facts; how many rows there are is released."""
+        columns: dict[str, Column] = {f"x{j}": Number(-BOUND, BOUND) for j in range(self.width)}
+        groups = Category(tuple(f"group {c}" for c in range(len(self.shares))))
+        return Schema(
+            {**columns, "group": groups, "y": Category(tuple(range(self.classes)))},
+            sensitive=("group",),
+            target="y",
+        )
+
+    def rows(self, count: int, seed: int) -> data.EncodedRows:
+        """So many people."""
+        fixed = np.random.default_rng(self.number)
+        away = fixed.normal(size=(len(self.shares), self.width)) / np.sqrt(self.width)
+        weights = fixed.normal(size=(self.width, self.classes - 1))
+        weights /= np.linalg.norm(weights, axis=0)
+        rng = np.random.default_rng((self.number, seed))
+        group = rng.choice(len(self.shares), count, p=self.shares)
+        merit = np.linspace(0.5, -0.5, len(self.shares)) * self.lift
+        X = (
+            rng.normal(size=(count, self.width))
+            + self.apart * away[group]
+            + merit[group, np.newaxis] * weights[:, 0]
+        )
+        scores = np.hstack([np.zeros((count, 1)), self.steep * X @ weights + self.level])
+        y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+        names = np.array(self.schema.columns["group"].values)  # type: ignore[union-attr]
+        return data.encode(
+            {**{f"x{j}": X[:, j] for j in range(self.width)}, "group": names[group], "y": y},
+            self.schema,
+        )
 
 
 @dataclass(frozen=True)
@@ -43,11 +94,11 @@ class Case:
         """Rows to train on and rows to measure on. `most`: of either, for a quick look."""
         if self.law is not None:
             train, test = (
-                _whole(self.law.rows(min(count, most or count), 2 * seed + place))
+                whole(self.law.rows(min(count, most or count), 2 * seed + place))
                 for place, count in enumerate((self.rows, HELD_OUT))
             )
             return train, test
-        train, test = split(_whole(_source(self.source, self.sensitive, folder)), seed)
+        train, test = split(load(self.source, folder, sensitive=self.sensitive), seed)
         return train[np.arange(train.block.rows)[:most]], test[np.arange(test.block.rows)[:most]]
 
     def cells(self, rows: Coded) -> Cells:
@@ -61,31 +112,6 @@ class Case:
         return f"{notion}:{bound:g}" + (
             ",groups=marginal" if self.marginal and notion != MISSES else ""
         )
-
-
-def _source(name: str, sensitive: tuple[str, ...], folder: str | None) -> data.EncodedRows:
-    if name in communities.CUTS:
-        return communities.rows(name, folder)
-    return data.get(name, folder, sensitive=sensitive).rows
-
-
-def _whole(source: data.EncodedRows) -> Coded:
-    """All rows as one block; a part of a set is trained on, so its size is released."""
-    blocks = list(source.blocks())
-    joined = RowBlock(
-        np.concatenate([block.numbers for block in blocks], axis=1),
-        np.concatenate([block.codes for block in blocks], axis=1),
-        np.concatenate([_there(block.labels) for block in blocks]),
-        np.concatenate([_there(block.sensitive) for block in blocks], axis=1),
-    )
-    return Coded(
-        replace(source.encoding, schema=replace(source.encoding.schema, rows=None)), joined
-    )
-
-
-def _there(given: T | None) -> T:
-    assert given is not None
-    return given
 
 
 CENSUS = 29_349
@@ -215,7 +241,7 @@ _REAL = (
         "Communities, by share of black residents",
         ((PARITY, (0.2, 0.1)), (ODDS, (0.2, 0.1))),
         source="communities",
-        sensitive=(communities.SENSITIVE,),
+        sensitive=(SENSITIVE,),
     ),
 )
 CASES = {case.name: case for case in (*_DRAWN, *_REAL)}

@@ -18,18 +18,16 @@ import numpy.typing as npt
 from fairveil.estimators.fitting.promises import notions_of
 from fairveil.facts import Cells
 from fairveil.fairness import ConstraintSystem, resolve
-from frontier.splits import Coded
+from sets import Coded
 
 Floats = npt.NDArray[np.float64]
 
 
 def table_of(law: Floats, rows: Coded, cells: Cells) -> Floats:
     """Counts (groups, labels, classes) of decisions with these probabilities (rows, classes)."""
-    assert rows.block.labels is not None
-    assert rows.block.sensitive is not None
     table = np.zeros((cells.count, law.shape[1], law.shape[1]))
-    for ids in cells.ids(rows.block.sensitive):
-        np.add.at(table, (ids, rows.block.labels), law)
+    for ids in cells.ids(rows.sensitive):
+        np.add.at(table, (ids, rows.labels), law)
     return table
 
 

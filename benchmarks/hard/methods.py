@@ -19,14 +19,16 @@ import numpy.typing as npt
 import fairveil as fv
 from fairveil.errors import FairveilWarning
 from fairveil.facts import Cells
-from fairveil.models import MixtureModel
-from frontier.methods import dense
-from frontier.splits import Coded
-
-from . import fairlearn_fits
-from .rival import Rival, binned
+from sets import Coded, dense, law
 
 Floats = npt.NDArray[np.float64]
+FAIRLEARN = {
+    "demographic_parity": ("DemographicParity", "demographic_parity"),
+    "equalized_odds": ("EqualizedOdds", "equalized_odds"),
+    "equal_opportunity": ("TruePositiveRateParity", "true_positive_rate_parity"),
+    "false_positive_rate_parity": ("FalsePositiveRateParity", "false_positive_rate_parity"),
+}
+"""By our notions: fairlearn's reduction, and its threshold optimiser's constraint."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,6 @@ class Wanted:
     epsilon: float
     protects: str
     seed: int
-    knobs: tuple[tuple[str, Any], ...] = ()
 
 
 class ImpossibleError(Exception):
@@ -56,17 +57,17 @@ class Fitted:
     said: dict[str, Any]
 
 
-def descent(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
+def descent(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
     """`RateConstrainedClassifier`."""
     return _ours(fv.RateConstrainedClassifier(wanted.constraint, **_shared(wanted, train)), train)
 
 
-def unconstrained(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
+def unconstrained(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
     """The same without a constraint."""
     return _ours(fv.RateConstrainedClassifier(None, **_shared(wanted, train)), train)
 
 
-def additive(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
+def additive(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
     """The descent, of an additive model."""
     return _ours(
         fv.RateConstrainedClassifier(wanted.constraint, model="additive", **_shared(wanted, train)),
@@ -74,7 +75,7 @@ def additive(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) ->
     )
 
 
-def network(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
+def network(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
     """The descent, of a network with 16 hidden units, on one thread."""
     import torch
 
@@ -90,27 +91,19 @@ def network(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> 
     return _ours(fv.RateConstrainedClassifier(wanted.constraint, model=module, **shared), train)
 
 
-def additive_game(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
-    """The game, of additive rules."""
-    return _ours(
-        fv.OracleGameClassifier(wanted.constraint, model="additive", **_shared(wanted, train)),
-        train,
-    )
-
-
-def game(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
+def game(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
     """`OracleGameClassifier`."""
     return _ours(fv.OracleGameClassifier(wanted.constraint, **_shared(wanted, train)), train)
 
 
-def group(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
+def group(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
     """`GroupObjectiveClassifier`, of the error."""
     return _ours(
         fv.GroupObjectiveClassifier("error", wanted.constraint, **_shared(wanted, train)), train
     )
 
 
-def fermi(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
+def fermi(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
     """`FermiClassifier`: asked for a strength of its penalty."""
     assert wanted.notion is not None
     kinds = {"demographic_parity": fv.DemographicParity, "equalized_odds": fv.EqualizedOdds}
@@ -120,136 +113,77 @@ def fermi(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fi
     )
 
 
-def post(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
+def post(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
     """`OddsPostProcessor`, which reads the group at prediction, with its own private base."""
     return _ours(fv.OddsPostProcessor(None, wanted.constraint, **_shared(wanted, train)), train)
 
 
-class _Given:
-    """Probabilities made elsewhere, in the place of features."""
+def reduction(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
+    """fairlearn's ExponentiatedGradient over logistic regressions, not private; the distribution is
+    the mixture's own."""
+    from fairlearn import reductions
 
-    def __init__(self, classes: int) -> None:
-        self.classes_ = np.arange(classes)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def predict_proba(self, X: Any) -> Floats:
-        """The rows themselves."""
-        return np.asarray(X)
-
-    def predict(self, X: Any) -> Any:
-        """The largest of each row."""
-        return self.classes_[np.argmax(X, axis=1)]
-
-
-def parity(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
-    """`ParityPostProcessor`, after DP2DP: a coin for each row says whether the base or the offsets
-    may read it, so each part has the whole of epsilon. Seven in ten are for the base."""
-    if wanted.notion != "demographic_parity" or cells.mode != "product":
-        raise ImpossibleError("demographic parity only, of product groups")
-    coins = np.random.default_rng((wanted.seed, 1)).random(train.block.rows) < 0.7
-    first, second = train[np.flatnonzero(coins)], train[np.flatnonzero(~coins)]
-    shared = {**_shared(wanted, train), "random_state": wanted.seed}
-    base = fv.RateConstrainedClassifier(None, **shared).fit(first)
-    promised = {name: shared[name] for name in ("epsilon", "delta", "protects")}
-    assert second.block.sensitive is not None
-    groups = cells.ids(second.block.sensitive)[0]
-    declared = Cells((tuple(range(cells.count)),), names=("group",))
-    model = fv.ParityPostProcessor(
-        _Given(len(base.classes_)),
-        wanted.asked or 0.0,
-        **promised,
-        groups=declared,
-        random_state=wanted.seed + 1,
-        public_base=promised["protects"] == "records",
-    ).fit(_both(base.predict_proba(second)), sensitive_features={"group": groups})
-
-    def law(rows: Coded) -> Floats:
-        assert rows.block.sensitive is not None
-        ids = cells.ids(rows.block.sensitive)[0]
-        return np.asarray(
-            model.predict_proba(_both(base.predict_proba(rows)), sensitive_features={"group": ids})
-        )
-
-    spent = max(base.privacy_.epsilon, model.privacy_.epsilon)
-    return Fitted(law, {"spent": _plain(spent), "reported": model.gap_})
-
-
-def _both(law: Floats) -> Floats:
-    """Shares of all classes, to the last bit."""
-    return np.asarray(law / law.sum(axis=1, keepdims=True))
-
-
-def once(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
-    """Groups released once in public clusters, then linear models of the memberships; of sensitive
-    features alone."""
-    if wanted.protects != "sensitive_features" or cells.mode != "product":
-        raise ImpossibleError(
-            "release_groups is of sensitive features alone, and of product groups"
-        )
+    assert wanted.notion is not None
+    asked = getattr(reductions, FAIRLEARN[wanted.notion][0])(difference_bound=wanted.asked)
+    model = reductions.ExponentiatedGradient(_logistic(), asked)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FairveilWarning)
-        released = fv.release_groups(train, epsilon=wanted.epsilon, random_state=wanted.seed)
-        model = released.fit(train, None, wanted.constraint)
-    spent, reported = _plain(released.privacy.epsilon), max(line.value for line in model.report_)
-    return Fitted(
-        lambda rows: np.asarray(model.predict_proba(rows)), {"spent": spent, "reported": reported}
+        warnings.simplefilter("ignore")
+        model.fit(dense(train, train), train.labels, sensitive_features=_ids(train, cells))
+    return Fitted(lambda rows: np.asarray(model._pmf_predict(dense(rows, train))), {})
+
+
+def threshold(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
+    """fairlearn's ThresholdOptimizer after logistic regression, not private, which reads the group
+    at prediction and takes no bound; the distribution is that of its draws."""
+    from fairlearn.postprocessing import ThresholdOptimizer
+
+    assert wanted.notion is not None
+    model = ThresholdOptimizer(
+        estimator=_logistic(),
+        constraints=FAIRLEARN[wanted.notion][1],
+        objective="accuracy_score",
+        predict_method="predict_proba",
     )
-
-
-def reduction(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
-    """fairlearn's ExponentiatedGradient, not private."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model.fit(dense(train, train), train.labels, sensitive_features=_ids(train, cells))
+        except ValueError as refused:  # a group whose labels are all alike
+            raise ImpossibleError(str(refused)) from refused
     return Fitted(
-        fairlearn_fits.reduction(
-            _numeric(train, cells), wanted.notion, wanted.asked, _numeric_of(train, cells)
+        lambda rows: np.asarray(
+            model._pmf_predict(dense(rows, train), sensitive_features=_ids(rows, cells))
         ),
         {},
     )
 
 
-def threshold(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
-    """fairlearn's ThresholdOptimizer, not private, which reads the group at prediction and takes no
-    bound."""
-    try:
-        law = fairlearn_fits.threshold(
-            _numeric(train, cells), wanted.notion, _numeric_of(train, cells)
-        )
-    except ValueError as refused:  # a group whose labels are all alike
-        raise ImpossibleError(str(refused)) from refused
-    return Fitted(law, {})
+def _logistic() -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(solver="newton-cholesky", C=10.0)
 
 
-def aim(train: Coded, cells: Cells, wanted: Wanted, rival: Rival | None) -> Fitted:
-    """The same reduction on synthetic rows by AIM, which protects whole records."""
-    if rival is None:
-        raise SystemExit("method aim needs --aim PYTHON: see benchmarks/hard/rival_aim.py")
-    made, said = rival.rows(train, wanted.epsilon, wanted.seed)
-    law = fairlearn_fits.reduction(
-        _numeric(made, cells), wanted.notion, wanted.asked, _numeric_of(made, cells)
-    )
-    return Fitted(lambda rows: law(binned(rows)), said)  # what is predicted for is in the same bins
+def _ids(rows: Coded, cells: Cells) -> npt.NDArray[Any]:
+    """The product of the sensitive columns."""
+    (groups,) = Cells(cells.columns).ids(rows.sensitive)
+    return np.asarray(groups)
 
 
-METHODS: dict[str, Callable[[Coded, Cells, Wanted, Rival | None], Fitted]] = {
+METHODS: dict[str, Callable[[Coded, Cells, Wanted], Fitted]] = {
     "unconstrained": unconstrained,
     "descent": descent,
     "additive": additive,
     "network": network,
     "game": game,
-    "additive-game": additive_game,
     "group": group,
     "post": post,
-    "parity": parity,
-    "once": once,
     "fermi": fermi,
     "fairlearn": reduction,
     "fairlearn-threshold": threshold,
-    "aim": aim,
 }
-READ_GROUP = ("post", "parity", "fairlearn-threshold")
+READ_GROUP = ("post", "fairlearn-threshold")
 NOT_PRIVATE = ("fairlearn", "fairlearn-threshold")
-TWO_CLASSES = ("fairlearn", "fairlearn-threshold", "aim")
 STRENGTHS = (1.0, 3.0, 10.0, 30.0)
 """What `fermi` is asked for."""
 
@@ -260,7 +194,6 @@ def _shared(wanted: Wanted, train: Coded) -> dict[str, Any]:
         "delta": 1.0 / train.block.rows**2,
         "protects": wanted.protects,
         "random_state": wanted.seed,
-        **dict(wanted.knobs),
     }
 
 
@@ -281,36 +214,7 @@ def _ours(model: Any, train: Coded) -> Fitted:
     }
     if report is not None and report.lines:
         said |= {"reported": max(line.value for line in report.lines), "verdict": report.verdict}
-    return Fitted(lambda rows: _law(model, rows), said)
-
-
-def _law(model: Any, rows: Coded) -> Floats:
-    if isinstance(model, fv.OddsPostProcessor):
-        return np.asarray(model.predict_proba(rows))
-    certain = isinstance(
-        model, fv.RateConstrainedClassifier | fv.FermiClassifier
-    ) and not isinstance(model.model_, MixtureModel)
-    if certain:
-        return np.asarray(model.predict(rows)[:, np.newaxis] == model.classes_, np.float64)
-    return np.asarray(model.predict_proba(rows))
-
-
-def _numeric(rows: Coded, cells: Cells, like: Coded | None = None) -> fairlearn_fits.Numeric:
-    """One-hot rows with numbers scaled by the training rows, and the product of the sensitive
-    columns."""
-    like = rows if like is None else like
-    mean, deviation = like.block.numbers.mean(axis=1), like.block.numbers.std(axis=1)
-    deviation[deviation == 0] = 1.0
-    X = dense(rows)
-    wide = len(mean)
-    X[:, :wide] = (X[:, :wide] - mean) / deviation
-    assert rows.block.sensitive is not None
-    (groups,) = Cells(cells.columns).ids(rows.block.sensitive)
-    return fairlearn_fits.Numeric(X, np.asarray(rows.block.labels), groups)
-
-
-def _numeric_of(train: Coded, cells: Cells) -> Callable[[Coded], fairlearn_fits.Numeric]:
-    return lambda rows: _numeric(rows, cells, train)
+    return Fitted(lambda rows: law(model, rows), said)
 
 
 def _plain(value: float) -> Any:

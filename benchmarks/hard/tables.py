@@ -1,14 +1,25 @@
-"""Lines as Markdown."""
+"""Lines as Markdown.
+
+In the table of winners a method's error at a gap is read off the lower hull of its points, of the unconstrained model of
+the same protection and of the best constant answer: what a mixture of its models and those two
+reaches. So every method has an error at every gap, at most that of mixing, and a model above mixing
+is passed over. An exclamation mark says that there is one, beyond two standard errors. A method
+that reads the group at prediction stands beside the others, and is not among those that may be
+best.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from .cases import CASES
-from .summary import Line, Mean
+from .lines import Line, Mean, at, hull
+from .methods import NOT_PRIVATE, READ_GROUP
 
+Key = tuple[str, str, str, float]
 HEADS = (
     "method",
     "epsilon",
@@ -128,3 +139,131 @@ def _with(mean: Mean) -> str:
     return f"{100 * mean.value:.1f}" + (
         "" if math.isnan(mean.spread) else f" ± {100 * mean.spread:.1f}"
     )
+
+
+@dataclass(frozen=True)
+class Spot:
+    """What one method comes to at one gap: its own error, and mixing's. `free`: that of the model
+    without constraints, at its own gap."""
+
+    gap: float
+    error: float
+    mixing: float
+    harm: bool
+    free: float
+
+
+def spots(lines: list[Line]) -> dict[Key, dict[str, Spot]]:
+    """Of every private method, at the gap in the middle of those that the case asks for."""
+    parts: dict[Key, dict[str, list[Line]]] = defaultdict(lambda: defaultdict(list))
+    for line in lines:
+        if line.method not in NOT_PRIVATE and not math.isnan(line.free[0]):
+            parts[line.case, line.notion, line.protects, line.epsilon][line.method].append(line)
+    found: dict[Key, dict[str, Spot]] = {}
+    for key, methods in parts.items():
+        gap = _middle(key[0], key[1])
+        some = next(iter(methods.values()))[0]
+        ends = [(some.free[1], some.free[0]), (0.0, _constant(methods))]
+        mixing = _at(ends, gap)
+        found[key] = {
+            method: Spot(
+                gap,
+                _at([*((one.gap.value, one.error.value) for one in of), *ends], gap),
+                mixing,
+                any(line.harm for line in of),
+                some.free[0],
+            )
+            for method, of in methods.items()
+        }
+    return found
+
+
+def fairlearns(lines: list[Line]) -> dict[tuple[str, str], float]:
+    """The error of fairlearn's reduction at the same gaps, some of whose answers a constant takes
+    the place of."""
+    points: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    for line in lines:
+        if line.method == "fairlearn":
+            points[line.case, line.notion] += [
+                (line.gap.value, line.error.value),
+                (0.0, line.constant.value),
+            ]
+    return {key: _at(some, _middle(*key)) for key, some in points.items()}
+
+
+def winners(lines: list[Line]) -> Iterator[str]:
+    """Markdown: errors at one gap a case, the least in bold."""
+    found, peers = spots(lines), fairlearns(lines)
+    methods = list(dict.fromkeys(method for some in found.values() for method in some))
+    names = [f"{name}, reads the group" if name in READ_GROUP else name for name in methods]
+    yield (
+        f"| case | notion | epsilon | gap | mixing | {' | '.join(names)} | fairlearn, not private "
+        f"| best, and by how much |"
+    )
+    yield "|" + " --- |" * (len(methods) + 7)
+    for (case, notion, protects, epsilon), some in found.items():
+        first = next(iter(some.values()))
+        blind = {method: spot.error for method, spot in some.items() if method not in READ_GROUP}
+        cells = [_cell(some.get(method), blind) for method in methods]
+        start = [
+            _name(case, protects),
+            WORDS.get(notion, notion),
+            _epsilon(epsilon),
+            f"{100 * first.gap:g}",
+            _number(first.mixing),
+        ]
+        end = [
+            _number(peers.get((case, notion), math.nan)),
+            _winner({**blind, "mixing": first.mixing}),
+        ]
+        yield "| " + " | ".join([*start, *cells, *end]) + " |"
+
+
+def _middle(case: str, notion: str) -> float:
+    bounds = next(bounds for name, bounds in CASES[case].asked if name == notion)
+    return bounds[len(bounds) // 2]
+
+
+def _constant(found: dict[str, list[Line]]) -> float:
+    known = [
+        line.constant.value
+        for of in found.values()
+        for line in of
+        if not math.isnan(line.constant.value)
+    ]
+    return min(known, default=1.0)
+
+
+def _at(points: list[tuple[float, float]], gap: float) -> float:
+    return at(hull([(x, y) for x, y in points if not math.isnan(y)]), gap)
+
+
+def _cell(spot: Spot | None, blind: dict[str, float]) -> str:
+    if spot is None:
+        return "-"
+    text = _number(spot.error) + (" !" if spot.harm else "")
+    return (
+        f"**{text}**"
+        if spot.error in blind.values() and spot.error <= min(blind.values()) + 5e-4
+        else text
+    )
+
+
+def _winner(errors: dict[str, float]) -> str:
+    ranked = sorted(errors.items(), key=lambda item: item[1])
+    if len(ranked) < 2:
+        return "-"
+    (first, least), (second, next_) = ranked[:2]
+    return (
+        f"{first}, {100 * (next_ - least):.1f} below {second}"
+        if next_ - least > 1e-3
+        else f"{first} and {second}"
+    )
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{100 * value:.1f}"
+
+
+def _name(case: str, protects: str) -> str:
+    return f"`{case}`" + ("" if protects == "records" else ", sensitive features")

@@ -1,5 +1,4 @@
-"""Changed files for every reader: nothing but the library's own errors comes out.
-`benchmarks/fuzz_files.py` reads 100,000."""
+"""Changed files for every reader: nothing but the library's own errors comes out."""
 
 from __future__ import annotations
 

@@ -147,8 +147,8 @@ def test_few_people_and_rates_at_the_ends(
     chances: tuple[tuple[float, ...], ...],
     scale: float,
 ) -> None:
-    """Guarantee 1 in hostile settings (more of them: benchmarks/replaced_decisions.py): 25 draws at
-    80 %. More than 12 broken bounds have probability below 1e-3 even if each breaks with 20 %."""
+    """Guarantee 1 in hostile settings (more of them: benchmarks/results/certificates.md): 25 draws
+    at 80 %. More than 12 broken bounds have probability below 1e-3 even if each breaks with 20 %."""
     layout, rng, noise = (
         _layout(notion),
         np.random.default_rng(2),

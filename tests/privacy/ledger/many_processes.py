@@ -1,5 +1,5 @@
 """Writers that compete for a ledger, and writers that are killed: run in a process of its own, by a
-test and by benchmarks/ledger.py.
+test.
 
     python many_processes.py crowd URL DATASET --processes 8 --times 200
     python many_processes.py points URL DATASET

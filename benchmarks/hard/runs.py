@@ -1,11 +1,12 @@
-"""One fit after another, each measured on held-out rows."""
+"""One fit after another, each measured on held-out rows, and kept as a line of a file."""
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,18 @@ import numpy as np
 
 from fairveil.errors import FairveilError
 from fairveil.facts import Cells
-from frontier.splits import Coded
+from sets import Coded
 
-from . import methods, stored
+from . import methods
 from .cases import CASES, MISSES, Case
 from .measured import table_of
 from .methods import Wanted
-from .rival import Rival
+
+Run = dict[str, Any]
+Key = tuple[Any, ...]
+NAMES = ("case", "method", "notion", "asked", "epsilon", "protects", "seed", "most")
+PENALTIES = ("demographic_parity", "equalized_odds")
+"""The notions that `fermi` has a penalty for."""
 
 
 @dataclass(frozen=True)
@@ -34,17 +40,13 @@ class Asked:
     seeds: Sequence[int]
     notions: Sequence[str] | None = None
     gaps: Sequence[float] | None = None
-    knobs: dict[str, Any] | None = None
     folder: str | None = None
     most: int | None = None
-    aim: str | None = None
-    aim_folder: Path = Path("aim")
-    aim_options: tuple[str, ...] = ()
 
 
-def run(asked: Asked, file: Path | None = None) -> list[stored.Run]:
+def run(asked: Asked, file: Path | None = None) -> list[Run]:
     """All runs that are asked for; those that the file lacks are fitted, and appended to it."""
-    before = {stored.key_of(one): one for one in stored.read(file)}
+    before = {key_of(one): one for one in read(file)}
     found = []
     for name in asked.cases:
         for seed in asked.seeds:
@@ -71,54 +73,39 @@ def _wanted(asked: Asked, case: Case, seed: int) -> Iterator[Wanted]:
         for epsilon in asked.epsilons:
             yield Wanted("unconstrained", None, None, None, epsilon, protects, seed)
     for method in asked.methods:
-        if method == "unconstrained" or (method in methods.TWO_CLASSES and classes > 2):
+        if method == "unconstrained" or (method in methods.NOT_PRIVATE and classes > 2):
             continue
         for notion, bound in _measurements(method, pairs):
             constraint = case.constraint(notion, bound)
             if method in methods.NOT_PRIVATE:
                 yield Wanted(method, notion, constraint, bound, math.inf, "nothing", seed)
                 continue
-            for protects in ("records",) if method == "aim" else asked.protects:
+            for protects in asked.protects:
                 for epsilon in asked.epsilons:
-                    if method == "aim" and 100 < epsilon < math.inf:
-                        continue
-                    knobs = tuple((asked.knobs or {}).items()) if method == "descent" else ()
-                    yield Wanted(method, notion, constraint, bound, epsilon, protects, seed, knobs)
+                    yield Wanted(method, notion, constraint, bound, epsilon, protects, seed)
 
 
 def _measurements(method: str, pairs: list[tuple[str, float]]) -> list[tuple[str, float]]:
     notions = list(dict.fromkeys(notion for notion, _ in pairs))
     if method == "fermi":
-        return [
-            (notion, strength)
-            for notion in notions
-            if notion in FERMI
-            for strength in methods.STRENGTHS
-        ]
+        return [(n, strength) for n in notions if n in PENALTIES for strength in methods.STRENGTHS]
     if method == "fairlearn-threshold":
         return [(notion, 0.0) for notion in notions if notion != MISSES]
-    if method in ("fairlearn", "aim"):
-        curve = {
-            notion: sorted({bound for n, bound in pairs if n == notion} | {0.01, 0.15})
-            for notion in notions
-        }
+    if method == "fairlearn":
         return [
             (notion, bound)
             for notion in notions
             if notion != MISSES
-            for bound in reversed(curve[notion])
+            for bound in sorted({b for n, b in pairs if n == notion} | {0.01, 0.15}, reverse=True)
         ]
     return pairs
 
 
-FERMI = ("demographic_parity", "equalized_odds", "equal_opportunity")
+def _key(asked: Asked, case: str, wanted: Wanted) -> Key:
+    return key_of(_told(asked, case, wanted))
 
 
-def _key(asked: Asked, case: str, wanted: Wanted) -> stored.Key:
-    return stored.key_of(_told(asked, case, wanted))
-
-
-def _told(asked: Asked, case: str, wanted: Wanted) -> stored.Run:
+def _told(asked: Asked, case: str, wanted: Wanted) -> Run:
     return {
         "case": case,
         "method": wanted.method,
@@ -128,35 +115,27 @@ def _told(asked: Asked, case: str, wanted: Wanted) -> stored.Run:
         "protects": wanted.protects,
         "seed": wanted.seed,
         "most": asked.most,
-        "knobs": " ".join(f"{name}={value}" for name, value in wanted.knobs),
     }
 
 
 def _fitted(
     asked: Asked, case: Case, seed: int, missing: list[Wanted], file: Path | None
-) -> dict[stored.Key, stored.Run]:
+) -> dict[Key, Run]:
     train, test = case.parts(seed, asked.folder, asked.most)
-    cells = case.cells(train)
-    rival = (
-        None
-        if asked.aim is None
-        else Rival(asked.aim, asked.aim_folder, case.source or case.name, asked.aim_options)
-    )
-    done = {}
+    cells, done = case.cells(train), {}
     for one in missing:
         start = time.perf_counter()
-        found = _measured(one, train, test, cells, rival)
+        found = _measured(one, train, test, cells)
         seconds = time.perf_counter() - start
         told = {
             **_told(asked, case.name, one),
-            "constraint": one.constraint,
             "rows": train.block.rows,
             "groups": [list(values) for values in train.layout.sensitive],
             "seconds": round(seconds, 3),
             **found,
         }
-        stored.append(file, [told])
-        done[stored.key_of(told)] = told
+        append(file, [told])
+        done[key_of(told)] = told
         said = (
             f"{case.name} {one.method} {one.constraint or ''} epsilon {one.epsilon:g} "
             f"{one.protects} seed {seed}"
@@ -165,12 +144,43 @@ def _fitted(
     return done
 
 
-def _measured(
-    one: Wanted, train: Coded, test: Coded, cells: Cells, rival: Rival | None
-) -> dict[str, Any]:
+def _measured(one: Wanted, train: Coded, test: Coded, cells: Cells) -> dict[str, Any]:
     """What the fit says, and the table of its decisions; or why there is none."""
     try:
-        fitted = methods.METHODS[one.method](train, cells, one, rival)
+        fitted = methods.METHODS[one.method](train, cells, one)
     except (FairveilError, methods.ImpossibleError) as refused:
         return {"failed": f"{type(refused).__name__}: {refused}"}
     return {**fitted.said, "table": np.round(table_of(fitted.law(test), test, cells), 4).tolist()}
+
+
+def key_of(run: Run) -> Key:
+    """What makes two runs the same one."""
+    return tuple(run[name] for name in NAMES)
+
+
+def read(file: Path | None) -> list[Run]:
+    """Every run of the file; a last line that was cut off is passed over."""
+    if file is None or not file.exists():
+        return []
+    found = []
+    for line in file.read_text("utf-8").splitlines():
+        try:
+            run = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        run["epsilon"] = float(run["epsilon"])
+        found.append(run)
+    return list({key_of(run): run for run in found}.values())
+
+
+def append(file: Path | None, runs: Iterable[Run]) -> None:
+    """Written at once, so that a run that is interrupted loses one fit."""
+    if file is None:
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    cut_off = file.exists() and not file.read_bytes().endswith(b"\n")
+    with file.open("a", encoding="utf-8") as out:
+        out.write("\n" if cut_off else "")
+        for run in runs:
+            plain = {**run, "epsilon": run["epsilon"] if math.isfinite(run["epsilon"]) else "inf"}
+            out.write(json.dumps(plain) + "\n")

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from fairveil.facts import Cells
 
-from . import stored
 from .cases import CASES
 from .measured import Judge, error_of, selected
 from .methods import NOT_PRIVATE
+from .runs import Key, Run, key_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -85,7 +85,7 @@ class Line:
         return f"{self.method} by {by}" if over.value < 0 else f"**{best} by {by}**"
 
 
-def lines(runs: list[stored.Run]) -> Iterator[Line]:
+def lines(runs: list[Run]) -> Iterator[Line]:
     """In the order of the cases, notions, methods, epsilons and bounds. Fits that were refused have
     none."""
     runs = [run for run in runs if "failed" not in run]
@@ -94,10 +94,10 @@ def lines(runs: list[stored.Run]) -> Iterator[Line]:
         for run in runs
         if run["method"] == "unconstrained"
     }
-    parts: dict[stored.Key, list[stored.Run]] = defaultdict(list)
+    parts: dict[Key, list[Run]] = defaultdict(list)
     for run in runs:
         if run["method"] != "unconstrained":
-            parts[stored.key_of({**run, "seed": None})].append(run)
+            parts[key_of({**run, "seed": None})].append(run)
     curves = _curves(runs)
     endless = {
         (case, method, notion, asked, protects): _mean_point(some)
@@ -127,7 +127,7 @@ def lines(runs: list[stored.Run]) -> Iterator[Line]:
             case,
             notion,
             protects,
-            method + (f" ({some[0]['knobs']})" if some[0]["knobs"] else ""),
+            method,
             epsilon,
             asked,
             Mean.of(errors),
@@ -149,19 +149,19 @@ def lines(runs: list[stored.Run]) -> Iterator[Line]:
         )
 
 
-def _judge(run: stored.Run) -> Judge:
+def _judge(run: Run) -> Judge:
     case = CASES[run["case"]]
     table = np.array(run["table"])
     return Judge.of(case.constraint(run["notion"], 0.1), _cells(run), table.shape[2])
 
 
-def _cells(run: stored.Run) -> Cells:
+def _cells(run: Run) -> Cells:
     return Cells(
         tuple(map(tuple, run["groups"])), "marginal" if CASES[run["case"]].marginal else "product"
     )
 
 
-def _base(free: dict[stored.Key, stored.Run], run: stored.Run) -> Floats | None:
+def _base(free: dict[Key, Run], run: Run) -> Floats | None:
     """The unconstrained model of the same protection, epsilon and seed; of what is not private, the
     one without noise."""
     protects = (
@@ -174,7 +174,7 @@ def _base(free: dict[stored.Key, stored.Run], run: stored.Run) -> Floats | None:
     return None
 
 
-def _mean_point(some: list[stored.Run]) -> tuple[float, float]:
+def _mean_point(some: list[Run]) -> tuple[float, float]:
     tables = [np.array(run["table"]) for run in some]
     gaps = [_judge(run).gap(table) for run, table in zip(some, tables, strict=True)]
     return float(np.mean([error_of(table) for table in tables])), float(np.mean(gaps))
@@ -187,11 +187,9 @@ def _free_point(bases: list[Floats | None], judges: list[Judge]) -> tuple[float,
     )
 
 
-def _curves(runs: list[stored.Run]) -> dict[tuple[str, str], list[tuple[float, float]]]:
+def _curves(runs: list[Run]) -> dict[tuple[str, str], list[tuple[float, float]]]:
     """fairlearn's reduction: mean (gap, error) at each bound, and the lower hull of them."""
-    parts: dict[tuple[str, str], dict[float, list[stored.Run]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
+    parts: dict[tuple[str, str], dict[float, list[Run]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
         if run["method"] == "fairlearn":
             parts[run["case"], run["notion"]][run["asked"]].append(run)

@@ -1,1 +1,0 @@
-"""Methods of this library and of others, one process a fit: what `benchmarks/field.py` runs."""
