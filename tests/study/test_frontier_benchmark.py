@@ -1,5 +1,4 @@
-"""`benchmarks/frontiers.py`: what it counts as broken, and what it says where published numbers are
-missing."""
+"""`benchmarks/frontiers.py`: what it counts as broken, and how it compares at equal gap."""
 
 from __future__ import annotations
 
@@ -17,18 +16,16 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
 @pytest.fixture
-def frontier(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The package, from its own folder."""
+def frontiers(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The program, from its own folder."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import frontier
-    from frontier import methods, published
+    import frontiers
 
-    frontier.parts = (methods, published)
-    return frontier
+    return frontiers
 
 
 def test_a_bound_is_broken_where_the_report_says_so_and_not_where_it_cannot_tell(
-    frontier: Any,
+    frontiers: Any,
 ) -> None:
     rng = np.random.default_rng(0)
     X, a = rng.uniform(-1, 1, size=(400, 1)), rng.integers(2, size=400)
@@ -38,21 +35,26 @@ def test_a_bound_is_broken_where_the_report_says_so_and_not_where_it_cannot_tell
     for value in (0.01, 0.1, 0.4):
         told = replace(line, value=value, among=1, looks=1)
         clf.constraint_report_ = replace(clf.constraint_report_, lines=(told,))
-        seen[told.population_verdict] = frontier.parts[0]._fitted(clf, clf.predict).broken
+        seen[told.population_verdict] = frontiers.broken(clf)
     assert seen == {MET: False, UNCLEAR: False, NOT_MET: True}
 
 
-def test_published_numbers_that_are_missing_are_said_to_be_once(
-    frontier: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("error", "gap", "ours", "verdict"),
+    [
+        (0.30, 0.15, 0.15, "below"),
+        (0.10, 0.15, 0.15, "not below"),
+        (0.10, 0.05, 0.20, "not below: our curve ends at a larger gap"),
+        (0.05, 0.40, 0.10, "not below: our widest point has less gap and more error"),
+        (0.30, 0.005, 0.20, "not compared: under the floor"),
+    ],
+)
+def test_a_point_is_compared_with_our_line_at_its_own_gap(
+    frontiers: Any, error: float, gap: float, ours: float, verdict: str
 ) -> None:
-    _, published = frontier.parts
-    for _ in range(2):
-        assert published.curves(tmp_path, "adult", "parity") == []
-        assert published.fairlearn_of(tmp_path, "parity") == []
-    said = capsys.readouterr().err.splitlines()
-    assert [line.startswith("NO PUBLISHED NUMBERS: ") for line in said] == [True, True]
-    assert "--published FOLDER" in said[0]
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "published_frontiers.json").write_text('{"curves": []}', "utf-8")
-    assert published.curves(tmp_path / "other", "adult", "parity") == []
-    assert capsys.readouterr().err == ""
+    """Three splits of one line: error .1 at a gap of .2, .2 at .1."""
+    one = np.ones((3, 1))
+    line = frontiers.Sweep(one * [0.1, 0.2], one * [0.2, 0.1], one * [0.01, 0.01], 0.5)
+    found = frontiers.against(line, error * one[:, 0], gap * one[:, 0])
+    assert found["ours"] == pytest.approx(ours)
+    assert found["verdict"] == verdict
