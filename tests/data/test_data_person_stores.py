@@ -27,6 +27,7 @@ from fairveil.errors import DataNotFoundError, FairveilError, InputError, Privac
 from fairveil.privacy import Promise, Unit
 from fairveil.privacy.noise.sources import NoiseSource
 from fairveil.tables.raw import Plain
+from knobs import made
 
 SCHEMA = data.Schema(
     {
@@ -185,9 +186,8 @@ def test_estimators_give_the_bits_of_the_table_from_every_source(
     }[kind]
 
     def fitted(X: Any, *rest: Any, **more: Any) -> Any:
-        clf = kind(asked, delta=1e-5, rounds=4, random_state=0, schema=SCHEMA, **options).fit(
-            X, *rest, **more
-        )
+        clf = made(kind, asked, delta=1e-5, rounds=4, random_state=0, schema=SCHEMA, **options)
+        clf.fit(X, *rest, **more)
         return clf.coef_.tobytes(), clf.privacy_.epsilon
 
     told = fitted(people.drop(columns="hired"), people["hired"], sensitive_features="sex")

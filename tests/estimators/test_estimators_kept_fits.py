@@ -21,12 +21,14 @@ from fairveil.learning.descent import Reason
 
 FITS: dict[str, Any] = {
     "game": fv.OracleGameClassifier(fv.DemographicParity(0.1), rounds=3),
-    "linear-oracle": fv.GroupObjectiveClassifier("largest_group_loss").set_params(rounds=3),
+    "linear-oracle": fv.GroupObjectiveClassifier("largest_group_loss").set_params(solver__rounds=3),
     "exponential": fv.GroupObjectiveClassifier(
         "error", fv.DemographicParity(0.2), method="exponential"
     ),
-    "log": fv.GroupObjectiveClassifier("largest_group_loss").set_params(rounds=3, loss="log"),
-    "tailored": fv.TailoredClassifier().set_params(rounds=3),
+    "log": fv.GroupObjectiveClassifier("largest_group_loss").set_params(
+        solver__rounds=3, loss="log"
+    ),
+    "tailored": fv.TailoredClassifier().set_params(solver__rounds=3),
     "regression": fv.GroupObjectiveRegressor("largest_group_loss").set_params(
         target_bounds=(0.0, 1.0)
     ),
@@ -35,7 +37,9 @@ FITS: dict[str, Any] = {
 ODDS = fv.EqualizedOdds(0.1)
 SEARCHES: dict[str, Any] = {
     "a game": fv.OracleGameClassifier(ODDS, rounds=3, oracle="descent"),
-    "a loop": fv.GroupObjectiveClassifier("error", ODDS, oracle="descent").set_params(rounds=3),
+    "a loop": fv.GroupObjectiveClassifier(
+        "error", ODDS, solver=fv.LinearOracle(oracle="descent", rounds=3)
+    ),
 }
 """What goes on without constraints where noise hides these."""
 PROTECTIONS: list[dict[str, Any]] = [

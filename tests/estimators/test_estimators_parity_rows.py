@@ -87,7 +87,11 @@ class WithGroups(fv.ParityPostProcessor):
 
 
 @parametrize_with_checks(
-    [WithGroups(LogisticRegression(), epsilon=math.inf, rounds=2, randomised=False)]
+    [
+        WithGroups(
+            LogisticRegression(), epsilon=math.inf, solver=fv.Offsets(rounds=2), randomised=False
+        )
+    ]
 )
 def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
     check(estimator)

@@ -182,11 +182,11 @@ def test_nothing_is_read_spent_or_changed(monkeypatch: pytest.MonkeyPatch) -> No
 SITUATIONS = [
     (
         fv.RateConstrainedClassifier,
-        {"constraints": "demographic_parity:0.3", "epsilon": 3.0, "rounds": 40},
+        {"constraints": "demographic_parity:0.3", "epsilon": 3.0, "solver": fv.Descent(rounds=40)},
     ),
     (
         fv.RateConstrainedClassifier,
-        {"constraints": "false_negative_rate:0.7", "epsilon": 2.0, "rounds": 40},
+        {"constraints": "false_negative_rate:0.7", "epsilon": 2.0, "solver": fv.Descent(rounds=40)},
     ),
     (fv.OddsPostProcessor, {"constraints": "equalized_odds:0.05", "epsilon": 1.0, **GROUPS}),
     (
