@@ -88,7 +88,12 @@ def test_linear_fits_and_secret_batches_are_scored_too() -> None:
     """Seven numbers a round tell few coins of 40: the guesses are the surest six."""
     for more in ({}, {"sampling_rate": 0.5}):
         clf = fv.RateConstrainedClassifier(
-            None, epsilon=50.0, delta=1e-6, schema=SCHEMA, rounds=4, public_rows=120, **more
+            None,
+            epsilon=50.0,
+            delta=1e-6,
+            schema=SCHEMA,
+            solver=fv.Descent(rounds=4, **more),
+            public_rows=120,
         )
         found = fv.audit.one_run(clf, canaries=40, guesses=6, rows=100, power=False)
         assert not found.refuted

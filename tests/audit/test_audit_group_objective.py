@@ -199,7 +199,12 @@ def test_descents_of_log_losses_stay_under_their_claim(
     columns = {"x": Number(-1, 1), "sex": Category(("f", "m")), "y": Category(("no", "yes"))}
     schema = Schema(columns, target="y", sensitive=("sex",))
     clf = fv.GroupObjectiveClassifier(
-        "largest_group_loss", loss="log", method=method, schema=schema, rounds=4, **protection
+        "largest_group_loss",
+        loss="log",
+        method=method,
+        schema=schema,
+        solver=fv.LinearOracle(rounds=4),
+        **protection,
     )
     found = fv.audit.run(clf, trials=50, seed=0, power=False, rows=200, progress=False)
     assert found.verdict == "cannot be told"

@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 from torch import nn
 
 import fairveil as fv
+from knobs import made
 
 torch.set_num_threads(1)
 
@@ -81,7 +82,7 @@ def test_scikit_learns_own_checks_pass_with_a_network(check: Any, cls: Any) -> N
     """The last layer must have an output a class: each check gets a module with as many as it
     fits."""
     outputs = 3 if name_of(check) in THREE else 4 if name_of(check) in FOUR else 1
-    check(clone(cls(model=pooled(outputs), rounds=50, random_state=0)))
+    check(clone(made(cls, model=pooled(outputs), rounds=50, random_state=0)))
 
 
 def test_what_the_skipped_checks_ask_of_two_and_of_three_classes() -> None:
@@ -92,8 +93,13 @@ def test_what_the_skipped_checks_ask_of_two_and_of_three_classes() -> None:
         names = np.array(["one", "three", "two"])[y]  # in order
         for cls in (fv.FermiClassifier, fv.RateConstrainedClassifier):
             settings = {} if cls is fv.RateConstrainedClassifier else {"strength": 0.0}
-            clf = cls(
-                model=pooled(outputs), epsilon=float("inf"), rounds=100, random_state=0, **settings
+            clf = made(
+                cls,
+                model=pooled(outputs),
+                epsilon=float("inf"),
+                rounds=100,
+                random_state=0,
+                **settings,
             ).fit(X, names)
             assert clf.classes_.tolist() == sorted(set(names))
             law = clf.predict_proba(X)

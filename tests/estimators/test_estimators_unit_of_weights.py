@@ -11,6 +11,7 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import ConstraintNotMet
+from knobs import made
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=600)
@@ -23,7 +24,7 @@ Y = (X.sum(axis=1) + RNG.normal(size=600) > 0.5).astype(int)
 def test_the_unit_of_weights_does_not_matter(cls: Any, unit: float) -> None:
     found = []
     for weight in (1.0, unit):
-        clf = cls("equalized_odds:0.05", epsilon=float("inf"), rounds=20)
+        clf = made(cls, "equalized_odds:0.05", epsilon=float("inf"), rounds=20)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConstraintNotMet)
             clf.fit(X, Y, sensitive_features=A, sample_weight=np.full(600, weight))
