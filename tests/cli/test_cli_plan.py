@@ -88,7 +88,7 @@ def test_the_plan_is_written(fairveil: Command, schema: Path, ending: str) -> No
         (("--shares", "sex=female:0.5"), "a share for each value of 'sex'"),
         (("--rows", "0"), "rows"),
         (("--method", "guess"), "method"),
-        (("--out", "nowhere/plan.json"), "a place to write"),
+        (("--out", "nowhere/plan.json"), "a folder that is there"),
     ],
 )
 def test_a_wrong_command_is_status_2_and_writes_nothing(

@@ -150,6 +150,9 @@ def monitor(
             "--delta": delta,
             "--unit": unit,
             "--max-periods-per-unit": max_periods_per_unit,
+            "--ledger": ledger or None,
+            "--dataset": dataset,
+            "--purpose": purpose,
         }
         for option, value in given.items():
             if value is not None:

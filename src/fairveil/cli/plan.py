@@ -77,6 +77,9 @@ def plan(
     json: Annotated[
         bool, typer.Option("--json", help="print the plan as JSON", rich_help_panel=OUTPUT)
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="replace a file that is there", rich_help_panel=OUTPUT)
+    ] = False,
 ) -> None:
     """Plan a fit before its budget is spent: its releases, their noise, and the smallest gaps that
     it can enforce and verify.
@@ -87,11 +90,14 @@ def plan(
     one; 2 refused.
     """
     from .. import _checks
+    from .folders import require_file, write_file
     from .method_options import FitOptions
     from .methods import METHODS
     from .samples import Roles
 
     _ending(out)
+    if out is not None:
+        require_file(out, force=force)
     chosen = METHODS[_checks.one_of(tuple(METHODS), method=method)]
     asked = chosen.with_model(
         chosen.asked(FitOptions(constraint, notion, None, objective, search)), model, interaction
@@ -115,7 +121,7 @@ def plan(
     else:
         _print(found)
     if out is not None:
-        _write(found, out)
+        write_file(out, _text(found, out.suffix.lower()).encode())
         typer.echo(f"Written: {out}", err=json)
     if found.can_be_enforced is False:
         raise typer.Exit(1)
@@ -183,21 +189,7 @@ def _ending(out: Path | None) -> None:
         )
 
 
-def _write(found: Plan, out: Path) -> None:
-    from ..errors import DataNotFoundError
-
-    ending = out.suffix.lower()
-    text = (
-        found.figure()
-        if ending == ".svg"
-        else found.to_json()
-        if ending == ".json"
-        else f"{found}\n"
-    )
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        remedy = "make the folder first, or name another"
-        raise DataNotFoundError.expected(
-            "a place to write the plan to", of=str(out), got=error.strerror, remedy=remedy
-        ) from None
+def _text(found: Plan, ending: str) -> str:
+    if ending == ".svg":
+        return found.figure()
+    return found.to_json() if ending == ".json" else f"{found}\n"
