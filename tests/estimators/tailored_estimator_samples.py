@@ -44,13 +44,12 @@ X, Y, LABELS, SEX, AGE = sample()
 
 
 def regressor(*given: Any, **options: Any) -> fv.TailoredRegressor:
-    """A seeded one, of few rounds."""
+    """A seeded one, of few rounds; `method`: "moments" or "descent"."""
     usual: dict[str, Any] = {"epsilon": 3.0, "random_state": 0, "target_bounds": BOUNDS}
-    if (
-        options.get("method") != "moments"
-        and options.get("group_loss_bound") is None
-        and len(given) < 2
-    ):
+    method = options.pop("method", None)
+    if method is not None:
+        usual["solver"] = fv.Moments() if method == "moments" else fv.GroupDescent()
+    if method != "moments" and options.get("group_loss_bound") is None and len(given) < 2:
         usual["rounds"] = 8
     return made(fv.TailoredRegressor, *given, **{**usual, **options})
 

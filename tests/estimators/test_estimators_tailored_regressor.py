@@ -294,7 +294,7 @@ def test_how_empty_private_rows_are_decides_nothing_that_is_asked(method: str) -
     other[0, 0] = 0.0
     y, groups = np.linspace(-1.0, 1.0, 400), np.arange(400) % 2
     options: dict[str, Any] = {
-        "method": method,
+        "solver": fv.Moments() if method == "moments" else fv.GroupDescent(),
         "target_bounds": (-1, 1),
         "neighbours": "replace-one",
         "rounds": 3,
