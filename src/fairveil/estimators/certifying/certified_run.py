@@ -59,7 +59,7 @@ from ...learning.certificates.plan import PartsPlan, beside, plan
 from ...learning.certificates.replacing import blind, least, sums_of
 from ...learning.systems import NO_GROUPS
 from ...privacy.events import compose
-from ...privacy.ledger.ambient import already_charged, current
+from ...privacy.ledger.ambient import already_charged, checked, current
 from ...privacy.noise.sources import NoiseSource
 from ...privacy.promise import Promise
 from ..descending import DescentClassifier
@@ -224,7 +224,7 @@ class Both:
 
     @property
     def _book(self) -> Any:
-        found = self.estimator.ledger or current() or remembered(self.estimator)
+        found = checked(self.estimator.ledger) or current() or remembered(self.estimator)
         return found if self.promise.is_private else None
 
     def _paid(self, inner: BaseEstimator, epsilon: float) -> PartsPlan | None:
