@@ -106,12 +106,20 @@ def only_subclass_elsewhere(modules: Mapping[str, ast.Module]) -> list[str]:
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
         }
+        outside = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and not node.level
+            for alias in node.names
+        }
         for node in ast.walk(tree):
             if not isinstance(node, ast.ClassDef):
                 continue
             for base in node.bases:
                 said = base.value if isinstance(base, ast.Subscript) else base
-                name = ast.unparse(said).rpartition(".")[2]
+                owner, _, name = ast.unparse(said).rpartition(".")
+                if owner in outside:
+                    continue
                 start, name = imported.get(name, ("", name))
                 found = places.get(name, set())
                 if len(found) > 1 and start:

@@ -15,7 +15,7 @@ from fairveil.learning.private_tables.layout import TableLayout
 from fairveil.learning.private_tables.rates import TableEvidence
 
 CELLS = Cells((("f", "m"), ("x", "y")), names=("sex", "town"))
-LAYOUT = TableLayout(CELLS, (0, 1), True, (), 2)
+LAYOUT = TableLayout(CELLS, (0, 1), True, 2)
 SHARES = np.array(
     [[0.2, 0.1, 0.3, 0.4], [0.5, 0.2, 0.1, 0.2], [0.1, 0.1, 0.1, 0.7], [0.25, 0.25, 0.25, 0.25]]
 )
