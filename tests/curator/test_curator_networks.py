@@ -34,7 +34,7 @@ from fairveil.curator.totals.passes import Passes, totals  # noqa: E402
 from fairveil.errors import InputError, MissingBoundError, PrivacyError  # noqa: E402
 from fairveil.facts import RowBlock  # noqa: E402
 from fairveil.models import NetworkModel, Skeleton  # noqa: E402
-from fairveil.privacy import NoiseSource, PrivacyStatement, Promise  # noqa: E402
+from fairveil.privacy import NoiseSource, Promise  # noqa: E402
 from fairveil.privacy.events import Gaussian  # noqa: E402
 
 CLIP = 0.5
@@ -392,28 +392,6 @@ def test_a_run_that_goes_on_still_says_float32_and_user_code(tmp_path: Any) -> N
         "float32-by-row",
         "trusted",
     )
-
-
-def test_a_run_that_an_earlier_version_began_says_what_its_rows_were_computed_with(
-    tmp_path: Any,
-) -> None:
-    """Its journal is marked "float32": there a row's bits could hang on others, whatever the rounds
-    after did."""
-    rows, promise = rows_of(table(30)), Promise(1.0, 1e-6)
-    measurements = [(NetworkHistogram(network(), rows.cells()), 10.0)]
-    plan = [describe(measurements, rows.layout, promise)] * 2
-    journal = Journal(tmp_path / "journal")
-    curator = Curator(rows, promise, plan=plan, earlier=journal)
-    journal.mark("float32")
-    curator.answer(measurements)
-    curator.close()
-    again = Curator(rows, promise, plan=plan, earlier=Journal(tmp_path / "journal"))
-    again.answer(measurements)
-    again.finish()
-    said = again.statement()
-    assert said.arithmetic == "float32"
-    assert "differed with the rows beside it" in said.summary()
-    assert PrivacyStatement.from_json(said.to_json()) == said
 
 
 def test_without_a_clip_only_what_is_free() -> None:
