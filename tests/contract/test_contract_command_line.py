@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import dataclasses
 import io
 import json
 import os
@@ -773,6 +774,20 @@ def test_verify_takes_what_fit_writes_and_refuses_what_was_changed(
         FORGED[change](content)
         Path("forged.json").write_text(json.dumps(content))
         assert fairveil("verify", "forged.json").code == 1
+
+
+@pytest.mark.parametrize("name", ["epsilon", "delta", "stamps", "events"])
+def test_verify_refuses_what_was_changed_by_who_can_make_a_checksum(
+    name: str, models: Path
+) -> None:
+    with inside(models):
+        for method in ("rate-constrained", "tailored"):
+            whole = statement_of(Path(f"by-{method}"))
+            less = {"epsilon": whole.epsilon * 0.9, "delta": whole.delta / 10, "stamps": ()}
+            value = less.get(name, whole.events[:-1])
+            forged = dataclasses.replace(whole, **{name: value}).to_json()
+            Path("forged.json").write_text(forged)
+            assert fairveil("verify", "forged.json").code == 1
 
 
 def test_no_file_of_a_signed_model_can_be_changed(models: Path) -> None:

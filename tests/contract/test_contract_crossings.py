@@ -255,6 +255,23 @@ def test_a_person_in_several_parts_counts_as_one_or_is_refused(kind: str, tmp_pa
     assert np.linalg.norm(with_her - without) <= stated + 1e-9
 
 
+def test_a_source_of_ones_own_that_chains_stores_is_refused(tmp_path: Path) -> None:
+    """Where coins are dealt, too: a layout and blocks are all that `Rows` asks for."""
+    for at, part in enumerate(parts(True)):
+        data.encode(part, PERSONS, tmp_path / f"{at}", block_rows=16)
+
+    class Chain:
+        layout = data.Encoding(PERSONS).layout
+
+        def blocks(self) -> Iterator[Any]:
+            for path in sorted(tmp_path.iterdir()):
+                yield from data.open(path).blocks()
+
+    rows, promise = Rows(Chain()), Promise(5.0, 1e-5, unit=Unit("person", 2))
+    with pytest.raises(FairveilError, match="one table"), Curator(rows, promise) as curator:
+        curator.answer([Measurement(CellCounts(rows.cells()), 4.0)])
+
+
 @pytest.mark.parametrize("place", ["persons", "stored"])
 def test_a_person_of_a_holder_counts_as_one(place: str, holder: Holder) -> None:
     promise, found = Promise(5.0, 1e-5, unit=Unit("person", 2)), []
@@ -491,11 +508,15 @@ WAYS: dict[str, list[tuple[str, ...]]] = {
 }
 
 
+SOMEBODY = {"sex": 0, "race": 1, "job": 2}
+
+
+@pytest.mark.parametrize("drawn", [False, True])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("what", ["sums of features", "gradients"])
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_statement_is_never_below_the_price_of_who_is_worst_off(
-    way: str, what: str, relation: str
+    way: str, what: str, relation: str, drawn: bool
 ) -> None:
     """Every person of every combination of groups, priced by the closed form: she is in one cell of
     each release, and its noise is what she sees."""
@@ -506,8 +527,12 @@ def test_the_statement_is_never_below_the_price_of_who_is_worst_off(
     asked, noise = [], []
     for names in WAYS[way]:
         cells = rows.cells(names=list(names))
-        multipliers = draw.choice([5.0, 8.0, 2.0**17], cells.count)
-        multipliers[draw.integers(cells.count)] = 5.0
+        if drawn:
+            multipliers = draw.choice([5.0, 8.0, 2.0**17], cells.count)
+        else:  # little noise for one kind of people alone, whose cell has another number each time
+            multipliers = np.full(cells.count, 2.0**17)
+            sizes = [VALUES[name] for name in names]
+            multipliers[np.ravel_multi_index([SOMEBODY[name] for name in names], sizes)] = 5.0
         asked.append(Measurement(ByCell(question, cells), list(multipliers)))
         noise.append((names, multipliers.reshape([VALUES[name] for name in names])))
     promise = Promise(30.0, 1e-6, **RELATIONS[relation])
@@ -524,7 +549,7 @@ def test_the_statement_is_never_below_the_price_of_who_is_worst_off(
         # two rows or groups of a replacement half of its square
         worst = max(worst, squares if relation == "added" else squares / 2)
     price = exact_epsilon(worst, 1e-6)
-    assert price > 0.3
+    assert price > 0.2
     assert price * (1 - 1e-6) <= statement.epsilon <= 30.0
     assert statement.check() == []
 
@@ -557,14 +582,14 @@ def test_a_tailored_fit_states_no_less_than_who_is_worst_off_pays(options: dict[
 # ---- groups of nobody, of one and of three
 
 
-def small(row: Configuration, people: int, epsilon: float) -> Any:
+def small(row: Configuration, people: int, epsilon: float, **options: Any) -> Any:
     """The row's own fit, of a table with so many people of one group, or how it ends."""
     table = configurations.people(90, seed=2)
     table["sex"] = np.where(np.arange(90) < people, "f", "m")
     if row.unit is not None:
         table["person"] = np.array([f"p{at:03}" for at in range(90)])
     try:
-        return row.run(table, epsilon=epsilon)
+        return row.run(table, epsilon=epsilon, **options)
     except FairveilError as refused:
         return refused
 
@@ -595,3 +620,19 @@ def test_nothing_is_met_for_people_of_a_group_nobody_is_in(name: str, epsilon: f
     certificate = found if isinstance(found, fv.Certificate) else None
     if certificate is not None:
         assert not certificate.certified
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="to first order the noise of a rate of nobody is too small: see the lines' values",
+)
+@pytest.mark.parametrize(
+    ("name", "epsilon"), [("tailored-persons", 2000.0), ("descent-alone-additive", 2.0)]
+)
+def test_no_line_is_met_about_a_group_nobody_is_in(name: str, epsilon: float) -> None:
+    """Each line of a report has a verdict of its own."""
+    for seed in range(4):
+        found = small(CONFIGURATIONS[name], 0, epsilon, random_state=seed)
+        for line in found.constraint_report_.lines:
+            if "group f" in line.target:
+                assert line.population_verdict.value != "met", line
