@@ -12,6 +12,7 @@ import pytest
 
 import fairveil as fv
 from fairveil import data
+from fairveil.errors import FairveilError
 from fairveil.facts import Category, Ignored, Number, Schema
 
 # of models of no worth, which is no matter here
@@ -86,7 +87,7 @@ def ending(estimator: Any, X: Any, **fitted: Any) -> Any:
     """How a fit ends: what its statement says, whatever the rows are, or the error."""
     try:
         told = estimator.fit(X, **fitted).privacy_
-    except fv.FairveilError as error:
+    except FairveilError as error:
         return type(error).__name__, str(error)
     bounds = sorted((bound.question, bound.norm, bound.sensitivity) for bound in told.bounds)
     return told.epsilon, told.plan, bounds
@@ -175,6 +176,28 @@ def test_so_they_do_with_weights_and_in_certificates() -> None:
         ]
         none, one = (certificate.privacy_ for certificate in certificates)
         assert none.events == one.events
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(
+    "name", ["RateConstrainedClassifier", "GroupObjectiveClassifier", "ParityPostProcessor"]
+)
+def test_weights_of_zero_alone_end_as_with_one_that_is_not(name: str, neighbours: str) -> None:
+    """Which rows weigh something is private, as which rows there are."""
+    zeros = np.zeros(20)
+    options = {"epsilon": 2.0, "schema": SCHEMA, "neighbours": neighbours, "random_state": 0}
+    none, one = (
+        ending(ESTIMATORS[name](**options), table(20), sample_weight=weights)
+        for weights in (zeros, np.r_[1.0, zeros[1:]])
+    )
+    assert none == one
+    assert isinstance(one[0], float), one
+
+
+def test_public_weights_of_zero_alone_are_refused() -> None:
+    public = base(epsilon=2.0, schema=SCHEMA, protects="sensitive_features", random_state=0)
+    with pytest.raises(FairveilError, match="zeros alone"):
+        public.fit(table(20), sample_weight=np.zeros(20))
 
 
 def test_labels_set_aside_tell_nothing_where_a_schema_lists_them() -> None:

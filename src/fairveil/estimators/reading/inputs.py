@@ -92,7 +92,9 @@ def read(
     if ways.thin and isinstance(coding, TableCoding) and coding.standard is None:
         blocks = blocks.then(_thinned)
     if sample_weight is not None:
-        blocks = Blocks(_with_weights(blocks, sample_weight), blocks.source)
+        by_facts = not isinstance(found.coding, TableCoding)
+        are_private = by_facts and not ways.features_are_public
+        blocks = Blocks(_with_weights(blocks, sample_weight, are_private), blocks.source)
     if ways.target is not None and ways.target.as_number:
         layout, blocks = replace(layout, numbers=layout.numbers + 1), blocks.then(beside)
     rows = _rows_of(X, found, ways, layout, blocks, shards)
@@ -208,10 +210,13 @@ def _thinned(block: RowBlock) -> RowBlock:
     return replace(block, numbers=sparse.csr_array(numbers.T))
 
 
-def weights_of(sample_weight: ColumnsLike, rows: int) -> npt.NDArray[np.float64] | None:
-    """The weights of a fit, checked; None where all rows count once."""
+def weights_of(
+    sample_weight: ColumnsLike, rows: int, *, are_private: bool = False
+) -> npt.NDArray[np.float64] | None:
+    """The weights of a fit, checked; None where all rows count once. Private ones may all be zero,
+    as a table may be empty: a refusal would tell of one row."""
     weights = read_weights(sample_weight, rows, of="X")
-    if weights is not None and len(weights) and not weights.any():
+    if not are_private and weights is not None and len(weights) and not weights.any():
         remedy = "Sample weights must contain at least one number that is not zero."
         raise InputError.expected(
             "some weight", of="sample_weight", got="zeros alone", remedy=remedy
@@ -219,8 +224,11 @@ def weights_of(sample_weight: ColumnsLike, rows: int) -> npt.NDArray[np.float64]
     return weights
 
 
-def _with_weights(blocks: Sequence[RowBlock], sample_weight: ColumnsLike) -> Iterator[RowBlock]:
-    weights, a = weights_of(sample_weight, sum(block.rows for block in blocks)), 0
+def _with_weights(
+    blocks: Sequence[RowBlock], sample_weight: ColumnsLike, are_private: bool
+) -> Iterator[RowBlock]:
+    count, a = sum(block.rows for block in blocks), 0
+    weights = weights_of(sample_weight, count, are_private=are_private)
     assert weights is not None
     for block in blocks:
         yield replace(block, weights=np.ascontiguousarray(weights[a : a + block.rows]))

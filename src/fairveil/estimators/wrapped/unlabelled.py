@@ -78,7 +78,8 @@ def read_rows(
     layout = RowLayout(0, (), classes, groups, names)
     if ways.features_are_public:
         copied.refuse_copied(features, layout, codes)
-    weights = weights_of(sample_weight, count)
+    are_private = schema is not None and not ways.features_are_public
+    weights = weights_of(sample_weight, count, are_private=are_private)
     block = RowBlock(
         np.empty((0, count)),
         np.empty((0, count), np.uint8),
