@@ -187,12 +187,7 @@ def source_of(kind: str, folder: Path, tables: list[pd.DataFrame]) -> Iterator[A
             out = folder.with_name(f"{folder.name}.store")
             yield data.encode(f"{path}/*", PERSONS, out, block_rows=16)
             return
-    sharded = (
-        fv.distributed.ProcessRows(path, schema, workers=1)
-        if way == "processes"
-        else _dask(path, schema)
-    )
-    with sharded as source:
+    with _dask(path, schema) as source:
         yield source
 
 
@@ -206,7 +201,7 @@ GATHERED = [
     "parquet: opened",
     "parquet: encoded",
 ]
-REFUSED = ["stores: opened", "stores: processes", "stores: dask", "csv: dask", "parquet: dask"]
+REFUSED = ["stores: opened", "stores: dask", "csv: dask", "parquet: dask"]
 
 
 def counts_of(source: Any) -> tuple[np.ndarray, float]:
