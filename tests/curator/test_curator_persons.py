@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import itertools
 import math
+from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pytest
 from curator_pools import COMBINATIONS, WIDTH, contributions, norms, pool
 from scipy import stats
@@ -272,6 +274,8 @@ def test_persons_are_numbered_by_their_first_row():
     ):
         assert persons_of(ids, 4).tolist() == [0, 1, 0, 2]
     assert persons_of(["c", "a", "c", "b"], 4).tolist() == [0, 1, 0, 2]
+    equal = np.array([True, 1, 1.0, Decimal(1), np.True_, 2], object)
+    assert persons_of(equal, 6).tolist() == [0, 0, 0, 0, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -286,6 +290,9 @@ def test_persons_are_numbered_by_their_first_row():
         ([[1], [2], [3]], "one column"),
         ("patient", "one column"),
         ([[1], [2, 3], {}], "one name a row|one column"),
+        (pd.Series(["a", None, "b"], dtype="string"), "missing"),
+        (pd.Series([7, 7, "7"], dtype=object), "one kind"),
+        (pd.Series(["a", "b", b"a"], dtype=object), "one kind"),
     ],
 )
 def test_units_that_do_not_say_whose_each_row_is_are_refused(units, what):

@@ -431,3 +431,18 @@ def test_equal_numbers_are_one_name_whatever_their_type_and_block() -> None:
     values = [0.5, Decimal("0.5"), Fraction(1, 2), np.float32(0.5), 7, 7.0, Decimal(7), "7", True]
     names = [names_of(Plain(np.array([value], object))).tolist() for value in values]
     assert [names.index(name) for name in names] == [values.index(value) for value in values]
+
+
+@pytest.mark.parametrize("block_rows", [60, 10])
+def test_a_person_whose_name_is_a_text_in_one_row_of_a_table_and_a_number_in_another(
+    block_rows: int,
+) -> None:
+    """As in two files: a column of both is what concatenated frames have."""
+    people = table(60, 20).assign(patient=range(60))
+    mixed = pd.concat([people, people.assign(patient=people["patient"].astype(str))])
+    for options in ({}, {"out": "mixed.store"}):
+        with pytest.raises(SchemaError, match="one kind"):
+            data.encode(mixed, SCHEMA, block_rows=block_rows, **options)
+    asked = fv.RateConstrainedClassifier(schema=SCHEMA, random_state=0)
+    with pytest.raises((InputError, SchemaError), match="one kind"):
+        asked.fit(mixed)

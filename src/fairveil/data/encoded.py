@@ -17,6 +17,7 @@ from ..privacy.statement.parts import PublicFact
 from ..tables.frames import Arrays, Table, column_of, table_of
 from .chosen_rows import ChosenRows, gathered
 from .encoding import Encoding
+from .person_names import require_one_kind
 
 BLOCK_ROWS = 65_536
 
@@ -97,12 +98,15 @@ def encode_table(
     tables = {name: (Arrays({name: beside[name]}) if name in beside else main) for name in needed}
     require_columns([name for name in needed if name not in beside], main.names, "table")
     rows = _one_length(tables, main)
-    blocks = []
+    blocks, kinds = [], set[int]()
     for start in range(0, rows, block_rows):
         stop = min(start + block_rows, rows)
         raw = {name: tables[name].run(name, start, stop) for name in needed}
         options = {"target": with_target, "sensitive": with_sensitive, "shows_values": shows_values}
-        blocks.append(encoding.block(raw, rows=stop - start, first_row=start, **options))
+        block = encoding.block(raw, rows=stop - start, first_row=start, **options)
+        if block.persons is not None:
+            kinds = require_one_kind(block.persons, str(schema.unit), kinds)
+        blocks.append(block)
     return EncodedRows(encoding, tuple(blocks))
 
 

@@ -14,6 +14,7 @@ Guarantees (tests/curator/test_curator_persons.py):
    numbers of all others.
 4. A batch, and a part, holds all kept rows of a person or none.
    Blocks that stand person by person are of one table: two tables share places, and are refused.
+   So are names of several kinds, where one person may have two.
 5. In one group all kept rows of a person have the same sensitive values, whatever the rows of
    others are.
 """
@@ -23,6 +24,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -37,6 +40,7 @@ from ..question import Scale
 from .block import EMPTY_INT, Block
 
 NOBODY: Ints = np.empty(0, np.int64)
+NUMBERS = (Real, Decimal, np.bool_)
 
 
 def persons_of(units: object, rows: int) -> Ints:
@@ -57,7 +61,7 @@ def persons_of(units: object, rows: int) -> Ints:
     if values.dtype.kind == "O":
         number: dict[Any, int] = {}
         try:
-            return np.fromiter(
+            found = np.fromiter(
                 (number.setdefault(value, len(number)) for value in values.tolist()), np.int64, rows
             )
         except TypeError:
@@ -65,6 +69,13 @@ def persons_of(units: object, rows: int) -> Ints:
             raise InputError.expected(
                 "one name a row", of="unit", got="others", remedy=remedy
             ) from None
+        if len(set(map(_kind, number))) > 1:
+            remedy = "Write it in one way everywhere: all as text, or all as numbers."
+            got = "names of several kinds, so that one person may have two"
+            raise InputError.expected(
+                "names of one kind", of="unit", got=got, remedy=remedy, quote=False
+            )
+        return found
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     # By the place of the first row, not by the sorted names: a name that goes would move all that
     # follow it.
@@ -87,6 +98,11 @@ def _column(units: Any) -> npt.NDArray[Any]:
     return values
 
 
+def _kind(name: object) -> type:
+    """Names of two kinds are never equal, so the person 7 is not the person "7"."""
+    return str if isinstance(name, str) else Real if isinstance(name, NUMBERS) else type(name)
+
+
 def _has_missing(values: npt.NDArray[Any]) -> bool:
     if values.dtype.kind in "fcmM":
         return bool((values != values).any())
@@ -95,7 +111,7 @@ def _has_missing(values: npt.NDArray[Any]) -> bool:
     if values.dtype.kind != "O":
         return False
     return any(
-        value is None or value == "" or bool(value != value) or str(value) == "<NA>"
+        value is None or str(value) in ("", "<NA>") or bool(value != value)
         for value in values.tolist()
     )
 
