@@ -273,7 +273,11 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "no privacy": ("added", {"promise": Promise(float("inf"), 0.0).to_dict()}, "without privacy"),
     "no plan": ("added", {"plan": None}, "reserves all"),
     "more than the plan costs": ("added", {"plan": to_json_dict(Gaussian(0.5))}, "plan"),
-    "another relation": ("added", {"promise": Promise(2.0, 1e-6, **REPLACED).to_dict()}, "add-remove"),
+    "another relation": (
+        "added",
+        {"promise": Promise(2.0, 1e-6, **REPLACED).to_dict()},
+        "add-remove",
+    ),
     "rows for persons": ("persons", {}, "persons"),
     "persons for rows": (
         "added",
@@ -281,7 +285,11 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
         "rows",
     ),
     "a larger delta": ("added", {"promise": Promise(2.0, 0.5).to_dict()}, "delta"),
-    "a plan of many events": ("added", {"plan": to_json_dict(_different(4200))}, "different events"),
+    "a plan of many events": (
+        "added",
+        {"plan": to_json_dict(_different(4200))},
+        "different events",
+    ),
     "a seed": (
         "secret",
         {"seeds": ["00" * 32], "promise": Promise(2.0, 1e-6, **REPLACED).to_dict()},

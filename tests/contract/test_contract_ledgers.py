@@ -307,7 +307,10 @@ FORGERIES: dict[str, tuple[Callable[[Lines], Lines], bool]] = {
     "a charge of half": (edited(1, lambda line: line | {"units": line["units"] // 2}), True),
     "a charge of nothing": (edited(3, lambda line: line | {"units": 0}), True),
     "a leak of nothing": (edited(8, lambda line: line | {"leak": 0}), True),
-    "sums that are too small": (edited(3, lambda line: line | {"spent": line["spent"] // 2}), False),
+    "sums that are too small": (
+        edited(3, lambda line: line | {"spent": line["spent"] // 2}),
+        False,
+    ),
     "more than the cap": (edited(1, lambda line: line | {"units": UNITS + (1 << 30)}), True),
     "a refund that leaves a part": (edited(7, lambda line: line | {"units": -1}), True),
     "seeded noise in production": (
@@ -361,7 +364,11 @@ FILTER = Filter.create(PROMISE, "gaussian")
 
 def stated(**options: Any) -> PrivacyStatement:
     return PrivacyStatement.of(
-        PROMISE, PLAN, plan=PLAN, groups=[NamedGroups(("few", "many"), limits=(1.0, None))], **options
+        PROMISE,
+        PLAN,
+        plan=PLAN,
+        groups=[NamedGroups(("few", "many"), limits=(1.0, None))],
+        **options,
     )
 
 

@@ -15,7 +15,15 @@ from sklearn.pipeline import Pipeline
 import fairveil as fv
 from fairveil.errors import FairveilError, InputError
 
-LINEAR = ("linear", "softmax", "table", "array", "array standardised", "truths", *REGRESSIONS)
+LINEAR = (
+    "linear",
+    "softmax",
+    "table",
+    "array",
+    "array standardised",
+    "truths",
+    *sorted(REGRESSIONS),
+)
 OTHERS = tuple(name for name in MAKERS if name not in LINEAR)
 
 

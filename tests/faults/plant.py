@@ -500,7 +500,8 @@ def table(results: Results) -> Iterator[str]:
             ran = [
                 fault
                 for fault in ours
-                if suite == "all" or any(results.of(fault, one) for one in parts.get(suite, (suite,)))
+                if suite == "all"
+                or any(results.of(fault, one) for one in parts.get(suite, (suite,)))
             ]
             killed = sum(results.killed(fault, suite) for fault in ran)
             cells += f"{f'{killed}/{len(ran)}':>10}"

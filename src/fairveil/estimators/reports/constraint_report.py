@@ -65,7 +65,7 @@ class ConstraintLine:
         """Of the training rows: "met", "not met", or "cannot be told" from the noise (or because
         the value is undefined)."""
         return verdicts.of_noisy(
-            self.value, self.bound, self.noise, among=self.among, looks=self.looks
+            self._possible, self.bound, self.noise, among=self.among, looks=self.looks
         )
 
     @property
@@ -73,8 +73,20 @@ class ConstraintLine:
         """Of the people that the training rows were drawn from: noise and sampling error
         together."""
         return verdicts.of_sampled(
-            self.value, self.bound, self.noise, self.sampling, among=self.among, looks=self.looks
+            self._possible,
+            self.bound,
+            self.noise,
+            self.sampling,
+            among=self.among,
+            looks=self.looks,
         )
+
+    @property
+    def _possible(self) -> float:
+        """The value, moved up to what it can be: no loss is below 0, no difference below -1. To
+        first order the noise of a group that hardly anybody is in is too small, and a value far
+        below must not be taken for a bound that is met."""
+        return max(self.value, 0.0 if self.target.startswith("mean loss") else -1.0)
 
 
 @dataclass(frozen=True)
