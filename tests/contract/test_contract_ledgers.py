@@ -210,24 +210,63 @@ def test_a_ledger_in_the_place_of_another_is_not_written(tmp_path: Path) -> None
             ask()
 
 
+def table_of(base: sqlite3.Connection) -> str:
+    """The table of lines in a ledger's file, with what keeps it from being changed taken away."""
+    for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        base.execute(f"DROP TRIGGER {name}")
+    (table,) = {
+        name
+        for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        if "content" in {column[1] for column in base.execute(f"PRAGMA table_info({name})")}
+    }
+    return str(table)
+
+
 def test_terms_that_were_changed_in_the_file_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     fv.Ledger.create(path, "people", 1.0, 1e-6).close()
     with closing(sqlite3.connect(path)) as base:
-        (table,) = {
-            name
-            for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            if "content" in {c[1] for c in base.execute(f"PRAGMA table_info({name})")}
-        }
+        table = table_of(base)
         (content,) = base.execute(f"SELECT content FROM {table} WHERE number = 0").fetchone()
-        for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'"):
-            base.execute(f"DROP TRIGGER {name}")
         larger = content.replace('"epsilon":1.0', '"epsilon":9.0')
         assert larger != content
         base.execute(f"UPDATE {table} SET content = ? WHERE number = 0", (larger,))
         base.commit()
     with pytest.raises(FairveilError):
-        fv.Ledger.open(path, "people").reserve(Gaussian(5.0))
+        print(fv.Ledger.open(path, "people").promise)
+
+
+def test_every_change_of_a_ledgers_file_is_found(tmp_path: Path) -> None:
+    """Of the last line but one, whose hash another line repeats, and of what comes between."""
+    ledger = fv.Ledger.create(tmp_path / "a.db", "people", 1.0, 1e-6)
+    for _ in range(3):
+        ledger.reserve(Gaussian(40.0)).commit()
+    ledger.close()
+    kept = (tmp_path / "a.db").read_bytes()
+    names = [name for name in lines(ledger)[3].to_dict() if name not in {"number", "hash"}]
+    ledger.close()
+    for name in [*names, "a line less", "a line of another hash"]:
+        path = tmp_path / f"{name}.db"
+        path.write_bytes(kept)
+        with closing(sqlite3.connect(path)) as base:
+            table = table_of(base)
+            if name in names:
+                number = name in {"units", "leak", "spent", "leaked"}
+                change = f"SET {name} = {name} " + ("+ 1" if number else "|| '0'")
+            else:
+                change = f"SET hash = '{'0' * 64}'"
+            if name == "a line less":
+                base.execute(f"DELETE FROM {table} WHERE number = 3")
+            else:
+                base.execute(f"UPDATE {table} {change} WHERE number = 3")
+            base.commit()
+        found = fv.Ledger.open(path, "people", read_only=True).check()
+        told = " ".join(one.sentence for one in found if one.grave)
+        assert told, name
+        if name in {"at", "who", "code", "purpose"}:
+            assert "hash" in told
+        if name in {"a line less", "a line of another hash"}:
+            assert "follow" in told
 
 
 # ---- what a check finds in lines that somebody changed
@@ -312,6 +351,7 @@ FORGERIES: dict[str, tuple[Callable[[Lines], Lines], bool]] = {
         False,
     ),
     "more than the cap": (edited(1, lambda line: line | {"units": UNITS + (1 << 30)}), True),
+    "a sitting twice": (lambda entries: [*entries[:5], entries[4], *entries[5:]], True),
     "a refund that leaves a part": (edited(7, lambda line: line | {"units": -1}), True),
     "seeded noise in production": (
         edited(0, lambda line: changed(line, production=True)),

@@ -274,10 +274,10 @@ def forget(place: Path, files: Iterable[str]) -> None:
         ours = file.startswith(f"{place}/")
         if ours and (file in gone or not file.startswith(f"{place}/src/") or "/__init__." in file):
             del sys.modules[name]
-    for name, module in list(sys.modules.items()):
+    left = {name: module for name, module in sys.modules.items() if "." in name}
+    for name, module in left.items():
         package, _, own = name.rpartition(".")
-        file = str(getattr(module, "__file__", None) or "")
-        if file.startswith(f"{place}/src/") and package not in sys.modules:
+        if str(getattr(module, "__file__", None) or "").startswith(f"{place}/src/"):
             setattr(importlib.import_module(package), own, module)  # as its import did
 
 
