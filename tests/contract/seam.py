@@ -117,3 +117,17 @@ def failing(at: int, error: BaseException) -> Iterator[Tape]:
     """The release of this number, from 1, is made and charged, and then this is raised."""
     with _taped(Tape(fail_at=at, error=error)) as tape:
         yield tape
+
+
+def undecided(stream: Any, bits: int = 64) -> Any:
+    """The stream, which now leaves to exact arithmetic what so many bits fewer do not decide: the
+    same draws."""
+    stream._blur = bits
+    return stream
+
+
+def side_by_side(streams: list[Any], scales: list[float], sizes: list[int]) -> npt.NDArray[Any]:
+    """The noise of several models that are answered together, each from a stream of its own."""
+    from fairveil.privacy.noise.samplers import rounded_gaussians
+
+    return rounded_gaussians(streams, scales, sizes)

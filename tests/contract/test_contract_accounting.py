@@ -77,7 +77,9 @@ def gaussian_epsilon(mu: float, d: float) -> float:
 
 def apart(p: Array, q: Array, e: float) -> float:
     """How much of one law is beyond e^e of the other, the worse way round."""
-    return float(max(np.maximum(0, p - math.exp(e) * q).sum(), np.maximum(0, q - math.exp(e) * p).sum()))
+    return float(
+        max(np.maximum(0, p - math.exp(e) * q).sum(), np.maximum(0, q - math.exp(e) * p).sum())
+    )
 
 
 # ---- laws on a grid
@@ -119,10 +121,12 @@ def orthogonal(q: float, z: float) -> tuple[Array, Array]:
 def joint(z: float, b: float) -> tuple[Array, Array]:
     """A Gaussian and a Laplace release side by side."""
     x, width = np.arange(-14, 14, 0.02), 0.02
+
     def of(where: float) -> Array:
         one = np.diff(stats.norm(where, z).cdf(np.append(x, x[-1] + width) - width / 2))
         two = np.diff(stats.laplace(where, b).cdf(np.append(x, x[-1] + width) - width / 2))
         return np.outer(one, two)
+
     return of(0.0), of(1.0)
 
 
@@ -169,6 +173,12 @@ LAWS: dict[str, tuple[Event, str, Callable[[], tuple[Array, Array]], float]] = {
         PoissonSampled(0.3, Laplace(0.9)),
         "add-remove",
         lambda: (laplace(0, 0.9), mixed(0.3, laplace(0, 0.9), laplace(1, 0.9))),
+        1.05,
+    ),
+    "a batch with both": (
+        PoissonSampled(0.3, compose([Gaussian(1.5), Laplace(1.2)])),
+        "add-remove",
+        lambda: (joint(1.5, 1.2)[0], mixed(0.3, *joint(1.5, 1.2))),
         1.05,
     ),
     "a batch, replaced": (
@@ -323,7 +333,9 @@ def test_what_is_lost_for_certain_is_lost() -> None:
     """No epsilon holds at a delta that is smaller; and noise that is not drawn exactly costs so
     much on both sides."""
     assert math.isinf(epsilon(Repeated(Approximate(0.01, 1e-8), 200), 1.9e-6))
-    assert all(math.isinf(e) for e in routes_of(Repeated(Approximate(0.01, 1e-8), 200), 1.9e-6).values())
+    assert all(
+        math.isinf(e) for e in routes_of(Repeated(Approximate(0.01, 1e-8), 200), 1.9e-6).values()
+    )
     assert epsilon(Approximate(0.3, 1e-7), 2e-7) == pytest.approx(0.3)
     assert math.isinf(epsilon([Gaussian(5.0), NonPrivate()], 1e-6))
     with_error = compose([Gaussian(2.0), SamplerError(1e-7)])
@@ -333,7 +345,9 @@ def test_what_is_lost_for_certain_is_lost() -> None:
         )
         assert delta(with_error, e) >= least * (1 - 1e-3)
     found = epsilon(with_error, 1e-5)
-    assert gaussian_delta(0.5, found) + (1 + math.exp(found)) * 1e-7 == pytest.approx(1e-5, rel=1e-3)
+    assert gaussian_delta(0.5, found) + (1 + math.exp(found)) * 1e-7 == pytest.approx(
+        1e-5, rel=1e-3
+    )
 
 
 def test_concentrated_releases_cost_at_least_the_gaussian_of_their_rho() -> None:
@@ -353,10 +367,12 @@ def test_concentrated_releases_cost_at_least_the_gaussian_of_their_rho() -> None
 def best(p: Array, mean: float, shape: float) -> Array:
     """Of outcomes in rising order: the law of the best of a truncated negative binomial number."""
     gamma = float(optimize.brentq(lambda g: _mean(g, shape) - mean, 1e-9, 1 - 1e-9))
+
     def grown(x: Array) -> Array:
         if shape == 0:
             return np.log(1 - (1 - gamma) * x) / math.log(gamma)
         return ((1 - (1 - gamma) * x) ** -shape - 1) / (gamma**-shape - 1)
+
     return np.diff(np.concatenate([[0.0], grown(np.cumsum(p))]))
 
 
@@ -436,12 +452,18 @@ CELLS: dict[str, list[tuple[PerCell, int]]] = {
 def test_noise_by_cell_is_priced_for_whoever_is_worst_off(name: str, relation: str) -> None:
     plan = [Repeated(release, times) for release, times in CELLS[name]]
     cells = range(CELLS[name][0][0].cells)
-    pairs = [(c, None) for c in cells] if relation == "add-remove" else [*itertools.product(cells, cells)]
+    pairs = (
+        [(c, None) for c in cells]
+        if relation == "add-remove"
+        else [*itertools.product(cells, cells)]
+    )
     worst = max(sum(t * squares(r, *pair) for r, t in CELLS[name]) for pair in pairs)
     found = epsilon(plan, 1e-6, relation)
     assert found == pytest.approx(gaussian_epsilon(math.sqrt(worst), 1e-6), rel=1e-6)
     beside = [*plan, PerCell(((4.0, 7.0),), (0.0,), column=1)]
-    more = [(0, None), (1, None)] if relation == "add-remove" else [*itertools.product((0, 1), (0, 1))]
+    more = (
+        [(0, None), (1, None)] if relation == "add-remove" else [*itertools.product((0, 1), (0, 1))]
+    )
     worst += max(squares(beside[-1], *pair) for pair in more)
     found = epsilon(beside, 1e-6, relation)
     assert found == pytest.approx(gaussian_epsilon(math.sqrt(worst), 1e-6), rel=1e-6)
@@ -536,7 +558,9 @@ def test_a_file_of_multipliers_that_is_wrong_costs_time_alone(tmp_path: Path) ->
         import os
 
         env = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
-        done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=env, capture_output=True, check=True
+        )
         return float(done.stdout)
 
     first = found()

@@ -111,9 +111,10 @@ class ArrayRows:
         return Traits(read_from_data=tuple(self.read_from_data))
 
     def blocks(self) -> Iterator[RowBlock]:
-        """Runs of BLOCK_ROWS rows."""
+        """Runs of BLOCK_ROWS rows. One of no rows where there are none: that rows have weights does
+        not hang on whether somebody is there."""
         n = int(self._X.shape[0])
-        for a in range(0, n, BLOCK_ROWS):
+        for a in range(0, max(n, 1), BLOCK_ROWS):
             b = min(n, a + BLOCK_ROWS)
             yield RowBlock(
                 self._X[a:b] if self._sparse else np.array(self._X[a:b].T, order="C"),
