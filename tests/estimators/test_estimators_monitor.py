@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
 from fairveil.errors import FairveilError, InputError, LedgerError, PrivacyError
@@ -50,6 +51,42 @@ def test_a_run_with_a_drift(tmp_path: Path) -> None:
     assert str(watch).startswith("alarm in month 2; 3 periods")
     with pytest.raises(InputError, match="a period"):
         watch.bounds("month 9")
+
+
+def _decide(rows: np.ndarray) -> np.ndarray:
+    return (rows[:, 0] > 0).astype(int)
+
+
+PERIODS = {
+    "men, of whom none is accepted": [(-1.0, "m")] * 30,
+    "no row": [],
+    "one row": [(1.0, "f")],
+    "many": [(-1.0, "m"), (1.0, "f")] * 15,
+    "more groups than so few rows carry": [(1.0, f"town {at}") for at in range(20)],
+}
+
+
+@pytest.mark.parametrize("given", ["a function", "another library's model", "decisions"])
+def test_stated_groups_and_classes_are_not_looked_for_in_a_period(
+    tmp_path: Path, given: str
+) -> None:
+    """Whoever is in a period, all of it is counted, and the statement says the same."""
+    groups = ["f", "m", *(f"town {at}" for at in range(20))]
+    told = []
+    for name, people in PERIODS.items():
+        X = np.array([[x, 0.0] for x, _ in people]).reshape(-1, 2)
+        sex = np.array([group for _, group in people], dtype=object)
+        watch = _begun(tmp_path / f"{name}.json", groups={"sex": groups})
+        model = {
+            "a function": _decide,
+            "another library's model": LogisticRegression().fit([[-1, 0], [1, 0]], [0, 1]),
+            "decisions": _decide(X),
+        }[given]
+        watch.add("May", model, X, sensitive_features={"sex": sex}, random_state=0)
+        assert watch.privacy_ is not None
+        told.append((watch.privacy_.facts, watch.privacy_.not_covered, watch.privacy_.events))
+    assert all(one == told[0] for one in told)
+    assert {fact.origin for fact in told[0][0]} == {"argument"}
 
 
 def test_bounds_of_several_constraints_hold_together(tmp_path: Path) -> None:
@@ -194,7 +231,7 @@ def test_bad_periods_leave_the_file_as_it_was(tmp_path: Path) -> None:
     decided, sex = _people(0.0, 0, 50)
     for period, chosen, groups, words in (
         ("", decided, sex, "a name"),
-        ("May", decided, np.where(sex == "f", "x", "m"), "a known group"),
+        ("May", decided, np.where(sex == "f", "x", "m"), "one of"),
         ("May", decided + 1, sex, "class"),
         ("May", decided, None, "group"),
         ("May", decided[:7], sex, "rows"),

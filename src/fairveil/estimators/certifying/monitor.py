@@ -50,7 +50,6 @@ from ...privacy.statement.statement import PrivacyStatement
 from ...tables import keys
 from ..fitting import promises
 from ..wrapped import bases, decided_rows
-from ..wrapped.decided_rows import Made
 from . import monitor_state
 from .certifying import notions_of, required_promise
 from .counts_json import notion_from
@@ -460,11 +459,8 @@ class Monitor:
     ) -> npt.NDArray[np.float64]:
         """The noisy counts of these people: one release."""
         whose, at = whose_of(unit, self.promise.unit, X), len(self.periods)
-        raw = decided_rows._given(model)
-        known = (
-            Made(raw, decided_rows.GIVEN, self.classes, self.cells) if raw is not None else model
-        )
-        people = decided_rows.read(known, X, y, sensitive_features, None, self.promise, seed, whose)
+        rows = X, y, sensitive_features, None, self.promise, seed, whose
+        people = decided_rows.read(model, *rows, stated=self.cells, classes=self.classes)
         if set(people.cells.names) != set(self.cells.names) and len(people.cells.names) != len(
             self.cells.names
         ):

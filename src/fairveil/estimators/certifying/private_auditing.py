@@ -10,7 +10,6 @@ Guarantees (tests/estimators/test_estimators_private_audit.py):
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from ..._types import ColumnsLike, TableLike
 from ...curator.elsewhere import Elsewhere, RowsElsewhere, curator_of
 from ...curator.questions.attached_codes import MOST_CODES
 from ...errors import InputError
-from ...facts import Schema
+from ...facts import Cells, Schema
 from ...learning.certificates.plan import plan
 from ...learning.private_tables.layout import TableLayout
 from ...privacy.ledger.ambient import checked, current
@@ -156,10 +155,11 @@ def private_audit(
     if book is not None:
         book.require(promise, secure=seed is None)
     drawn = isinstance(sensitive_features, SoftGroups)
-    listed = sensitive_features.groups if isinstance(sensitive_features, SoftGroups) else None
+    stated = None
     if isinstance(sensitive_features, SoftGroups):
+        stated = Cells((sensitive_features.groups,))
         sensitive_features = sensitive_features.drawn(NoiseSource.of(bases.derived_seed(seed, 4)))
-    people, name = _read(model, X, y, sensitive_features, schema, promise, seed, whose, listed)
+    people, name = _read(model, X, y, sensitive_features, schema, promise, seed, whose, stated)
     labelled = people.labelled and model is not None
     layout = _layout(people, labelled, depth)
     cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
@@ -217,7 +217,7 @@ def _read(
     promise: Promise,
     seed: int | None,
     whose: Whose | None,
-    listed: tuple[Hashable, ...] | None,
+    stated: Cells | None,
 ) -> tuple[DecidedRows, str]:
     if model is None and isinstance(X, Elsewhere):
         return decided_rows.read(
@@ -235,7 +235,7 @@ def _read(
         promise,
         seed,
         whose,
-        listed,
+        stated,
     )
     return people, OUTCOMES if model is None else people.model
 

@@ -67,10 +67,12 @@ def read(
     promise: Promise,
     seed: int | None,
     whose: Whose | None = None,
-    listed: tuple[Hashable, ...] | None = None,
+    stated: Cells | None = None,
+    classes: tuple[Hashable, ...] = (),
 ) -> DecidedRows:
     """The people, and what the model decides about them. `whose`: whose each row is, where persons
-    have several. `listed`: the groups, where they were stated without a schema."""
+    have several. `stated`, `classes`: groups and classes that were stated without a schema; of
+    these none is looked for among the rows."""
     if isinstance(X, Elsewhere):
         return elsewhere.read(model, X, y, sensitive_features, schema, promise, whose)
     if schema is not None or isinstance(X, RowSource):
@@ -78,13 +80,13 @@ def read(
     columns, _ = base_columns.columns_of(X, sensitive_features)
     given = _given(model)
     features = _features(X, columns, whose, given=given is not None)
-    known = tuple(values_array(classes_of(model)).tolist())
+    known = classes or tuple(values_array(classes_of(model)).tolist())
     raw = given if given is not None else _asked(model, features, columns, seed)
     labels = read_labels(raw if y is None else y)
     same_length({decided.BASES if given is None else GIVEN: len(raw), "y": len(labels)})
     origin: Origin = "argument" if known else READ_FROM_DATA
     classes = known_classes(known) if known else _classes_of(labels, raw)
-    cells, codes, facts = _groups(model, columns, len(raw), listed)
+    cells, codes, facts = _groups(model, columns, len(raw), stated)
     facts = (PublicFact("classes", in_words(classes), origin), *facts)
     y_codes = decided.codes_of(labels, classes, "y").astype(np.int32)
     grouped = bool(columns)
@@ -266,28 +268,49 @@ def _cells_read(model: object) -> Cells | None:
 
 
 def _groups(
-    model: object, columns: dict[str, Any], rows: int, listed: tuple[Hashable, ...] | None
+    model: object, columns: dict[str, Any], rows: int, stated: Cells | None
 ) -> tuple[Cells, npt.NDArray[np.uint16], tuple[PublicFact, ...]]:
-    """Product cells: those of a model of ours that names these columns and has all their values,
-    else as the rows have them."""
+    """Product cells: the stated ones, or those of a model of ours that names these columns and has
+    all their values; else as the rows have them."""
     if not columns:
         return NO_GROUPS, np.zeros((1, rows), np.uint16), ()
-    found, codes = read_groups(columns, rows, missing=None)
-    require_few_values(dict(zip(found.names, found.sizes, strict=True)), rows)
-    known = parts_of(bases.thawed(model)).cells
-    stated = None if listed is None else Cells((listed,), names=tuple(columns))
-    if stated is None and isinstance(known, Cells) and known.names == found.names:
-        inside = [set(values) for values in known.columns]
-        if all(set(values) <= own for values, own in zip(found.columns, inside, strict=True)):
-            stated = Cells(known.columns, names=known.names)
-    origin: Origin = READ_FROM_DATA if stated is None else "argument"
+    names = tuple(columns)
+    origin: Origin = "argument"
+    own = parts_of(bases.thawed(model)).cells
     if stated is not None:
-        found, codes = read_groups(columns, rows, groups=stated)
+        found, codes = read_groups(columns, rows, groups=_in_order(stated, names))
+    elif not isinstance(own, Cells) or own.names != names:
+        found, codes, origin = _among(columns, rows)
+    else:
+        try:
+            found, codes = read_groups(columns, rows, groups=Cells(own.columns, names=names))
+        except InputError:  # others than the model's
+            found, codes, origin = _among(columns, rows)
     facts = (
         PublicFact(f"groups of {in_words([name])}", in_words(values), origin)
         for name, values in zip(found.names, found.columns, strict=True)
     )
     return found, codes, tuple(facts)
+
+
+def _in_order(stated: Cells, names: tuple[str, ...]) -> Cells:
+    """Groups that were stated, by the names of their columns, else in the order given."""
+    if len(names) != len(stated.names):
+        remedy = f"Pass the columns {', '.join(stated.names)}."
+        raise InputError.expected(
+            "the groups that were stated", of="sensitive_features", got=list(names), remedy=remedy
+        )
+    by_name = dict(zip(stated.names, stated.columns, strict=True))
+    if set(by_name) == set(names):
+        return Cells(tuple(by_name[name] for name in names), names=names)
+    return Cells(stated.columns, names=names)
+
+
+def _among(columns: dict[str, Any], rows: int) -> tuple[Cells, npt.NDArray[np.uint16], Origin]:
+    """The groups of the rows."""
+    found, codes = read_groups(columns, rows, missing=None)
+    require_few_values(dict(zip(found.names, found.sizes, strict=True)), rows)
+    return found, codes, READ_FROM_DATA
 
 
 def _classes_of(labels: npt.NDArray[Any], raw: npt.NDArray[Any]) -> tuple[Hashable, ...]:
