@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -29,7 +30,7 @@ from fairveil.figures.labels import Box, place
 from fairveil.figures.panels import panels
 from fairveil.figures.scales import AxisScale, number, round_ticks, tick_texts
 from fairveil.figures.styles import AXIS, GRID, styles
-from fairveil.figures.svg import shortened, text_width, wrapped
+from fairveil.figures.svg import BOLDER, shortened, text_width, wrapped
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "</text><script>alert('1')</script>&\"<b>"
@@ -144,12 +145,27 @@ def test_long_names_stay_inside(width: int) -> None:
             assert box.right <= width + 0.5, words
 
 
+def test_room_for_words_suffices_where_arial_is_not_installed() -> None:
+    ft2font = pytest.importorskip("matplotlib.ft2font")
+    folder = Path(pytest.importorskip("matplotlib").get_data_path()) / "fonts" / "ttf"
+    regular, bold = (ft2font.FT2Font(folder / f"DejaVuSans{end}.ttf") for end in ("", "-Bold"))
+    for font in (regular, bold):
+        font.set_size(1000, 72)
+    for letter in map(chr, range(32, 127)):
+        advance = regular.load_char(ord(letter)).linearHoriAdvance / 65536
+        assert text_width(letter, 1000) >= advance - 1, letter
+    for words in ("7.0 (6.6–7.5)", "12.3 (11.7–12.9)", "Everyone"):
+        advance = sum(bold.load_char(ord(letter)).linearHoriAdvance for letter in words) / 65536
+        assert text_width(words, 1000) * BOLDER >= advance, words
+
+
 def words_of(root: ElementTree.Element) -> list[tuple[str, Box]]:
     """Every text with the room that it takes."""
     found = []
     for text in root.iter(f"{SVG}text"):
         size, words = float(text.get("font-size", "")), text.text or ""
         wide, x, y = text_width(words, size), float(text.get("x", "")), float(text.get("y", ""))
+        wide *= BOLDER if text.get("font-weight") == "bold" else 1.0
         left = x - {"start": 0.0, "middle": wide / 2, "end": wide}[text.get("text-anchor", "start")]
         found.append((words, Box(left, y - 0.72 * size, left + wide, y)))
     return found

@@ -13,14 +13,13 @@ from .checked import finite, line, several
 from .contents import Measure
 from .scales import AxisScale, axis_title, round_ticks, tick_texts, with_unit
 from .styles import AXIS, GRID, INK, OWN_COLOURS, QUIET
-from .svg import Drawing, shortened, text_width
+from .svg import BOLDER, Drawing, shortened, text_width
 
 SIZE, SMALL = 13.0, 12.0
 LEFT, RIGHT, OVER, UNDER = 52.0, 24.0, 34.0, 52.0
 TOP, BAR, BELOW, LINE = 8.0, 40.0, 58.0, 18.0  # of the bar
 BESIDE = 560  # from this width on the list has two columns
 SHADES = (OWN_COLOURS[0], "#3a6ea5")
-BOLDER = 1.08  # how much wider bold letters are
 MOST_SEGMENTS, MOST_LISTED = 100, 12
 SHARE = Measure("share of the budget")
 DAY = 86_400

@@ -11,11 +11,10 @@ from .legend import LegendEntry, draw_legend, legend_height
 from .panels import Panel, panels
 from .scales import axis_title, tick_texts
 from .styles import AXIS, GRID, QUIET, Style, styles
-from .svg import HALO, Drawing, shortened, text_width
+from .svg import BOLDER, HALO, Drawing, shortened, text_width
 from .words import frontier_description, frontier_title, legend_words, point_words, tag
 
 SMALL, LABEL = 12.0, 12.5
-BOLDER = 1.08  # how much wider bold letters are
 
 
 def svg_frontier(figure: FrontierFigure, *, width: int = 720, name: str = "frontier") -> str:

@@ -11,7 +11,7 @@ from .. import _checks
 from .contents import GapFigure, Measure, RatesFigure
 from .scales import AxisScale, axis_title, number, tick_texts
 from .styles import AXIS, GRID, INK, OWN_COLOURS, QUIET, Style
-from .svg import Drawing, shortened, text_width
+from .svg import BOLDER, Drawing, shortened, text_width
 from .words import gap_description, gap_title, percent, rates_description
 
 SIZE, SMALL, ROW = 13.0, 12.0, 30.0
@@ -95,7 +95,7 @@ def _rows(
     width = _checks.whole(at_least=320, width=width)
     names = max(text_width(row.name, SIZE) for row in rows)
     over = names > 0.34 * width
-    ends = max(text_width(_end(row, measure), SIZE) for row in rows)
+    ends = max(text_width(_end(row, measure), SIZE) for row in rows) * BOLDER
     left = 12.0 if over else names + 22
     deep = ROW + (20 if over else 0)
     scale = row_scale([value for row in rows for value in (row.value, row.low, row.high)]).moved(

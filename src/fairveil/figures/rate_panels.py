@@ -12,12 +12,11 @@ from .contents import Rate, RatesFigure
 from .gaps import row_scale
 from .scales import AxisScale, number, round_ticks, tick_texts, with_unit
 from .styles import AXIS, GRID, OWN_COLOURS, QUIET, Style
-from .svg import Drawing, shortened, text_width, wrapped
+from .svg import BOLDER, Drawing, shortened, text_width, wrapped
 from .words import rates_description
 
 SIZE, SMALL, TINY = 13.0, 12.0, 11.5
 ROW, BELOW, BETWEEN, NAMES = 34.0, 30.0, 18.0, 0.24
-BOLDER = 1.08  # how much wider bold letters are
 BESIDE = 560  # from this width on all panels stand beside each other
 COLUMNS = 4
 
