@@ -129,7 +129,7 @@ def test_what_cannot_be_told_says_by_how_much_why_and_what_helps() -> None:
         0.05,
         0.049,
         training_noise=0.00612,
-        training_verdict="met",
+        training_verdict="cannot be told",
         population_verdict="cannot be told",
     )
     told = words(Report("t", gaps=(near,)), "Fairness")
@@ -138,8 +138,26 @@ def test_what_cannot_be_told_says_by_how_much_why_and_what_helps() -> None:
     told = words(Report("t", gaps=(replace(near, training_noise=0.4),)), "Fairness")
     assert "The noise is wider than the bound: more rows" in told
     assert "targets the bound" not in told
-    clear = replace(near, population_verdict="met")
+    clear = replace(near, training_verdict="met", population_verdict="met")
     assert "Inconclusive" not in words(Report("t", gaps=(clear,)), "Fairness")
+
+
+@pytest.mark.parametrize("verdict", ["met", "not met"])
+def test_noise_is_not_named_where_sampling_alone_leaves_a_doubt(verdict: Verdict) -> None:
+    shown = GapFigure(
+        "demographic parity",
+        0.05,
+        0.035,
+        training_noise=0.006,
+        training_verdict=verdict,
+        population_verdict="cannot be told",
+    )
+    told = words(Report("t", gaps=(shown,)), "Fairness")
+    assert "±" not in told
+    assert (
+        "Inconclusive for the people that they were drawn from: 3.5 points on the training rows, "
+        "required 5.0 points, and who is in the table is chance, too. The fit targets" in told
+    )
 
 
 @pytest.mark.parametrize(("at_most", "verdict"), [(0.046, "met"), (0.06, "cannot be told")])

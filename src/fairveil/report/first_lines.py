@@ -223,11 +223,17 @@ def _inconclusive(figure: GapFigure) -> Iterator[Clause]:
     if noisy is None or noise is None or target is None:
         return
     unit = figure.measure.unit
+    shown, required = _of_noisy(noisy, unit), with_unit(target, unit)
+    if figure.training_verdict != UNCLEAR:  # the noise alone leaves no doubt
+        yield Clause(
+            f"Inconclusive for the people that they were drawn from: {shown} on the training rows, "
+            f"required {required}, and who is in the table is chance, too. {TARGETS_THE_BOUND}"
+        )
+        return
     reach = deviations(0.5 + figure.confidence / 2) * noise
-    value = _of_noisy(noisy, unit).removesuffix(AFTER[unit])
     yield Clause(
-        f"Inconclusive: {value} ± {with_unit(reach, unit)} over the noise, required "
-        f"{with_unit(target, unit)}. {TARGETS_THE_BOUND if reach < target else TOO_NOISY}"
+        f"Inconclusive: {shown.removesuffix(AFTER[unit])} ± {with_unit(reach, unit)} over the "
+        f"noise, required {required}. {TARGETS_THE_BOUND if reach < target else TOO_NOISY}"
     )
 
 
