@@ -12,12 +12,13 @@ import pyarrow as pa
 import pytest
 from estimator_samples import Columns, short
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
 from fairveil.curator import Curator
 from fairveil.data import EncodedRows, Encoding, encode
 from fairveil.errors import InputError, PrivacyError
-from fairveil.facts import RowBlock, RowLayout, Schema
+from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 
 SENSITIVE = "sensitive_features"
 NAMES = ["age", "sex", "hours", "job", "hired"]
@@ -195,6 +196,32 @@ def test_coded_rows_with_sensitive_features_are_refused(
     short().fit(coded)
     short(protects=SENSITIVE).fit(encode(people, schema))
     short(protects=SENSITIVE).fit(Bare(copy=False))
+
+
+@pytest.mark.parametrize("kind", ["by a schema", "as it comes", "after a base", "unlabelled"])
+def test_weights_that_follow_from_the_group_are_refused(
+    people: Columns, asked: list[int], kind: str
+) -> None:
+    """Weights are public there: those that balance groups would tell each person's."""
+    X, y, sex = np.c_[people["age"], people["hours"]], people["hired"], people["sex"]
+    balanced = np.where(sex == "m", 0.5, 1.0)
+    fitted = LogisticRegression().fit(X, y)
+    options: dict[str, Any] = {"protects": SENSITIVE, "epsilon": 1.0, "random_state": 0}
+    columns = {"age": Number(0, 100), "hours": Number(0, 60), "sex": Category(("f", "m"))}
+    labels = Category(tuple(np.unique(y).tolist()))
+    schema = Schema({**columns, "hired": labels}, target="hired", sensitive="sex")
+    made: dict[str, tuple[Any, tuple[Any, ...]]] = {
+        "by a schema": (short(protects=SENSITIVE), (encode(people, schema),)),
+        "as it comes": (short(protects=SENSITIVE), (X, y)),
+        "after a base": (fv.OddsPostProcessor(fitted, "equalized_odds:0.1", **options), (X, y)),
+        "unlabelled": (fv.ParityPostProcessor(fitted, 0.1, **options), (X,)),
+    }
+    estimator, rows = made[kind]
+    groups = {} if kind == "by a schema" else {"sensitive_features": sex}
+    with pytest.raises(PrivacyError, match="weights that do not depend on sensitive column"):
+        estimator.fit(*rows, sample_weight=balanced, **groups)
+    assert not asked
+    estimator.fit(*rows, sample_weight=np.where(y == y[0], 0.5, 1.0), **groups)
 
 
 def test_weights_are_said_to_be_public(people: Columns) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doors import SCHEMA, Place, place_in, served, write_table
+from doors import SCHEMA, WIDE, Place, place_in, served, write_table
 from test_serving_joined import prepared
 from test_serving_runs import PLAN, PROMISE, Analyst
 
@@ -69,6 +69,24 @@ def test_a_copy_of_what_is_protected_is_no_public_feature(protects: str, tmp_pat
         place.door().close()
     else:
         with pytest.raises(PrivacyError, match=r"a copy of sensitive column 'sex'.*'town'"):
+            place.door()
+
+
+@pytest.mark.parametrize("protects", ["sensitive_features", "records"])
+def test_public_weights_that_follow_from_the_group_are_not_served(
+    protects: str, tmp_path: Path
+) -> None:
+    place = place_in(tmp_path, protects=protects, schema=WIDE, weights="weight")
+    table = tmp_path / "applicants.csv"
+    place.door().close()
+    head, *lines = table.read_text().splitlines()
+    cells = [line.split(",") for line in lines]
+    told = [",".join([*one[:6], "0.5" if one[3] == "f" else "1", one[7]]) for one in cells]
+    table.write_text("\n".join([head, *told]) + "\n")
+    if protects == "records":
+        place.door().close()
+    else:
+        with pytest.raises(PrivacyError, match="weights that do not depend on"):
             place.door()
 
 

@@ -3,7 +3,7 @@ published exactly, for free."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,24 @@ def refuse_copies(blocks: Sequence[RowBlock], layout: RowLayout, names: Sequence
         ]
         if copies:
             raise copy_of(column, names[copies[0]])
+
+
+def refuse_weights(blocks: Iterable[RowBlock], layout: RowLayout) -> None:
+    """The same of public weights: those that balance groups are told by the group alone."""
+    for j, column in enumerate(layout.sensitive_names):
+        counts = np.zeros(len(layout.sensitive[j]), np.int64)
+        low = np.full((1, len(counts)), np.inf)
+        high = -low
+        for block in blocks:
+            if block.sensitive is None or block.weights is None:
+                return
+            counts += np.bincount(_groups(block, j), minlength=len(counts))
+            _widen(low, high, np.asarray(block.weights)[np.newaxis], _groups(block, j))
+        if repeats(counts) and len(copies_among(low, high, counts)):
+            expected = f"weights that do not depend on sensitive column {column!r}"
+            remedy = "Weights are public here: leave them out, or pass protects='records'."
+            got = "some that follow from the group"
+            raise PrivacyError.expected(expected, of="sample_weight", got=got, remedy=remedy)
 
 
 def copy_of(column: str, name: str) -> PrivacyError:

@@ -31,7 +31,7 @@ from . import sharded
 from . import units as units_of
 from .blocks import Blocks
 from .coding import Coding, SchemaCoding, TableCoding
-from .copies import refuse_copies
+from .copies import refuse_copies, refuse_weights
 from .elsewhere import training_of
 from .read_as import ReadTable, as_it_comes, by_schema, from_rows
 from .standard import Standard
@@ -101,6 +101,8 @@ def read(
     if ways.features_are_public:
         _refuse_copies(rows, found)
         if rows.weighted:
+            if sample_weight is not None:
+                refuse_weights(blocks, layout)
             words = "public: must not depend on the sensitive columns"
             found.facts.append(PublicFact("sample weights", words, "argument"))
     by = schema_of(X) if schema is None else schema

@@ -32,6 +32,7 @@ from ...tables.raw import Plain
 from ..reading.carried import require_few_classes
 from ..reading.coding import RowsCoding
 from ..reading.columns import coded_groups, read_labels
+from ..reading.copies import refuse_weights
 from ..reading.inputs import read, weights_of
 from ..reading.training import Coded, ReadOptions, Training
 from ..reading.units import Whose, require_apart
@@ -92,6 +93,8 @@ def read_rows(
         group_codes,
         weights,
     )
+    if ways.features_are_public:
+        refuse_weights((block,), layout)
     units = units_of(whose, X, len(labels), layout)
     held = Rows(Coded(layout, (block,)), max_sample_weight=ways.max_sample_weight, units=units)
     origin: Origin = "argument" if known else READ_FROM_DATA

@@ -29,6 +29,7 @@ from ...tables.grids import refuse_duplicates
 from ...tables.raw import Plain
 from ..reading.coding import RowsCoding
 from ..reading.columns import coded_groups, named_as_declared, names_in
+from ..reading.copies import refuse_weights
 from ..reading.inputs import weights_of
 from ..reading.training import Coded, ReadOptions, Training
 from . import base_columns, copied, decided
@@ -87,6 +88,8 @@ def read_rows(
         codes,
         weights,
     )
+    if ways.features_are_public:
+        refuse_weights((block,), layout)
     units = decided.units_of(ways.whose, X, count, layout)
     held = Rows(Coded(layout, (block,)), max_sample_weight=ways.max_sample_weight, units=units)
     facts = [PublicFact("classes", in_words(classes), "argument")]

@@ -31,10 +31,10 @@ from ...data.opening import kind_of
 from ...errors import InputError
 from ...estimators.fitting.row_parts import rows_at
 from ...estimators.reading import shapes_json
-from ...estimators.reading.copies import refuse_copies
+from ...estimators.reading.copies import refuse_copies, refuse_weights
 from ...estimators.reading.targets import beside, need_number, scale_of
 from ...estimators.reading.training import Coded
-from ...facts import RowLayout, RowSource, Schema
+from ...facts import RowBlock, RowLayout, RowSource, Schema
 from ...privacy.ledger import Ledger
 from ...privacy.promise import Promise
 from ...privacy.statement.parts import PublicFact
@@ -128,6 +128,9 @@ class DataSet:
             raise InputError.expected(
                 "one weight a row", of=served.name, got="another number", remedy=remedy
             )
+        if served.weights is not None and out.ledger.promise.features_are_public:
+            blocks = _with_weights(list(out._source(whole).blocks()), out._weights)
+            refuse_weights(blocks, rows.layout)
         _ = out.exact_rows, out._keeps_roles
         return out
 
@@ -246,11 +249,7 @@ class DataSet:
         if view.steps is not None:
             blocks = list(map(_steps(view.steps, source.layout).apply, blocks))
         if weights is not None:
-            starts = np.cumsum([0, *(block.rows for block in blocks)])
-            blocks = [
-                replace(one, weights=weights[a : a + one.rows])
-                for a, one in zip(starts, blocks, strict=False)
-            ]
+            blocks = _with_weights(blocks, weights)
         if view.target_as_number:
             blocks = list(map(beside, blocks))
         return Rows(
@@ -316,6 +315,14 @@ class DataSet:
             for name, value in found.to_dict().items()
             if isinstance(value, int | float | str | bool)
         }
+
+
+def _with_weights(blocks: list[RowBlock], weights: npt.NDArray[np.float64]) -> list[RowBlock]:
+    starts = np.cumsum([0, *(block.rows for block in blocks)])
+    return [
+        replace(one, weights=weights[a : a + one.rows])
+        for a, one in zip(starts, blocks, strict=False)
+    ]
 
 
 def _require_roles(view: View, schema: Schema) -> None:
