@@ -600,11 +600,11 @@ def test_a_filter_admits_no_more_than_its_promise(kind: str, reserve: float) -> 
     them."""
     cap, made = Filter.create(PROMISE, kind, reserve=reserve), 0
     one = Gaussian(15.0)
-    while cap.fits(one):
+    while cap.fits(one) and made < 2000:
         again = Filter.from_dict(json.loads(json.dumps(cap.to_dict())))
         assert again == cap
         cap, made = cap.add(one), made + 1
-    assert made > 3
+    assert 3 < made < 2000
     with pytest.raises(FairveilError):
         cap.add(one)
     spent = math.sqrt(made) / 15.0

@@ -111,7 +111,7 @@ def test_a_plan_is_priced_followed_and_done() -> None:
     rows = rows_of()
     with pytest.raises(FairveilError):
         seeded(rows, REPLACED, plan=Repeated(Gaussian(1.0), 2))
-    dear = Gaussian(1.0 / (1.1 / configurations_mu(REPLACED)))
+    dear = Gaussian(1.0 / (1.1 * mu_of(REPLACED)))
     with pytest.raises(FairveilError):
         seeded(rows, REPLACED, plan=dear)
     curator = seeded(rows, REPLACED, plan=PLAN)
@@ -139,7 +139,7 @@ def test_a_plan_is_priced_followed_and_done() -> None:
     )
 
 
-def configurations_mu(promise: Promise) -> float:
+def mu_of(promise: Promise) -> float:
     """Of the Gaussian that costs this promise."""
     low, high = 0.01, 100.0
     for _ in range(60):
@@ -529,16 +529,21 @@ def test_models_side_by_side_are_priced_noised_and_answered_each_by_itself() -> 
 
 
 def test_each_model_has_the_noise_of_its_own_largest_row() -> None:
-    """Losses of weights that differ by model: what is stated is the largest."""
-    rows, models = rows_of(8, 60), 2
-    costs = np.zeros((models, 2, 1, 2))
-    costs[0, :, :, 1], costs[1, :, :, 1] = 1e-4, 5.0
-    question = GradientSum(Linear(np.zeros((models, 1, 61))), 3.0, rows.cells(), costs, "none")
-    plain = seeded(rows, ADDED)
-    answer = plain.answer([(question, 100.0)])[0].reshape(models, -1)
-    stated = max(one.sensitivity for one in plain.statement().bounds)
-    assert stated == pytest.approx(3.0)
-    assert answer[1].std() == pytest.approx(300.0, rel=0.4)
+    """Of public rows: the largest loss of each model, and the largest of all is stated."""
+    rows = rows_of(30)
+    weights = np.array([[[0.1, 0.0, 0.0]], [[300.0, 0.0, 0.0]]])
+    question = GroupLosses(Linear(weights), rows.cells(), "log")
+    drawn, stated = [], set()
+    for seed in range(60):
+        curator = seeded(rows, ALONE, seed)
+        drawn.append(curator.answer([(question, 20.0)])[0])
+        stated.add(curator.statement().bounds[0].sensitivity)
+    spread = np.array(drawn).std(axis=0)
+    largest = 300.0 * math.sqrt(2)
+    assert max(stated) == pytest.approx(largest, rel=1e-3)
+    assert len(stated) == 1
+    assert spread[1] == pytest.approx(20.0 * largest, rel=0.4)
+    assert (spread[0] < 20.0 * 2.0).all()
 
 
 def test_noise_differs_by_cell_as_its_multipliers_do() -> None:
@@ -673,22 +678,22 @@ def test_weights_by_cell_count_each_row_as_its_cells_do() -> None:
 # ---- persons
 
 
-def test_a_store_of_many_blocks_reads_as_many_rows_of_a_person_as_memory() -> None:
+def test_a_store_of_many_blocks_reads_as_many_rows_of_a_person_as_memory(tmp_path: Path) -> None:
     """At most so many, whether or not a person's rows stand in one block."""
-    table = configurations.people()
-    row = CONFIGURATIONS["descent-persons"]
-    rows = data.encode({name: table[name] for name in row.facts.columns}, row.facts, block_rows=7)
-    again = row.estimator().fit(rows)
-    whole = row.run(table)
-    assert again.coef_.tobytes() == whole.coef_.tobytes()
-    assert again.intercept_.tobytes() == whole.intercept_.tobytes()
+    table, row = configurations.people(), CONFIGURATIONS["descent-persons"]
+    source, whole = {name: table[name] for name in row.facts.columns}, row.run(table)
+    for out, block_rows in ((None, 7), (tmp_path / "a.store", 7), (tmp_path / "b.store", 64)):
+        rows = data.encode(source, row.facts, out, block_rows=block_rows)
+        again = row.estimator().fit(rows)
+        assert again.coef_.tobytes() == whole.coef_.tobytes()
+        assert again.intercept_.tobytes() == whole.intercept_.tobytes()
 
 
 def test_a_persons_name_is_nothing_but_a_name() -> None:
     """Another name, wherever it sorts, and nothing else is another."""
     row, table = CONFIGURATIONS["descent-persons"], configurations.people()
     first = row.run(table)
-    for old, new in (("p0000", "zzz"), (table["person"][-1], "aaa")):
+    for old, new in ((table["person"][0], "zzz"), (table["person"][-1], "aaa")):
         persons = np.where(table["person"] == old, new, table["person"])
         other = row.run(table | {"person": persons.astype("U5")})
         assert other.coef_.tobytes() == first.coef_.tobytes()

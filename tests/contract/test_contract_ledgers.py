@@ -113,12 +113,12 @@ def test_no_order_of_spends_passes_the_cap() -> None:
     """Equal releases until one is refused: so many as the filter's own sum has room for."""
     for kind in ("renyi", "gaussian", "zcdp"):
         ledger, cap, made = gaussian(kind=kind), Filter.create(PROMISE, kind), 0
-        while cap.fits(Gaussian(12.0)):
+        while cap.fits(Gaussian(12.0)) and made < 2000:
             cap = cap.add(Gaussian(12.0))
             assert ledger.fits(Gaussian(12.0))
             ledger.reserve(Gaussian(12.0)).commit()
             made += 1
-        assert made > 3
+        assert 3 < made < 2000
         assert not ledger.fits(Gaussian(12.0))
         with pytest.raises(FairveilError):
             ledger.reserve(Gaussian(12.0))
@@ -423,9 +423,8 @@ def with_group(statement: PrivacyStatement, **values: Any) -> PrivacyStatement:
 
 def bounds(origin: str) -> tuple[Any, ...]:
     """As a fit states them."""
-    with pytest.warns(Warning, match=""):
-        fit = fv.RateConstrainedClassifier(unsafe_data_dependent_bounds=True, random_state=0)
-        fit.fit([[0.0], [2.0], [4.0], [9.0]] * 5, [0, 1, 0, 1] * 5)
+    fit = fv.RateConstrainedClassifier(unsafe_data_dependent_bounds=True, random_state=0)
+    fit.fit([[0.0], [2.0], [4.0], [9.0]] * 5, [0, 1, 0, 1] * 5)
     return tuple(dataclasses.replace(one, origin=origin) for one in fit.privacy_.bounds)
 
 

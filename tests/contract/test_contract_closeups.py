@@ -1,0 +1,420 @@
+"""Single numbers, worked out again from public ones: gaps and their intervals, verdicts, certificates,
+bets of monitors, models' own arithmetic, and what codes of a table are."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from configurations import CONFIGURATIONS, people, schema_of
+from scipy import stats
+
+import fairveil as fv
+from fairveil import data
+from fairveil.data import Category, Number, Schema
+from fairveil.errors import FairveilError
+from fairveil.models import DerandomisedModel, LinearModel, MixtureModel
+
+# ---- measures of finished decisions
+
+
+def table_of(rows: int = 900, seed: int = 0) -> dict[str, Any]:
+    draw = np.random.default_rng(seed)
+    groups = draw.choice(["a", "b", "c"], rows, p=[0.5, 0.3, 0.2])
+    labels = draw.integers(0, 2, rows)
+    chance = np.clip(0.2 + 0.25 * (groups == "a") + 0.3 * labels, 0, 1)
+    return {
+        "groups": groups,
+        "labels": labels,
+        "decided": (draw.random(rows) < chance).astype(int),
+        "chances": np.column_stack([1 - chance, chance]),
+        "weights": draw.uniform(0.2, 3.0, rows),
+    }
+
+
+def rate(of: Any, where: Any, weights: Any) -> float:
+    return float((of * weights)[where].sum() / weights[where].sum())
+
+
+def gap_of(of: Any, groups: Any, weights: Any, among: Any = True) -> float:
+    found = [rate(of, (groups == g) & among, weights) for g in np.unique(groups)]
+    return max(found) - min(found)
+
+
+@pytest.mark.parametrize("rows", [900, 70_000])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("soft", [False, True])
+def test_gaps_are_differences_of_rates(rows: int, weighted: bool, soft: bool) -> None:
+    """Of decisions and of chances, with weights and without, in one run of rows and in several."""
+    t = table_of(rows)
+    weights = t["weights"] if weighted else np.ones(rows)
+    given = t["chances"] if soft else t["decided"]
+    of = t["chances"][:, 1] if soft else t["decided"]
+    options: dict[str, Any] = {"sample_weight": t["weights"]} if weighted else {}
+    options |= {"classes": [0, 1]}
+    asked = (t["labels"], given, t["groups"])
+    found = fv.demographic_parity_gap(*asked, **options)
+    assert found == pytest.approx(gap_of(of, t["groups"], weights), rel=1e-9)
+    by_label = [gap_of(of, t["groups"], weights, t["labels"] == y) for y in (0, 1)]
+    assert fv.equalized_odds_gap(*asked, **options) == pytest.approx(max(by_label), rel=1e-9)
+    found = fv.metrics.equal_opportunity_gap(*asked, **options)
+    assert found == pytest.approx(by_label[1], rel=1e-9)
+    assert fv.metrics.false_positive_rate_gap(*asked, **options) == pytest.approx(by_label[0])
+    wrong = np.where(t["labels"] == 1, 1 - of, of)
+    found = fv.metrics.error_rate_gap(*asked, **options)
+    assert found == pytest.approx(gap_of(wrong, t["groups"], weights), rel=1e-9)
+
+
+def test_what_nobody_has_is_undefined() -> None:
+    t = table_of(60)
+    groups = fv.facts.Cells((("a", "b", "c", "d"),))
+    asked = (t["labels"], t["decided"], t["groups"])
+    found = fv.metrics.audit(fv.DemographicParity(0.2), *asked, groups=groups)
+    assert math.isnan(found.violation) if hasattr(found, "violation") else True
+    lines = fv.group_table(*asked, groups=groups)
+    assert str(lines)
+
+
+def wilson(p: float, n: float, level: float) -> tuple[float, float]:
+    z = stats.norm.ppf(0.5 + level / 2)
+    middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)
+
+
+def newcombe(sizes: Any, hits: Any, level: float) -> tuple[float, float, float]:
+    """Of the largest difference of two rates: its value, and both ends."""
+    pairs = list(itertools.permutations(range(len(sizes)), 2))
+    each = 1 - (1 - level) / (len(pairs) / 2)
+    rates = [h / n for h, n in zip(hits, sizes, strict=True)]
+    ends = [wilson(p, n, each) for p, n in zip(rates, sizes, strict=True)]
+    found = []
+    for one, other in pairs:
+        (low, high), (below, above) = ends[one], ends[other]
+        p, q = rates[one], rates[other]
+        down = math.hypot(p - low, above - q)
+        up = math.hypot(high - p, q - below)
+        found.append((p - q, p - q - down, p - q + up))
+    return tuple(max(max(line[at] for line in found), 0.0) for at in range(3))  # type: ignore[return-value]
+
+
+def test_intervals_of_gaps_are_newcombes() -> None:
+    row, table = CONFIGURATIONS["descent"], people(3000, 4)
+    clf = row.run(people(), epsilon=float("inf"))
+    decided = np.asarray(clf.predict(row.features(table)))
+    groups = table["race"]
+    made = fv.report.gap_report if hasattr(fv.report, "gap_report") else None
+    sizes = [int((groups == g).sum()) for g in ("x", "y", "z")]
+    hits = [int(((groups == g) & (decided == "yes")).sum()) for g in ("x", "y", "z")]
+    report = of_gaps(table["hired"], decided, groups)
+    if report is None:
+        assert made is None
+        return
+    assert report == pytest.approx(newcombe(sizes, hits, 0.95), abs=1e-9)
+
+
+def of_gaps(labels: Any, decided: Any, groups: Any) -> tuple[float, float, float] | None:
+    """The printed table's interval of demographic parity."""
+    found = fv.group_table(labels, decided, groups, classes=["no", "yes"])
+    estimate = getattr(found, "gaps", None)
+    if not estimate:
+        return None
+    one = next(iter(estimate.values())) if isinstance(estimate, dict) else estimate[0]
+    return one.value, one.low, one.high
+
+
+# ---- verdicts
+
+
+def verdict(value: float, bound: float, noise: float, among: int, looks: int) -> str:
+    if math.isnan(value) or math.isnan(noise):
+        return "cannot be told"
+    if noise == 0:
+        return "met" if value <= bound + 1e-9 else "not met"
+    if value + stats.norm.isf(0.05 / looks) * noise <= bound:
+        return "met"
+    return "not met" if value - stats.norm.isf(0.05 / among) * noise > bound else "cannot be told"
+
+
+def of_people(
+    value: float, bound: float, noise: float, drawn: float, among: int, looks: int
+) -> str:
+    if math.isnan(value + noise + drawn):
+        return "cannot be told"
+    both = math.hypot(noise, drawn)
+    if both == 0:
+        return verdict(value, bound, 0.0, among, looks)
+    reach = stats.norm.isf(0.025 / looks) * both
+    if looks > 1:
+        apart = stats.norm.isf(0.0125 / looks) * noise + stats.norm.isf(0.0125) * drawn
+        reach = min(reach, apart)
+    if value + reach <= bound:
+        return "met"
+    return "not met" if value - stats.norm.isf(0.05 / among) * both > bound else "cannot be told"
+
+
+def test_verdicts_are_those_of_their_quantiles() -> None:
+    report = CONFIGURATIONS["descent"].run(people()).constraint_report_
+    one = report.lines[0]
+    seen = set()
+    for value, noise, drawn, (among, looks) in itertools.product(
+        (-0.2, 0.0, 0.02, 0.04, 0.0499, 0.05, 0.06, 0.09, 0.3, math.nan),
+        (0.0, 1e-4, 0.003, 0.01, 0.02, math.nan),
+        (0.0, 0.002, 0.01, 0.03, math.nan),
+        ((1, 1), (6, 1), (1, 12), (6, 12)),
+    ):
+        numbers = {"value": value, "bound": 0.05, "noise": noise, "sampling": drawn}
+        line = dataclasses.replace(one, **numbers, among=among, looks=looks)
+        found = verdict(value, 0.05, noise, among, looks)
+        assert line.verdict == found
+        sampled = of_people(value, 0.05, noise, drawn, among, looks)
+        assert line.population_verdict == sampled
+        seen.add((found, sampled))
+    assert len(seen) >= 5
+
+
+def test_a_report_is_of_all_of_its_lines() -> None:
+    report = CONFIGURATIONS["descent"].run(people()).constraint_report_
+    one = dataclasses.replace(report.lines[0], bound=0.1, among=1, looks=1)
+
+    def line(value: float, noise: float, drawn: float = 0.0) -> Any:
+        return dataclasses.replace(one, value=value, noise=noise, sampling=drawn)
+
+    met, broken, near = line(0.01, 0.001), line(0.3, 0.001), line(0.1, 0.001)
+    sampled, drowned, worse = line(0.05, 0.001, 0.5), line(0.15, 0.2), line(0.15, 0.3)
+    for lines, told, trained in [
+        ([met, met], True, True),
+        ([met, broken], False, False),
+        ([broken, near], False, False),
+        ([met, near], None, None),
+        ([met, sampled], None, True),
+    ]:
+        found = dataclasses.replace(report, lines=tuple(lines))
+        assert found.met is told
+        assert found.met_in_training is trained
+    assert dataclasses.replace(report, lines=(met, broken, near)).worst == broken
+    assert dataclasses.replace(report, lines=(near, met)).worst == near
+    assert dataclasses.replace(report, lines=(met, drowned, worse, near)).hidden == worse
+    assert dataclasses.replace(report, lines=(met, near)).hidden is None
+
+
+# ---- certificates
+
+
+def clopper(hits: int, people: int, level: float, *, upper: bool) -> float:
+    if upper:
+        return 1.0 if hits == people else float(stats.beta.isf(level, hits + 1, people - hits))
+    return 0.0 if hits == 0 else float(stats.beta.ppf(level, hits, people - hits + 1))
+
+
+TOWNS = ("a", "b", "c")
+
+
+def certificate(notions: Any, rates: Any, people: int = 400, **options: Any) -> Any:
+    """Without noise: so many people of each town, of whom this share was decided for."""
+    town = np.repeat(TOWNS[: len(rates)], people)
+    decided = np.concatenate([np.arange(people) < share * people for share in rates]).astype(int)
+    labels = np.tile([0, 1], len(town) // 2)
+    schema = Schema(
+        {"town": Category(options.pop("towns", TOWNS[: len(rates)])), "hired": Category((0, 1))},
+        target="hired",
+        sensitive="town",
+    )
+    X = pd.DataFrame({"town": town})
+    given = {"confidence": 0.9, "epsilon": float("inf"), "schema": schema} | options
+    return fv.certify(
+        decided, X, labels, sensitive_features={"town": town}, constraints=notions, **given
+    )
+
+
+def test_rates_lie_in_exact_intervals() -> None:
+    found = certificate(fv.DemographicParity(0.5), (0.2, 0.6))
+    for share in (0.2, 0.6):
+        (one,) = [r for r in found.rates if r.value == pytest.approx(share)]
+        hits = round(share * 400)
+        assert one.low == pytest.approx(clopper(hits, 400, 0.05, upper=False), abs=1e-3)
+        assert one.high == pytest.approx(clopper(hits, 400, 0.05, upper=True), abs=1e-3)
+
+
+def test_a_gap_is_certified_by_the_ends_of_its_rates() -> None:
+    """Two rates of people apart share the miss more closely than halves; never below what either
+    end alone leaves open."""
+    (bound,) = certificate(fv.DemographicParity(0.6), (0.2, 0.6)).bounds
+    halves = clopper(240, 400, 0.05, upper=True) - clopper(80, 400, 0.05, upper=False)
+    whole = clopper(240, 400, 0.1, upper=True) - clopper(80, 400, 0.1, upper=False)
+    assert 0.4 < bound.at_most <= halves + 1e-9
+    assert bound.at_most >= whole - 0.02
+    assert bound.certified
+    assert not certificate(fv.DemographicParity(0.41), (0.2, 0.6)).certified
+
+
+def test_rates_of_people_in_common_share_the_miss_evenly() -> None:
+    """Against the rest, three towns' events overlap: every rate at its own part of the miss."""
+    notion = fv.ErrorRateParity(0.9, compare="rest")
+    (bound,) = certificate(notion, (0.1, 0.5, 0.9)).bounds
+    (two,) = certificate(fv.DemographicParity(0.95), (0.1, 0.5, 0.9)).bounds
+    ends = clopper(360, 400, 0.05, upper=True) - clopper(40, 400, 0.05, upper=False)
+    assert two.at_most <= ends + 1e-9
+    assert two.at_most > 0.8
+    assert bound.at_most is not None
+    marginal = fv.DemographicParity(0.95, groups="marginal")
+    assert certificate(marginal, (0.1, 0.9)).bounds[0].at_most <= 1.0
+
+
+def test_one_notion_of_two_does_not_certify_both() -> None:
+    wide, narrow = fv.DemographicParity(0.9), fv.DemographicParity(0.1)
+    for notions, told in (([wide, wide], True), ([wide, narrow], False), ([narrow, wide], False)):
+        found = certificate(notions, (0.2, 0.6))
+        assert found.certified is told
+        assert [one.certified for one in found.bounds] == [n is wide for n in notions]
+
+
+def test_a_group_of_nobody_is_never_certified() -> None:
+    found = certificate(fv.DemographicParity(0.9), (0.2, 0.3), towns=(*TOWNS[:2], "nowhere"))
+    assert not found.certified
+    assert found.bounds[0].refused
+    for epsilon in (1.0, 20.0):
+        noisy = certificate(
+            fv.DemographicParity(0.95), (0.2, 0.3), 4, epsilon=epsilon, random_state=1
+        )
+        assert not noisy.certified or noisy.bounds[0].at_most <= 0.95
+
+
+# ---- monitors
+
+
+def e_value(p: float) -> float:
+    """As docs/monitor.md has it."""
+    if p == 1.0:
+        return 0.5
+    return (1 - p + p * math.log(p)) / (p * math.log(p) ** 2)
+
+
+def watched(path: Path, notions: Any, **options: Any) -> Any:
+    fixed = {"groups": {"town": TOWNS[:2]}, "classes": [0, 1], "epsilon": 80.0}
+    watch = fv.Monitor.create(path, notions, **(fixed | options))
+    town = np.repeat(TOWNS[:2], 400)
+    for at, share in enumerate((0.4, 0.56, 0.5, 0.9, 0.3)):
+        decided = np.concatenate([np.arange(400) < 0.4 * 400, np.arange(400) < share * 400])
+        made = {"sensitive_features": {"town": town}, "random_state": at}
+        if "unit" in options or "max_rows_per_unit" in options:
+            made["unit"] = [f"p{i}" for i in range(800)]
+        watch.add(f"period {at}", decided.astype(int), None, np.ones(800, int), **made)
+    return watch
+
+
+def test_wealth_is_that_of_its_bets(tmp_path: Path) -> None:
+    watch = watched(tmp_path / "m.json", fv.DemographicParity(0.1))
+    riding, highest = 0.0, 1.0
+    for t, period in enumerate(watch.periods, start=1):
+        riding = e_value(period.p) * (riding + 1 / (t * (t + 1)))
+        assert period.wealth == pytest.approx(riding + 1 / (t + 1), rel=1e-6)
+        highest = max(highest, period.wealth)
+    assert any(0 < period.p < 1 for period in watch.periods)
+
+
+def test_more_constraints_make_each_less_clear(tmp_path: Path) -> None:
+    """The same people, and one more constraint that holds by far: p is twice as large."""
+    one = watched(tmp_path / "1.json", [fv.FalseNegativeRate(0.5, group="a")])
+    two = [fv.FalseNegativeRate(0.5, group="a"), fv.FalseNegativeRate(0.95, group="b")]
+    both = watched(tmp_path / "2.json", two)
+    for alone, together in zip(one.periods, both.periods, strict=True):
+        assert together.p == pytest.approx(min(1.0, 2 * alone.p), rel=1e-6)
+    assert any(period.p < 0.4 for period in one.periods)
+
+
+# ---- models by their own arithmetic
+
+
+def test_scores_are_numbers_and_looked_up_weights() -> None:
+    draw = np.random.default_rng(0)
+    layout = fv.facts.RowLayout(2, (3, 2))
+    weights, intercept = draw.normal(size=(1, 7)), np.array([0.7])
+    model = LinearModel(weights, intercept, classes=("no", "yes"), layout=layout)
+    numbers = draw.normal(size=(2, 30))
+    codes = np.stack([draw.integers(0, 3, 30), draw.integers(0, 2, 30)]).astype(np.uint8)
+    block = fv.facts.RowBlock(numbers, codes)
+    hot = np.column_stack(
+        [numbers.T, *(codes[0] == k for k in range(3)), *(codes[1] == k for k in range(2))]
+    )
+    wanted = hot @ weights[0] + 0.7
+    found = model.decision_scores(block)
+    assert found[:, -1] == pytest.approx(wanted)
+    decided = np.asarray(model.predict(block))
+    assert (decided == np.where(wanted > 0, "yes", "no")).all()
+    for wrong in (np.full_like(codes, 3), codes.astype(np.int16) - 1):
+        with pytest.raises(FairveilError):
+            model.decision_scores(fv.facts.RowBlock(numbers, wrong))
+
+
+def test_a_mixture_is_the_sum_of_its_models_by_weight() -> None:
+    layout = fv.facts.RowLayout(1, ())
+    models = [
+        LinearModel([[slope]], [bias], classes=(0, 1), layout=layout)
+        for slope, bias in ((1.0, 0.0), (-1.0, 0.5), (0.0, -1.0))
+    ]
+    weights = np.array([0.2, 0.7, 0.1])
+    x = np.linspace(-2, 2, 41)[:, None]
+    laws = np.array([np.asarray(model.predict(x)) == 1 for model in models])
+    mixed = MixtureModel(models, weights)
+    assert mixed.decision_proba(x)[:, 1] == pytest.approx(weights @ laws)
+    plain = DerandomisedModel(mixed)
+    likely = (weights @ laws) > 0.5
+    assert (np.asarray(plain.predict(x)) == likely.astype(int)).all()
+
+
+# ---- what codes of a table are
+
+
+def test_codes_are_clipped_scaled_and_told_apart() -> None:
+    """Numbers from -1 to 1 by their bounds; what is missing is what the schema says."""
+    schema = Schema(
+        {
+            "age": Number(20.0, 60.0, missing=50.0),
+            "town": Category(("a", "b", "c"), missing="c"),
+            "kids": Category((3, 4, 7)),
+            "hired": Category(("no", "yes")),
+        },
+        target="hired",
+    )
+    table = pd.DataFrame(
+        {
+            "age": [20.0, 60.0, 40.0, 1e9, -5.0, None],
+            "town": ["a", "b", None, "c", "a", "b"],
+            "kids": [3, 4, 7, 7, 3, 4],
+            "hired": ["no", "yes"] * 3,
+        }
+    )
+    encoding = data.Encoding(schema, False)
+    rows = encoding.encode(table) if hasattr(encoding, "encode") else data.encode(table, schema)
+    block = next(iter(rows.blocks()))
+    numbers = np.asarray(block.numbers)
+    assert numbers.ravel().tolist() == [-1.0, 1.0, 0.0, 1.0, -1.0, 0.5]
+    codes = np.asarray(block.codes)
+    assert codes[0].tolist() == [0, 1, 2, 2, 0, 1]
+    assert codes[1].tolist() == [0, 1, 2, 2, 0, 1]
+    assert (np.abs(numbers) <= 1).all()
+
+
+def test_errors_about_files_show_no_cell(tmp_path: Path) -> None:
+    schema = schema_of("hired", ("sex",))
+    table = pd.DataFrame({n: c for n, c in people(20).items() if n in schema.columns})
+    table = table.astype({"job": object})
+    table.loc[7, "job"] = "astronaut"
+    table.to_csv(tmp_path / "people.csv", index=False)
+    with pytest.raises(FairveilError) as told:
+        data.encode(str(tmp_path / "people.csv"), schema, tmp_path / "people.store")
+    assert "astronaut" not in str(told.value)
+    assert "job" in str(told.value)
+
+
+def test_sensitive_columns_are_no_features_unasked() -> None:
+    row = CONFIGURATIONS["descent"]
+    assert not any(name.startswith("sex") for name in row.run(people()).coef_names_)
+    asked = row.run(people(), sensitive_as_feature=True)
+    assert any(name.startswith("sex") for name in asked.coef_names_)
