@@ -169,7 +169,7 @@ def test_what_reads_rows_is_never_exact_and_parts_need_a_public_number() -> None
     rows = rows_of()
     for promise in (ADDED, REPLACED):
         for question in (CellCounts(rows.cells()), FeatureSums(None, 1.0), GramMatrices(None, 1.0)):
-            with pytest.raises(FairveilError):
+            with pytest.raises(FairveilError, match="do not read what is protected"):
                 seeded(rows, promise).answer([(question, 0.0)])
     with pytest.raises(FairveilError):
         seeded(rows, ADDED).answer([(CellCounts(rows.cells()), 20.0)], Part(0, 3))
@@ -278,6 +278,27 @@ def test_user_code_is_named_and_does_not_ask_again() -> None:
     assert "user-code-trusted" not in plain.statement().stamps
 
 
+def test_what_went_wrong_inside_is_told_when_the_run_has_ended() -> None:
+    """Whether a row made user code fail is private while answers may still come."""
+    curator = seeded(rows_of(), Promise(9.0, 1e-6))
+
+    def broken(block: Any) -> Any:
+        raise ValueError("a cell of a row")
+
+    curator.answer([(RowFunction(broken, 1, 1.0, frozenset({"features"})), 50.0)])
+    with pytest.raises(FairveilError):
+        curator.trouble()
+    curator.close()
+    assert curator.trouble()
+
+
+def test_weights_of_protected_rows_have_a_cap() -> None:
+    rows = rows_of(6, weights=np.ones(6), cap=math.inf)
+    for promise in (ADDED, REPLACED):
+        with pytest.raises(FairveilError, match="weight"):
+            seeded(rows, promise)
+
+
 def test_strange_numbers_make_no_warning(capfd: Any) -> None:
     rows = Rows.from_arrays(
         np.array([[1e300, -1e308], [5e-324, 1e-310], [0.0, 1e200]] * 4),
@@ -294,6 +315,7 @@ def test_strange_numbers_make_no_warning(capfd: Any) -> None:
         GroupLosses(model, rows.cells(), "squared", 1.0),
         GroupLosses(model, rows.cells(), "log", 1.0),
         PredictionHistogram(model, rows.cells(), "soft"),
+        RowFunction(lambda block: block.numbers.T**3 / block.numbers.T, 2, 1.0),
     ]
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
