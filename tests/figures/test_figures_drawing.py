@@ -358,6 +358,14 @@ def test_a_training_value_has_the_whiskers_of_its_noise() -> None:
     assert "not measured" in missing
 
 
+def test_no_noise_carries_what_is_shown_above_all_there_can_be() -> None:
+    made = GapFigure("demographic parity", 0.05, 1.248, training_noise=0.575)
+    assert made.training_ends == (pytest.approx(0.121, abs=1e-3), 1.0)
+    words = " ".join(ElementTree.fromstring(svg_gaps(made)).itertext())
+    assert "100.0 (12.1–100.0)" in words
+    assert "124.8" not in words
+
+
 def test_an_undefined_rate_is_said_and_not_drawn() -> None:
     made = RatesFigure(
         "Selection rate",

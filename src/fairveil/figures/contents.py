@@ -256,10 +256,18 @@ class GapFigure:
         if self.training_noisy is None or self.training_noise is None:
             return None
         reach = deviations(0.5 + self.confidence / 2) * self.training_noise
-        high = self.training_noisy + reach
-        if self.measure.unit != "plain":  # no rate, and no gap of rates, is above 1
-            high = min(high, max(1.0, self.training_noisy))
-        return max(0.0, self.training_noisy - reach), high
+        return self._possible(self.training_noisy - reach), self._possible(
+            self.training_noisy + reach
+        )
+
+    @property
+    def training_shown(self) -> float | None:
+        """The training value, moved to what there can be: noise may carry it elsewhere."""
+        return None if self.training_noisy is None else self._possible(self.training_noisy)
+
+    def _possible(self, value: float) -> float:
+        """No rate, and no gap of rates, is above 1."""
+        return max(0.0, value if self.measure.unit == "plain" else min(1.0, value))
 
 
 @dataclass(frozen=True)

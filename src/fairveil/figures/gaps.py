@@ -46,7 +46,7 @@ def svg_gaps(figure: GapFigure, *, width: int = 720, name: str = "gaps") -> str:
         ),
         Row(
             "Training, noisy",
-            figure.training_noisy,
+            figure.training_shown,
             least,
             most,
             Style("square", False, "", colour, 2),

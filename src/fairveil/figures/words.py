@@ -81,7 +81,7 @@ def gap_description(figure: GapFigure) -> str:
     """The three numbers, apart."""
     unit = figure.measure.unit
     target = "none" if figure.target is None else f"at most {with_unit(figure.target, unit)}"
-    seen = "not known" if figure.training_noisy is None else with_unit(figure.training_noisy, unit)
+    seen = "not known" if figure.training_shown is None else with_unit(figure.training_shown, unit)
     if figure.held_out is None:
         held_out = "not measured"
     else:
