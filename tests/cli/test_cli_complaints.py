@@ -17,6 +17,7 @@ from fairveil.cli import completing
 from fairveil.cli.complaints import lines
 from fairveil.cli.shell_words import HINTS
 from fairveil.compat.libraries import missing
+from fairveil.data import Category, Number, Schema, encode
 from fairveil.errors import InputError, Overspent, SchemaError, complaint, nearest, together, within
 
 
@@ -46,6 +47,22 @@ def test_a_way_out_that_is_no_python_is_kept() -> None:
         )
     )
     assert said(wrong)[1] == "hint: Name another, or replace it with --force"
+
+
+def test_a_code_that_is_written_in_another_way_has_a_way_out(tmp_path: Path) -> None:
+    schema = Schema({"code": Category(("1", "2")), "x": Number(0, 1)})
+    table = tmp_path / "t.csv"
+    table.write_text("code,x\n1.0,0\n2.0,1\n")
+    with pytest.raises(SchemaError) as caught:
+        encode(str(table), schema, tmp_path / "t.store")
+    what, hint = said(caught.value)
+    assert "got another value (in 2 of the 2 rows" in what
+    assert "list 1 as a number, without quotes" in hint
+    assert "as `unknown`" in hint
+    table.write_text("code,x\n1,0\n,1\n")
+    with pytest.raises(SchemaError) as caught:
+        encode(str(table), schema, tmp_path / "t.store")
+    assert said(caught.value)[1].endswith("as `missing`, the value that a missing cell counts as")
 
 
 @pytest.mark.parametrize(
@@ -170,4 +187,4 @@ def test_an_extra_is_printed_as_it_must_be_typed(place: str) -> None:
 
 
 def test_the_source_names_extras() -> None:
-    assert len(HINTS_TO_INSTALL) >= 15
+    assert len(HINTS_TO_INSTALL) >= 12

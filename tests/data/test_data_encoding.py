@@ -74,7 +74,11 @@ def test_numbers_scale_by_their_bounds() -> None:
 
 
 BAD = [
-    ({"x": [1.0, math.nan]}, {"x": Number(0, 1)}, ["'x'", "a missing value", "row 2", "missing="]),
+    (
+        {"x": [1.0, math.nan]},
+        {"x": Number(0, 1)},
+        ["'x'", "a missing value", "row 2", "as `missing`"],
+    ),
     ({"x": [1.0, None]}, {"x": Number(0, 1)}, ["'x'", "a missing value", "row 2"]),
     (
         {"x": pd.Series([1, pd.NA], dtype="Int64")},
@@ -86,10 +90,11 @@ BAD = [
     (
         {"x": ["a", "z", "z"]},
         {"x": Category(("a", "b"))},
-        ["'x'", "['a', 'b']", "'z'", "2 of the 3", "row 2", "unknown="],
+        ["'x'", "['a', 'b']", "'z'", "2 of the 3", "row 2", "as `unknown`"],
     ),
-    ({"x": ["a", None]}, {"x": Category(("a", "b"))}, ["'x'", "a missing value", "missing="]),
+    ({"x": ["a", None]}, {"x": Category(("a", "b"))}, ["'x'", "a missing value", "as `missing`"]),
     ({"x": ["a", ""]}, {"x": Category(("a", "b"))}, ["'x'", "a missing value"]),
+    ({"x": ["1.0", "2.0"]}, {"x": Category(("1", "2"))}, ["'1.0'", "list 1 as a number"]),
     ({"x": [1, 7]}, {"x": Category((1, 2))}, ["'x'", "7"]),
     ({"x": np.array([1.0, 2.5])}, {"x": Category((1, 2))}, ["'x'", "2.5"]),
     ({"x": [1, [2]]}, {"x": Category((1, 2))}, ["'x'", "[2]"]),

@@ -67,7 +67,7 @@ def number_codes(raw: Raw, column: Number, place: Place) -> npt.NDArray[np.float
                 "a number",
                 ["a missing value"],
                 missing,
-                "Declare what it counts as: Number(low, high, missing=...).",
+                "Declare for the column, as `missing`, the number that a missing cell counts as.",
             )
         values[missing] = column.missing
     np.clip(values, column.low, column.high, out=values)
@@ -344,12 +344,16 @@ def _declared(
             codes[where] = values.index(declared)
             continue
         came = ["a missing value"] if mark == MISSING else _sample(raw, where)
-        way = f"Declare what it counts as: Category(values, {option}=one of the values)"
-        remedy = (
-            f"{way}."
-            if mark == MISSING
-            else f"List the value in the schema. Or: {way[0].lower()}{way[1:]}."
-        )
+        cell = "a missing cell" if mark == MISSING else "one that is not listed"
+        remedy = f"Declare for the column, as `{option}`, the value that {cell} counts as."
+        if mark == UNKNOWN:
+            remedy = f"List the value in the schema. {remedy}"
+            if all(isinstance(one, str) and NUMBER.fullmatch(one) for one in values):
+                remedy = (
+                    f"Codes that are listed as texts are found only as they are written: list "
+                    f"{values[0]} as a number, without quotes, to find it however a cell writes "
+                    f"it. Or: {remedy[0].lower()}{remedy[1:]}"
+                )
         _refuse(place, f"one of {list(values)}", came, where, remedy)
     return codes
 
