@@ -46,6 +46,7 @@ def test_a_table_is_written_shown_and_verified(
     assert "sex / m" in done.out
     assert "sex / m above sex / f: the widest pair with 0.999 confidence" in done.out
     assert "epsilon 1 at delta 0, add-remove" in done.out
+    assert "NOT COVERED: classes, groups of sex, groups of town. They were read from" in done.out
     assert "from private counts" in (tmp_path / "p.html").read_text()
     assert json.loads((tmp_path / "p.json").read_text())["private_table"]["lines"]
     assert fairveil("verify", "t.json").code == 0

@@ -76,6 +76,7 @@ def private_table(
 
 def _print(found: PrivateTable, out: Path | None, html: Path | None) -> None:
     from ..privacy.shown import at_most
+    from ..privacy.statement.parts import READ_FROM_DATA
 
     typer.echo(str(found))
     typer.echo("")
@@ -93,6 +94,12 @@ def _print(found: PrivateTable, out: Path | None, html: Path | None) -> None:
         f"({price} at delta {statement.delta:g}, {statement.promise.neighbours}; "
         f"{found.ABOUT_ROWS}; {found.ABOUT_PEOPLE})"
     )
+    read = [one.name for one in statement.facts if one.origin == READ_FROM_DATA]
+    if read:
+        typer.echo(
+            f"NOT COVERED: {', '.join(read)}. They were read from these rows, so that a value that "
+            f"one person alone has shows that person."
+        )
     for path in (out, html):
         if path is not None:
             typer.echo(f"Written: {path}")
