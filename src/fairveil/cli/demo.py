@@ -136,7 +136,7 @@ def _rows(path: Path | None) -> tuple[CodedSample, str, int]:
         return CodedSample(table), words, SYNTHETIC_ROWS
     part = "the full set" if found.edition == "original" else "its published training rows"
     # a page shows no folders
-    where = found.where if found.edition == "carrier" else found.where.partition(":")[0]
+    where = found.where if found.where.startswith("carrier: ") else found.where.partition(":")[0]
     return (
         CodedSample(found.rows),
         f"Adult, {found.size:,} rows without '?', {part} ({where})",
