@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairveil._verdicts import Verdict
 from fairveil.errors import InputError
 from fairveil.figures import GapFigure, Measure
 from fairveil.metrics import GroupTable, group_table
