@@ -129,8 +129,8 @@ class Thrown(fv.RateConstrainedClassifier):
 def thrown(randomised=True, **given):
     X, y, a = people()
     options = {"epsilon": 5.0, "public_rows": len(y), "random_state": 0, "rounds": 30}
-    clf = Thrown(
-        **{"constraints": "demographic_parity:0.6"} | options | given, randomised=randomised
+    clf = made(
+        Thrown, **{"constraints": "demographic_parity:0.6"} | options | given, randomised=randomised
     )
     return clf, X, y, a
 

@@ -54,7 +54,7 @@ def net() -> Any:
 
 
 def quick(make: Any, *given: Any, **options: Any) -> Make:
-    return lambda **more: make(*given, random_state=0, **options, **more)
+    return lambda **more: made(make, *given, random_state=0, **options, **more)
 
 
 CLASSIFIERS: dict[str, Make] = {
