@@ -400,24 +400,6 @@ def test_on_disk_to_the_bit_and_what_contradicts_is_refused(base: Any, tmp_path:
         fv.load(path, estimator=given)
 
 
-def test_a_folder_of_an_earlier_version_has_no_word_of_scores(tmp_path: Path) -> None:
-    import json
-
-    clf = fv.OddsPostProcessor(
-        short(random_state=None), PARITY, epsilon=4.0, predict_method="predict", random_state=0
-    )
-    path = fv.save(clf.fit(X, Y, sensitive_features=A), tmp_path / "model")
-    content = json.loads((path / "estimator.json").read_text())
-    for name in ("predict_method", "solver"):
-        del content["parameters"][name]
-    del content["predict_method"]
-    del content["released"]["edges"]
-    (path / "estimator.json").write_text(json.dumps(content))
-    loaded = fv.load(path)
-    law = clf.predict_proba(X, sensitive_features=A)
-    assert loaded.predict_proba(X, sensitive_features=A).tobytes() == law.tobytes()
-
-
 @pytest.mark.parametrize("post", ["odds", "parity"])
 def test_a_search_is_no_base_and_its_best_estimator_is_told(post: str) -> None:
     """Before anything is read: of a base classifier's constraints and costs a search has none of

@@ -103,9 +103,3 @@ def test_the_same_ledger_restored_from_its_export_is_the_same(lasting: Place) ->
     Ledger.restore(lasting.url, document)
     before.reserve(SMALL)
     assert before.balance().entries == 4
-
-
-def test_pickles_of_earlier_versions_are_read(tmp_path: Path) -> None:
-    ledger = Ledger.create(tmp_path / "one.db", "d", 1.0, 0.0)
-    make, words = ledger.__reduce__()
-    assert make(*words[:5]).balance().entries == 1
