@@ -177,13 +177,13 @@ def _fairness(
         yield _part("The people that the training rows were drawn from", figure.population_verdict)
     if figure.training_noisy is not None:
         ends = figure.training_ends
-        over = (
+        within = (
             "noise unknown"
             if ends is None
             else f"{percent(figure.confidence)} interval over the noise {_ends(*ends, unit)}"
         )
         yield _part(
-            f"Training rows: {_of_noisy(figure.training_noisy, unit)} ({over})",
+            f"Training rows: {_of_noisy(figure.training_noisy, unit)} ({within})",
             figure.training_verdict,
         )
         target = math.inf if figure.target is None else figure.target
