@@ -36,7 +36,7 @@ def test_a_planted_fault_is_put_back_with_what_was_compiled(tmp_path: Path) -> N
         (room / f"__pycache__/{name}.f-1.py311.nbi").write_text("kept")
     copy = Copy(tmp_path / "root", tmp_path / "copy")
     place = tmp_path / "copy/src/pkg"
-    fault = Fault("room", "name", "src/pkg/low.py", "return 1", "return 2", "it", ("tests",))
+    fault = Fault("room", "name", "src/pkg/low.py", "return 1", "return 2", "it", ("tests",), ())
     copy.plant(fault)
     assert (place / "low.py").read_text() == "@jit\ndef f(): return 2\n"
     assert [file.name for file in (place / "__pycache__").iterdir()] == ["aside.f-1.py311.nbi"]
