@@ -18,6 +18,12 @@ class Done:
     out: str
     err: str
 
+    @property
+    def refusal(self) -> str:
+        """What stands on standard error, without notes that were given before."""
+        lines = self.err.splitlines(keepends=True)
+        return "".join(line for line in lines if not line.startswith("fairveil: note: "))
+
 
 Command = Callable[..., Done]
 

@@ -426,9 +426,9 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(
     before = set(tmp_path.iterdir())
     done = fairveil("fit", table, *arguments, "--out", "model")
     assert done.code == 2
-    assert done.err.startswith("error: ")
+    assert done.refusal.startswith("error: ")
     assert says in done.err
-    assert done.err.count("\n") == 2
+    assert done.refusal.count("\n") == 2
     assert set(tmp_path.iterdir()) == before
 
 
