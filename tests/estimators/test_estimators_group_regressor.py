@@ -485,8 +485,6 @@ def test_a_choice_by_schema_from_a_grid() -> None:
         ({"objective": LARGEST}, "sensitive_features"),
         ({"constraint": fv.DemographicParity(0.1)}, "squared|sensitive"),
         ({"method": "magic"}, "method"),
-        ({"penalty": -1.0}, "penalty"),
-        ({"rounds": 0}, "rounds"),
         ({"ledger": "a handle"}, "ledger"),
     ],
 )
@@ -496,6 +494,14 @@ def test_what_is_wrong_is_said_and_nothing_is_written(options: Any, words: str) 
     with pytest.raises((InputError, PrivacyError), match=words):
         reg.fit(X, Y)
     assert vars(reg) == before
+
+
+@pytest.mark.parametrize(("name", "value"), [("penalty", -1.0), ("rounds", 0)])
+def test_a_number_that_no_solver_can_have_is_refused_where_it_is_made(
+    name: str, value: float
+) -> None:
+    with pytest.raises(InputError, match=name):
+        regressor(**BOUNDS, **{name: value})
 
 
 def test_the_constructor_only_stores() -> None:

@@ -188,7 +188,12 @@ def test_a_process_that_is_killed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"rounds": 5}, {"epsilon": 2.0}, {"clip": 0.5}, {"constraints": fv.EqualizedOdds(0.1)}],
+    [
+        {"rounds": 5},
+        {"epsilon": 2.0},
+        {"solver": fv.OracleGame(clip=0.5)},
+        {"constraints": fv.EqualizedOdds(0.1)},
+    ],
 )
 def test_a_folder_of_another_fit_is_refused(
     change: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
