@@ -76,7 +76,7 @@ CLASSIFIERS: dict[str, Make] = {
 REGRESSORS: dict[str, Make] = {
     "group objective": quick(fv.GroupObjectiveRegressor, target_bounds=(0, 200), rounds=2),
     "tailored by descent": quick(fv.TailoredRegressor, target_bounds=(0, 200), rounds=2),
-    "tailored by moments": quick(fv.TailoredRegressor, target_bounds=(0, 200), method="moments"),
+    "tailored by moments": quick(fv.TailoredRegressor, target_bounds=(0, 200), solver=fv.Moments()),
 }
 TAKE_THEM_AS_THEY_ARE = ("rate-constrained network", "tailored network")
 

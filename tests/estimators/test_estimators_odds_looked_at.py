@@ -4,7 +4,6 @@ looking at it: theory.md#t10."""
 from __future__ import annotations
 
 import dataclasses
-import math
 from functools import cache
 from typing import Any
 
@@ -138,62 +137,6 @@ def test_a_ledger_holds_both_steps_and_its_receipt_fits() -> None:
     clf = after(base, ledger=ledger)
     assert [line.kind for line in ledger.history()][1:] == ["reserved", "committed"] * 2
     assert not [finding for finding in ledger.check([clf.privacy_.ledger]) if finding.grave]
-
-
-# -- statements of earlier versions
-
-
-def as_it_was_written(statement: PrivacyStatement) -> PrivacyStatement:
-    """As 93b604f wrote it: one plan, and no word of the base."""
-    events = statement.events
-    price = accounting.price(events, statement.delta, statement.neighbours)
-    return dataclasses.replace(
-        statement,
-        plan=events,
-        cap=None,
-        epsilon=price.epsilon,
-        route=price.route,
-        facts=tuple(fact for fact in statement.facts if fact.name != BASE_FACT),
-        earlier_releases=None,
-    )
-
-
-def test_a_statement_of_an_earlier_version_is_read_and_its_total_is_doubted() -> None:
-    for clf in (after(before()), after(unfitted())):
-        old = PrivacyStatement.from_json(as_it_was_written(clf.privacy_).to_json())
-        (doubt,) = old.check()
-        assert not doubt.grave
-        assert "one plan that was fixed in advance" in doubt.sentence
-        assert "a bound at 2 times this delta only: fairveil.privacy.price_after" in doubt.sentence
-        assert clf.privacy_.check() == []
-
-
-def test_statements_that_no_base_was_charged_in_are_not_doubted() -> None:
-    free = after(None, protects="sensitive_features", delta=1e-6).privacy_
-    assert len(free.events) == 1
-    assert as_it_was_written(free).check() == []
-    assert as_it_was_written(before().privacy_).check() == []
-    open_end = after(before(), epsilon=math.inf).privacy_
-    assert BASE_FACT not in {fact.name for fact in open_end.facts}
-    assert open_end.check() == []
-
-
-def test_where_groups_alone_are_protected_three_kinds_of_noise_could_have_been_chosen() -> None:
-    groups = {"protects": "sensitive_features"}
-    base = made(
-        fv.RateConstrainedClassifier,
-        "demographic_parity:0.3",
-        solver=fv.Descent(rounds=2),
-        epsilon=0.3,
-        delta=1e-7,
-        random_state=0,
-        **groups,
-    )
-    clf = after(
-        base.fit(X, Y, sensitive_features=A), delta=1e-6, predict_method="predict", **groups
-    )
-    (doubt,) = as_it_was_written(clf.privacy_).check()
-    assert "3 times this delta" in doubt.sentence
 
 
 # -- other fits that are made of finished ones

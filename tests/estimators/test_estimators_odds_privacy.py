@@ -157,7 +157,7 @@ def test_guarantee_1_an_unfitted_base_of_ours_is_given_its_share() -> None:
         inside = clf.estimator_
         assert inside is not base
         assert (inside.epsilon, inside.delta) == (0.8, 0.8e-6)
-        assert inside.rounds == 15
+        assert inside.solver == base.solver
         assert inside.random_state is not None
         assert inside.privacy_.epsilon <= 0.8
         assert 0.98 < clf.privacy_.epsilon <= 1.0
@@ -287,7 +287,7 @@ def test_guarantee_1_a_classifier_of_others_that_looks_like_ours_is_trusted_code
     class Theirs(fv.RateConstrainedClassifier):  # type: ignore[misc]
         pass
 
-    said = fit(Theirs(rounds=15, random_state=0), epsilon=3.0).privacy_
+    said = fit(Theirs(solver=fv.Descent(rounds=15), random_state=0), epsilon=3.0).privacy_
     assert said.user_code == "trusted"
     assert fit(short(random_state=None)).privacy_.user_code == "none"
 

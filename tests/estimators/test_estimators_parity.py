@@ -163,13 +163,19 @@ def test_a_ledger_records_the_fit(tmp_path: Any) -> None:
         )
 
 
+@pytest.mark.parametrize(("name", "value"), [("rounds", 1), ("temperature", 0.0)])
+def test_numbers_that_offsets_cannot_have_are_refused_where_they_are_made(
+    name: str, value: float
+) -> None:
+    with pytest.raises(InputError, match=name):
+        fv.Offsets(**{name: value})
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
         ({"max_gap": 5.0}, InputError, "max_gap"),
         ({"max_gap": None}, FairveilError, "max_gap"),
-        ({"rounds": 1}, InputError, "rounds"),
-        ({"temperature": 0.0}, InputError, "temperature"),
         ({"delta": 0.0}, BudgetError, "delta"),
         ({"groups": "sex"}, InputError, "product cells"),
         ({"epsilon": -1.0}, FairveilError, "epsilon"),

@@ -148,7 +148,7 @@ def estimator_of(name, relation):
         if relation == "sensitive features"
         else {"neighbours": relation}
     )
-    return type(estimator)(**{**estimator.get_params(), "schema": schema, **who})
+    return type(estimator)(**{**estimator.get_params(deep=False), "schema": schema, **who})
 
 
 def furthest(name, relation, monkeypatch):

@@ -56,6 +56,7 @@ def statement_of(**options: Any) -> PrivacyStatement:
         facts=[PublicFact("sex", "female, male", "schema")],
         bounds=[StatedBound("gradient sum", "L2", 1.0, "clipped", READ_FROM_DATA)],
         not_covered=["how rows were gathered"],
+        notes=["rows were set aside by coins"],
         audit=Audit(0.01, 0.95, "an attack"),
         groups=[NamedGroups(("few", "many"), limits=(1.0, None))],
         ledger=Receipt("people", "a-spend", 3, "0" * 64),
@@ -460,10 +461,9 @@ def _with(values: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {**copy.deepcopy(values), **fields}
 
 
-@pytest.mark.parametrize("arithmetic", ["float32", "float32-by-row"])
-def test_what_can_be_compared_is_compared_both_ways(arithmetic: Any) -> None:
+def test_what_can_be_compared_is_compared_both_ways() -> None:
     """One field alone, of those that belong together, is never changed unseen."""
-    values = json.loads(statement_of(arithmetic=arithmetic).to_json())
+    values = json.loads(statement_of(arithmetic="float32-by-row").to_json())
     versions, stamps = values["versions"], values["stamps"]
     exact = {name: version for name, version in versions.items() if name != "torch"}
     lies = {
