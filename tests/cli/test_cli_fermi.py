@@ -199,7 +199,7 @@ def test_a_network_is_said_to_need_its_module(
     for folder in ("network", "around"):
         for command in (("predict", folder, others), ("audit", others, "--model", folder, *ROLES)):
             done = fairveil(*command)
-            assert (done.code, done.err.count("\n")) == (2, 2), done.err
+            assert (done.code, done.refusal.count("\n")) == (2, 2), done.err
             assert "a torch module: made elsewhere and not written" in done.err
             assert "--prediction COLUMN" in done.err
 

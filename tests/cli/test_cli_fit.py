@@ -511,7 +511,7 @@ def test_test_rows_that_cannot_be_measured_on_are_refused_before_the_fit_is_char
         "--out",
         "model",
     )
-    assert (done.code, done.err.count("\n"), (tmp_path / "model").exists()) == (2, 2, False)
+    assert (done.code, done.refusal.count("\n"), (tmp_path / "model").exists()) == (2, 2, False)
     assert says in done.err
     assert not answers
 
@@ -535,7 +535,7 @@ def test_a_test_table_without_a_feature_is_refused_before_the_fit_is_charged(
         "--out",
         "model",
     )
-    assert (done.code, done.err.count("\n"), (tmp_path / "model").exists()) == (2, 2, False)
+    assert (done.code, done.refusal.count("\n"), (tmp_path / "model").exists()) == (2, 2, False)
     assert "expected columns out of" in done.err
     assert not answers
 
@@ -565,7 +565,7 @@ def test_a_word_that_was_only_held_out_is_refused_before_the_fit_is_charged(
         "model",
     )
     done = fairveil(*command)
-    assert (done.code, done.err.count("\n"), (tmp_path / "model").exists()) == (2, 2, False)
+    assert (done.code, done.refusal.count("\n"), (tmp_path / "model").exists()) == (2, 2, False)
     assert "rare" in done.err
     assert "--schema" in done.err
     assert not answers
@@ -578,7 +578,7 @@ def test_words_for_the_statement_are_checked_before_the_fit_is_charged(
     fairveil: Command, table: Path, schema: Path, tmp_path: Path, answers: list[int], option: str
 ) -> None:
     done = fairveil("fit", table, "--schema", schema, "--out", "model", option, "two\nlines")
-    assert (done.code, done.err.count("\n"), (tmp_path / "model").exists()) == (2, 2, False)
+    assert (done.code, done.refusal.count("\n"), (tmp_path / "model").exists()) == (2, 2, False)
     assert not answers
 
 
@@ -593,7 +593,7 @@ def test_a_label_without_a_value_is_one_line(fairveil: Command, tmp_path: Path) 
     assert done.err.startswith(
         "error: expected a value in every row, got 1 of 60 empty (column 'hired')"
     )
-    assert done.err.count("\n") == 2
+    assert done.refusal.count("\n") == 2
 
 
 def test_a_rate_that_is_undefined_on_held_out_rows_is_called_so(

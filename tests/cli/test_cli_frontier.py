@@ -130,5 +130,5 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(
     done = fairveil("frontier", table, "--schema", schema, *arguments, "--out", "f")
     assert done.code == 2
     assert says in done.err
-    assert done.err.count("\n") == 2
+    assert done.refusal.count("\n") == 2
     assert set(tmp_path.iterdir()) == before

@@ -201,7 +201,7 @@ def test_a_pure_promise_is_kept_by_a_choice(
 ) -> None:
     command = ("fit", table, "--schema", schema, *ASKED, "--delta", 0, "--out", "model")
     done = fairveil(*command)
-    assert (done.code, done.err.count("\n")) == (2, 2)
+    assert (done.code, done.refusal.count("\n")) == (2, 2)
     assert "--search exponential" in done.err
     assert fairveil(*command, "--search", "exponential").code == 0
     assert fv.load(tmp_path / "model").privacy_.promise.delta == 0.0
@@ -271,7 +271,7 @@ def test_candidates_that_were_not_written_are_said_with_the_way_out(
     fv.save(clf.fit(X, y, sensitive_features=sex), tmp_path / "listed")
     for command in (("predict", "listed", others), ("audit", others, "--model", "listed", *ROLES)):
         done = fairveil(*command)
-        assert (done.code, done.err.count("\n")) == (2, 2), done.err
+        assert (done.code, done.refusal.count("\n")) == (2, 2), done.err
         assert "one around LogisticRegression: made elsewhere and not written" in done.err
 
 

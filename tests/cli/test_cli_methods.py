@@ -273,7 +273,7 @@ def test_missing_groups_are_an_error_that_says_what_to_do(
             done = fairveil("predict", folders / name, table, *options, "--out", "p.csv", "--force")
             assert done.code == 2, (name, table, options)
             assert says in done.err
-            assert done.err.count("\n") == 2
+            assert done.refusal.count("\n") == 2
             assert (tmp_path / "p.csv").read_text("utf-8") == "before"
             assert set(tmp_path.iterdir()) == before
 
@@ -283,7 +283,7 @@ def test_groups_are_refused_where_none_are_read(
 ) -> None:
     assert fairveil("fit", table, *ROLES, "--seed", 0, "--out", "m").code == 0
     done = fairveil("predict", "m", table, "--sensitive", "sex")
-    assert (done.code, done.err.count("\n")) == (2, 2)
+    assert (done.code, done.refusal.count("\n")) == (2, 2)
     assert "does not read groups" in done.err
 
 
@@ -298,7 +298,7 @@ def test_a_classifier_that_was_not_written_is_said_with_the_way_out(
         else (others, "--model", folders / name, *ROLES)
     )
     done = fairveil(command, *model)
-    assert (done.code, done.err.count("\n")) == (2, 2)
+    assert (done.code, done.refusal.count("\n")) == (2, 2)
     assert "one around LogisticRegression: made elsewhere and not written" in done.err
     assert "--prediction COLUMN" in done.err
     broken = shutil.copytree(folders / "coded", tmp_path / "broken")
@@ -571,7 +571,7 @@ def test_a_fit_of_any_method_that_is_refused_asks_nothing_and_leaves_nothing(
     monkeypatch.setattr(Curator, "answer", lambda *_, **__: asked.append(1))
     before = set(tmp_path.iterdir())
     done = fairveil("fit", table, *arguments, "--out", "model")
-    assert (done.code, done.err.count("\n")) == (2, 2), done.err
+    assert (done.code, done.refusal.count("\n")) == (2, 2), done.err
     assert says in done.err
     assert set(tmp_path.iterdir()) == before
     assert not asked

@@ -126,7 +126,7 @@ def test_prediction_is_refused_in_one_line_and_writes_nothing(
         done = fairveil("predict", *arguments)
         assert done.code == 2
         assert says in done.err
-        assert done.err.count("\n") == 2
+        assert done.refusal.count("\n") == 2
         assert (tmp_path / "p.csv").read_bytes() == before
     assert fairveil("predict", model, others, "--out", "p.csv", "--proba", "--force").code == 0
     assert (tmp_path / "p.csv").read_bytes() != before
@@ -235,7 +235,7 @@ def test_an_audit_is_refused_in_one_line(
     done = fairveil("audit", others, *arguments)
     assert done.code == 2
     assert says in done.err
-    assert done.err.count("\n") == 2
+    assert done.refusal.count("\n") == 2
     assert set(tmp_path.iterdir()) == before
 
 

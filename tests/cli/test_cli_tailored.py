@@ -260,7 +260,7 @@ def test_what_is_refused_asks_nothing_and_leaves_nothing(
     monkeypatch.setattr(Curator, "answer", lambda *_, **__: asked.append(1))
     before = set(tmp_path.iterdir())
     done = fairveil("fit", table, *arguments, "--out", "model")
-    assert (done.code, done.err.count("\n")) == (2, 2), done.err
+    assert (done.code, done.refusal.count("\n")) == (2, 2), done.err
     assert says in done.err
     assert set(tmp_path.iterdir()) == before
     assert not asked

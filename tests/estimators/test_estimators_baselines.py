@@ -224,7 +224,7 @@ def test_a_mixture_survives_a_file(tmp_path) -> None:
     clf, X, y, a = thrown(constraints="demographic_parity:0.1")
     clf.fit(X, y, sensitive_features=a)
     assert isinstance(clf.model_, MixtureModel)
-    plain = made(fv.RateConstrainedClassifier, **clf.get_params())
+    plain = made(fv.RateConstrainedClassifier, **clf.get_params(deep=False))
     plain.__dict__.update(clf.__dict__)
     fv.save(plain, tmp_path / "model")
     again = fv.load(tmp_path / "model")
