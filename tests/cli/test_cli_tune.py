@@ -31,7 +31,7 @@ def test_a_search_writes_the_best_model_with_its_own_statement(
     labels = [line.split(" ")[0] for line in done.out.splitlines()]
     assert {"score", "way", "privacy", "written", "recorded"} <= set(labels)
     loaded = fv.load("model")
-    assert loaded.clip in (0.5, 2)
+    assert loaded.solver.clip in (0.5, 2)
     assert loaded.privacy_.epsilon <= 1.0
     assert "private search" in loaded.privacy_.summary()
     assert not loaded.privacy_.check()
@@ -48,7 +48,7 @@ def test_where_noise_would_hide_every_gain_the_defaults_get_the_whole_budget(
     assert "the defaults" in done.out
     assert "one fit, no search: noise would hide gains below" in done.out
     loaded = fv.load("model")
-    assert loaded.clip is None
+    assert loaded.solver is None
     assert "not searched, by public facts" in loaded.privacy_.summary()
 
 

@@ -309,7 +309,6 @@ def _walk() -> dict[str, Step]:
         "door stop": S(("door", "stop", "nothing", *holder), 2),
         "attribute check": S(("attribute", "check", *joined)),
         "attribute check: no": S(("attribute", "check", *nobody), 1),
-        "attribute rates": S(("attribute", "rates", "table.json", "--local-epsilon", 1)),
         "attribute release": S(
             ("attribute", "release", *joined, "--key", "holder.key", "--out", "groups.json"),
             makes=("groups.json",),

@@ -99,9 +99,8 @@ def test_who_has_one_row_each_is_fitted_as_rows_are():
 @pytest.mark.parametrize("estimator", [fv.RateConstrainedClassifier, fv.FermiClassifier])
 def test_the_statement_is_about_persons_and_checks(estimator, neighbours):
     X, y = table()
-    clf = estimator(unit="patient", max_rows_per_unit=5, neighbours=neighbours, **COMMON).fit(
-        X, y, sensitive_features="sex"
-    )
+    clf = made(estimator, unit="patient", max_rows_per_unit=5, neighbours=neighbours, **COMMON)
+    clf.fit(X, y, sensitive_features="sex")
     said = clf.privacy_.summary()
     assert "Unit: one person, at most 5 of their rows" in said
     assert clf.privacy_.check() == []
@@ -421,7 +420,7 @@ def test_a_certified_fit_never_has_a_person_on_both_sides(kind, relation, monkey
     assert clf.certificate_.privacy_.promise.unit == Unit("patient", 1)
     assert clf.privacy_.promise.unit == Unit("patient", 4)
     assert abs(clf.certificate_.counts.sum() - len(counted)) < 40
-    assert any("all of their rows" in sentence for sentence in clf.privacy_.not_covered)
+    assert any("all of their rows" in sentence for sentence in clf.privacy_.notes)
     assert any("each person counts once" in sentence for sentence in clf.certificate_.assumptions)
     rest = {name: values for name, values in X.items() if name != "patient"}
     again = CERTIFIED[kind](unit=X["patient"], **options).fit(rest, y, sensitive_features="sex")

@@ -150,7 +150,7 @@ def test_pipelines_around_pipelines() -> None:
 
 def test_in_searches_and_clones() -> None:
     pipe = clone(Pipeline([("scale", StandardScaler()), ("clf", fair(epsilon=2.0))]))
-    search = GridSearchCV(pipe, {"clf__rounds": [2, 3]}, cv=2)
+    search = GridSearchCV(pipe, {"clf__solver__rounds": [2, 3]}, cv=2)
     said = warned(lambda: search.fit(X, Y, clf__sensitive_features=A))
     assert len(said) == 5  # four of the search and the last one
     assert any(
