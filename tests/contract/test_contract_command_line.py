@@ -541,6 +541,7 @@ def test_an_interrupted_fit_writes_nothing_and_says_what_is_charged(place: Path)
 
 CHILD = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where it is ignored around
 import seam
 from fairveil import cli
 
@@ -569,7 +570,10 @@ def started(*words: object, code: str = CHILD, **options: Any) -> subprocess.Pop
     )
 
 
-MAIN = "from fairveil import cli; cli.main()"
+MAIN = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from fairveil import cli; cli.main()"
+)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
