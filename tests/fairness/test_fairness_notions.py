@@ -261,20 +261,6 @@ def test_nothing_is_required_by_none_alone(cls: type) -> None:
     assert set(limits.tolist()) == {1.0}  # what no rate and no gap is above
 
 
-@pytest.mark.parametrize("bound", [1, 1.0, 2.5, "inf"])
-def test_files_of_earlier_versions_may_hold_bounds_that_require_nothing(bound: object) -> None:
-    for asked in (DemographicParity(0.1), FalseNegativeRate(0.1), BoundedGroupLoss(0.1)):
-        (limit,) = (name for name in asked.to_dict() if name.startswith("max_"))
-        assert notions.from_dict(asked.to_dict() | {limit: bound}) == replace(
-            asked, **{limit: None}
-        )
-    log = BoundedGroupLoss(0.1, "log")
-    if bound != "inf":
-        assert notions.from_dict(log.to_dict() | {"max_loss": bound}) == BoundedGroupLoss(
-            float(bound), "log"
-        )
-
-
 def test_a_text_asks_back_in_its_own_words() -> None:
     with pytest.raises(
         InputError,

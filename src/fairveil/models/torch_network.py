@@ -135,15 +135,16 @@ class Skeleton:
         _probe(skeleton)
         return skeleton
 
-    def apart(self) -> Skeleton:
-        """A copy that no row went through. What was worked out as rows came, and the parameters
-        that were set last, stay behind: they would tell a table of none from one of one."""
+    def apart(self, parameters: Floats) -> Skeleton:
+        """A copy that no row went through, with these parameters. What was worked out as rows came,
+        and the parameters that were set last, stay behind: they would tell a table of none from
+        one of one."""
         with self.lock:
             out = Skeleton(
                 self.module, self.width, self.classes, self.input_shape, str(self.device)
             )
         out.start, out.numbers_per_row = self.start, self.numbers_per_row
-        out.load(self.start)
+        out.load(parameters)
         return out
 
     @property

@@ -70,7 +70,10 @@ def model_of(skeleton: Skeleton, parameters: Floats, training: Training) -> Netw
     from ...models import NetworkModel
 
     return NetworkModel(
-        skeleton.apart(), parameters, classes=training.classes, layout=training.coding.layout
+        skeleton.apart(parameters),
+        parameters,
+        classes=training.classes,
+        layout=training.coding.layout,
     )
 
 
