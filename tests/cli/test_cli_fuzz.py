@@ -196,7 +196,7 @@ def test_wrong_words_are_refused_in_the_shells_words(
     done = fairveil(*words)
     assert done.code == 2
     assert LINES.fullmatch(done.refusal), done.err
-    assert not PYTHONISM.search(done.err), done.err
+    assert not PYTHONISM.search(done.refusal), done.err
     assert "hunter2" not in done.err
 
 

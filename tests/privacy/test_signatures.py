@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import copy
+import dataclasses
 import json
 import os
 import stat
@@ -49,14 +50,13 @@ PLAN = [Gaussian(20.0), PerCell(((40.0, 120.0),), (2.0,))]
 
 def statement_of(**options: Any) -> PrivacyStatement:
     """One that has every field."""
-    return PrivacyStatement.of(
+    made = PrivacyStatement.of(
         Promise(1.0, 1e-6),
         PLAN,
         plan=PLAN,
         facts=[PublicFact("sex", "female, male", "schema")],
         bounds=[StatedBound("gradient sum", "L2", 1.0, "clipped", READ_FROM_DATA)],
         not_covered=["how rows were gathered"],
-        notes=["rows were set aside by coins"],
         audit=Audit(0.01, 0.95, "an attack"),
         groups=[NamedGroups(("few", "many"), limits=(1.0, None))],
         ledger=Receipt("people", "a-spend", 3, "0" * 64),
@@ -70,6 +70,7 @@ def statement_of(**options: Any) -> PrivacyStatement:
             **options,
         },
     )
+    return dataclasses.replace(made, notes=("rows were set aside by coins",))
 
 
 @pytest.fixture
