@@ -119,18 +119,17 @@ class DataSet:
         _require_unit(served, out.ledger.promise)
         whole = View(None, False)
         rows = out.rows_of(whole)
-        if out.ledger.promise.features_are_public:
-            encoding = Encoding(out.schema, False)
-            names = (*(scale.name for scale in encoding.numbers), *encoding.coded)
-            refuse_copies(list(out._source(whole).blocks()), encoding.layout, names)
         if served.weights is not None and len(out._weights) != rows.exact_count:
             remedy = "Serve a table that nobody changes while it is read."
             raise InputError.expected(
                 "one weight a row", of=served.name, got="another number", remedy=remedy
             )
-        if served.weights is not None and out.ledger.promise.features_are_public:
-            blocks = _with_weights(list(out._source(whole).blocks()), out._weights)
-            refuse_weights(blocks, rows.layout)
+        if out.ledger.promise.features_are_public:
+            encoding, blocks = Encoding(out.schema, False), list(out._source(whole).blocks())
+            names = (*(scale.name for scale in encoding.numbers), *encoding.coded)
+            refuse_copies(blocks, encoding.layout, names)
+            if served.weights is not None:
+                refuse_weights(_with_weights(blocks, out._weights), rows.layout)
         _ = out.exact_rows, out._keeps_roles
         return out
 
