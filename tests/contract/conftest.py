@@ -10,6 +10,7 @@ from typing import Any
 import configurations
 import pytest
 from configurations import CONFIGURATIONS, ESTIMATORS, RELEASES, Configuration
+from observing import shown
 
 PARAMETERS = {"row": CONFIGURATIONS, "estimator_row": ESTIMATORS, "release_row": RELEASES}
 
@@ -40,16 +41,24 @@ def _warnings_are_outcomes() -> Any:
 
 
 @cache
-def _fitted(name: str) -> Any:
+def _fitted(name: str) -> tuple[Any, dict[str, str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return CONFIGURATIONS[name].run()
+        made = CONFIGURATIONS[name].run()
+    return made, shown(made)
 
 
 @pytest.fixture(scope="session")
 def fitted() -> Any:
     """`fitted(row)`: what the row gives of its own table, once for all tests. Not to be changed."""
-    return lambda row: _fitted(row.name)
+    return lambda row: _fitted(row.name)[0]
+
+
+@pytest.fixture(scope="session")
+def state() -> Any:
+    """`state(row)`: all that is in it as it came out of the fit, before a test looked at what it
+    works out when asked."""
+    return lambda row: _fitted(row.name)[1]
 
 
 @pytest.fixture(scope="session")

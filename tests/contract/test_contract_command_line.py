@@ -103,6 +103,8 @@ def furnish(folder: Path) -> None:
         folder / "people.toml"
     )
     frame = pd.DataFrame({name: table[name] for name in COLUMNS})
+    # nobody is hired, whatever a noisy model decides
+    frame.assign(prediction="no").to_csv(folder / "denied.csv", index=False)
     frame["id"] = [f"i{at}" for at in range(len(frame))]
     frame.drop(columns="sex").to_csv(folder / "company.csv", index=False)
     frame[["id", "sex"]].to_csv(folder / "register.csv", index=False)
@@ -268,7 +270,9 @@ def _walk() -> dict[str, Step]:
             ),
             makes=("strict.json",),
         ),
-        "monitor: no": S(("monitor", "strict.json", *counted, "--target", "hired"), 1),
+        "monitor: no": S(
+            ("monitor", "strict.json", "denied.csv", *counted[1:], "--target", "hired"), 1
+        ),
         "frontier": S(
             (
                 "frontier",

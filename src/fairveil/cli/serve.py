@@ -104,12 +104,17 @@ def _run(holder: object, *, demo: bool, check: bool, quiet: bool) -> None:
             door, secure=holder.certificate is not None or holder.behind_proxy
         ).routes()
         with running(door, Service(door, RequestLog(None if quiet else sys.stderr)), pages) as url:
-            typer.echo(f"Serving {names} at {url} (Ctrl-C ends it; runs go on when it is up again)")
-            if door.fingerprint is not None:
-                typer.echo(f"Statements are signed by {door.fingerprint}")
-            if demo:
-                _say_demo(door, url)
-            _wait()
+            try:
+                typer.echo(
+                    f"Serving {names} at {url} (Ctrl-C ends it; runs go on when it is up again)"
+                )
+                if door.fingerprint is not None:
+                    typer.echo(f"Statements are signed by {door.fingerprint}")
+                if demo:
+                    _say_demo(door, url)
+                _wait()
+            except KeyboardInterrupt:
+                typer.echo("Stopped.")
     finally:
         door.close()
 
@@ -134,8 +139,6 @@ def _wait() -> None:
     before = signal.signal(signal.SIGTERM, lambda *_: over.set())
     try:
         over.wait()
-    except KeyboardInterrupt:
-        typer.echo("Stopped.")
     finally:
         signal.signal(signal.SIGTERM, before)
 
