@@ -50,13 +50,10 @@ def people(folder: str | None, rows: int | None) -> Any:
 
 def fitted(rows: Any, index: float, epsilon: float) -> Any:
     """Rules that give few grants."""
-    how: dict[str, Any] = {
-        "oracle": "regression",
-        "penalty": PENALTY,
-        "epsilon": epsilon,
-        "random_state": 0,
-    }
-    model = fv.GroupObjectiveClassifier(GRANTS, Gini(PAYOFF).at_most(index), **how)
+    solver = fv.LinearOracle(oracle="regression", penalty=PENALTY)
+    model = fv.GroupObjectiveClassifier(
+        GRANTS, Gini(PAYOFF).at_most(index), solver=solver, epsilon=epsilon, random_state=0
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)  # it is measured
         return model.fit(rows)

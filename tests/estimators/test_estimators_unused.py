@@ -173,7 +173,7 @@ def test_what_a_fit_never_reads_is_declared_and_what_is_declared_is_refused(
         assert name in OTHERS, name
         made = built(cls, random_state=0, epsilon=3.0, **options)
         shown = {
-            **made.get_params(deep=False),
+            **made.get_params(),
             **{f"{slot}__{knob}": value for slot in PLAIN for knob, value in usual(made, slot)},
         }
         place = next(deep for deep in shown if deep == name or deep.endswith(f"__{name}"))
