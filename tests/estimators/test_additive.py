@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import fairveil as fv
 from fairveil.errors import FairveilError, InputError, NoSteps, UnstatedBounds
@@ -327,13 +326,3 @@ def test_a_schema_with_edges_is_written_and_read(tmp_path: Path) -> None:
         {**dict(stated.columns), "b": Number(0, 1000)}, target="hired", sensitive=("sex",)
     )
     assert plain.fingerprint != stated.fingerprint
-
-
-def test_scikit_learns_checks_of_fits_pass() -> None:
-    done = 0
-    for estimator, check in estimator_checks_generator(
-        fv.RateConstrainedClassifier(model="additive", solver=fv.Descent(rounds=5))
-    ):
-        check(estimator)
-        done += 1
-    assert done > 30

@@ -18,7 +18,6 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fairveil as fv
 from fairveil.data import encode
@@ -33,22 +32,6 @@ ROWS = 3000
 RELATIONS = [{}, {"neighbours": "replace-one"}, {"protects": "sensitive_features"}]
 BOUNDS = {"target_bounds": (-10.0, 30.0)}
 LARGEST = "largest_group_loss"
-
-
-# at its defaults it states no bounds of the target
-@pytest.mark.filterwarnings("ignore::fairveil.errors.UnstatedBounds")
-@parametrize_with_checks(
-    [
-        fv.GroupObjectiveRegressor(),
-        fv.GroupObjectiveRegressor(target_bounds=(-300, 300)),
-        fv.GroupObjectiveRegressor(epsilon=INF),
-        fv.GroupObjectiveRegressor(unsafe_data_dependent_bounds=True),
-        fv.GroupObjectiveRegressor(protects="sensitive_features", max_sample_weight=10.0),
-        fv.GroupObjectiveRegressor(epsilon=INF, method="frank-wolfe"),
-    ]
-)
-def test_scikit_learns_own_checks_pass(estimator: Any, check: Any) -> None:
-    check(estimator)
 
 
 def people(rows: int = ROWS, seed: int = 0) -> dict[str, Any]:
