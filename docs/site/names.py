@@ -12,7 +12,7 @@ ROOMS = (
     "fairveil",
     "fairveil.estimators",
     "fairveil.privacy",
-    "fairveil.privacy.events",
+    "fairveil.core.events",
     "fairveil.privacy.ledger",
     "fairveil.privacy.importing",
     "fairveil.curator",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from . import report as report
     from . import serving as serving
     from . import study as study
+    from .core.promise import Promise as Promise
     from .displays import BudgetDisplay as BudgetDisplay
     from .displays import ConstraintDisplay as ConstraintDisplay
     from .displays import FrontierDisplay as FrontierDisplay
@@ -82,7 +83,6 @@ if TYPE_CHECKING:
     from .metrics import group_table as group_table
     from .privacy.ledger import Ledger as Ledger
     from .privacy.ledger import ledger as ledger
-    from .privacy.promise import Promise as Promise
     from .privacy.statement.statement import PrivacyStatement as PrivacyStatement
     from .serving import RemoteData as RemoteData
     from .serving import remote as remote

@@ -29,7 +29,10 @@ def lazily(package: str) -> tuple[Callable[[str], object], Callable[[], list[str
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home = places[name]
         if home.strip("."):
-            value: object = getattr(importlib.import_module(home, package), name)
+            module = importlib.import_module(home, package)
+            value: object = getattr(module, name, None)
+            if value is None:  # a module of that package
+                value = importlib.import_module(f"{home}.{name}", package)
         else:
             value = importlib.import_module(f"{home}{name}", package)
         setattr(sys.modules[package], name, value)

@@ -1,41 +1,22 @@
 """The library's errors. Each says what was expected, of what, what came, and the way out.
 
-A leak is an error, not a warning. A message never holds a value of a private row once a release has
-begun; before any release the data holder sees what is wrong with the table.
+Those of the trusted room are defined there.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
-from typing import Self
+from collections.abc import Sequence
 
-
-class FairveilError(Exception):
-    """The root of the family: catch this to catch everything that Fairveil raises on purpose."""
-
-    @classmethod
-    def expected(
-        cls,
-        expected: str,
-        *,
-        of: str,
-        got: object,
-        remedy: str,
-        quote: bool = True,
-        among: Iterable[object] | None = None,
-    ) -> Self:
-        """An error of this kind, in the words of `complaint`.
-
-        >>> InputError.expected("a table", of="X", got=None, remedy="Pass a data frame.")
-        InputError('X: expected a table, got None. Pass a data frame.')
-        """
-        text = complaint(expected=expected, of=of, got=got, remedy=remedy, quote=quote, among=among)
-        return cls(text)
-
-
-class InputError(FairveilError, ValueError):
-    """An argument is not what was expected."""
+from .core.errors import LONGEST as LONGEST
+from .core.errors import BudgetError as BudgetError
+from .core.errors import Complaint as Complaint
+from .core.errors import FairveilError as FairveilError
+from .core.errors import InputError as InputError
+from .core.errors import MissingBoundError as MissingBoundError
+from .core.errors import PrivacyError as PrivacyError
+from .core.errors import complaint as complaint
+from .core.errors import nearest as nearest
 
 
 class KindError(InputError, TypeError):
@@ -48,18 +29,6 @@ class SchemaError(InputError):
 
 class JoinError(InputError):
     """Two tables cannot be joined by id: an id occurs twice, or is missing."""
-
-
-class MissingBoundError(InputError):
-    """A question needs a public bound that nobody stated."""
-
-
-class PrivacyError(FairveilError, RuntimeError):
-    """Going on would break, or could not honour, the promise."""
-
-
-class BudgetError(PrivacyError):
-    """The promise has no room for what was asked."""
 
 
 class Overspent(BudgetError):  # noqa: N818  # what happened, as in ConstraintNotMet
@@ -223,29 +192,6 @@ class NotWritten(FairveilWarning):
     it."""
 
 
-LONGEST = 1000
-"""Letters of what came that a message repeats: what came may be a whole file."""
-
-
-class Complaint(str):
-    """The text of an error that remembers its parts: a command line says the same in the shell's
-    words.
-
-    `expected`, `of`, `got` and `remedy` are what `complaint` was given; `quote`: whether `got` is
-    shown as Python writes it; `nearest`: names that are like the one that came.
-    """
-
-    expected: str
-    of: str
-    got: object
-    remedy: str
-    quote: bool
-    nearest: tuple[str, ...]
-
-    def __new__(cls, text: str) -> Complaint:
-        return super().__new__(cls, text)
-
-
 class Complaints(str):
     """The text of an error about several things at once, and the complaint of each."""
 
@@ -253,50 +199,6 @@ class Complaints(str):
 
     def __new__(cls, text: str) -> Complaints:
         return super().__new__(cls, text)
-
-
-def complaint(
-    *,
-    expected: str,
-    of: str,
-    got: object,
-    remedy: str,
-    quote: bool = True,
-    among: Iterable[object] | None = None,
-) -> Complaint:
-    """One sentence pattern for every error: expected what, of what, what came (`quote=False`: as it
-    is), the way out. `among`: the names that there are; one that is like what came is suggested.
-
-    >>> complaint(
-    ...     expected="a positive number",
-    ...     of="epsilon",
-    ...     got=-1,
-    ...     remedy="Pass epsilon=1.0, or inf for no privacy.",
-    ... )
-    'epsilon: expected a positive number, got -1. Pass epsilon=1.0, or inf for no privacy.'
-    >>> complaint(
-    ...     expected="a column",
-    ...     of="target",
-    ...     got="hird",
-    ...     remedy="Name a column.",
-    ...     among=["hired", "age"],
-    ... )
-    "target: expected a column, got 'hird'. Did you mean 'hired'? Name a column."
-    """
-    came = repr(got) if quote else str(got)
-    came = came if len(came) <= LONGEST else f"{came[: LONGEST - 3]}..."
-    near = () if among is None else nearest(got, among)
-    measurement = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
-    text = Complaint(f"{of}: expected {expected}, got {came}. {measurement}{remedy}")
-    text.expected, text.of, text.got, text.remedy, text.quote, text.nearest = (
-        expected,
-        of,
-        got,
-        remedy,
-        quote,
-        near,
-    )
-    return text
 
 
 def within(place: str, error: Exception) -> str:
@@ -341,21 +243,3 @@ def together(errors: Sequence[Exception]) -> Exception:
         if any(isinstance(error, SchemaError) for error in errors)
         else type(errors[0])(text)
     )
-
-
-def nearest(got: object, among: Iterable[object]) -> tuple[str, ...]:
-    """Names that are like what came, one for each name of it at most; none where nothing is.
-
-    >>> nearest(["sexx", "zzz"], ["sex", "age"])
-    ('sex',)
-    """
-    from difflib import get_close_matches
-
-    known = [str(name) for name in among]
-    folded = {name.casefold().replace("-", "_"): name for name in reversed(known)}
-    found = []
-    for word in got if isinstance(got, list | tuple) else [got]:
-        if isinstance(word, str) and len(word) <= 200 and word not in known:
-            name = word.partition(":")[0].casefold().replace("-", "_")
-            found += get_close_matches(name, list(folded), n=1, cutoff=0.6)
-    return tuple(dict.fromkeys(folded[name] for name in found))

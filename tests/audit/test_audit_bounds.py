@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 from fairveil.audit import EventsClaim, GaussianClaim, PointClaim, bounds
+from fairveil.core.events import Gaussian, Laplace, PoissonSampled, Repeated
 from fairveil.errors import InputError
 from fairveil.privacy import epsilon
-from fairveil.privacy.events import Gaussian, Laplace, PoissonSampled, Repeated
 
 CONFIDENCES = (0.75, 0.95, 0.99)
 

@@ -25,7 +25,7 @@ from fairveil.audit.canary_bounds import (
     refutes,
 )
 from fairveil.audit.claims import EventsClaim
-from fairveil.privacy.events import Gaussian
+from fairveil.core.events import Gaussian
 
 ROUNDED = 1e-9
 

@@ -33,6 +33,7 @@ from fairveil.audit import (
     audit_fit,
     audit_scores,
 )
+from fairveil.core.events import Event, Repeated
 from fairveil.curator import (
     FULL,
     Curator,
@@ -47,7 +48,6 @@ from fairveil.curator import (
 )
 from fairveil.curator.rows.sampling import Batch
 from fairveil.privacy import NoiseSource, Promise, calibrate, epsilon, full_batch, split
-from fairveil.privacy.events import Event, Repeated
 
 # where rows are public, each round looks for the largest move: slower
 ROUNDS = {"records": 20, "sensitive_features": 3}

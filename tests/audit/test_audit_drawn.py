@@ -11,8 +11,8 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from fairveil.audit import EventsClaim, GaussianClaim, PointClaim, drawn
+from fairveil.core.events import Gaussian
 from fairveil.privacy import delta
-from fairveil.privacy.events import Gaussian
 
 
 def exact(alarms: float) -> float:

@@ -20,8 +20,8 @@ from fairveil.audit.corners import pairs_of
 from fairveil.audit.noise import NoiseBets, Residual, power
 from fairveil.audit.planted import HALF_NOISE, NO_CLIP, SAME_SEED
 from fairveil.audit.targets import HERE, THERE, Bug, FitTarget
+from fairveil.core.events import Composed, Gaussian, Laplace
 from fairveil.facts import Boolean, Category, Number, Schema
-from fairveil.privacy.events import Composed, Gaussian, Laplace
 
 SCHEMA = Schema(
     {"age": Number(17, 90), "sex": Category(("f", "m")), "hired": Boolean()},

@@ -19,10 +19,10 @@ from fairveil.audit import (
     audit_pair,
     audit_scores,
 )
+from fairveil.core.events import Gaussian, Laplace
 from fairveil.curator import Curator, Rows
 from fairveil.errors import InputError, LedgerError, Overspent
 from fairveil.privacy import Ledger, NoiseSource, PrivacyStatement, Promise, epsilon
-from fairveil.privacy.events import Gaussian, Laplace
 
 
 def laplace_scores(eps, trials, seed):

@@ -15,7 +15,7 @@ from people_who_do_not_exist import Command
 import fairveil as fv
 from fairveil.cli import coins, samples
 from fairveil.cli.samples import ColumnSample
-from fairveil.privacy.noise.sources import NoiseSource
+from fairveil.core.noise import NoiseSource
 
 Mask = npt.NDArray[np.bool_]
 FIT = (

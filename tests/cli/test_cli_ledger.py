@@ -17,8 +17,8 @@ from people_who_do_not_exist import Command, Done
 
 import fairveil as fv
 from fairveil.cli.printing import bar
+from fairveil.core.events import Gaussian, Pure
 from fairveil.facts import Schema
-from fairveil.privacy.events import Gaussian, Pure
 from fairveil.privacy.ledger import Ledger
 
 TERMS = ("--epsilon", "2", "--delta", "1e-6")

@@ -14,8 +14,8 @@ import pytest
 pytest.importorskip("cryptography")
 
 from fairveil import cli
+from fairveil.core.events import Gaussian
 from fairveil.privacy import PrivacyStatement, Promise
-from fairveil.privacy.events import Gaussian
 from fairveil.privacy.statement.documents import checksum
 
 Run = Callable[..., tuple[int, str, str]]

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairveil import cli
+from fairveil.core.events import Gaussian
 from fairveil.privacy import PrivacyStatement, Promise
-from fairveil.privacy.events import Gaussian
 from fairveil.privacy.statement.documents import checksum
 
 Run = Callable[..., tuple[int, str, str]]

@@ -18,25 +18,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as losses
 from scipy import optimize, stats
 
-from fairveil.errors import FairveilError
-from fairveil.privacy import (
-    Filter,
-    NamedGroups,
-    PrivacyStatement,
-    Promise,
-    TwoSteps,
-    Unit,
-    calibrate,
-    delta,
-    epsilon,
-    full_batch,
-    most_rounds,
-    price,
-    price_after,
-    routes_of,
-    split,
-)
-from fairveil.privacy.events import (
+from fairveil.core.events import (
     Approximate,
     Composed,
     DiscreteGaussian,
@@ -57,6 +39,24 @@ from fairveil.privacy.events import (
     ZeroConcentrated,
     compose,
     spelled_out,
+)
+from fairveil.errors import FairveilError
+from fairveil.privacy import (
+    Filter,
+    NamedGroups,
+    PrivacyStatement,
+    Promise,
+    TwoSteps,
+    Unit,
+    calibrate,
+    delta,
+    epsilon,
+    full_batch,
+    most_rounds,
+    price,
+    price_after,
+    routes_of,
+    split,
 )
 
 Array = Any
@@ -549,7 +549,7 @@ def test_the_least_noise_is_within_the_promise() -> None:
 
 def test_a_file_of_multipliers_that_is_wrong_costs_time_alone(tmp_path: Path) -> None:
     program = (
-        "from fairveil.privacy import Promise, calibrate; from fairveil.privacy.events import *\n"
+        "from fairveil.privacy import Promise, calibrate; from fairveil.core.events import *\n"
         "print(calibrate(Promise(1.0, 1e-6), lambda z: Repeated(PoissonSampled(0.2, Gaussian(z)), 4))"
         ".multiplier)"
     )

@@ -20,6 +20,7 @@ from configurations import CONFIGURATIONS
 
 import fairveil as fv
 from fairveil import data
+from fairveil.core.events import Composed, Gaussian, OnPart, PerCell, Repeated, compose
 from fairveil.curator import (
     ByCell,
     CellCounts,
@@ -41,7 +42,6 @@ from fairveil.curator import (
 )
 from fairveil.errors import FairveilError
 from fairveil.privacy import Filter, NoiseSource, Promise, epsilon
-from fairveil.privacy.events import Composed, Gaussian, OnPart, PerCell, Repeated, compose
 
 REPLACED = Promise(3.0, 1e-6, neighbours="replace-one")
 ADDED = Promise(3.0, 1e-6)
@@ -160,7 +160,7 @@ def mu_of(promise: Promise) -> float:
 
 
 def _spelled(events: Any) -> list[Any]:
-    from fairveil.privacy.events import spelled_out
+    from fairveil.core.events import spelled_out
 
     return list(spelled_out(compose(events)))
 

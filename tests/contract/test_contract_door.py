@@ -27,8 +27,8 @@ import pytest
 
 import fairveil as fv
 from fairveil import cli
+from fairveil.core.events import Event, Gaussian, Repeated, compose, to_json_dict
 from fairveil.privacy import PrivacyStatement, Promise, Unit, epsilon
-from fairveil.privacy.events import Event, Gaussian, Repeated, compose, to_json_dict
 
 pytest.importorskip("uvicorn")
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import fairveil as fv
+from fairveil.core.events import Approximate, Event, Gaussian, PerCell, Pure, Repeated
 from fairveil.errors import FairveilError
 from fairveil.privacy import (
     Filter,
@@ -28,7 +29,6 @@ from fairveil.privacy import (
     sign,
     verify_signature,
 )
-from fairveil.privacy.events import Approximate, Event, Gaussian, PerCell, Pure, Repeated
 from fairveil.privacy.ledger import Entry
 
 UNITS = 1 << 60  # of a budget

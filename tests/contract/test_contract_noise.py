@@ -19,7 +19,8 @@ from configurations import CONFIGURATIONS, EXTREMES, Configuration, Table, neigh
 from scipy.stats import chi2
 from seam import Released, Tape, recording, replaying
 
-from fairveil.privacy import epsilon, events
+from fairveil.core import events
+from fairveil.privacy import epsilon
 
 SEEDS, FALSE_ALARM = 16, 1e-7
 FEW = 16

@@ -15,7 +15,8 @@ from dp_accounting.pld import privacy_loss_distribution as losses
 from seam import recording
 
 import fairveil as fv
-from fairveil.privacy import PrivacyStatement, epsilon, events, price
+from fairveil.core import events
+from fairveil.privacy import PrivacyStatement, epsilon, price
 
 GRID = 2e-4  # of privacy losses
 

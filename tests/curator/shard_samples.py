@@ -16,6 +16,7 @@ import pytest
 
 import fairveil as fv
 from fairveil import data
+from fairveil.core.noise import NoiseSource
 from fairveil.curator import (
     CellCounts,
     Curator,
@@ -35,7 +36,6 @@ from fairveil.data.pieces import pieces_of
 from fairveil.errors import ChecksumError, PrivacyError
 from fairveil.facts.rows import Traits
 from fairveil.privacy import Promise
-from fairveil.privacy.noise.sources import NoiseSource
 
 SCHEMA = data.Schema(
     {

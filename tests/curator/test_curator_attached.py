@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from curator_pools import attribute_move, largest_moves, pool
 
+from fairveil.core.events import DiscreteLaplace
 from fairveil.curator import (
     AttachedHistogram,
     AttachedLosses,
@@ -21,7 +22,6 @@ from fairveil.curator.questions.attached import Attached
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.events import DiscreteLaplace
 
 NOT_PRIVATE = Promise(math.inf, 0.0)
 SENSITIVE = Promise(1.0, 1e-6, protects="sensitive_features")

@@ -7,12 +7,12 @@ import threading
 import numpy as np
 import pytest
 
+from fairveil.core.events import Gaussian
 from fairveil.curator import Curator, Rows
 from fairveil.curator.budget import Budget
 from fairveil.curator.questions.row_function import RowFunction
 from fairveil.errors import PrivacyError
 from fairveil.privacy import Promise
-from fairveil.privacy.events import Gaussian
 
 
 def test_a_run_is_closed_while_an_interrupted_answer_still_has_its_turn() -> None:

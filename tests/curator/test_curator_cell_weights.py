@@ -18,6 +18,7 @@ from curator_pools import (
     pool,
 )
 
+from fairveil.core.events import Gaussian
 from fairveil.curator import (
     Curator,
     GradientSum,
@@ -35,7 +36,6 @@ from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError
 from fairveil.facts import Cells, RowBlock
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.events import Gaussian
 
 KINDS = [{}, {"weights": True}, {"sparse": True}, {"dtype": np.float32}]
 SENSITIVE = Promise(1000.0, 1e-6, protects="sensitive_features")

@@ -13,6 +13,7 @@ from curator_pools import COMBINATIONS, WIDTH, pool
 from scipy import stats
 from scipy.special import expit, logsumexp
 
+from fairveil.core.events import Exponential, NoOp, Repeated
 from fairveil.curator import (
     AttachedHistogram,
     CellCounts,
@@ -31,7 +32,6 @@ from fairveil.curator.totals import public_scale, reference
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.events import Exponential, NoOp, Repeated
 
 FALSE_ALARM = 1e-7
 ADD = Promise(100.0, 1e-6)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fairveil.core.events import Exponential, Gaussian, NonPrivate, Repeated
 from fairveil.curator import (
     CellCounts,
     Curator,
@@ -31,7 +32,6 @@ from fairveil.errors import BudgetError, InputError, MissingBoundError, PrivacyE
 from fairveil.facts import Cells
 from fairveil.privacy import NoiseSource, Promise, epsilon
 from fairveil.privacy.accounting.filters import Filter
-from fairveil.privacy.events import Exponential, Gaussian, NonPrivate, Repeated
 
 WIDE = Promise(1000.0, 1e-6)
 WEIGHTS = np.linspace(-1, 1, 11)

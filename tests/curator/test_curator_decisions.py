@@ -12,6 +12,7 @@ import pytest
 from curator_pools import COMBINATIONS, WIDTH, pool
 from scipy import stats
 
+from fairveil.core.events import Exponential, NonPrivate, NoOp, Repeated
 from fairveil.curator import (
     AttachedHistogram,
     Curator,
@@ -26,7 +27,6 @@ from fairveil.curator.questions.attached import Attached
 from fairveil.curator.totals import reference
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.events import Exponential, NonPrivate, NoOp, Repeated
 
 FALSE_ALARM = 1e-7
 ADD = Promise(100.0, 1e-6)

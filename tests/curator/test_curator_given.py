@@ -8,6 +8,7 @@ import stat
 import numpy as np
 import pytest
 
+from fairveil.core.events import Composed, Exponential, Gaussian, Repeated
 from fairveil.curator import (
     CellCounts,
     Curator,
@@ -22,7 +23,6 @@ from fairveil.curator.choices.by_function import Score
 from fairveil.curator.journal.given import Given, digest_of
 from fairveil.errors import PrivacyError
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.events import Composed, Exponential, Gaussian, Repeated
 
 PROMISE = Promise(4.0, 1e-6, neighbours="replace-one")
 PLAN = Repeated(Composed((Gaussian(30.0), Exponential(0.05))), 4)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from curator_pools import COMBINATIONS, WIDTH, attribute_move, largest_moves, pool
 
+from fairveil.core.events import Gaussian
 from fairveil.curator import Curator, GroupedHistogram, Linear, Measurement, describe
 from fairveil.curator.pricing import is_free
 from fairveil.errors import InputError, PrivacyError
 from fairveil.facts import Cells
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.events import Gaussian
 
 SENSITIVE = Promise(1.0, 1e-5, "sensitive_features")
 MODES = [("product", None), ("product", ["sensitive_0"]), ("marginal", None), (None, None)]

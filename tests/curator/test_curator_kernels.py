@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
+from fairveil.core.bound import Bound
 from fairveil.curator.kernels import elementary
 from fairveil.curator.kernels import linear as kernels
 from fairveil.curator.kernels import panel as kernels_panel
 from fairveil.curator.question import gridded
 from fairveil.curator.totals.descent_pass import chunk
-from fairveil.privacy.sensitivity import Bound
 
 SIZES = (8, 16, 7, 14, 6, 5, 41)
 

@@ -13,6 +13,7 @@ import pytest
 import fairveil as fv
 from fairveil.audit import Witness
 from fairveil.audit.witness import Heard
+from fairveil.core.events import Composed, Gaussian, OnPart, PerCell, Repeated
 from fairveil.curator import (
     FULL,
     CellCounts,
@@ -36,7 +37,6 @@ from fairveil.errors import (
 )
 from fairveil.privacy import NoiseSource, Promise
 from fairveil.privacy.accounting.filters import Filter
-from fairveil.privacy.events import Composed, Gaussian, OnPart, PerCell, Repeated
 from fairveil.privacy.ledger import Ledger, ledger
 from fairveil.privacy.ledger.stores.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED
 from fairveil.privacy.ledger.stores.store import MemoryStore

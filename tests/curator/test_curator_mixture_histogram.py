@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from fairveil.core.promise import Promise
 from fairveil.curator import Curator, Rows
 from fairveil.curator.questions.mixture_histogram import MixtureHistogram, decided
 from fairveil.errors import InputError, PrivacyError
 from fairveil.models import LinearModel
-from fairveil.privacy.promise import Promise
 
 EXACT = Promise(float("inf"), 0.0)
 WEIGHTS = np.array(

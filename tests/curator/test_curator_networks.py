@@ -13,6 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
+from fairveil.core.events import Gaussian  # noqa: E402
 from fairveil.curator import (  # noqa: E402
     CellCounts,
     Curator,
@@ -35,7 +36,6 @@ from fairveil.errors import InputError, MissingBoundError, PrivacyError  # noqa:
 from fairveil.facts import RowBlock  # noqa: E402
 from fairveil.models import NetworkModel, Skeleton  # noqa: E402
 from fairveil.privacy import NoiseSource, Promise  # noqa: E402
-from fairveil.privacy.events import Gaussian  # noqa: E402
 
 CLIP = 0.5
 

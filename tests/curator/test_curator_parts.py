@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fairveil.core.events import Composed, Gaussian, NonPrivate, NoOp, OnPart, PerCell, Repeated
 from fairveil.curator import (
     CellCounts,
     Curator,
@@ -32,7 +33,6 @@ from fairveil.curator.totals import public_scale
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise, epsilon
-from fairveil.privacy.events import Composed, Gaussian, NonPrivate, NoOp, OnPart, PerCell, Repeated
 
 REPLACE = Promise(5.0, 1e-6, neighbours="replace-one")
 SENSITIVE = Promise(5.0, 1e-6, "sensitive_features")

@@ -20,6 +20,7 @@ from curator_pools import COMBINATIONS, WIDTH, contributions, norms, pool
 from scipy import stats
 
 from fairveil.audit import EventsClaim, audit_scores
+from fairveil.core.events import DiscreteLaplace, Gaussian, NoOp, PoissonSampled
 from fairveil.curator import (
     AttachedHistogram,
     CellCounts,
@@ -46,7 +47,6 @@ from fairveil.curator.totals import public_scale
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise, Unit, epsilon, full_batch
-from fairveil.privacy.events import DiscreteLaplace, Gaussian, NoOp, PoissonSampled
 
 MOST = 3
 ADDED = Promise(1.0, 1e-6, unit=Unit("patient", MOST))

@@ -10,6 +10,17 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from fairveil.core.events import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    NonPrivate,
+    NoOp,
+    PerCell,
+    PoissonSampled,
+    Repeated,
+    VisiblySampled,
+)
 from fairveil.curator import (
     FULL,
     ByCell,
@@ -34,17 +45,6 @@ from fairveil.curator import (
 from fairveil.curator.pricing import partition_of
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import Promise, epsilon
-from fairveil.privacy.events import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Gaussian,
-    NonPrivate,
-    NoOp,
-    PerCell,
-    PoissonSampled,
-    Repeated,
-    VisiblySampled,
-)
 
 ADD, REPLACE = Promise(1.0, 1e-6), Promise(1.0, 1e-6, neighbours="replace-one")
 SENSITIVE = Promise(1.0, 1e-6, protects="sensitive_features")

@@ -8,11 +8,11 @@ import math
 import numpy as np
 import pytest
 
+from fairveil.core.events import Gaussian
 from fairveil.curator import Curator, RowFunction
 from fairveil.curator.totals import reference
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.events import Gaussian
 
 WIDE = Promise(1000.0, 1e-6)
 

@@ -24,6 +24,7 @@ from curator_pools import (
     pool,
 )
 
+from fairveil.core.events import Gaussian, compose
 from fairveil.curator import (
     AttachedHistogram,
     AttachedLosses,
@@ -47,7 +48,6 @@ from fairveil.curator.totals import public_scale
 from fairveil.curator.totals.passes import totals
 from fairveil.facts import RowBlock
 from fairveil.privacy import Promise
-from fairveil.privacy.events import Gaussian, compose
 
 
 def questions(rows, classes, mode):

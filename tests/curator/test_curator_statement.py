@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from fairveil.core.events import Event, Gaussian, PoissonSampled, Repeated
 from fairveil.curator import (
     CellCounts,
     Curator,
@@ -22,7 +23,6 @@ from fairveil.curator import (
 )
 from fairveil.privacy import NoiseSource, PrivacyStatement, Promise, price
 from fairveil.privacy.accounting.filters import Filter
-from fairveil.privacy.events import Event, Gaussian, PoissonSampled, Repeated
 
 PROMISE = Promise(1.0, 1e-6)
 

@@ -10,6 +10,7 @@ import threading
 import numpy as np
 import pytest
 
+from fairveil.core.events import Composed, Gaussian
 from fairveil.curator import (
     CellCounts,
     Curator,
@@ -30,7 +31,6 @@ from fairveil.curator.totals import public_scale, reference
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.events import Composed, Gaussian
 
 WIDE = Promise(1e5, 1e-6)
 WIDTH = 1 + 3 + 4 + 3

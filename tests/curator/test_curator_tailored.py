@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fairveil.core.events import Gaussian, PerCell, PoissonSampled, VisiblySampled
 from fairveil.curator import (
     FULL,
     ByCell,
@@ -42,7 +43,6 @@ from fairveil.errors import InputError, MissingBoundError, PrivacyError
 from fairveil.facts import RowBlock
 from fairveil.privacy import NoiseSource, Promise
 from fairveil.privacy.accounting.inventory import per_cell_squares
-from fairveil.privacy.events import Gaussian, PerCell, PoissonSampled, VisiblySampled
 
 NAMES, GROUPS = ("sex", "age"), ((0, 1), (0, 1, 2))
 COMBINATIONS = list(itertools.product(*GROUPS))

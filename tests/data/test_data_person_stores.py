@@ -14,6 +14,7 @@ import pytest
 
 import fairveil as fv
 from fairveil import data
+from fairveil.core.noise import NoiseSource
 from fairveil.curator import CellCounts, Curator, Rows
 from fairveil.curator.rows.sampling import Poisson
 from fairveil.curator.rows.sharded import ShardedRows, Taking
@@ -25,7 +26,6 @@ from fairveil.data.store import STORE_FILE
 from fairveil.distributed.dask_rows import ShardedSource
 from fairveil.errors import DataNotFoundError, FairveilError, InputError, PrivacyError, SchemaError
 from fairveil.privacy import Promise, Unit
-from fairveil.privacy.noise.sources import NoiseSource
 from fairveil.tables.raw import Plain
 from knobs import made
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+from fairveil.core.events import Gaussian
 from fairveil.errors import InputError
 from fairveil.estimators.reports.baselines import BaselineReport, Compared
 from fairveil.estimators.reports.constraint_report import ConstraintLine, ConstraintReport
 from fairveil.estimators.tailored import TailoringReport
 from fairveil.figures import FrontierFigure, Point, RatesFigure, Series
-from fairveil.privacy.events import Gaussian
 
 mpl = pytest.importorskip("matplotlib")
 mpl.use("Agg")

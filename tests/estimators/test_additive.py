@@ -16,11 +16,11 @@ from scipy import sparse
 from sklearn.base import clone
 
 import fairveil as fv
+from fairveil.core.events import compose
 from fairveil.errors import FairveilError, InputError, NoSteps, UnstatedBounds
 from fairveil.estimators.reading.additive import MANY, ROWS_A_NUMBER
 from fairveil.estimators.reading.unread import Unread
 from fairveil.facts import Category, Number, Schema
-from fairveil.privacy.events import compose
 from knobs import made
 
 ROWS = 3000

@@ -15,9 +15,9 @@ from scipy import stats
 
 import fairveil as fv
 from fairveil import privacy
+from fairveil.core.events import compose
 from fairveil.errors import FairveilError, InputError, LedgerError, PrivacyError
 from fairveil.estimators.certifying import certified_run, set_aside
-from fairveil.privacy.events import compose
 from knobs import made
 
 

@@ -10,10 +10,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
+from fairveil.core.events import DiscreteLaplace
 from fairveil.errors import InputError, LedgerError, PrivacyError
 from fairveil.facts import Cells, Schema
 from fairveil.facts.columns import Boolean, Category, Number
-from fairveil.privacy.events import DiscreteLaplace
 
 
 def _people(n: int, seed: int = 0, groups: int = 2) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

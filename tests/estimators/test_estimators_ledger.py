@@ -22,12 +22,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 import fairveil as fv
+from fairveil.core.events import Gaussian
 from fairveil.curator import Curator
 from fairveil.curator.books import Books
 from fairveil.errors import ConstraintNotMet, LedgerError, Overspent, PrivacyError
 from fairveil.estimators.wrapped import spends as base_spends
 from fairveil.facts import Boolean, Category, Number, Schema
-from fairveil.privacy.events import Gaussian
 from fairveil.privacy.ledger.stores.entries import COMMITTED, REFUNDED, RESERVED, RESUMED
 from knobs import made
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+from fairveil.core.noise import NoiseSource
 from fairveil.curator import Curator
 from fairveil.errors import LedgerError
 from fairveil.estimators.wrapped import bases, decided
-from fairveil.privacy.noise.sources import NoiseSource
 from knobs import made
 
 RNG = np.random.default_rng(0)

@@ -12,10 +12,10 @@ import pytest
 
 import fairveil as fv
 from fairveil.audit import Tape
+from fairveil.core.events import DiscreteLaplace, Gaussian
 from fairveil.curator import Curator, pricing
 from fairveil.errors import InputError
 from fairveil.privacy import Unit
-from fairveil.privacy.events import DiscreteLaplace, Gaussian
 from knobs import made
 
 MOST = 3

@@ -14,6 +14,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
+from fairveil.core.events import Composed, PoissonSampled, Repeated, compose
 from fairveil.errors import InputError, WeakDelta
 from fairveil.estimators.fitting.planning import Planning
 from fairveil.estimators.reading.training import ReadOptions
@@ -21,7 +22,6 @@ from fairveil.estimators.reading.unread import Unread
 from fairveil.facts import Boolean, Category, Number, Schema
 from fairveil.fairness import resolve
 from fairveil.fairness.notions import parse
-from fairveil.privacy.events import Composed, PoissonSampled, Repeated, compose
 from knobs import made
 
 ROWS = 3000

@@ -10,8 +10,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
+from fairveil.core.events import DiscreteLaplace
 from fairveil.errors import FairveilError, InputError, LedgerError, PrivacyError
-from fairveil.privacy.events import DiscreteLaplace
 
 RNG = np.random.default_rng(0)
 N = 2000

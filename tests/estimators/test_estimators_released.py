@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import fairveil as fv
 from fairveil.audit import audit_fit
+from fairveil.core.events import DiscreteLaplace
 from fairveil.errors import (
     ChecksumError,
     ConstraintNotMet,
@@ -26,7 +27,6 @@ from fairveil.errors import (
     PrivacyError,
 )
 from fairveil.facts import Boolean, Category, Number, Schema
-from fairveil.privacy.events import DiscreteLaplace
 
 RNG = np.random.default_rng(0)
 ROWS = 1200

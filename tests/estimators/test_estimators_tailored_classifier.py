@@ -24,11 +24,11 @@ from tailored_estimator_samples import (
 )
 
 import fairveil as fv
+from fairveil.core.events import PoissonSampled
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet
 from fairveil.learning.allocation import ALLOCATIONS
 from fairveil.privacy.accounting.by_group import by_group
-from fairveil.privacy.events import PoissonSampled
 
 GIVEN = {"m": 1.0, "f": 3.0}
 SIZES = np.array([(SEX == "f").sum(), (SEX == "m").sum()])
@@ -242,7 +242,7 @@ def test_a_module_is_copied_and_descended_privately(rule: Any, options: Any) -> 
 
 
 def _leaves(events: Any) -> list[Any]:
-    from fairveil.privacy.events import compose, spelled_out
+    from fairveil.core.events import compose, spelled_out
 
     return list(spelled_out(compose(events)))
 

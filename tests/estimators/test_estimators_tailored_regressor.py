@@ -323,7 +323,7 @@ def test_a_limit_is_what_her_noise_comes_to_whatever_the_shares_were_made_of() -
 
 def _spelled(events: Any) -> list[Any]:
     """Gaussians and releases by cell, one by one."""
-    from fairveil.privacy.events import Composed, Repeated
+    from fairveil.core.events import Composed, Repeated
 
     out: list[Any] = []
     for event in events:

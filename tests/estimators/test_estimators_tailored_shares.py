@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tailored_estimator_samples as t
 
+from fairveil.core.events import PerCell, compose, spelled_out
 from fairveil.learning.allocation import as_spent
-from fairveil.privacy.events import PerCell, compose, spelled_out
 from fairveil.report import payments
 
 GIVEN = {"f": 9.0, "m": 1.0}

@@ -24,6 +24,7 @@ import numpy as np
 
 import fairveil as fv
 from fairveil.cli.tables import Place
+from fairveil.core.events import Gaussian
 from fairveil.curator import Journal
 from fairveil.data import Category, Number, Schema, load_csv, load_parquet, load_sql
 from fairveil.data.encoding import Encoding
@@ -32,7 +33,6 @@ from fairveil.estimators import files as estimator_files
 from fairveil.learning.checkpoint import Checkpoint
 from fairveil.models import files as model_files
 from fairveil.models import npz
-from fairveil.privacy.events import Gaussian
 from fairveil.privacy.importing.documents import parse_import
 from fairveil.privacy.ledger import documents
 from fairveil.privacy.ledger.checking import findings

@@ -68,8 +68,8 @@ def test_every_reader_is_here(every: dict[str, Reader]) -> None:
 def test_what_the_long_run_found(every: dict[str, Reader]) -> None:
     """Statements that are accepted and could not be put in words, and a report that JSON could not
     hold."""
+    from fairveil.core.events import Composed, Gaussian
     from fairveil.estimators.reports.constraint_report import ConstraintLine, ConstraintReport
-    from fairveil.privacy.events import Composed, Gaussian
     from fairveil.privacy.shown import at_most
     from fairveil.privacy.statement.releases import releases_of
 

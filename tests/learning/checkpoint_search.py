@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fairveil.core.events import Composed, Repeated
 from fairveil.curator import (
     CellCounts,
     Curator,
@@ -26,7 +27,6 @@ from fairveil.curator import (
 from fairveil.learning import Reason, Search, descend
 from fairveil.learning.checkpoint import Checkpoint
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.events import Composed, Repeated
 
 PROMISE = Promise(3.0, 1e-6, neighbours="replace-one")
 PARTS, EPOCHS = 4, 3

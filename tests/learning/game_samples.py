@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize
 
+from fairveil.core.promise import Promise
 from fairveil.curator import Curator, Rows
 from fairveil.errors import InputError
 from fairveil.fairness import Notion, resolve
@@ -17,7 +18,6 @@ from fairveil.learning.game.plan import plan
 from fairveil.learning.oracles.ground import GameInstance
 from fairveil.learning.oracles.oracle import Oracle
 from fairveil.privacy import NoiseSource
-from fairveil.privacy.promise import Promise
 
 Floats = npt.NDArray[np.float64]
 RECORDS = Promise(2.0, 1e-5)

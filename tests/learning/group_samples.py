@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy import optimize
 
 from fairveil.audit import Tape, Witness
+from fairveil.core.promise import Promise
 from fairveil.curator import Curator, pricing
 from fairveil.fairness.objectives import parse_constraint, parse_objective
 from fairveil.learning.group_objective.found import Found
@@ -26,7 +27,6 @@ from fairveil.learning.oracles.descent import Begun, Descent
 from fairveil.learning.oracles.oracle import count_rows
 from fairveil.learning.oracles.regression import Regression
 from fairveil.privacy import NoiseSource
-from fairveil.privacy.promise import Promise
 
 Floats = npt.NDArray[np.float64]
 ORACLES: dict[str, Callable[[Any], Any]] = {

@@ -9,12 +9,12 @@ from typing import Any
 import group_samples as s
 import numpy as np
 
+from fairveil.core.events import Composed, Gaussian, PerCell, Repeated
 from fairveil.curator import Curator, Rows
 from fairveil.facts import Cells
 from fairveil.fairness.objectives import Constraint, Error, MeanGroupLoss
 from fairveil.learning.least_squares.task import RegressionTask
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.events import Composed, Gaussian, PerCell, Repeated
 
 ADDED = Promise(4.0, 1e-6)
 REPLACED = Promise(4.0, 1e-6, neighbours="replace-one")

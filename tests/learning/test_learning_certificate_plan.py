@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from fairveil import DemographicParity, FalseNegativeRate
+from fairveil.core.events import NonPrivate, NoOp
+from fairveil.core.noise import NoiseSource
+from fairveil.core.promise import Promise
 from fairveil.curator import Curator, Rows
 from fairveil.facts import Cells
 from fairveil.learning.certificates.parts import layout_of
 from fairveil.learning.certificates.plan import beside, noise_of, plan
 from fairveil.privacy import epsilon
-from fairveil.privacy.events import NonPrivate, NoOp
-from fairveil.privacy.noise.sources import NoiseSource
-from fairveil.privacy.promise import Promise
 
 PROMISES = [
     Promise(1.0, 0.0),
@@ -93,8 +93,8 @@ def test_counts_that_nobody_protects_are_exact() -> None:
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_counts_beside_a_release_lose_no_more_than_its_gaussian_part(neighbours: str) -> None:
     """Guarantee 4, and none where the release has little of it."""
+    from fairveil.core.events import Event, Gaussian, PoissonSampled, Pure, Repeated, compose
     from fairveil.privacy import delta
-    from fairveil.privacy.events import Event, Gaussian, PoissonSampled, Pure, Repeated, compose
 
     promise = Promise(1.0, 1e-6, neighbours=neighbours)
     steps: Event = compose([Repeated(Gaussian(40.0), 60), Gaussian(6.5)])

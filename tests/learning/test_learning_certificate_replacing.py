@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+from fairveil.core.noise import NoiseSource
 from fairveil.facts import Cells
 from fairveil.fairness import Notion
 from fairveil.learning.certificates.certificate import certified
 from fairveil.learning.certificates.parts import Layout, layout_of
 from fairveil.learning.certificates.replacing import Replaced, blind, least, rates_of, sums_of
 from fairveil.learning.counts.noise import CountNoise
-from fairveil.privacy.noise.sources import NoiseSource
 
 CELLS = Cells((("f", "m"),))
 LAPLACE = CountNoise("discrete-laplace", 1.0)

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from checkpoint_search import PARTS, PROMISE, ROUNDS, Small, curator_for, make_rows
 
+from fairveil.core.events import spelled_out
 from fairveil.curator import Curator
 from fairveil.errors import ChecksumError, InputError, PrivacyError
 from fairveil.learning import descend
 from fairveil.learning.checkpoint import Checkpoint, check_values
 from fairveil.learning.descent import Search
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.events import spelled_out
 
 
 class Killed(BaseException):

@@ -14,17 +14,7 @@ from dp_accounting import pld, rdp
 from dp_accounting.dp_event import ZCDpEvent
 from scipy import stats
 
-from fairveil.errors import InputError
-from fairveil.fairness.objectives import Error, parse_constraint
-from fairveil.learning.group_objective.plan import plan_loop
-from fairveil.learning.group_objective.problem import Problem
-from fairveil.learning.oracles.choosing import Choice
-from fairveil.learning.oracles.classes import thresholds
-from fairveil.learning.oracles.descent import Descent
-from fairveil.learning.oracles.divergence import Divergence
-from fairveil.learning.oracles.regression import Regression
-from fairveil.privacy import price
-from fairveil.privacy.events import (
+from fairveil.core.events import (
     Approximate,
     Composed,
     DiscreteGaussian,
@@ -43,6 +33,16 @@ from fairveil.privacy.events import (
     VisiblySampled,
     ZeroConcentrated,
 )
+from fairveil.errors import InputError
+from fairveil.fairness.objectives import Error, parse_constraint
+from fairveil.learning.group_objective.plan import plan_loop
+from fairveil.learning.group_objective.problem import Problem
+from fairveil.learning.oracles.choosing import Choice
+from fairveil.learning.oracles.classes import thresholds
+from fairveil.learning.oracles.descent import Descent
+from fairveil.learning.oracles.divergence import Divergence
+from fairveil.learning.oracles.regression import Regression
+from fairveil.privacy import price
 
 ORDERS = [1.01, 1.5, 2.0, 3.7, 8.0, 32.0, 500.0, 1e6, 1e9]
 

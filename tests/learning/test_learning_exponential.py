@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from fairveil.core.events import DiscreteLaplace, Exponential, spelled_out
+from fairveil.core.promise import Promise
 from fairveil.curator import Curator
 from fairveil.curator.choices import choice
 from fairveil.errors import PrivacyError
@@ -28,8 +30,6 @@ from fairveil.learning.oracles.classes import (
     thresholds,
 )
 from fairveil.privacy import epsilon as price
-from fairveil.privacy.events import DiscreteLaplace, Exponential, spelled_out
-from fairveil.privacy.promise import Promise
 
 ODDS = "equalized_odds:0.1"
 PURE = {

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from fairveil import _verdicts as verdicts
+from fairveil.core.events import spelled_out
+from fairveil.core.promise import Promise, Unit
 from fairveil.facts import Cells, RowLayout
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalseNegativeRate, resolve
 from fairveil.fairness.objectives import parse_constraint, parse_objective
@@ -30,9 +32,6 @@ from fairveil.learning.oracles.descent import Descent
 from fairveil.learning.oracles.ground import GameInstance
 from fairveil.learning.oracles.regression import Regression
 from fairveil.learning.postprocessing import counting as postprocess
-from fairveil.privacy.events import spelled_out
-from fairveil.privacy.promise import Promise
-from fairveil.privacy.units import Unit
 
 LAYOUT = RowLayout(3, (4,), (0, 1), (("f", "m"), ("x", "y", "z")), ("sex", "race"))
 RECORDS, GROUPS = Promise(1.0, 1e-6), Promise(1.0, 1e-6, "sensitive_features")

@@ -17,6 +17,8 @@ import pytest
 from scipy import stats
 
 from fairveil.audit import Tape, Witness
+from fairveil.core.events import Exponential
+from fairveil.core.promise import Promise
 from fairveil.curator import Curator, GradientSum, pricing
 from fairveil.curator.choices.by_decisions import Costs
 from fairveil.errors import InputError, PrivacyError
@@ -32,8 +34,6 @@ from fairveil.learning.oracles.oracle import GroupedRule, LinearRule, indicators
 from fairveil.learning.oracles.regression import Regression
 from fairveil.learning.oracles.responses import Responses
 from fairveil.privacy import epsilon as price
-from fairveil.privacy.events import Exponential
-from fairveil.privacy.promise import Promise
 
 ODDS = [EqualizedOdds(0.05)]
 ALL = [

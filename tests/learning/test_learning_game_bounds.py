@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fairveil.core.promise import Promise
 from fairveil.curator import Curator
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalsePositiveRateParity, resolve
 from fairveil.learning.game.bounds import Guarantee, Lag, Seen, count_errors, drift
@@ -23,7 +24,6 @@ from fairveil.learning.oracles.classes import Labellings, thresholds
 from fairveil.learning.oracles.descent import Descent
 from fairveil.learning.oracles.oracle import indicators
 from fairveil.learning.oracles.regression import Regression
-from fairveil.privacy.promise import Promise
 
 ALARM = 1e-5
 CHANCE = 0.05

@@ -15,6 +15,7 @@ import group_samples as s
 import numpy as np
 import pytest
 
+from fairveil.core.promise import Promise
 from fairveil.curator import Curator
 from fairveil.errors import PrivacyError
 from fairveil.fairness import EqualizedOdds
@@ -27,7 +28,6 @@ from fairveil.learning.likely import LEAST, USUAL, drowned, unheard
 from fairveil.learning.oracles.descent import Begun
 from fairveil.learning.oracles.going_on import GoingOn
 from fairveil.privacy import epsilon as price
-from fairveil.privacy.promise import Promise
 
 HIDDEN, HEARD = 0.5, 60.0
 """Budgets at which 400 rows are too few, and enough, for odds of four cells."""

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from fairveil.core.promise import Promise
 from fairveil.fairness import DemographicParity, EqualizedOdds
 from fairveil.learning.game import plan as game_plan
 from fairveil.learning.game.game import play
@@ -22,7 +23,6 @@ from fairveil.learning.oracles.descent import FREE_ROUNDS, Begun
 from fairveil.learning.oracles.oracle import LinearRule
 from fairveil.learning.units import in_coded_units, in_inner_units
 from fairveil.privacy import epsilon as price
-from fairveil.privacy.promise import Promise
 
 LARGE = Promise(200.0, 1e-5)
 

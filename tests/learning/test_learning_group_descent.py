@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from fairveil.core.events import NonPrivate
+from fairveil.core.promise import Promise
 from fairveil.curator import Curator
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import BoundedGroupLoss
@@ -27,8 +29,6 @@ from fairveil.learning.group_objective.descent_state import GroupDescentState
 from fairveil.learning.group_objective.found import Found
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
-from fairveil.privacy.events import NonPrivate
-from fairveil.privacy.promise import Promise
 
 LARGEST = "largest_group_loss"
 

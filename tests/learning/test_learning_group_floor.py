@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from fairveil.core.promise import Promise
 from fairveil.learning.group_objective import running
 from fairveil.learning.group_objective.floor import ENOUGH, Stake, likely_losses, shares_of
 from fairveil.learning.group_objective.plan import plan_loop
-from fairveil.privacy.promise import Promise
 
 PARITY = "demographic_parity:0.05"
 

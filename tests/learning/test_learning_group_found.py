@@ -13,6 +13,7 @@ import group_samples as s
 import numpy as np
 import pytest
 
+from fairveil.core.promise import Promise
 from fairveil.curator import Curator
 from fairveil.errors import InputError
 from fairveil.fairness import DemographicParity
@@ -22,7 +23,6 @@ from fairveil.learning.group_objective import played
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.learning.oracles.choosing import Choice
 from fairveil.learning.oracles.classes import thresholds
-from fairveil.privacy.promise import Promise
 
 ODDS = "equalized_odds:0.05"
 

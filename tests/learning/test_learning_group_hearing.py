@@ -12,6 +12,7 @@ import group_samples as s
 import numpy as np
 import pytest
 
+from fairveil.core.promise import Promise
 from fairveil.fairness import EqualizedOdds
 from fairveil.fairness.objectives import FalseNegatives, GMean
 from fairveil.learning.group_objective.hearing import (
@@ -27,7 +28,6 @@ from fairveil.learning.group_objective.problem import ReleasedProblem
 from fairveil.learning.lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
 from fairveil.learning.oracles.descent import CURVE, DROWNED, Descent
 from fairveil.learning.oracles.regression import Regression
-from fairveil.privacy.promise import Promise
 
 AUDITOR = ExponentiatedGradient(20.0)
 

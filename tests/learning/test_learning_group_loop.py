@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fairveil.core.events import NonPrivate
+from fairveil.core.promise import Promise
 from fairveil.curator import Curator
 from fairveil.errors import PrivacyError
 from fairveil.fairness import EqualizedOdds
@@ -29,8 +31,6 @@ from fairveil.learning.oracles.classes import LinearClass
 from fairveil.learning.oracles.oracle import LinearRule, audit_measurements, audited, count_rows
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
-from fairveil.privacy.events import NonPrivate
-from fairveil.privacy.promise import Promise
 
 ODDS = "equalized_odds:0.05"
 

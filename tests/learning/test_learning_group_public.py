@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fairveil.core.promise import Promise
 from fairveil.curator import Curator
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import EqualizedOdds
@@ -20,7 +21,6 @@ from fairveil.learning.group_objective.public_features import PublicSearch
 from fairveil.learning.oracles.responses import PARTS, Responses
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
-from fairveil.privacy.promise import Promise
 
 ODDS = "equalized_odds:0.05"
 

@@ -18,6 +18,7 @@ from torch import nn  # noqa: E402
 
 from fairveil import DemographicParity, EqualizedOdds, Promise  # noqa: E402
 from fairveil.audit import Tape  # noqa: E402
+from fairveil.core.events import NoOp, compose, spelled_out  # noqa: E402
 from fairveil.curator import (  # noqa: E402
     FULL,
     CellCounts,
@@ -42,7 +43,6 @@ from fairveil.learning.lagrangian.players import constraints_of  # noqa: E402
 from fairveil.models import Skeleton  # noqa: E402
 from fairveil.privacy import NoiseSource  # noqa: E402
 from fairveil.privacy import epsilon as price  # noqa: E402
-from fairveil.privacy.events import NoOp, compose, spelled_out  # noqa: E402
 
 PROMISES = {
     "add-remove": Promise(1.0, 1e-5),

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fairveil.core.noise import NoiseSource
 from fairveil.learning.counts.distributions import NoiseLaw, distribution_of_sum
 from fairveil.learning.counts.noise import CountNoise
-from fairveil.privacy.noise.sources import NoiseSource
 
 KINDS = [
     CountNoise("discrete-laplace", 0.7),

@@ -17,6 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from fairveil.core.events import Approximate, DiscreteLaplace, Gaussian
+from fairveil.core.noise import NoiseSource
+from fairveil.core.promise import Promise
 from fairveil.curator import Curator, Rows
 from fairveil.errors import BudgetError
 from fairveil.facts import Cells
@@ -35,9 +38,6 @@ from fairveil.learning.postprocessing import mixing, mixing_bounds, mixing_compa
 from fairveil.learning.postprocessing.counting import CountNoise, Released
 from fairveil.learning.postprocessing.mixing import Program
 from fairveil.privacy.accounting import accountant as accounting
-from fairveil.privacy.events import Approximate, DiscreteLaplace, Gaussian
-from fairveil.privacy.noise.sources import NoiseSource
-from fairveil.privacy.promise import Promise
 
 Floats = npt.NDArray[np.float64]
 EXACT = CountNoise("none", 0.0)

@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from fairveil.core.promise import Promise
 from fairveil.curator import Curator
 from fairveil.curator.choices import choice
 from fairveil.fairness.objectives import WeightedError
@@ -30,7 +31,6 @@ from fairveil.learning.group_objective.running import run
 from fairveil.learning.oracles.choosing import Choice
 from fairveil.learning.oracles.classes import LinearClass
 from fairveil.privacy import epsilon as price
-from fairveil.privacy.promise import Promise
 
 ROWS, FIRST, SECOND = 1000, 767, 183
 CLAIMED = 0.1  # what one call of the published oracle says that it costs

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from fairveil.core.promise import Promise
 from fairveil.curator import Curator
 from fairveil.errors import InputError
 from fairveil.facts import Cells
@@ -24,7 +25,6 @@ from fairveil.learning.oracles.oracle import LinearRule
 from fairveil.learning.oracles.regression import Regression
 from fairveil.learning.oracles.responses import Responses
 from fairveil.learning.public_rows import PublicRows
-from fairveil.privacy.promise import Promise
 
 ODDS = [EqualizedOdds(0.05)]
 

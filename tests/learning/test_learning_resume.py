@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from fairveil import DemographicParity, EqualizedOdds, Promise
+from fairveil.core.events import spelled_out
 from fairveil.curator import Curator, Rows
 from fairveil.learning import Checkpoint, LinearDescent, Settings, descend
 from fairveil.learning.lagrangian import fermi, planning
 from fairveil.privacy import NoiseSource
-from fairveil.privacy.events import spelled_out
 
 
 class Killed(BaseException):

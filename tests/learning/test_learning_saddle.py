@@ -12,12 +12,12 @@ from scipy import stats
 
 import fairveil as fv
 from fairveil import Promise
+from fairveil.core.events import Gaussian, NoOp, OnPart, PoissonSampled, Repeated, spelled_out
 from fairveil.curator import Curator, Measurement, Part, Poisson, Rows, describe, pricing
 from fairveil.errors import InputError, PrivacyError
 from fairveil.learning import Checkpoint, Reason, SaddleDescent, SaddleProblem, Smoothness, descend
 from fairveil.learning.saddle.plan import handed_of
 from fairveil.privacy import NoiseSource
-from fairveil.privacy.events import Gaussian, NoOp, OnPart, PoissonSampled, Repeated, spelled_out
 
 FALSE_ALARM = 1e-7
 NONE = Promise(math.inf, 0.0)

@@ -18,6 +18,7 @@ import tailored_samples as t
 from scipy import optimize
 from sklearn.linear_model import LogisticRegression
 
+from fairveil.core.events import Gaussian, PoissonSampled, compose, spelled_out
 from fairveil.curator import Rows
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness.objectives import GroupLoss, LargestGroupLoss
@@ -28,7 +29,6 @@ from fairveil.privacy import Promise
 from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.accounting.by_group import by_group
 from fairveil.privacy.accounting.routes import gaussian_mu
-from fairveil.privacy.events import Gaussian, PoissonSampled, compose, spelled_out
 
 SIZES = (300, 120, 40)
 X, Y, A = t.sample(SIZES)

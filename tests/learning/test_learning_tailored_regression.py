@@ -17,6 +17,7 @@ import pytest
 import tailored_samples as t
 from scipy import optimize
 
+from fairveil.core.events import Gaussian
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness.objectives import GroupLoss, LargestGroupLoss
 from fairveil.learning.allocation import ALLOCATIONS, Allocation
@@ -27,7 +28,6 @@ from fairveil.privacy import Promise
 from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.accounting.by_group import by_group
 from fairveil.privacy.accounting.routes import gaussian_mu
-from fairveil.privacy.events import Gaussian
 
 SIZES = (700, 250, 50)
 X, Y, A = t.sample(SIZES)

@@ -13,6 +13,8 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from fairveil.audit import audit_fit
+from fairveil.core.noise import NoiseSource
+from fairveil.core.promise import Promise
 from fairveil.curator import Curator, Rows
 from fairveil.facts import Cells
 from fairveil.fairness import (
@@ -31,8 +33,6 @@ from fairveil.learning.postprocessing import mixing, mixing_bounds, score_bins, 
 from fairveil.learning.postprocessing.counting import Released
 from fairveil.learning.postprocessing.mixing import Program
 from fairveil.learning.postprocessing.tables import Tables
-from fairveil.privacy.noise.sources import NoiseSource
-from fairveil.privacy.promise import Promise
 
 Floats = npt.NDArray[np.float64]
 EXACT = CountNoise("none", 0.0)

@@ -14,10 +14,7 @@ import pytest
 from dp_accounting import pld, rdp
 from dp_accounting.dp_event import DiscreteLaplaceDpEvent, RepeatAndSelectDpEvent, ZCDpEvent
 
-from fairveil.privacy.accounting import profiles
-from fairveil.privacy.accounting import rdp as renyi
-from fairveil.privacy.accounting.accountant import delta, epsilon, price, routes_of
-from fairveil.privacy.events import (
+from fairveil.core.events import (
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -32,6 +29,9 @@ from fairveil.privacy.events import (
     VisiblySampled,
     ZeroConcentrated,
 )
+from fairveil.privacy.accounting import profiles
+from fairveil.privacy.accounting import rdp as renyi
+from fairveil.privacy.accounting.accountant import delta, epsilon, price, routes_of
 
 RELATIONS = {
     "add-remove": dp.NeighboringRelation.ADD_OR_REMOVE_ONE,

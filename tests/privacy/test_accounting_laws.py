@@ -10,10 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairveil.errors import InputError
-from fairveil.privacy.accounting import accountant as accounting
-from fairveil.privacy.accounting.calibration import scaled
-from fairveil.privacy.events import (
+from fairveil.core.events import (
     Approximate,
     Composed,
     DiscreteGaussian,
@@ -33,7 +30,10 @@ from fairveil.privacy.events import (
     VisiblySampled,
     ZeroConcentrated,
 )
-from fairveil.privacy.promise import NEIGHBOURS
+from fairveil.core.promise import NEIGHBOURS
+from fairveil.errors import InputError
+from fairveil.privacy.accounting import accountant as accounting
+from fairveil.privacy.accounting.calibration import scaled
 
 KINDS: dict[str, Event] = {
     "gaussian": Gaussian(3.0),

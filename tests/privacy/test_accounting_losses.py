@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from fairveil.core.events import Gaussian, Pure, Repeated
 from fairveil.privacy.accounting import pld as losses
 from fairveil.privacy.accounting import profiles, routes
 from fairveil.privacy.accounting.inventory import inventory
-from fairveil.privacy.events import Gaussian, Pure, Repeated
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.05, 1.0, 6.0, 40.0])

@@ -13,14 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from fairveil.errors import InputError
-from fairveil.privacy.accounting import inventory as leaves
-from fairveil.privacy.accounting import profiles
-from fairveil.privacy.accounting import rdp as renyi
-from fairveil.privacy.accounting.accountant import delta, epsilon, price, routes_of
-from fairveil.privacy.accounting.calibration import full_batch
-from fairveil.privacy.accounting.filters import Filter
-from fairveil.privacy.events import (
+from fairveil.core.events import (
     Approximate,
     Composed,
     DiscreteLaplace,
@@ -36,7 +29,14 @@ from fairveil.privacy.events import (
     SamplerError,
     VisiblySampled,
 )
-from fairveil.privacy.promise import Promise
+from fairveil.core.promise import Promise
+from fairveil.errors import InputError
+from fairveil.privacy.accounting import inventory as leaves
+from fairveil.privacy.accounting import profiles
+from fairveil.privacy.accounting import rdp as renyi
+from fairveil.privacy.accounting.accountant import delta, epsilon, price, routes_of
+from fairveil.privacy.accounting.calibration import full_batch
+from fairveil.privacy.accounting.filters import Filter
 
 REPLACE = "replace-one"
 

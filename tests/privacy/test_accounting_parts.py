@@ -10,12 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairveil.errors import InputError, StatementError
-from fairveil.privacy import PrivacyStatement, Promise
-from fairveil.privacy.accounting import accountant as accounting
-from fairveil.privacy.accounting.calibration import calibrate, full_batch, scaled
-from fairveil.privacy.accounting.filters import Filter
-from fairveil.privacy.events import (
+from fairveil.core.events import (
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -36,6 +31,11 @@ from fairveil.privacy.events import (
     spelled_out,
     to_json_dict,
 )
+from fairveil.errors import InputError, StatementError
+from fairveil.privacy import PrivacyStatement, Promise
+from fairveil.privacy.accounting import accountant as accounting
+from fairveil.privacy.accounting.calibration import calibrate, full_batch, scaled
+from fairveil.privacy.accounting.filters import Filter
 
 DELTA = 1e-5
 PROMISE = Promise(2.0, 1e-5, neighbours="replace-one")

@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from fairveil.privacy.accounting import inventory as leaves
-from fairveil.privacy.accounting import profiles
-from fairveil.privacy.accounting import rdp as renyi
-from fairveil.privacy.events import (
+from fairveil.core.events import (
     Composed,
     DiscreteLaplace,
     Gaussian,
@@ -20,6 +17,9 @@ from fairveil.privacy.events import (
     PerCell,
     PoissonSampled,
 )
+from fairveil.privacy.accounting import inventory as leaves
+from fairveil.privacy.accounting import profiles
+from fairveil.privacy.accounting import rdp as renyi
 
 EPSILONS = np.array([0.0, 0.05, 0.3, 1.0, 2.5])
 

@@ -12,18 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairveil.errors import BudgetError, InputError
-from fairveil.privacy.accounting import cache as calibration_cache
-from fairveil.privacy.accounting import calibration
-from fairveil.privacy.accounting.accountant import epsilon
-from fairveil.privacy.accounting.calibration import (
-    calibrate,
-    full_batch,
-    most_rounds,
-    scaled,
-    split,
-)
-from fairveil.privacy.events import (
+from fairveil.core.events import (
     Approximate,
     Composed,
     Event,
@@ -40,7 +29,18 @@ from fairveil.privacy.events import (
     VisiblySampled,
     ZeroConcentrated,
 )
-from fairveil.privacy.promise import Promise
+from fairveil.core.promise import Promise
+from fairveil.errors import BudgetError, InputError
+from fairveil.privacy.accounting import cache as calibration_cache
+from fairveil.privacy.accounting import calibration
+from fairveil.privacy.accounting.accountant import epsilon
+from fairveil.privacy.accounting.calibration import (
+    calibrate,
+    full_batch,
+    most_rounds,
+    scaled,
+    split,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +104,7 @@ def test_full_batch_beside_other_releases() -> None:
 def test_full_batch_loads_no_accounting_library() -> None:
     code = (
         "import sys; from fairveil.privacy.accounting.calibration import full_batch; "
-        "from fairveil.privacy.promise import Promise; "
+        "from fairveil.core.promise import Promise; "
         "full_batch(Promise(1.0, 1e-6), 10); print(sorted(m for m in sys.modules if "
         "m.startswith('dp_accounting')))"
     )

@@ -8,13 +8,7 @@ import math
 import mpmath
 import pytest
 
-from fairveil.errors import BudgetError, InputError
-from fairveil.privacy.accounting import filters, profiles
-from fairveil.privacy.accounting import rdp as renyi
-from fairveil.privacy.accounting.accountant import delta, epsilon
-from fairveil.privacy.accounting.calibration import calibrate
-from fairveil.privacy.accounting.filters import Filter
-from fairveil.privacy.events import (
+from fairveil.core.events import (
     Approximate,
     Composed,
     Event,
@@ -29,7 +23,13 @@ from fairveil.privacy.events import (
     SamplerError,
     ZeroConcentrated,
 )
-from fairveil.privacy.promise import Promise
+from fairveil.core.promise import Promise
+from fairveil.errors import BudgetError, InputError
+from fairveil.privacy.accounting import filters, profiles
+from fairveil.privacy.accounting import rdp as renyi
+from fairveil.privacy.accounting.accountant import delta, epsilon
+from fairveil.privacy.accounting.calibration import calibrate
+from fairveil.privacy.accounting.filters import Filter
 
 PROMISE = Promise(1.0, 1e-5)
 ROUNDS: dict[str, list[Event]] = {

@@ -15,12 +15,9 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from numpy.typing import NDArray
 
+from fairveil.core import chacha, exact, fast
+from fairveil.core.noise import NoiseSource, Stream
 from fairveil.errors import InputError
-from fairveil.privacy.noise import samplers_exact as exact
-from fairveil.privacy.noise import samplers_kernels as kernels
-from fairveil.privacy.noise import samplers_words
-from fairveil.privacy.noise.samplers import Stream
-from fairveil.privacy.noise.sources import NoiseSource
 
 
 def few_at_a_time(source: Stream, scale: float, size: int) -> NDArray[np.int64]:
@@ -70,7 +67,7 @@ def test_fast_and_exact_paths_agree_to_the_bit(case: str, blur: int) -> None:
     np.testing.assert_array_equal(found, expected)
     assert plain._state is not None
     assert slow._state is not None
-    assert plain._state[samplers_words.POSITION] == slow._state[samplers_words.POSITION]
+    assert plain._state[chacha.POSITION] == slow._state[chacha.POSITION]
     if blur == 64 and case not in ("gaussian, tiny scale", "poisson, all"):
         assert slow._tape is not None  # the exact path was really taken
 
@@ -165,8 +162,8 @@ WORDS = st.integers(0, 2**64 - 1) | st.integers(0, 2**12) | st.integers(2**64 - 
 def test_stated_error_bounds_hold(word: int) -> None:
     """Both ends of what a word leaves open lie within the stated error of the float, for E and for
     ln E."""
-    value, error = kernels._exponential(np.uint64(word))
-    log_value, log_error = kernels._log_exponential(np.uint64(word))
+    value, error = fast._exponential(np.uint64(word))
+    log_value, log_error = fast._log_exponential(np.uint64(word))
     with mp.workprec(300):
         for known in (word, word + 1):
             rest = 1 - mpf(known) / mpf(2) ** 64
@@ -191,7 +188,7 @@ def test_rounding_is_decided_in_exact_integers(
     """`scaled` against rational numbers: the rounded value when the whole interval rounds alike,
     else undecided."""
     bits = np.array([scale]).view(np.uint64)[0]
-    found = int(kernels.scaled(bits, np.uint64(k), np.uint64(fraction), np.uint64(blur)))
+    found = int(fast.scaled(bits, np.uint64(k), np.uint64(fraction), np.uint64(blur)))
     low = (fraction >> blur) << blur
     start = Fraction(scale) * (k + Fraction(low, 2**64)) + Fraction(1, 2)
     end = Fraction(scale) * (k + Fraction(low + 2**blur, 2**64)) + Fraction(1, 2)
@@ -203,9 +200,9 @@ def crafted(halves: dict[int, int]) -> Stream:
     """A stream whose next halves are these, at positions 1 to 15 of its first block."""
     stream = NoiseSource.seeded(2).stream("noise")
     state, buffer = stream._ready()
-    samplers_words.half(state, buffer)
+    chacha.half(state, buffer)
     for position, value in halves.items():
-        buffer[samplers_words.LANES * position] = value
+        buffer[chacha.LANES * position] = value
     return stream
 
 
@@ -226,8 +223,8 @@ def test_equal_digits_are_undecided_and_then_extended(halves: dict[int, int]) ->
     state, buffer = stream._ready()
     out = np.zeros(1, dtype=np.int64)
     scale = np.array([100.0])
-    assert kernels.rounded_gaussian(state, buffer, scale.view(np.uint64), out, 0, np.uint64(0)) == 0
-    assert state[samplers_words.POSITION] == 1
+    assert fast.rounded_gaussian(state, buffer, scale.view(np.uint64), out, 0, np.uint64(0)) == 0
+    assert state[chacha.POSITION] == 1
     answer = stream.rounded_gaussian(scale)
     assert stream._tape is not None
     assert answer[0] == exact.rounded_gaussian(tape(crafted(halves)), 100.0)
@@ -280,8 +277,8 @@ def test_a_full_batch_buffer_grows() -> None:
     lost."""
     stream = NoiseSource.seeded(4).stream("noise")
     state, buffer = stream._ready()
-    samplers_words.half(state, buffer)
-    state[samplers_words.POSITION] = 2
+    chacha.half(state, buffer)
+    state[chacha.POSITION] = 2
     buffer[:] = 0  # 63 words of zero: gaps of zero
     batch = stream.poisson_batch(2_000, 0.001)
     assert batch[:63].tolist() == list(range(63))

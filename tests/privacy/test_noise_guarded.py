@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from randomgen import ChaCha
 
+from fairveil.core.noise import NoiseSource
 from fairveil.errors import PrivacyError
-from fairveil.privacy.noise.sources import NoiseSource
 
 
 def generator() -> np.random.Generator:
@@ -78,17 +78,17 @@ def test_a_seeded_one_is_numpys_own() -> None:
 
 
 def test_generators_that_nobody_holds_are_let_go() -> None:
-    from fairveil.privacy.noise import guarded
+    from fairveil.core import noise
 
     # a collection of what other tests left behind would take seconds, and might change the count
     gc.disable()
     try:
-        before = len(guarded._HANDED_OUT)
+        before = len(noise._HANDED_OUT)
         made = generator()
-        assert len(guarded._HANDED_OUT) == before + 1
+        assert len(noise._HANDED_OUT) == before + 1
         del made
         gc.collect(0)
-        assert len(guarded._HANDED_OUT) == before
+        assert len(noise._HANDED_OUT) == before
     finally:
         gc.enable()
 
@@ -97,7 +97,7 @@ FORK = """
 import os, sys
 import numpy as np
 from fairveil.errors import PrivacyError
-from fairveil.privacy.noise.sources import NoiseSource
+from fairveil.core.noise import NoiseSource
 made = NoiseSource.secure().stream("prediction", 1).generator()
 made.random()
 bound, around = made.random, np.random.Generator(made.bit_generator)

@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from fairveil.privacy.noise import samplers, samplers_large, samplers_words
-from fairveil.privacy.noise import samplers_exact as exact
-from fairveil.privacy.noise.samplers import Stream, rounded_gaussians
-from fairveil.privacy.noise.samplers_kernels import SLACK
-from fairveil.privacy.noise.sources import NoiseSource
+from fairveil.core import chacha, exact, fast, noise
+from fairveil.core.fast import SLACK
+from fairveil.core.noise import NoiseSource, Stream, rounded_gaussians
 
 CASES: dict[str, Callable[[Stream], Any]] = {
     "a gradient's scale": lambda s: s.rounded_gaussian(1.3 * 2.0**36, 700),
@@ -31,7 +29,7 @@ CASES: dict[str, Callable[[Stream], Any]] = {
 
 @pytest.fixture
 def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samplers, "LARGE", 100)
+    monkeypatch.setattr(noise, "LARGE", 100)
 
 
 def stream(*path: str | int, blur: int = 0) -> Stream:
@@ -49,7 +47,7 @@ def test_fast_and_exact_paths_agree_to_the_bit(case: str, blur: int) -> None:
     np.testing.assert_array_equal(CASES[case](slow), CASES[case](plain))
     assert plain._state is not None
     assert slow._state is not None
-    assert plain._state[samplers_words.POSITION] == slow._state[samplers_words.POSITION]
+    assert plain._state[chacha.POSITION] == slow._state[chacha.POSITION]
     assert slow._tape is not None or blur < 64
 
 
@@ -83,7 +81,7 @@ def test_draws_are_the_multi_precision_ones() -> None:
 
 def test_stated_error_of_chances_holds() -> None:
     """For every k, and x anywhere: within a quarter of `SLACK`, which decisions allow for."""
-    rng, room = np.random.default_rng(5), samplers_large.room()
+    rng, room = np.random.default_rng(5), fast.room()
     steps, edges = [0, *exact.GAUSSIAN_STEPS], [0, 1, 2**32 - 1]
     for turn in range(60):
         buffer = rng.integers(0, 2**32, 128, dtype=np.uint64).astype(np.uint32)
@@ -93,7 +91,7 @@ def test_stated_error_of_chances_holds() -> None:
         places[:, 0] = 2 * rng.integers(low, np.maximum(high, low + 1)) + 1
         if turn < 20:
             places[:, 2:] = rng.choice(edges, (4, 2, 8))
-        samplers_large._weigh(buffer, *room)
+        fast._weigh(buffer, *room)
         tied = np.isin(places[:, 0] >> 1, exact.GAUSSIAN_STEPS)
         assert ((room[3].reshape(4, 8) >= 256) == tied).all()
         assert (room[3].reshape(4, 8)[~tied] == k[~tied]).all()
@@ -110,11 +108,11 @@ def crafted(first: int, coin: int, x: int) -> Stream:
     """A stream whose second proposal is this one; the first is refused for certain."""
     out = stream("crafted")
     state, buffer = out._ready()
-    samplers_words.half(state, buffer)
+    chacha.half(state, buffer)
     halves = (0, 2**32 - 1, 2**32 - 1, 0, first, coin, x >> 32, x & 0xFFFFFFFF)
     for place, half in enumerate(halves):
-        buffer[samplers_words.LANES * place] = half
-    state[samplers_words.POSITION] = 4
+        buffer[chacha.LANES * place] = half
+    state[chacha.POSITION] = 4
     return out
 
 
@@ -133,13 +131,13 @@ def test_equal_digits_are_undecided_and_then_extended(case: str) -> None:
     }[case]
     found, bits = crafted(*given), np.array([1e6]).view(np.uint64)
     out, (state, buffer) = np.zeros(1, np.int64), found._ready()
-    head = (state, buffer, bits, out, 0, np.uint64(0), samplers_large.room())
-    assert samplers_large.rounded_gaussian(*head) == 0
-    assert state[samplers_words.POSITION] == 4
+    head = (state, buffer, bits, out, 0, np.uint64(0), fast.room())
+    assert fast.many_gaussians(*head) == 0
+    assert state[chacha.POSITION] == 4
     for near in (-1, 1):  # beside it the coin is decided, and so is the first digit
         other = crafted(given[0] + 2 * near * (case == "tied step"), edge + near, x)
-        head = (*other._ready(), bits, out, 0, np.uint64(0), samplers_large.room())
-        assert case == "behind the table" or samplers_large.rounded_gaussian(*head) == 1
+        head = (*other._ready(), bits, out, 0, np.uint64(0), fast.room())
+        assert case == "behind the table" or fast.many_gaussians(*head) == 1
     digits = found._digits()
     assert exact.rounded_gaussian(digits, 1e6, exact.normal_by_coin) == int(
         crafted(*given).rounded_gaussian(1e6, 100)[0]
@@ -175,7 +173,7 @@ def test_side_by_side_is_one_by_one() -> None:
 
 def test_a_seed_gives_the_same_bits_on_every_platform() -> None:
     """Where the number of coordinates is the least that is many, and one below."""
-    few, many = (stream().rounded_gaussian(2.0**36, samplers.LARGE - n) for n in (1, 0))
+    few, many = (stream().rounded_gaussian(2.0**36, noise.LARGE - n) for n in (1, 0))
     assert few[:3].tolist() != many[:3].tolist()
     digest = hashlib.sha256(many.astype("<i8").tobytes()).hexdigest()
     assert digest[:16] == "b2719afcd9fd898c"

@@ -17,8 +17,7 @@ from mpmath import erf, mp, mpf, sqrt
 from numpy.typing import NDArray
 from scipy import stats
 
-from fairveil.privacy.noise.samplers import Stream
-from fairveil.privacy.noise.sources import NoiseSource
+from fairveil.core.noise import NoiseSource, Stream
 
 FALSE_ALARM = 1e-6
 

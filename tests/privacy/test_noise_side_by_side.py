@@ -6,9 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fairveil.core.noise import NoiseSource, Stream, encode_path, rounded_gaussians
 from fairveil.errors import InputError
-from fairveil.privacy.noise.samplers import Stream, rounded_gaussians
-from fairveil.privacy.noise.sources import NoiseSource, encode_path
 
 SCALES = [12.5, 0.9 * 2.0**50, 5e-324, 1e6, 0.3]
 SIZES = [2000, 3000, 50, 0, 1]

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from randomgen import ChaCha
 
+from fairveil.core import chacha
+from fairveil.core.noise import NoiseSource, encode_path
 from fairveil.errors import InputError, PrivacyError
-from fairveil.privacy.noise import samplers_words
-from fairveil.privacy.noise.sources import NoiseSource, encode_path
 
 # RFC 8439, sec. 2.3.2 (key 00 01 .. 1f, counter 1, nonce 00:00:00:09:00:00:00:4a:00:00:00:00), and
 # vectors 1, 2 of A.1
@@ -33,16 +33,16 @@ RFC_ZERO = (
 
 
 def test_the_cipher_is_chacha20_of_rfc_8439() -> None:
-    state, buffer = samplers_words.new_state(bytes(32), 0)
+    state, buffer = chacha.new_state(bytes(32), 0)
     out = np.empty(16, dtype=np.uint64)
-    samplers_words.words(state, buffer, out)
+    chacha.words(state, buffer, out)
     assert out.astype("<u8").tobytes().hex() == RFC_ZERO
     # words 12..15 of the input are counter 1 and the nonce 09000000 4a000000 00000000
     low, lane = 1 | (0x09000000 << 32), 0x4A000000
-    chunk_start = low - low % samplers_words.LANES
-    state, buffer = samplers_words.new_state(bytes(range(32)), lane)
-    samplers_words.refill(state, buffer, np.uint64(chunk_start // samplers_words.LANES))
-    block = buffer.reshape(16, samplers_words.LANES)[:, low % samplers_words.LANES]
+    chunk_start = low - low % chacha.LANES
+    state, buffer = chacha.new_state(bytes(range(32)), lane)
+    chacha.refill(state, buffer, np.uint64(chunk_start // chacha.LANES))
+    block = buffer.reshape(16, chacha.LANES)[:, low % chacha.LANES]
     assert block.astype("<u4").tobytes().hex() == RFC_BLOCK
 
 
@@ -97,11 +97,9 @@ def test_floats_come_from_a_lane_of_their_own() -> None:
         64
     )
     assert not set(words.tolist()) & set(lane.tolist())
-    state, buffer = samplers_words.new_state(
-        derived_key(7, ("initialisation",)).to_bytes(32, "little"), 2
-    )
+    state, buffer = chacha.new_state(derived_key(7, ("initialisation",)).to_bytes(32, "little"), 2)
     out = np.empty(64, dtype=np.uint64)
-    samplers_words.words(state, buffer, out)
+    chacha.words(state, buffer, out)
     np.testing.assert_array_equal(out, lane)
 
 
@@ -172,7 +170,7 @@ def test_a_secure_source_is_never_copied() -> None:
 FORK = """
 import os
 from fairveil.errors import PrivacyError
-from fairveil.privacy.noise.sources import NoiseSource
+from fairveil.core.noise import NoiseSource
 source = NoiseSource.secure()
 warm, cold = source.stream("noise", 1), source.stream("noise", 2)
 warm.words(3), warm.uniforms(1)
@@ -277,7 +275,7 @@ def test_bad_paths_are_refused(path: tuple[object, ...]) -> None:
 
 def test_importing_the_module_loads_no_compiler() -> None:
     code = (
-        "import sys; from fairveil.privacy.noise.sources import NoiseSource; "
+        "import sys; from fairveil.core.noise import NoiseSource; "
         "NoiseSource.secure().stream('noise'); "
         "print([m for m in ('numba', 'randomgen', 'scipy') if m in sys.modules])"
     )

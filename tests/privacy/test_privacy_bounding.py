@@ -9,12 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from fairveil.curator import CellCounts, Curator, Journal, Poisson, Rows, describe
-from fairveil.errors import PrivacyError
-from fairveil.privacy import NoiseSource, PrivacyStatement, Promise
-from fairveil.privacy.accounting import inventory as leaves
-from fairveil.privacy.accounting.bounding import covers
-from fairveil.privacy.events import (
+from fairveil.core.events import (
     Composed,
     Event,
     Gaussian,
@@ -26,7 +21,12 @@ from fairveil.privacy.events import (
     Repeated,
     VisiblySampled,
 )
-from fairveil.privacy.promise import NEIGHBOURS, Neighbours
+from fairveil.core.promise import NEIGHBOURS, Neighbours
+from fairveil.curator import CellCounts, Curator, Journal, Poisson, Rows, describe
+from fairveil.errors import PrivacyError
+from fairveil.privacy import NoiseSource, PrivacyStatement, Promise
+from fairveil.privacy.accounting import inventory as leaves
+from fairveil.privacy.accounting.bounding import covers
 from fairveil.privacy.statement.prefixes import is_prefix
 
 PROMISES = {

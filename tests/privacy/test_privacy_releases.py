@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
-from fairveil.errors import StatementError
-from fairveil.privacy import Promise
-from fairveil.privacy.events import (
+from fairveil.core.events import (
     Approximate,
     Composed,
     DiscreteGaussian,
@@ -34,6 +32,8 @@ from fairveil.privacy.events import (
     VisiblySampled,
     ZeroConcentrated,
 )
+from fairveil.errors import StatementError
+from fairveil.privacy import Promise
 from fairveil.privacy.statement.documents import checksum
 from fairveil.privacy.statement.mechanism_words import HEADS, table, table_lines
 from fairveil.privacy.statement.parts import StatedBound

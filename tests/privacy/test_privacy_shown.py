@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from fairveil.cli import balances
+from fairveil.core.events import Event, Gaussian, Laplace, PerCell, Repeated
 from fairveil.privacy import Promise
 from fairveil.privacy.accounting.calibration import calibrate, full_batch
-from fairveil.privacy.events import Event, Gaussian, Laplace, PerCell, Repeated
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.shown import at_least, at_most, promised
 from fairveil.privacy.statement.parts import NamedGroups

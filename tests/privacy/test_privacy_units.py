@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from fairveil import __version__
+from fairveil.core.events import Gaussian, PoissonSampled, Pure
 from fairveil.errors import InputError, LedgerError
 from fairveil.privacy import Filter, Ledger, PrivacyStatement, Promise, Unit, epsilon
 from fairveil.privacy.accounting.in_a_row import in_a_row
-from fairveil.privacy.events import Gaussian, PoissonSampled, Pure
 from fairveil.privacy.ledger.terms import Terms
 
 PATIENT = Unit("patient", 12)

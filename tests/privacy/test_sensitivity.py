@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairveil.core import bound as sensitivity
+from fairveil.core.bound import Bound
+from fairveil.core.promise import Promise
 from fairveil.curator import CellCounts, Full, Measurement, Poisson
 from fairveil.curator.pricing import noise_scale, unit_size
 from fairveil.curator.question import Scale
 from fairveil.errors import PrivacyError
 from fairveil.facts import Cells
-from fairveil.privacy import sensitivity
-from fairveil.privacy.promise import Promise
-from fairveil.privacy.sensitivity import Bound
 
 SIZES = st.floats(1e-3, 1e3)
 COUNTS = range(1, 1500)

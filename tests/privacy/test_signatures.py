@@ -20,6 +20,7 @@ import pytest
 pytest.importorskip("cryptography")
 
 import fairveil as fv
+from fairveil.core.events import Gaussian, PerCell
 from fairveil.errors import (
     DataNotFoundError,
     ExposedKey,
@@ -37,7 +38,6 @@ from fairveil.privacy import (
     sign,
     verify_signature,
 )
-from fairveil.privacy.events import Gaussian, PerCell
 from fairveil.privacy.statement.checks import ON_TRUST, RECOMPUTED
 from fairveil.privacy.statement.documents import FIELDS, LATER, checksum
 from fairveil.privacy.statement.parts import READ_FROM_DATA, Audit, Receipt, StatedBound

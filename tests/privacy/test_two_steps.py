@@ -12,13 +12,7 @@ import numpy.typing as npt
 import pytest
 from scipy import special
 
-from fairveil.errors import BudgetError, InputError
-from fairveil.facts import Cells
-from fairveil.learning.postprocessing import counting as postprocess
-from fairveil.privacy import price_after
-from fairveil.privacy.accounting import accountant as accounting
-from fairveil.privacy.accounting.two_steps import TwoSteps, last_apart, reference, share_of, within
-from fairveil.privacy.events import (
+from fairveil.core.events import (
     Approximate,
     Composed,
     DiscreteLaplace,
@@ -32,7 +26,13 @@ from fairveil.privacy.events import (
     compose,
     spelled_out,
 )
-from fairveil.privacy.promise import Promise
+from fairveil.core.promise import Promise
+from fairveil.errors import BudgetError, InputError
+from fairveil.facts import Cells
+from fairveil.learning.postprocessing import counting as postprocess
+from fairveil.privacy import price_after
+from fairveil.privacy.accounting import accountant as accounting
+from fairveil.privacy.accounting.two_steps import TwoSteps, last_apart, reference, share_of, within
 from fairveil.privacy.statement.statement import PrivacyStatement
 
 Floats = npt.NDArray[np.float64]

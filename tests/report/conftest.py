@@ -8,11 +8,11 @@ import math
 import numpy as np
 import pytest
 
+from fairveil.core.events import Gaussian
 from fairveil.facts import Cells
 from fairveil.figures import Floor, FrontierFigure, GapFigure, Point, Series
 from fairveil.metrics import GroupTable, group_table
 from fairveil.privacy import PrivacyStatement, Promise
-from fairveil.privacy.events import Gaussian
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.statement.parts import PublicFact
 from fairveil.report import Coefficient, GroupPayment, GroupSection, LedgerSection, Payments, Report

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairveil.core.events import Gaussian
 from fairveil.errors import InputError
 from fairveil.figures import GapFigure, Measure
 from fairveil.metrics import GroupTable, group_table
 from fairveil.privacy import PrivacyStatement, Promise
-from fairveil.privacy.events import Gaussian
 from fairveil.report import (
     Baseline,
     Baselines,

@@ -13,10 +13,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from fairveil.core.events import Gaussian
 from fairveil.errors import InputError
 from fairveil.figures import BudgetFigure, BudgetPart, CourseFigure, Moment, svg_budget, svg_course
 from fairveil.privacy import PrivacyStatement, Promise
-from fairveil.privacy.events import Gaussian
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.statement.checks import Finding
 from fairveil.report import LedgerSection, Report, ledger, render, to_dict, write

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from fairveil.core.events import Gaussian, NonPrivate
 from fairveil.errors import InputError
 from fairveil.figures import FrontierFigure, GapFigure
 from fairveil.metrics import GroupTable
 from fairveil.privacy import PrivacyStatement, Promise
-from fairveil.privacy.events import Gaussian, NonPrivate
 from fairveil.privacy.shown import at_most
 from fairveil.privacy.statement.mechanism_words import HEADS
 from fairveil.privacy.statement.mechanism_words import table as releases

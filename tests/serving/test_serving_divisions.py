@@ -13,10 +13,10 @@ import pytest
 from doors import PERSONS, Place, place_in, remote_data, served
 
 import fairveil as fv
+from fairveil.core.events import Gaussian
 from fairveil.curator.elsewhere import curator_of
 from fairveil.data import Encoding
 from fairveil.errors import DoorError, FairveilError, InputError, Overspent, PrivacyError
-from fairveil.privacy.events import Gaussian
 from fairveil.serving import RemoteData
 from fairveil.serving.door.divisions import DivisionPart, Divisions
 from fairveil.serving.door.door import Door

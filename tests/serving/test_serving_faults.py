@@ -14,9 +14,9 @@ from door_faults import faults
 from doors import Place, place_in
 from test_serving_runs import Analyst
 
+from fairveil.core.events import Gaussian, Repeated
 from fairveil.curator import Measurement, RowCount
 from fairveil.errors import DoorError, FairveilError, LedgerAway
-from fairveil.privacy.events import Gaussian, Repeated
 from fairveil.serving.door.door import Door
 from fairveil.serving.door.records import Records
 from fairveil.serving.door.refusals import Refusal, refusal_of

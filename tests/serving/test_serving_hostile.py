@@ -13,10 +13,10 @@ import pytest
 from doors import Place, place_in
 from test_serving_runs import CELLS, Analyst
 
+from fairveil.core.events import Gaussian, Repeated
+from fairveil.core.promise import Promise
 from fairveil.curator import CellCounts, GradientSum, Linear, Measurement, ScoreHistogram
 from fairveil.errors import FairveilError, Overspent
-from fairveil.privacy.events import Gaussian, Repeated
-from fairveil.privacy.promise import Promise
 from fairveil.serving.door.door import Door
 from fairveil.serving.door.refusals import INSIDE, Refusal, refusal_of
 from fairveil.serving.wire.catalogue import measurement_described

@@ -24,7 +24,7 @@ from doors import place_in
 from test_serving_crashes import free_port
 
 import fairveil as fv
-from fairveil.privacy.events import Gaussian
+from fairveil.core.events import Gaussian
 
 ROOT = Path(__file__).parent.parent.parent
 PLACE = ROOT / "examples" / "door"

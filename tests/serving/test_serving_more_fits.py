@@ -266,10 +266,10 @@ def test_a_hostile_promise_for_rows_of_persons_reserves_nothing(
 ) -> None:
     """Past the checks of the analyst's own side: the door compares the guarantee with its
     schema."""
+    from fairveil.core.events import Gaussian
+    from fairveil.core.promise import Unit
     from fairveil.curator.elsewhere import curator_of
     from fairveil.data import Encoding
-    from fairveil.privacy.events import Gaussian
-    from fairveil.privacy.units import Unit
 
     before = patients.ledger().balance().to_dict()["entries"]
     rows = people.rows(Encoding(PERSONS).layout, PERSONS, False)

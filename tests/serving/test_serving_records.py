@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from fairveil.core.events import Gaussian
 from fairveil.curator import LogEntry
 from fairveil.errors import PrivacyError
-from fairveil.privacy.events import Gaussian
 from fairveil.serving.door.record_rows import ENDED, OPEN, Reply, RunRecord
 from fairveil.serving.door.records import Records
 

@@ -13,9 +13,9 @@ from doors import SCHEMA, WIDE, Place, place_in, served, write_table
 from test_serving_joined import prepared
 from test_serving_runs import PLAN, PROMISE, Analyst
 
+from fairveil.core.events import to_json_dict
 from fairveil.data import load_csv, write_store
 from fairveil.errors import FairveilError, InputError, PrivacyError
-from fairveil.privacy.events import to_json_dict
 from fairveil.serving.analyst.connection import Connection
 from fairveil.serving.door.refusals import AWAY, ROWS_AWAY, ROWS_CHANGED, Refusal, refusal_of
 from fairveil.serving.wire.messages import packed, unpacked

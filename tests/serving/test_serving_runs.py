@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from doors import SCHEMA, Place, place_in
 
+from fairveil.core.events import Event, Gaussian, Repeated, compose, to_json_dict
+from fairveil.core.promise import Promise
 from fairveil.curator import CellCounts, Measurement, NumberMoments, RowCount, Rows, describe
 from fairveil.data import Encoding
 from fairveil.errors import (
@@ -25,8 +27,6 @@ from fairveil.errors import (
 )
 from fairveil.facts import Cells
 from fairveil.privacy.accounting.accountant import price
-from fairveil.privacy.events import Event, Gaussian, Repeated, compose, to_json_dict
-from fairveil.privacy.promise import Promise
 from fairveil.privacy.statement.statement import PrivacyStatement
 from fairveil.serving.door.acts import ACTS
 from fairveil.serving.door.data_sets import View

@@ -16,15 +16,14 @@ from doors import PERSONS, SCHEMA, WIDE, Place, place_in
 from test_serving_runs import Analyst
 
 from fairveil import Additive
+from fairveil.core.events import Gaussian
+from fairveil.core.promise import Promise, Unit
 from fairveil.curator import FeatureSums, GramMatrices, Measurement, RowCount
 from fairveil.data import Encoding
 from fairveil.errors import FairveilError, PrivacyError
 from fairveil.estimators.reading import shapes_json
 from fairveil.estimators.reading.coding import SchemaCoding
 from fairveil.facts import Schema
-from fairveil.privacy.events import Gaussian
-from fairveil.privacy.promise import Promise
-from fairveil.privacy.units import Unit
 from fairveil.serving.door.data_sets import View
 from fairveil.serving.door.door import Door
 from fairveil.serving.door.refusals import Refusal

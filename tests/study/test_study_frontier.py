@@ -16,6 +16,7 @@ import pytest
 from scipy import stats
 
 import fairveil as fv
+from fairveil.core.events import Composed, Event, Gaussian, Repeated
 from fairveil.errors import ConstraintNotMet, InputError, WeakDelta
 from fairveil.estimators import batched as batched
 from fairveil.estimators.reading import inputs
@@ -23,7 +24,6 @@ from fairveil.estimators.reading.training import ReadOptions
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 from fairveil.figures import Point, Series
 from fairveil.models import MixtureModel
-from fairveil.privacy.events import Composed, Event, Gaussian, Repeated
 from fairveil.privacy.shown import at_most
 from fairveil.study import Family
 from knobs import made

@@ -16,9 +16,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import fairveil as fv
+from fairveil.core.events import PrivateSelection, Repeated
 from fairveil.errors import FairveilError, InputError, Overspent, PrivacyError
 from fairveil.privacy import epsilon
-from fairveil.privacy.events import PrivateSelection, Repeated
 from fairveil.privacy.ledger.ambient import current
 from fairveil.study import private_search, search_fits, search_price, search_scores
 from fairveil.study.search_scores import WORST, Scoring

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+from fairveil.core.events import Gaussian, PrivateSelection, Repeated
 from fairveil.privacy import epsilon
-from fairveil.privacy.events import Gaussian, PrivateSelection, Repeated
 from fairveil.study import search_floor, search_price
 from fairveil.study.search_price import SearchPrice
 from fairveil.study.search_scores import Counted, Scoring

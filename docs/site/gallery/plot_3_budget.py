@@ -10,7 +10,7 @@ A ledger keeps what every release took of one privacy budget.
 # --------------
 # Here they are told by their events; fits record themselves.
 import fairveil as fv
-from fairveil.privacy.events import Gaussian
+from fairveil.core.events import Gaussian
 
 ledger = fv.Ledger.create(None, "applicants", epsilon=1.0, delta=1e-6)
 for purpose, multiplier in (

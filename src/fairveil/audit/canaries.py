@@ -29,6 +29,7 @@ from sklearn.base import BaseEstimator
 
 from .. import _checks
 from .._types import Floats, Mask
+from ..core.promise import Promise
 from ..curator.journal.listening import heard_by
 from ..curator.rows.rows import Rows
 from ..data import encode
@@ -37,7 +38,6 @@ from ..estimators import load
 from ..facts import Schema
 from ..facts.columns import Number
 from ..privacy.ledger.ambient import already_charged
-from ..privacy.promise import Promise
 from . import canary_bounds as bounds
 from .bounds import mu_of
 from .canary_estimate import HeardRun, heard_run

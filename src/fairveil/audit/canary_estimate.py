@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import Floats
+from ..core.promise import Promise
 from ..curator import pricing
 from ..curator.question import Scale
 from ..curator.questions.gradients import GradientSum
@@ -26,7 +27,6 @@ from ..curator.rows.rows import Rows
 from ..curator.rows.sampling import Full, Poisson
 from ..curator.totals.passes import totals
 from ..errors import InputError
-from ..privacy.promise import Promise
 from .noise import NoiseBets, Residual
 from .overheard import Overheard, can_be_scored
 from .witness import Witness

@@ -11,11 +11,11 @@ from typing import cast
 from scipy import special
 
 from .. import _checks
+from ..core.events import Composed, Event, compose
+from ..core.promise import NEIGHBOURS, Neighbours
 from ..errors import InputError
 from ..privacy.accounting import accountant as accounting
 from ..privacy.accounting.inventory import inventory
-from ..privacy.events import Composed, Event, compose
-from ..privacy.promise import NEIGHBOURS, Neighbours
 from ..privacy.statement.statement import PrivacyStatement
 
 

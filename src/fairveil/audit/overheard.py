@@ -15,13 +15,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._types import Floats
+from ..core.promise import Promise
 from ..curator import AttachedHistogram, AttachedLosses, CodeHistogram, RowFunction
 from ..curator.journal.listening import Scalings
 from ..curator.measurements import Measurement
 from ..curator.questions.by_cell import inner_of
 from ..curator.rows.rows import Rows
 from ..curator.rows.sampling import Batch, Part, Poisson
-from ..privacy.promise import Promise
 from .noise import Residual
 from .witness import Heard, Witness
 

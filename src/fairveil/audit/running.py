@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
+from ..core.promise import Promise
 from ..errors import InputError
 from ..estimators import load
 from ..estimators.fitting.progress import progress as bar
 from ..estimators.reading.fitted_parts import parts_of
 from ..estimators.reading.units import Whose, whose
 from ..facts import Schema
-from ..privacy.promise import Promise
 from ..privacy.statement.statement import PrivacyStatement
 from . import drawn
 from .attack import Attack, Seeds

@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._types import Floats
+from ..core.promise import Promise
 from ..curator.journal.listening import heard_by
 from ..curator.questions.gradients import GradientSum
 from ..curator.questions.networks import NetworkGradient
@@ -31,7 +32,6 @@ from ..estimators.reading.coding import SchemaCoding
 from ..estimators.reading.fitted_parts import parts_of
 from ..facts import Schema
 from ..privacy.ledger.ambient import already_charged
-from ..privacy.promise import Promise
 from ..privacy.statement.statement import PrivacyStatement
 from .claims import Claim, claim_of
 from .corners import Pair, Table

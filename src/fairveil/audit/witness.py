@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats
+from ..core.promise import Promise
 from ..curator import pricing
 from ..curator.curator import Curator
 from ..curator.measurements import Measurement, Measurements, as_measurements
@@ -39,7 +40,6 @@ from ..curator.rows.sampling import FULL, Batch, Poisson
 from ..curator.totals import public_scale
 from ..curator.totals.passes import totals
 from ..errors import InputError
-from ..privacy.promise import Promise
 from .noise import Residual
 
 # of an answer: noise below it is lost in the rounding of what is exact beside it

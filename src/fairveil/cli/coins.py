@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ..privacy.noise.sources import NoiseSource
+from ..core.noise import NoiseSource
 
 SECRET = "by a secret coin of its own that reads no data and hangs on no other row"
 SEEDED = (

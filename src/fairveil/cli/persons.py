@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..core.noise import NoiseSource
 from ..curator.rows.persons import kept, persons_of
 from ..errors import InputError
 from ..facts import Schema
-from ..privacy.noise.sources import NoiseSource
 from .coins import set_aside
 from .samples import ColumnSample, Sample
 from .tables import Place, picked

@@ -18,11 +18,11 @@ from dataclasses import replace
 import numpy as np
 
 from .._types import Floats
+from ..core.events import Event, NoOp, compose
+from ..core.promise import Promise
 from ..errors import InputError, PrivacyError
 from ..privacy.accounting.filters import Filter
-from ..privacy.events import Event, NoOp, compose
 from ..privacy.ledger import Ledger
-from ..privacy.promise import Promise
 from ..privacy.statement.parts import Arithmetic, NamedGroups, PublicFact, StatedBound, names_read
 from ..privacy.statement.releases import releases_of
 from ..privacy.statement.statement import PrivacyStatement

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .._types import Floats
-from ..privacy.promise import Promise
+from ..core.promise import Promise
 from ..privacy.statement.parts import Origin, StatedBound
 from . import pricing
 from .books import Books

@@ -18,20 +18,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from ..core.events import Event, Gaussian, NoOp, OnPart, PoissonSampled, VisiblySampled, spelled_out
+from ..core.promise import Promise
 from ..errors import BudgetError, InputError, PrivacyError
 from ..privacy.accounting.accountant import price
 from ..privacy.accounting.bounding import covers
 from ..privacy.accounting.filters import Filter
-from ..privacy.events import (
-    Event,
-    Gaussian,
-    NoOp,
-    OnPart,
-    PoissonSampled,
-    VisiblySampled,
-    spelled_out,
-)
-from ..privacy.promise import Promise
 
 _GOES_ON, _ENDED, _BROKEN = (
     "one that goes on",

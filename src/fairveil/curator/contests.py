@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from .. import _checks
+from ..core.promise import Promise
 from ..errors import InputError
-from ..privacy.promise import Promise
 from .bounds import Bounds
 from .choices import by_decisions as decisions
 from .choices import by_function as choice_by_function

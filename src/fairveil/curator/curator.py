@@ -30,12 +30,12 @@ import numpy.typing as npt
 
 from .. import _checks
 from .._types import Floats
+from ..core.events import Event, Exponential
+from ..core.noise import NoiseSource
+from ..core.promise import Promise
 from ..facts import Cells
 from ..privacy.accounting.filters import Filter
-from ..privacy.events import Event, Exponential
 from ..privacy.ledger import Ledger
-from ..privacy.noise.sources import NoiseSource
-from ..privacy.promise import Promise
 from ..privacy.statement.parts import NamedGroups, PublicFact, StatedBound
 from ..privacy.statement.statement import PrivacyStatement
 from . import pricing

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..core.events import Event
+from ..core.promise import Promise
 from ..errors import PrivacyError
 from ..facts import Cells, RowBlock, RowLayout, Schema
-from ..privacy.events import Event
-from ..privacy.promise import Promise
 from .curator import Curator
 from .rows.rows import Rows
 

@@ -15,8 +15,7 @@ from itertools import accumulate
 import numpy as np
 
 from .._types import Floats, Ints
-from ..privacy.noise.samplers import Gaussians, Stream
-from ..privacy.noise.sources import NoiseSource
+from ..core.noise import Gaussians, NoiseSource, Stream
 from .measurements import Measurement
 from .questions.by_cell import inner_of
 from .questions.of_rows import GramMatrices

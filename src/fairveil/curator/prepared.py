@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._types import Floats
-from ..privacy.events import Event
+from ..core.events import Event
 from . import noising
 from .question import Question, Scale
 from .rows.sampling import Batch, Part, Poisson

@@ -19,9 +19,8 @@ import numpy as np
 
 from .. import _checks
 from .._types import Floats
-from ..errors import InputError, PrivacyError
-from ..facts import Cells, RowLayout
-from ..privacy.events import (
+from ..core.bound import OUTWARDS, Bound, product_up
+from ..core.events import (
     DiscreteGaussian,
     DiscreteLaplace,
     Event,
@@ -35,8 +34,9 @@ from ..privacy.events import (
     VisiblySampled,
     compose,
 )
-from ..privacy.promise import Promise
-from ..privacy.sensitivity import OUTWARDS, Bound, product_up
+from ..core.promise import Promise
+from ..errors import InputError, PrivacyError
+from ..facts import Cells, RowLayout
 from .measurements import Measurement, Measurements, as_measurements
 from .question import OwnJob, Question, Scale, need_order_two
 from .questions.attached import AttachedHistogram

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .._types import Floats
+from ..core.events import Event
+from ..core.promise import Promise
 from ..facts import Cells, RowLayout
-from ..privacy.events import Event
-from ..privacy.promise import Promise
 from . import pricing
 from .bounds import cap_of
 from .measurements import Measurements

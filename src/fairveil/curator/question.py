@@ -27,10 +27,10 @@ import numpy.typing as npt
 
 from .. import _checks
 from .._types import Floats
+from ..core import bound as sensitivity
+from ..core.bound import Bound
 from ..errors import InputError
 from ..facts import Cells, RowLayout
-from ..privacy import sensitivity
-from ..privacy.sensitivity import Bound
 
 GRID_BITS = 30  # a row's largest coordinate is below 2^30 grid units: see rows.MOST_ROWS
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from .. import _checks
 from .._types import Floats
+from ..core.noise import NoiseSource
+from ..core.promise import Promise, Protects
 from ..errors import InputError, PrivacyError
 from ..facts import RowLayout
-from ..privacy.noise.sources import NoiseSource
-from ..privacy.promise import Promise, Protects
 from .measurements import Measurement
 from .questions.by_cell import CellwiseQuestion
 from .rows.block import lines_of

@@ -17,9 +17,9 @@ from operator import is_
 import numpy as np
 
 from .._types import Floats, Ints
-from ..privacy.events import OnPart
-from ..privacy.noise.sources import NoiseSource
-from ..privacy.promise import Promise
+from ..core.events import OnPart
+from ..core.noise import NoiseSource
+from ..core.promise import Promise
 from . import noising, pricing
 from .books import Books
 from .bounds import Bounds

@@ -24,13 +24,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _checks
+from ..core.promise import Promise
 from ..curator import Poisson
 from ..fairness import ConstraintSystem
 from ..learning import LinearDescent, Outcome, descend
 from ..learning.descent import Progress
 from ..learning.lagrangian.plan import Plan
 from ..privacy import epsilon as price
-from ..privacy.promise import Promise
 from ..privacy.statement.statement import PrivacyStatement
 from .descending import outcome_of
 from .fitting import promises

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
+from ..core.promise import Promise
 from ..curator import Curator
 from ..errors import InputError
 from ..facts import Cells
@@ -18,7 +19,6 @@ from ..learning import Checkpoint, NetworkDescent, Outcome, Settings, descend
 from ..learning.descent import Progress
 from ..learning.lagrangian import network as networks
 from ..models import LinearModel, MixtureModel
-from ..privacy.promise import Promise
 from ..privacy.statement.statement import PrivacyStatement
 from .faces import blind, modules
 from .faces.blind import Blindly

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import _checks
 from .._types import ColumnsLike, TableLike
+from ..core.promise import Promise
 from ..data.files import PathLike
 from ..errors import InputError, NoGroups, complaint
 from ..facts import Cells, Schema
@@ -18,7 +19,6 @@ from ..fairness import Notion
 from ..learning import Outcome, PenaltySettings, Settings
 from ..learning.lagrangian import fermi
 from ..models.model import RandomState
-from ..privacy.promise import Promise
 from .certifying.certified_fits import certified, refuse_certify
 from .descending import DescentClassifier
 from .fitting import promises

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from .. import _checks
 from .._types import ColumnsLike, TableLike
+from ..core.promise import Promise
 from ..data.files import PathLike
 from ..errors import InputError
 from ..facts import Cells, RowSource, Schema
@@ -19,7 +20,6 @@ from ..learning.least_squares.hull import METHODS
 from ..learning.least_squares.task import RegressionOutcome, RegressionTask
 from ..models import RegressionModel
 from ..models.model import RandomState
-from ..privacy.promise import Promise
 from .faces.coded_regressor import CodedRegressor, in_coded_units
 from .fitting import promises, unused
 from .fitting.opened_fit import OpenedFit

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import ColumnsLike, Floats, TableLike
+from ..core.promise import Promise
 from ..errors import InputError
 from ..facts import RowBlock, RowSource
 from ..learning.oracles.classes import AttachedRule, Listed
@@ -18,7 +19,6 @@ from ..learning.oracles.descent import Begun, Descent
 from ..learning.oracles.oracle import GroupedRule, LinearRule, Rule
 from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel
 from ..models.model import RandomState, draw_codes
-from ..privacy.promise import Promise
 from ..tables.columns import same_length
 from .faces.coded import CodedClassifier, labels_of
 from .fitting import promises

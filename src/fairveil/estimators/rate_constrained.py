@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from .._types import ColumnsLike, Floats, TableLike
+from ..core.promise import Promise
 from ..data.files import PathLike
 from ..facts import Cells, Schema
 from ..fairness import Notion
@@ -16,7 +17,6 @@ from ..learning.lagrangian import planning
 from ..learning.lagrangian.players import constraints_of
 from ..models import MixtureModel
 from ..models.model import RandomState
-from ..privacy.promise import Promise
 from .certifying.certified_fits import certified
 from .descending import DescentClassifier
 from .fitting import promises

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._types import ColumnsLike, TableLike
+from ..core.promise import Promise
 from ..data.files import PathLike
 from ..errors import ConstraintNotMet
 from ..facts import Cells, Schema
@@ -21,7 +22,6 @@ from ..learning.least_squares.task import RegressionOutcome, RegressionTask
 from ..learning.tailoring.descent import TailoredDescent, plan_tailored_descent
 from ..models import LinearModel
 from ..models.model import RandomState
-from ..privacy.promise import Promise
 from . import tailored
 from .certifying.certified_fits import certified, refuse_certify
 from .faces import blind, modules

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from .._types import ColumnsLike, TableLike
+from ..core.promise import Promise
 from ..data.files import PathLike
 from ..errors import ConstraintNotMet
 from ..facts import Cells, Schema
@@ -19,7 +20,6 @@ from ..learning.tailoring.descent import TailoredDescent, plan_tailored_descent
 from ..learning.tailoring.regression import TailoredRegression, plan_tailored_regression
 from ..models import RegressionModel
 from ..models.model import RandomState
-from ..privacy.promise import Promise
 from . import tailored
 from .faces.coded_regressor import CodedRegressor
 from .fitting import promises, unused

@@ -33,10 +33,10 @@ import numpy as np
 
 from .. import _checks
 from .._types import Floats
+from ..core.promise import Promise
 from ..curator import Measurement, Question
 from ..errors import InputError
 from ..facts import Cells
-from ..privacy.promise import Promise
 from .systems import columns_of
 
 LEAST_NOISE, STANDARD_ERROR, EQUAL, SIZE = "least-noise", "standard-error", "equal", "size"

@@ -21,10 +21,10 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from .._types import Floats
+from ..core.events import Event, NoOp
 from ..curator import FULL, Curator, Measurement
 from ..curator.rows.sampling import Batch as Batch
 from ..errors import InputError, PrivacyError
-from ..privacy.events import Event, NoOp
 from .checkpoint import AFTER, BEFORE, BESIDE, ROUND, Checkpoint, Value, check_values
 
 Answers = Sequence[Floats]

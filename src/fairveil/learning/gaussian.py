@@ -10,10 +10,10 @@ from typing import TypeVar
 import numpy as np
 
 from .._types import Floats
+from ..core.events import Event
+from ..core.promise import Promise
 from ..errors import InputError
 from ..privacy import calibrate
-from ..privacy.events import Event
-from ..privacy.promise import Promise
 
 Planned = TypeVar("Planned")
 DELTA = "pass delta=1e-6, say"

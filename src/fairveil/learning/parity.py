@@ -36,13 +36,13 @@ from scipy import sparse
 
 from .. import _checks
 from .._types import Floats
+from ..core.events import Composed, Event, Gaussian, NonPrivate, Repeated, compose
+from ..core.promise import Promise
 from ..curator import Attached, Measurement
 from ..curator.questions.shifted import ShiftedHistogram
 from ..facts import Cells
 from ..fairness import ConstraintSystem
 from ..privacy.accounting.calibration import calibrate
-from ..privacy.events import Composed, Event, Gaussian, NonPrivate, Repeated, compose
-from ..privacy.promise import Promise
 from .checkpoint import Value
 from .descent import Answers, Reason, Search
 from .postprocessing.counting import require_room

@@ -10,10 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from .._types import Floats
+from ..core.promise import Promise
 from ..errors import InputError
 from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem, Notion, resolve
-from ..privacy.promise import Promise
 
 NO_GROUPS = Cells((("everyone",),))
 """What constraints are resolved against where rows have no sensitive column: the population."""

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
-    from . import events as events
+    from ..core import events as events
+    from ..core.noise import NoiseSource as NoiseSource
+    from ..core.noise import Stream as Stream
+    from ..core.promise import NEIGHBOURS as NEIGHBOURS
+    from ..core.promise import PROTECTS as PROTECTS
+    from ..core.promise import Promise as Promise
+    from ..core.promise import Unit as Unit
     from .accounting.accountant import Price as Price
     from .accounting.accountant import curve as curve
     from .accounting.accountant import delta as delta
@@ -24,11 +30,6 @@ if TYPE_CHECKING:
     from .accounting.two_steps import TwoSteps as TwoSteps
     from .accounting.two_steps import price_after as price_after
     from .ledger import Ledger as Ledger
-    from .noise.samplers import Stream as Stream
-    from .noise.sources import NoiseSource as NoiseSource
-    from .promise import NEIGHBOURS as NEIGHBOURS
-    from .promise import PROTECTS as PROTECTS
-    from .promise import Promise as Promise
     from .statement.parts import NamedGroups as NamedGroups
     from .statement.parts import PublicFact as PublicFact
     from .statement.signatures import Signature as Signature
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from .statement.signatures import verify_signature as verify_signature
     from .statement.signing_keys import new_key as new_key
     from .statement.statement import PrivacyStatement as PrivacyStatement
-    from .units import Unit as Unit
 
 if not TYPE_CHECKING:
     __getattr__, __dir__, __all__ = lazily(__name__)

@@ -55,7 +55,7 @@ def ledger(ledger: Ledger, findings: Sequence[Finding] | None = None) -> LedgerS
     here where it was not.
 
     >>> from fairveil.privacy.ledger import Ledger
-    >>> from fairveil.privacy.events import Gaussian
+    >>> from fairveil.core.events import Gaussian
     >>> budget = Ledger.create(None, "census of a page", 1.0, 1e-6)
     >>> budget.reserve(Gaussian(12.0), purpose="counts").commit()
     >>> [(spend.purpose, spend.state) for spend in ledger(budget).account.spends]

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 
-from ..privacy.promise import Promise
+from ..core.promise import Promise
 
 STRONG, REASONABLE = 1.0, 10.0
 LARGEST_DELTA = 1e-4

@@ -6,8 +6,8 @@ import math
 import shlex
 from collections.abc import Iterator
 
+from ..core.promise import Promise
 from ..figures.scales import with_unit
-from ..privacy.promise import Promise
 from .contents import ReportContents
 from .first_lines import verdict
 from .ledger import NOT_RECORDED, TO_CHECK, ledger_facts

@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
+from ..core.events import Event
+from ..core.promise import Promise
 from ..errors import ConstraintNotMet, InputError
 from ..estimators import ParityPostProcessor
 from ..estimators.fitting import promises
 from ..estimators.fitting.recorded import require_room
 from ..fairness import DemographicParity
 from ..learning.descent import Progress
-from ..privacy.events import Event
-from ..privacy.promise import Promise
 from ..privacy.statement.statement import PrivacyStatement
 from .families import Family
 from .held_out import histogram_of

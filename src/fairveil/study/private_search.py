@@ -30,15 +30,15 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
 from .._waiting import waiting
+from ..core.events import Repeated
+from ..core.promise import Promise
 from ..curator.elsewhere import Elsewhere
 from ..errors import InputError, PrivacyError
 from ..estimators.fitting import promises
 from ..estimators.reading import units
 from ..models.model import RandomState
-from ..privacy.events import Repeated
 from ..privacy.ledger import Ledger
 from ..privacy.ledger.ambient import already_charged, checked, current
-from ..privacy.promise import Promise
 from ..privacy.shown import at_most
 from ..privacy.statement.parts import PublicFact, StatedBound
 from ..privacy.statement.statement import PrivacyStatement

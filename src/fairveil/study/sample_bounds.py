@@ -99,8 +99,8 @@ import numpy as np
 from scipy.special import gammainccinv
 
 from .._types import Floats
+from ..core.events import ZeroConcentrated
 from ..privacy import Promise, calibrate
-from ..privacy.events import ZeroConcentrated
 
 PARTS = np.linspace(0.05, 0.95, 61)
 NEARLY = 1.05  # of the fewest rows: few rounds are worth that

@@ -19,9 +19,9 @@ from typing import Any
 
 from .. import _checks
 from .._aligned import aligned
+from ..core.promise import NEIGHBOURS
 from ..errors import InputError
 from ..facts import Cells
-from ..privacy.promise import NEIGHBOURS
 from . import sample_bounds as bounds
 from .sample_bounds import Convex, Decisions, Listed, Setting, Shattering
 

@@ -14,6 +14,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._types import Mask, TableLike
+from ..core.bound import of_histogram
+from ..core.events import Event, NoOp
+from ..core.noise import NoiseSource
+from ..core.promise import Promise
 from ..curator.elsewhere import Elsewhere
 from ..errors import BudgetError, DoorError, InputError, LedgerError, PrivacyError
 from ..estimators.fitting.row_parts import SEARCH, aside_of, length_of, parts_elsewhere, rows_at
@@ -22,11 +26,7 @@ from ..estimators.reading.training import ReadOptions
 from ..estimators.reading.units import Whose, numbers_of
 from ..estimators.wrapped.bases import derived_seed
 from ..facts import Schema
-from ..privacy.events import Event, NoOp
 from ..privacy.ledger.ambient import already_charged
-from ..privacy.noise.sources import NoiseSource
-from ..privacy.promise import Promise
-from ..privacy.sensitivity import of_histogram
 from ..privacy.statement.parts import names_read
 from ..tables.given import column_names_of
 from . import search_price, search_scores

@@ -32,12 +32,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import BudgetError, PrivacyError
-from ..privacy import epsilon as price
-from ..privacy.accounting import rdp as renyi
-from ..privacy.accounting.inventory import inventory
-from ..privacy.accounting.routes import gaussian_epsilon, gaussian_mu
-from ..privacy.events import (
+from ..core.events import (
     Approximate,
     Event,
     Gaussian,
@@ -46,8 +41,13 @@ from ..privacy.events import (
     SamplerError,
     compose,
 )
-from ..privacy.noise.sources import NoiseSource
-from ..privacy.promise import Promise
+from ..core.noise import NoiseSource
+from ..core.promise import Promise
+from ..errors import BudgetError, PrivacyError
+from ..privacy import epsilon as price
+from ..privacy.accounting import rdp as renyi
+from ..privacy.accounting.inventory import inventory
+from ..privacy.accounting.routes import gaussian_epsilon, gaussian_mu
 from ..privacy.statement.statement import PrivacyStatement
 
 SELECTION, ALL, DEFAULTS = "selection", "all", "defaults"

@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats
+from ..core.noise import NoiseSource
+from ..core.promise import Promise
 from ..curator import CodeHistogram, Measurement
 from ..curator.elsewhere import curator_of
 from ..errors import InputError
@@ -33,8 +35,6 @@ from ..facts import Cells, Schema
 from ..fairness import resolve
 from ..learning.certificates.plan import PartsPlan
 from ..privacy.accounting.accountant import epsilon as epsilon_of
-from ..privacy.noise.sources import NoiseSource
-from ..privacy.promise import Promise
 from .search_price import SearchPrice
 
 ERROR, GAP_OF, LAGRANGIAN = "error", "gap", "lagrangian"

@@ -27,6 +27,8 @@ import numpy as np
 
 from .. import _checks
 from .._types import ColumnsLike, TableLike
+from ..core.events import Event, NonPrivate, NoOp
+from ..core.promise import Promise
 from ..curator.elsewhere import Elsewhere
 from ..errors import (
     ConstraintNotMet,
@@ -48,8 +50,6 @@ from ..estimators.reading.carried import groups_of
 from ..estimators.reading.training import ReadOptions, Training
 from ..fairness import DemographicParity
 from ..figures import Series
-from ..privacy.events import Event, NonPrivate, NoOp
-from ..privacy.promise import Promise
 from .families import Family, Judge
 from .held_out import HeldOut
 from .of_parity import of_parity

@@ -8,11 +8,11 @@ import math
 from collections.abc import Iterable, Sequence
 
 from .._types import Floats
+from ..core.events import Event
+from ..core.promise import Promise
 from ..metrics.intervals import largest
 from ..metrics.tables import wilson
 from ..privacy import epsilon as price
-from ..privacy.events import Event
-from ..privacy.promise import Promise
 from ..privacy.shown import at_most
 from ..privacy.statement.parts import ARITHMETICS, StatedBound
 from ..privacy.statement.statement import PrivacyStatement

@@ -11,10 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from fairveil.errors import FairveilError, InputError
-from fairveil.privacy.accounting import accountant as accounting
-from fairveil.privacy.accounting.inventory import counted
-from fairveil.privacy.events import (
+from fairveil.core.events import (
     Gaussian,
     Laplace,
     NonPrivate,
@@ -23,6 +20,9 @@ from fairveil.privacy.events import (
     Repeated,
     ZeroConcentrated,
 )
+from fairveil.errors import FairveilError, InputError
+from fairveil.privacy.accounting import accountant as accounting
+from fairveil.privacy.accounting.inventory import counted
 from fairveil.privacy.importing import Imported, from_dp_event
 
 dpa = pytest.importorskip("dp_accounting")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fairveil.core.events import Gaussian, Laplace, NonPrivate, PoissonSampled, Pure, Repeated
 from fairveil.errors import (
     BudgetError,
     DataNotFoundError,
@@ -18,7 +19,6 @@ from fairveil.errors import (
     Overspent,
 )
 from fairveil.privacy.accounting.in_a_row import in_a_row
-from fairveil.privacy.events import Gaussian, Laplace, NonPrivate, PoissonSampled, Pure, Repeated
 from fairveil.privacy.importing import Imported, from_opacus, read_import
 from fairveil.privacy.ledger import Ledger
 

@@ -24,8 +24,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fairveil.core.events import Pure
 from fairveil.errors import Overspent
-from fairveil.privacy.events import Pure
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.ledger.stores import sqlite
 from fairveil.privacy.ledger.stores.postgres import _Transaction as OnAServer

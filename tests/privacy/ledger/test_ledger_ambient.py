@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import fairveil
+from fairveil.core.events import Gaussian
 from fairveil.errors import DataNotFoundError, InputError, LedgerError
-from fairveil.privacy.events import Gaussian
 from fairveil.privacy.ledger import Ledger, current, ledger
 from fairveil.privacy.ledger.ambient import already_charged
 

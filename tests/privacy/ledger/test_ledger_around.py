@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from fairveil.core.events import Gaussian, Laplace, NonPrivate
+from fairveil.core.promise import Promise
 from fairveil.errors import FairveilError, InputError, LedgerError, Overspent
-from fairveil.privacy.events import Gaussian, Laplace, NonPrivate
 from fairveil.privacy.importing import Imported
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.ledger.stores.entries import COMMITTED, REFUNDED, RESERVED
-from fairveil.privacy.promise import Promise
 
 SMALL = Gaussian(50.0)
 

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairveil.core.events import Gaussian, Pure
+from fairveil.core.promise import Promise
 from fairveil.errors import Overspent
-from fairveil.privacy.events import Gaussian, Pure
 from fairveil.privacy.ledger import Entry, Ledger
 from fairveil.privacy.ledger.balance import Step, account_of, is_open, thinned
 from fairveil.privacy.ledger.costs import WHOLE
@@ -23,7 +24,6 @@ from fairveil.privacy.ledger.terms_words import (
     spent_share,
     unsettled,
 )
-from fairveil.privacy.promise import Promise
 
 ADDED, REPLACED = (
     Promise(1.0, 1e-6, neighbours=relation) for relation in ("add-remove", "replace-one")

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from fairveil.privacy.accounting.calibration import calibrate, scaled
-from fairveil.privacy.events import (
+from fairveil.core.events import (
     Approximate,
     Event,
     Gaussian,
@@ -22,6 +21,8 @@ from fairveil.privacy.events import (
     from_dict,
     to_json_dict,
 )
+from fairveil.core.promise import Promise
+from fairveil.privacy.accounting.calibration import calibrate, scaled
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.ledger.checking import findings
 from fairveil.privacy.ledger.costs import MOST
@@ -37,7 +38,6 @@ from fairveil.privacy.ledger.stores.entries import (
 )
 from fairveil.privacy.ledger.stores.store import MemoryStore
 from fairveil.privacy.ledger.terms import Terms
-from fairveil.privacy.promise import Promise
 from fairveil.privacy.statement.parts import Receipt
 
 PROMISE = Promise(1.0, 1e-5, neighbours="replace-one")

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from fairveil.core.events import Pure
 from fairveil.errors import DataNotFoundError, FairveilError, LedgerError
-from fairveil.privacy.events import Pure
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.ledger.stores import sqlite_rules, tables, verifying
 

@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairveil.errors import LedgerError
-from fairveil.privacy.events import (
+from fairveil.core.events import (
     KINDS,
     Approximate,
     Composed,
@@ -39,11 +38,12 @@ from fairveil.privacy.events import (
     ZeroConcentrated,
     from_dict,
 )
+from fairveil.core.promise import Promise
+from fairveil.errors import LedgerError
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.ledger.costs import MOST
 from fairveil.privacy.ledger.documents import parse, read
 from fairveil.privacy.ledger.stores.entries import Entry
-from fairveil.privacy.promise import Promise
 
 EVENTS: list[Event] = [
     NoOp(),

@@ -20,12 +20,7 @@ from typing import Any
 import pytest
 from sklearn.base import clone
 
-from fairveil.errors import DataNotFoundError, FairveilError, InputError, LedgerError, Overspent
-from fairveil.facts import Number, Schema
-from fairveil.privacy.accounting.accountant import epsilon as epsilon_of
-from fairveil.privacy.accounting.calibration import calibrate, scaled
-from fairveil.privacy.accounting.filters import KINDS
-from fairveil.privacy.events import (
+from fairveil.core.events import (
     Approximate,
     Composed,
     Event,
@@ -40,10 +35,15 @@ from fairveil.privacy.events import (
     Pure,
     Repeated,
 )
+from fairveil.core.promise import Promise
+from fairveil.errors import DataNotFoundError, FairveilError, InputError, LedgerError, Overspent
+from fairveil.facts import Number, Schema
+from fairveil.privacy.accounting.accountant import epsilon as epsilon_of
+from fairveil.privacy.accounting.calibration import calibrate, scaled
+from fairveil.privacy.accounting.filters import KINDS
 from fairveil.privacy.ledger import Ledger, Spend
 from fairveil.privacy.ledger.stores.entries import COMMITTED, REFUNDED, RESERVED, Entry
 from fairveil.privacy.ledger.stores.store import MemoryStore
-from fairveil.privacy.promise import Promise
 from fairveil.privacy.statement.parts import Receipt
 
 PROMISE = Promise(1.0, 1e-5)

@@ -18,7 +18,7 @@ import pytest
 from interrupting import Interrupted, interrupted
 
 import fairveil as fv
-from fairveil.privacy.events import Pure
+from fairveil.core.events import Pure
 from fairveil.privacy.ledger import Ledger, Spend
 from fairveil.privacy.ledger.stores import connections
 
@@ -168,7 +168,7 @@ def test_after_a_real_signal_another_process_may_write(tmp_path: Path) -> None:
     with pytest.raises(Interrupted) as kept:
         ledger.reserve(MOST)
     code = (
-        "import sys, fairveil as fv; from fairveil.privacy.events import Pure; "
+        "import sys, fairveil as fv; from fairveil.core.events import Pure; "
         "fv.Ledger.open(sys.argv[1]).reserve(Pure(0.1))"
     )
     subprocess.run([sys.executable, "-c", code, path], check=True)

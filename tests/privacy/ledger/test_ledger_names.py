@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from fairveil.core.events import Gaussian, PoissonSampled
+from fairveil.core.promise import Promise
 from fairveil.errors import DataNotFoundError, FairveilError, InputError, LedgerError
-from fairveil.privacy.events import Gaussian, PoissonSampled
 from fairveil.privacy.ledger import Ledger, costs
 from fairveil.privacy.ledger.stores import creating
 from fairveil.privacy.ledger.stores.store import MemoryStore
-from fairveil.privacy.promise import Promise
 
 SMALL = Gaussian(50.0)
 SENSITIVE = Promise(1.0, 1e-5, "sensitive_features")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from fairveil.core.events import Pure
 from fairveil.errors import LedgerError
-from fairveil.privacy.events import Pure
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.ledger.stores import one_name
 
@@ -21,7 +21,7 @@ Child = Callable[[Callable[[], object]], Callable[[], str]]
 HALF = Pure(0.45)
 SPEND = """
 import sys, fairveil as fv
-from fairveil.privacy.events import Pure
+from fairveil.core.events import Pure
 fv.Ledger.open(sys.argv[1], "d").reserve(Pure(0.45)).commit()
 """
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fairveil.privacy.events import Pure
+from fairveil.core.events import Pure
 from fairveil.privacy.ledger import Ledger
 
 SCRIPT = Path(__file__).parent / "many_processes.py"

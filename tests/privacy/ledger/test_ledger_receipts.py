@@ -9,8 +9,8 @@ from itertools import islice
 
 import pytest
 
+from fairveil.core.events import Event, Gaussian, Laplace, NoOp, PerCell, Repeated, compose
 from fairveil.privacy import PrivacyStatement, Promise
-from fairveil.privacy.events import Event, Gaussian, Laplace, NoOp, PerCell, Repeated, compose
 from fairveil.privacy.ledger import Entry, Ledger, Spend
 from fairveil.privacy.ledger.receipts import NO_RECEIPT, findings_of
 from fairveil.privacy.statement.checks import Finding

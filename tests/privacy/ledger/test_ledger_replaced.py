@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from conftest import Place
 
+from fairveil.core.events import Pure
 from fairveil.errors import LedgerError
-from fairveil.privacy.events import Pure
 from fairveil.privacy.ledger import Ledger
 
 SMALL = Pure(0.1)

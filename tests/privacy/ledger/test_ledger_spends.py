@@ -24,10 +24,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from fairveil.errors import FairveilError, LedgerError, Overspent, WentOnElsewhere
-from fairveil.privacy.accounting.accountant import epsilon as epsilon_of
-from fairveil.privacy.accounting.calibration import calibrate
-from fairveil.privacy.events import (
+from fairveil.core.events import (
     Approximate,
     Composed,
     Event,
@@ -37,6 +34,10 @@ from fairveil.privacy.events import (
     Pure,
     Repeated,
 )
+from fairveil.core.promise import Promise
+from fairveil.errors import FairveilError, LedgerError, Overspent, WentOnElsewhere
+from fairveil.privacy.accounting.accountant import epsilon as epsilon_of
+from fairveil.privacy.accounting.calibration import calibrate
 from fairveil.privacy.ledger import Ledger, Spend
 from fairveil.privacy.ledger.costs import MOST, WHOLE
 from fairveil.privacy.ledger.spends import standing
@@ -49,7 +50,6 @@ from fairveil.privacy.ledger.stores.entries import (
     Entry,
     encoded,
 )
-from fairveil.privacy.promise import Promise
 
 DELTA = 2.0**-17
 WHOLE_PLAN = Pure(1.0 + 2.0**-17)

@@ -14,12 +14,7 @@ from fractions import Fraction
 import pytest
 from scipy.stats import norm
 
-from fairveil.errors import FairveilError, InputError, LedgerError
-from fairveil.privacy.accounting import profiles
-from fairveil.privacy.accounting.accountant import delta as delta_of
-from fairveil.privacy.accounting.accountant import epsilon as epsilon_of
-from fairveil.privacy.accounting.calibration import calibrate
-from fairveil.privacy.events import (
+from fairveil.core.events import (
     Approximate,
     Composed,
     DiscreteGaussian,
@@ -40,10 +35,15 @@ from fairveil.privacy.events import (
     VisiblySampled,
     ZeroConcentrated,
 )
+from fairveil.core.promise import Promise
+from fairveil.errors import FairveilError, InputError, LedgerError
+from fairveil.privacy.accounting import profiles
+from fairveil.privacy.accounting.accountant import delta as delta_of
+from fairveil.privacy.accounting.accountant import epsilon as epsilon_of
+from fairveil.privacy.accounting.calibration import calibrate
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.ledger.costs import MOST, WHOLE, Cost, several_in_a_row
 from fairveil.privacy.ledger.terms import Terms
-from fairveil.privacy.promise import Promise
 
 ADD_REMOVE = Promise(1.0, 1e-5)
 REPLACE_ONE = Promise(1.0, 1e-5, neighbours="replace-one")

@@ -35,10 +35,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import Ints
+from ...core.bound import OUTWARDS
+from ...core.promise import Promise
 from ...errors import InputError
 from ...facts import Cells, RowLayout
-from ...privacy.promise import Promise
-from ...privacy.sensitivity import OUTWARDS
 from ..pricing import Deciding
 from ..question import Scale, cell_count, need_classes
 from ..questions.attached import AttachedHistogram

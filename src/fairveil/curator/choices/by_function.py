@@ -31,10 +31,10 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats, Ints
+from ...core.bound import OUTWARDS
+from ...core.noise import Stream
+from ...core.promise import Promise
 from ...errors import InputError
-from ...privacy.noise.samplers import Stream
-from ...privacy.promise import Promise
-from ...privacy.sensitivity import OUTWARDS
 from ..question import Scale
 from ..questions.of_models import GroupLosses
 from ..quiet.calls import Troubles, quietly

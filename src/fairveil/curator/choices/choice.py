@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...core.bound import OUTWARDS
+from ...core.noise import Stream
+from ...core.promise import Promise
 from ...errors import InputError
-from ...privacy.noise.samplers import Stream
-from ...privacy.promise import Promise
-from ...privacy.sensitivity import OUTWARDS
 from ..question import Scale
 from ..questions.of_models import GroupLosses
 from ..rows.rows import Rows

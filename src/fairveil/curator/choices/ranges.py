@@ -55,8 +55,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...core.promise import Promise
 from ...facts import Cells, RowLayout
-from ...privacy.promise import Promise
 from ..totals.public_scale import columns_of
 
 Slopes = npt.NDArray[Any]  # whole numbers or floats

@@ -26,10 +26,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ...core.events import Event
+from ...core.promise import Promise
 from ...errors import InputError
 from ...privacy.accounting.filters import Filter
-from ...privacy.events import Event
-from ...privacy.promise import Promise
 from ...privacy.statement.parts import StatedBound
 from .lines import PAID, SITTING, encoded, header_of, read, refused
 from .log import LogEntry

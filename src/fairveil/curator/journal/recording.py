@@ -37,6 +37,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from ...core.events import Event, NoOp, compose, spelled_out
+from ...core.promise import Promise
 from ...errors import (
     BudgetError,
     FairveilError,
@@ -45,9 +47,7 @@ from ...errors import (
     WentOnElsewhere,
     complaint,
 )
-from ...privacy.events import Event, NoOp, compose, spelled_out
 from ...privacy.ledger import Ledger, Spend, current
-from ...privacy.promise import Promise
 from ...privacy.statement.parts import Receipt
 from ...privacy.statement.prefixes import is_whole
 from .journal import Journal

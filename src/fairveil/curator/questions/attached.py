@@ -20,9 +20,9 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats, Ints
+from ...core import bound as sensitivity
+from ...core.bound import Bound
 from ...facts import Cells, RowLayout
-from ...privacy import sensitivity
-from ...privacy.sensitivity import Bound
 from ..question import OwnJob, Scale, cell_count, gridded, need_classes
 from ..quiet.calls import Troubles
 from ..rows.block import Block

@@ -23,10 +23,10 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._types import Ints
+from ...core import bound as sensitivity
+from ...core.promise import Promise
 from ...errors import InputError, PrivacyError
 from ...facts import Cells, RowLayout
-from ...privacy import sensitivity
-from ...privacy.promise import Promise
 from ..question import Scale, cell_count, gridded, need_classes
 from ..quiet.calls import Troubles
 from ..rows.block import Block

@@ -43,10 +43,10 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._types import Floats, Ints
+from ...core.bound import OUTWARDS, Bound
+from ...core.events import LARGEST
 from ...errors import InputError
 from ...facts import Cells, RowLayout
-from ...privacy.events import LARGEST
-from ...privacy.sensitivity import OUTWARDS, Bound
 from ..question import GRID_BITS, Question, Scale
 from ..rows.block import Block
 from .gradients import GradientSum

@@ -11,9 +11,9 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
+from ...core import bound as sensitivity
 from ...errors import InputError, MissingBoundError
 from ...facts import Cells, RowLayout
-from ...privacy import sensitivity
 from ..question import Linear, Question, Scale, cell_count, gridded, need_classes, need_order_two
 from . import cell_weights as by_cell
 from .of_models import same_form

@@ -12,9 +12,9 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Ints
+from ...core import bound as sensitivity
 from ...errors import InputError
 from ...facts import Cells, RowLayout
-from ...privacy import sensitivity
 from ..question import Linear, OwnJob, Scale, cell_count, gridded, need_classes
 from ..rows.block import Block
 

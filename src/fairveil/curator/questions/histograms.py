@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import _checks
+from ...core import bound as sensitivity
+from ...core.bound import Bound
 from ...errors import InputError
 from ...facts import Cells, RowLayout
-from ...privacy import sensitivity
-from ...privacy.sensitivity import Bound
 from ..question import Linear, Question, Scale, cell_count, gridded, need_classes
 from .of_models import same_form
 

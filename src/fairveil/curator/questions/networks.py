@@ -30,10 +30,10 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
+from ...core import bound as sensitivity
+from ...core.bound import Bound
 from ...errors import InputError, MissingBoundError
 from ...facts import Cells, RowLayout
-from ...privacy import sensitivity
-from ...privacy.sensitivity import Bound
 from ..question import Question, Scale, cell_count, need_classes, need_order_two
 from ..quiet.calls import Troubles
 from .gradients import finite_costs, weights_of_models

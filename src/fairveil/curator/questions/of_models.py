@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ... import _checks
+from ...core import bound as sensitivity
+from ...core.bound import Bound
 from ...errors import InputError, MissingBoundError
 from ...facts import Cells, RowLayout
-from ...privacy import sensitivity
-from ...privacy.sensitivity import Bound
 from ..question import Linear, Question, Scale, cell_count, gridded
 
 LOSSES = ("log", "squared", "zero-one")

@@ -27,9 +27,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
+from ...core import bound as sensitivity
 from ...errors import InputError
 from ...facts import Cells, RowLayout
-from ...privacy import sensitivity
 from ..question import OwnJob, Scale, gridded
 from ..quiet.calls import Troubles, quietly
 from ..rows.block import EMPTY_FLOAT, EMPTY_INT, Block

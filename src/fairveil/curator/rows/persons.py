@@ -32,10 +32,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import Ints, Mask
+from ...core.bound import Bound, product_up
+from ...core.noise import Stream
 from ...errors import InputError, PrivacyError
 from ...facts.rows import PERSON_BY_PERSON
-from ...privacy.noise.samplers import Stream
-from ...privacy.sensitivity import Bound, product_up
 from ..question import Scale
 from .block import EMPTY_INT, Block
 

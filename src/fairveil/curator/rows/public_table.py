@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import Floats
+from ...core.promise import Promise
 from ...errors import PrivacyError
 from ...facts import Cells
-from ...privacy.promise import Promise
 from .block import Block
 from .rows import Rows
 

@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._types import ColumnsLike, Floats, Mask, TableLike
+from ...core.noise import Stream
 from ...errors import InputError
 from ...facts import Cells, RowSource
 from ...facts.rows import CodedSource, held_blocks, traits_of
-from ...privacy.noise.samplers import Stream
 from . import persons
 from .arrays import ArrayRows
 from .block import Block, Drawn

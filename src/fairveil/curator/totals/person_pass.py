@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..._types import Ints
+from ...core import bound as sensitivity
 from ...facts import RowLayout
-from ...privacy import sensitivity
 from ..question import Question, Scale, gridded
 from ..questions.by_cell import ByCell, Weighed
 from ..questions.cell_weights import by_model

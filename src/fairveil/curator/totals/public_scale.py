@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import Floats
+from ...core.bound import OUTWARDS, Bound
 from ...errors import InputError
-from ...privacy.sensitivity import OUTWARDS, Bound
 from ..question import GRID_BITS, Question, Scale, gridded
 from ..questions import cell_weights
 from ..questions.by_cell import ByCell, Weighed, inner_of

@@ -8,12 +8,12 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from ..._types import ColumnsLike, TableLike
+from ...core.promise import Promise
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError
 from ...facts import RowSource
 from ...facts.rows import traits_of
 from ...fairness import Notion
-from ...privacy.promise import Promise
 from ..reading.columns import read_labels
 from .asked import CERTIFY
 from .certified_aim import notion_confidence

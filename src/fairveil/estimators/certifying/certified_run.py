@@ -47,6 +47,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from ..._types import ColumnsLike, Ints, TableLike
+from ...core.events import compose
+from ...core.noise import NoiseSource
+from ...core.promise import Promise
 from ...curator.elsewhere import Elsewhere
 from ...errors import DecisionsReplaced, InputError
 from ...facts.rows import traits_of
@@ -58,10 +61,7 @@ from ...learning.certificates.parts import layout_of
 from ...learning.certificates.plan import PartsPlan, beside, plan
 from ...learning.certificates.replacing import blind, least, sums_of
 from ...learning.systems import NO_GROUPS
-from ...privacy.events import compose
 from ...privacy.ledger.ambient import already_charged, checked, current
-from ...privacy.noise.sources import NoiseSource
-from ...privacy.promise import Promise
 from ..descending import DescentClassifier
 from ..faces.blind import Blindly
 from ..fitting import promises

@@ -18,6 +18,8 @@ from typing import Any
 
 from ... import _checks
 from ..._types import ColumnsLike, TableLike
+from ...core.noise import NoiseSource
+from ...core.promise import Promise
 from ...curator.elsewhere import curator_of
 from ...errors import InputError
 from ...facts import Cells, Schema
@@ -29,8 +31,6 @@ from ...learning.certificates.certificate import certified
 from ...learning.certificates.parts import Layout, layout_of
 from ...learning.certificates.plan import PartsPlan, plan
 from ...privacy.ledger.ambient import checked, current
-from ...privacy.noise.sources import NoiseSource
-from ...privacy.promise import Promise
 from ..fitting import promises
 from ..reading import cautions, units
 from ..reading.units import Whose

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..._json import MALFORMED, Document
+from ...core.events import NonPrivate, NoOp
 from ...errors import FairveilError, InputError
 from ...facts import Cells
 from ...fairness import Notion
@@ -24,7 +25,6 @@ from ...fairness.notions import from_dict as notion_of
 from ...fairness.ratios import SelectionRateRatio
 from ...learning.certificates.plan import noise_of
 from ...learning.counts.noise import CountNoise
-from ...privacy.events import NonPrivate, NoOp
 from ...privacy.statement import documents as statement_json
 from ...privacy.statement.checks import Finding
 from ...privacy.statement.statement import PrivacyStatement

@@ -34,6 +34,8 @@ import numpy.typing as npt
 from ... import _checks
 from ..._json import Document
 from ..._types import ColumnsLike, TableLike
+from ...core.noise import NoiseSource
+from ...core.promise import Promise
 from ...curator.elsewhere import curator_of
 from ...errors import InputError, PrivacyError
 from ...facts import Cells
@@ -44,8 +46,6 @@ from ...learning.certificates.parts import Layout, layout_of
 from ...learning.certificates.plan import PartsPlan, plan
 from ...models.model import known_classes
 from ...privacy.ledger.ambient import checked, current
-from ...privacy.noise.sources import NoiseSource
-from ...privacy.promise import Promise
 from ...privacy.statement.statement import PrivacyStatement
 from ...tables import keys
 from ..fitting import promises

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._types import ColumnsLike, TableLike
+from ...core.promise import Unit
 from ...errors import InputError
 from ...facts import Cells
-from ...privacy.units import Unit
 from ...tables import keys
 from ..reading import units
 from ..reading.units import Whose

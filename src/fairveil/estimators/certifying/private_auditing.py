@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._types import ColumnsLike, TableLike
+from ...core.noise import NoiseSource
+from ...core.promise import Promise
 from ...curator.elsewhere import Elsewhere, RowsElsewhere, curator_of
 from ...curator.questions.attached_codes import MOST_CODES
 from ...errors import InputError
@@ -24,8 +26,6 @@ from ...facts import Cells, Schema
 from ...learning.certificates.plan import plan
 from ...learning.private_tables.layout import TableLayout
 from ...privacy.ledger.ambient import checked, current
-from ...privacy.noise.sources import NoiseSource
-from ...privacy.promise import Promise
 from ...privacy.statement.parts import PublicFact
 from ...tables import keys
 from ..fitting import promises

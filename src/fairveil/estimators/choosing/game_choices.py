@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import _checks
 from ..._types import TableLike
+from ...core.promise import Promise
 from ...errors import InputError
 from ...learning.oracles.choosing import Choice
 from ...learning.oracles.classes import Class, Labellings, thresholds
@@ -14,7 +15,6 @@ from ...learning.oracles.ground import GameInstance
 from ...learning.oracles.oracle import Oracle
 from ...learning.oracles.regression import Regression
 from ...learning.oracles.responses import Responses
-from ...privacy.promise import Promise
 from ..mixing import candidates_of, descent_of
 from ..reading import cautions
 from ..reading.cautions import Numbers

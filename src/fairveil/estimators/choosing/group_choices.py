@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import _checks
 from ..._types import TableLike
+from ...core.promise import Promise
 from ...facts import RowLayout
 from ...fairness.objectives import Error
 from ...learning.group_objective.plan import ROUNDS
@@ -19,7 +20,6 @@ from ...learning.oracles.classes import Class, Labellings, directions, threshold
 from ...learning.oracles.oracle import Oracle
 from ...learning.oracles.regression import Regression
 from ...learning.oracles.responses import Responses
-from ...privacy.promise import Promise
 from ..faces.mixtures import weights_given
 from ..mixing import candidates_of, descent_of
 from ..reading import cautions

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..._types import TableLike
+from ...core.promise import Promise
 from ...facts import RowSource
-from ...privacy.promise import Promise
 
 
 def needs_scale(promise: Promise, schema: object, X: TableLike) -> bool:

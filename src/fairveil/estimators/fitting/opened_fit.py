@@ -9,12 +9,12 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from ...core.events import Event
+from ...core.noise import NoiseSource
+from ...core.promise import Promise
 from ...curator import Curator, Journal
 from ...curator.elsewhere import curator_of
-from ...privacy.events import Event
 from ...privacy.ledger import Ledger
-from ...privacy.noise.sources import NoiseSource
-from ...privacy.promise import Promise
 from ...privacy.statement.parts import PublicFact
 from ..reading import cautions, origins
 from ..reading.cautions import Numbers

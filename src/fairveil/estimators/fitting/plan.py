@@ -12,12 +12,12 @@ from functools import cached_property
 from typing import Any
 
 from ..._aligned import aligned
+from ...core.promise import Promise
 from ...figures import CurvesFigure, svg_curves
 from ...learning.forecasting.forecast import groups_of
 from ...learning.forecasting.foretold import Forecast, Line
 from ...learning.forecasting.releases import Release
 from ...learning.forecasting.supposed import Supposed
-from ...privacy.promise import Promise
 from ...tables import keys
 from .plan_figure import figure
 from .plan_search import least, short, smallest_share

@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...core.promise import Promise
 from ...errors import InputError
 from ...figures import Curve, CurvesFigure, Measure, Rule
 from ...learning.forecasting.forecast import groups_of
 from ...learning.forecasting.foretold import DEVIATIONS, Forecast
 from ...learning.forecasting.supposed import Supposed
-from ...privacy.promise import Promise
 from ...tables import keys
 
 PLACES = 9

@@ -15,12 +15,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...core.promise import Promise
 from ...errors import NotEnforced
 from ...facts import Cells
 from ...facts.columns import Boolean, Category
 from ...learning.forecasting.foretold import Forecast
 from ...learning.forecasting.supposed import Supposed
-from ...privacy.promise import Promise
 from ..reading.cautions import outside
 from ..reading.training import Training
 from .plan_words import points, rows_up, up

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...core.promise import Promise
 from ...facts import Cells
 from ...learning import LinearDescent, NetworkDescent
-from ...privacy.promise import Promise
 from ..reading.training import Training
 from .opened_fit import OpenedFit
 

@@ -12,6 +12,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ... import _checks
+from ...core.noise import NoiseSource
+from ...core.promise import Promise
 from ...errors import InputError, LedgerError, PrivacyError
 from ...facts import Schema
 from ...fairness import Notion
@@ -19,8 +21,6 @@ from ...fairness.notions import parse, uses_groups
 from ...fairness.resolution import as_list
 from ...privacy.ledger import Ledger, current
 from ...privacy.ledger.ambient import checked, is_same
-from ...privacy.noise.sources import NoiseSource
-from ...privacy.promise import Promise
 from ..reading import units
 from ..reading.additive import Additive
 from ..reading.coding import SchemaCoding

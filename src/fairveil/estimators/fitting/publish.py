@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ...core.promise import Promise
 from ...curator import Curator
-from ...privacy.promise import Promise
 from ...privacy.statement.parts import READ_FROM_DATA, NamedGroups, StatedBound
 from ...privacy.statement.statement import PrivacyStatement
 from ..reading.training import Training

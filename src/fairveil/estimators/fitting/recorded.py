@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
+from ...core.events import Event, compose
+from ...core.promise import Promise
 from ...errors import Overspent, complaint
 from ...privacy import epsilon as price
-from ...privacy.events import Event, compose
 from ...privacy.ledger import Ledger, current
-from ...privacy.promise import Promise
 from ..settings.setting import Settled
 
 REMEMBERED = "_ledger_of_block"

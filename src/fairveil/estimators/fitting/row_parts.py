@@ -15,10 +15,10 @@ import numpy.typing as npt
 from sklearn.utils import _safe_indexing
 
 from ..._types import ColumnsLike, Ints, TableLike
+from ...core.noise import NoiseSource
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError
 from ...facts import RowSource
-from ...privacy.noise.sources import NoiseSource
 from ...tables.given import shape_of
 
 CERTIFICATE, SEARCH = "certificate", "search"

@@ -13,10 +13,10 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
+from ...core.events import Event
 from ...curator import Curator, Journal
 from ...learning.checkpoint import folder_of
 from ...learning.descent import Progress
-from ...privacy.events import Event
 from .opened_fit import OpenedFit
 from .progress import progress
 

@@ -8,6 +8,8 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from ... import _checks
+from ...core.noise import NoiseSource
+from ...core.promise import Promise
 from ...curator import Curator
 from ...curator.elsewhere import curator_of
 from ...errors import Overspent
@@ -16,8 +18,6 @@ from ...learning.parity import ParityPlan
 from ...learning.postprocessing import counting as postprocess
 from ...learning.postprocessing.counting import CountPlan
 from ...privacy.ledger import Ledger
-from ...privacy.noise.sources import NoiseSource
-from ...privacy.promise import Promise
 from ..fitting import promises
 from ..fitting.recorded import require_room
 from ..rate_constrained import RateConstrainedClassifier

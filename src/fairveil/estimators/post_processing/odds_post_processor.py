@@ -12,6 +12,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from ... import _checks
 from ..._types import ColumnsLike, Floats, TableLike
+from ...core.events import compose
+from ...core.noise import NoiseSource
+from ...core.promise import Promise
 from ...curator import Curator
 from ...facts import Cells, Schema
 from ...fairness import ConstraintSystem
@@ -26,9 +29,6 @@ from ...learning.postprocessing.mixing_bounds import MixingGuarantee
 from ...learning.systems import heaviest
 from ...models import Model, PostProcessedModel
 from ...models.model import RandomState
-from ...privacy.events import compose
-from ...privacy.noise.sources import NoiseSource
-from ...privacy.promise import Promise
 from ...privacy.statement.parts import Receipt
 from ...privacy.statement.statement import PrivacyStatement
 from ..certifying.certified_fits import certified

@@ -15,6 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ... import _checks
 from ..._types import ColumnsLike, Floats, TableLike
+from ...core.events import Event
+from ...core.noise import NoiseSource
+from ...core.promise import Promise
 from ...curator import Curator
 from ...curator.elsewhere import Elsewhere
 from ...curator.quiet.calls import Troubles, quietly
@@ -29,9 +32,6 @@ from ...learning.forecasting.supposed import Supposed
 from ...learning.parity import ParityOutcome, ParityPlan
 from ...models import Model, ShiftedModel
 from ...models.model import RandomState
-from ...privacy.events.event import Event
-from ...privacy.noise.sources import NoiseSource
-from ...privacy.promise import Promise
 from ...privacy.statement.statement import PrivacyStatement
 from ...tables.columns import same_length
 from ..fitting import promises

@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..._types import ColumnsLike, TableLike
+from ...core.promise import Promise
 from ...errors import InputError, PrivacyError
 from ...facts import Cells, RowSource
 from ...learning.game.equilibrium import Equilibrium
 from ...learning.group_objective.found import Found
 from ...learning.least_squares.task import RegressionOutcome
 from ...learning.outcome import Outcome
-from ...privacy.promise import Promise
 from ..fitting import promises
 from ..reading import cautions
 from ..reading.fitted_parts import classes_of, names_of_features, parts_of

@@ -25,6 +25,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from ...core.promise import Promise
 from ...curator import Rows
 from ...curator.rows.sharded import ShardedRows
 from ...errors import (
@@ -36,7 +37,6 @@ from ...errors import (
     WeakEpsilon,
     complaint,
 )
-from ...privacy.promise import Promise
 from .coding import SchemaCoding, TableCoding
 from .pipelines import Step, steps_before
 from .training import Training

@@ -15,9 +15,9 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
+from ...core.noise import NoiseSource
 from ...errors import InputError
 from ...facts.reports import ABOUT_ONE, Reports
-from ...privacy.noise.sources import NoiseSource
 
 TWO_TO_64 = 2.0**64
 

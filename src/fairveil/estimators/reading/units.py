@@ -21,11 +21,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..._types import ColumnsLike, Ints, TableLike
+from ...core.promise import Unit
 from ...curator.rows.persons import persons_of
 from ...errors import InputError, PrivacyError
 from ...facts import RowSource, Schema
 from ...facts.rows import PERSON_BY_PERSON, schema_of
-from ...privacy.units import Unit
 from ...tables.columns import name_of
 from ...tables.frames import table_of
 from ...tables.grids import FeatureTable

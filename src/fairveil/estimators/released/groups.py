@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._types import ColumnsLike, Floats, TableLike
+from ...core.noise import NoiseSource
+from ...core.promise import Promise
 from ...curator import Curator
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, PrivacyError
@@ -22,8 +24,6 @@ from ...facts import Cells, Reports, Schema
 from ...learning.released import clusters, group_counts
 from ...learning.released.clusters import Clusters
 from ...models.model import known_classes
-from ...privacy.noise.sources import NoiseSource
-from ...privacy.promise import Promise
 from ...privacy.shown import at_most
 from ...privacy.statement.parts import PublicFact
 from ...privacy.statement.signing_keys import private_key

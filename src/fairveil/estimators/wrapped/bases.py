@@ -34,10 +34,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..._types import ColumnsLike, TableLike
+from ...core.events import Approximate, Event
+from ...core.promise import Promise
 from ...errors import InputError, PrivacyError
-from ...privacy.events import Approximate, Event
 from ...privacy.ledger import Ledger
-from ...privacy.promise import Promise
 from ...privacy.statement.statement import PrivacyStatement
 from ..faces.coded import CodedEstimator
 from ..reading.fitted_parts import parts_of

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import ColumnsLike, TableLike
+from ...core.promise import Promise
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError
@@ -28,7 +29,6 @@ from ...learning.systems import NO_GROUPS
 from ...metrics.inputs import read_groups
 from ...models import PostProcessedModel
 from ...models.model import Model, known_classes
-from ...privacy.promise import Promise
 from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
 from ...tables.columns import same_length
 from ...tables.distinct import distinct, in_words

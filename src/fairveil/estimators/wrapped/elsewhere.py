@@ -19,12 +19,12 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from ..._types import ColumnsLike
+from ...core.promise import Promise
 from ...curator.elsewhere import DescribedRule, Elsewhere
 from ...errors import InputError
 from ...facts import Schema
 from ...learning.systems import NO_GROUPS
 from ...models import LinearModel, MixtureModel
-from ...privacy.promise import Promise
 from ..fitting import promises
 from ..reading import shapes_json
 from ..reading.coding import SchemaCoding

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...core.events import NonPrivate
+from ...core.promise import Promise
 from ...privacy.accounting.two_steps import TwoSteps
-from ...privacy.events import NonPrivate
-from ...privacy.promise import Promise
 from ...privacy.shown import at_most
 from ...privacy.statement.checks import BASE_FACT
 from ...privacy.statement.parts import Origin, PublicFact, Receipt

@@ -20,10 +20,10 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from ...core.events import Composed, DiscreteLaplace, Event, Gaussian, NonPrivate, NoOp, Repeated
+from ...core.promise import Promise
 from ...curator import AttachedCodes, CodeHistogram, Curator, Measurement
 from ...privacy.accounting.calibration import calibrate
-from ...privacy.events import Composed, DiscreteLaplace, Event, Gaussian, NonPrivate, NoOp, Repeated
-from ...privacy.promise import Promise
 from ..counts.noise import CountNoise
 
 NONE = CountNoise("none", 0.0)

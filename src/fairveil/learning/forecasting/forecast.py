@@ -31,9 +31,9 @@ import numpy as np
 from scipy import sparse
 
 from ..._types import Floats, Mask
+from ...core.promise import Promise
 from ...facts import Cells
 from ...fairness import ConstraintSystem
-from ...privacy.promise import Promise
 from ..game.game import Game
 from ..group_objective.descent import LossDescent
 from ..group_objective.exponential import Sampling

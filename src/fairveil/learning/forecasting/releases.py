@@ -12,15 +12,15 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ...core import events
+from ...core.events import Event
+from ...core.promise import Promise
 from ...curator import FULL, Measurement, Part, Poisson
 from ...curator.measurements import as_measurements
 from ...curator.pricing import constant_scale, is_free, unit_size
 from ...curator.questions.by_cell import inner_of
 from ...curator.totals.public_scale import needs_rows
 from ...facts import RowLayout
-from ...privacy import events
-from ...privacy.events import Event
-from ...privacy.promise import Promise
 from ..descent import Batch
 
 NAMES = {

@@ -12,9 +12,9 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
+from ...core.events import Event, Repeated, compose
 from ...curator import Measurement
 from ...fairness import ConstraintSystem, sampling
-from ...privacy.events import Event, Repeated, compose
 from ..lagrangian.duals import ExponentiatedGradient
 from ..likely import drowned
 from ..oracles.descent import Begun

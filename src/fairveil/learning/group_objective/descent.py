@@ -53,10 +53,10 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
+from ...core.events import Event, Repeated, compose
 from ...curator import Curator, GradientSum, GroupLosses, Linear, Measurement, Question
 from ...curator.questions.cell_weights import reach
 from ...fairness.group_function import softened
-from ...privacy.events import Event, Repeated, compose
 from ..descent import Progress, Reason, run_to_the_end
 from ..gaussian import quietest
 from ..lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState

@@ -41,11 +41,11 @@ from scipy.special import ndtri
 
 from ... import _checks
 from ..._types import Floats
+from ...core.events import Event, Exponential, compose
 from ...curator import Curator, Score, moved_by_one
 from ...curator.choices.ranges import of_decisions
 from ...fairness.group_function import corollary_4_2, range_of
 from ...privacy import calibrate
-from ...privacy.events import Event, Exponential, compose
 from ..descent import Progress, Reason
 from ..oracles.classes import Class
 from ..oracles.oracle import (

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...privacy.events import Event
+from ...core.events import Event
 from ..oracles.ground import GameInstance
 from .problem import Problem
 

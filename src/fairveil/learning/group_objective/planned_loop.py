@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats
+from ...core.events import Event, Repeated, compose
 from ...curator import Measurement
-from ...privacy.events import Event, Repeated, compose
 from ..lagrangian.duals import ExponentiatedGradient
 from ..oracles.oracle import LinearRule, Oracle, Rule, audit_measurements
 from .hearing import blocks_of

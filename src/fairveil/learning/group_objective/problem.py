@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._types import Floats, Mask
+from ...core.promise import Promise
 from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ...fairness import outer, sampling
 from ...fairness.group_function import GroupFunction, Joint, LossFunction, Worst
 from ...fairness.objectives import Constraint, Frame, Objective
-from ...privacy.promise import Promise
 from ..comparison import Constant, Rival
 from ..oracles.ground import GameInstance
 from ..systems import NO_GROUPS

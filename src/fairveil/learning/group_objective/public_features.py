@@ -36,8 +36,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 from ..._types import Floats
+from ...core.events import Event, Repeated, compose
 from ...curator import Curator, Measurement
-from ...privacy.events import Event, Repeated, compose
 from ..descent import Progress, Reason, run_to_the_end
 from ..oracles.oracle import LinearRule, Rule, audit_measurements, audited
 from ..oracles.responses import PARTS, Responses, ResponseState

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._types import Floats
+from ...core.promise import Promise
 from ...curator import (
     FULL,
     Linear,
@@ -23,7 +24,6 @@ from ...curator import (
 )
 from ...facts import Cells, RowLayout
 from ...fairness import ConstraintSystem
-from ...privacy.promise import Promise
 from ..descent import Batch
 from ..systems import onto_totals
 from .settings import Settings

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import _checks
+from ...core.promise import Promise
 from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ...fairness import DemographicParity, EqualizedOdds, EqualOpportunity, Notion
 from ...fairness.dependence import Dependence
 from ...fairness.gap_notion import positive_class
-from ...privacy.promise import Promise
 from . import planning
 from .linear import LinearDescent
 from .network import NetworkDescent

@@ -47,10 +47,10 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
+from ...core.promise import Promise
 from ...curator import FULL, GradientSum, Linear, Measurement, PredictionHistogram
 from ...errors import InputError
 from ...fairness import ConstraintSystem
-from ...privacy.promise import Promise
 from ..checkpoint import Value, identity_of
 from ..descent import Answers, Batch, Reason, Search
 from ..outcome import Outcome

@@ -37,9 +37,9 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
+from ...core.promise import Promise
 from ...curator import Measurement, Network, NetworkGradient, NetworkHistogram
 from ...facts import Cells
-from ...privacy.promise import Promise
 from ..checkpoint import Value, identity_of
 from ..descent import Answers, Batch, Reason, Search
 from ..outcome import Outcome

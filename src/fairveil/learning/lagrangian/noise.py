@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 
 from ..._types import Floats
+from ...core.promise import Promise
 from ...curator import CellCounts, Linear, Poisson, Question, RowCount, moved_by_one
 from ...fairness import sampling
-from ...privacy.promise import Promise
 from ..gaussian import joint_multiplier
 from ..systems import heaviest, slopes_of_counts, slopes_of_decisions
 from .batches import PlannedBatches

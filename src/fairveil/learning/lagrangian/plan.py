@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._types import Floats
+from ...core.events import Composed, Event, Repeated, compose
 from ...curator import (
     FULL,
     CellCounts,
@@ -32,7 +33,6 @@ from ...curator import (
     ScoreHistogram,
     describe,
 )
-from ...privacy.events import Composed, Event, Repeated, compose
 from ..comparison import DecisionTables
 from ..descent import Answers, Batch
 from ..gaussian import averaged

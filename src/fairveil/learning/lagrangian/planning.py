@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...core.events import Event, Gaussian
+from ...core.promise import Promise
 from ...facts import Cells, RowLayout
 from ...fairness import Notion
 from ...privacy import calibrate
 from ...privacy.accounting.calibration import full_batch
-from ...privacy.events import Event, Gaussian
-from ...privacy.promise import Promise
 from ..gaussian import budget_of
 from ..systems import system_of
 from .settings import Settings

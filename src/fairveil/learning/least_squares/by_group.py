@@ -33,9 +33,9 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
+from ...core.bound import OUTWARDS
+from ...core.events import Event, compose
 from ...curator import Curator, GramMatrices, Measurement, NumberMoments, RowCount, largest_of_one
-from ...privacy.events import Event, compose
-from ...privacy.sensitivity import OUTWARDS
 from ..allocation import by_column
 from ..descent import Progress
 from ..gaussian import OR_EXPONENTIAL, quietest

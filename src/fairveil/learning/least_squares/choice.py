@@ -26,6 +26,7 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
+from ...core.events import Event, compose
 from ...curator import (
     CellCounts,
     Curator,
@@ -39,7 +40,6 @@ from ...curator import (
 )
 from ...errors import InputError
 from ...privacy import calibrate
-from ...privacy.events import Event, compose
 from ..descent import Progress
 from ..oracles.ground import LEAST_ROWS
 from ..systems import NO_GROUPS, onto_totals

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._types import Floats
+from ...core.events import Event
+from ...core.promise import Promise
 from ...curator import FULL, Measurement, Question, describe, moved_by_one
 from ...errors import InputError
 from ...facts import Cells, RowLayout
@@ -32,8 +34,6 @@ from ...fairness.objectives import (
 )
 from ...fairness.outer import Largest, Total
 from ...fairness.outer_welfare import Inequality, gini
-from ...privacy.events import Event
-from ...privacy.promise import Promise
 from ..comparison import Rival
 from ..descent import Batch
 from ..outcome import not_met

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._types import Floats
+from ...core.events import Event, Exponential
 from ...curator import Curator, Linear, PredictionHistogram
 from ...curator.choices.by_decisions import Costs
-from ...privacy.events import Event, Exponential
 from .classes import Class, RuleQuestion
 from .ground import GameInstance
 from .oracle import Oracle, Rule, count_rows

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats
+from ...core.events import Event, compose
 from ...curator import Curator, GradientSum, Linear, Measurement
-from ...privacy.events import Event, compose
 from ..descent import follow
 from ..lagrangian.linear import LinearDescent
 from ..lagrangian.noise import usual_clip

@@ -29,12 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ... import _checks
-from ...errors import InputError
-from ...privacy.accounting import accountant as accounting
-from ...privacy.accounting import inventory as leaves
-from ...privacy.accounting import rdp as renyi
-from ...privacy.accounting import routes
-from ...privacy.events import (
+from ...core.events import (
     DiscreteGaussian,
     Event,
     Exponential,
@@ -44,7 +39,12 @@ from ...privacy.events import (
     ZeroConcentrated,
     compose,
 )
-from ...privacy.promise import Neighbours
+from ...core.promise import Neighbours
+from ...errors import InputError
+from ...privacy.accounting import accountant as accounting
+from ...privacy.accounting import inventory as leaves
+from ...privacy.accounting import rdp as renyi
+from ...privacy.accounting import routes
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Divergence:
     """What an event guarantees between neighbours of that relation: upper bounds, infinite where
     there is none.
 
-    >>> from fairveil.privacy.events import Gaussian
+    >>> from fairveil.core.events import Gaussian
     >>> found = Divergence(Exponential(0.8))
     >>> (
     ...     found.pure,

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats
+from ...core.events import Event
+from ...core.promise import Promise
 from ...curator import CellCounts, Curator, Measurement, Question, describe, moved_by_one
 from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ...fairness import ConstraintSystem, Notion
-from ...privacy.events import Event
-from ...privacy.promise import Promise
 from ..systems import NO_GROUPS, heaviest, onto_totals, system_of
 
 LEAST_ROWS = 1.0

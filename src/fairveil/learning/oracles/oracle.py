@@ -27,10 +27,10 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from ..._types import Floats
+from ...core.events import Event, NonPrivate, compose
 from ...curator import Curator, GroupedHistogram, Linear, Measurement, PredictionHistogram, Question
 from ...facts import Cells
 from ...fairness.systems import FixedCounts
-from ...privacy.events import Event, NonPrivate, compose
 from ..units import in_coded_units
 from .divergence import Divergence
 from .ground import GameInstance

@@ -33,6 +33,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ..._types import Floats
+from ...core.events import Event
 from ...curator import (
     Curator,
     FeatureSums,
@@ -43,7 +44,6 @@ from ...curator import (
     Measurement,
     RowCount,
 )
-from ...privacy.events import Event
 from .ground import LEAST_ROWS, GameInstance
 from .oracle import GroupedRule, LinearRule, Oracle, Rule
 

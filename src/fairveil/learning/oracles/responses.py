@@ -41,10 +41,10 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from ..._types import Floats
+from ...core.events import Event
 from ...curator import Curator, Measurement
 from ...errors import InputError
 from ...fairness.systems import FixedCounts
-from ...privacy.events import Event
 from ..public_rows import PublicRows
 from .ground import GameInstance
 from .memberships import memberships

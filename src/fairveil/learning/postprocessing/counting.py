@@ -31,6 +31,8 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats
+from ...core.events import DiscreteLaplace, Event, Gaussian, NonPrivate, NoOp, compose
+from ...core.promise import Promise
 from ...curator import (
     Attached,
     AttachedCodes,
@@ -45,8 +47,6 @@ from ...facts import Cells
 from ...privacy.accounting import accountant as accounting
 from ...privacy.accounting import two_steps
 from ...privacy.accounting.calibration import calibrate
-from ...privacy.events import DiscreteLaplace, Event, Gaussian, NonPrivate, NoOp, compose
-from ...privacy.promise import Promise
 from ..counts import possible
 from ..counts.noise import CountNoise
 

@@ -29,12 +29,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import Floats
+from ...core.events import DiscreteLaplace, Event, NonPrivate
+from ...core.promise import Promise
 from ...curator import AttachedCodes, CodeHistogram, Curator, Measurement
 from ...errors import PrivacyError
 from ...facts import Cells, Reports
 from ...privacy.accounting.calibration import calibrate
-from ...privacy.events import DiscreteLaplace, Event, NonPrivate
-from ...privacy.promise import Promise
 from ..counts import possible
 from ..counts.noise import CountNoise
 from ..postprocessing.counting import steps

@@ -48,10 +48,10 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
+from ...core.events import Event
+from ...core.promise import Promise
 from ...curator import FULL, Measurement, Part, Poisson
 from ...facts import RowLayout
-from ...privacy.events import Event
-from ...privacy.promise import Promise
 from ..checkpoint import Value, identity_of
 from ..descent import Answers, Batch, Reason, Search
 from .plan import RunPricing, batch_of, handed_of, steps_of

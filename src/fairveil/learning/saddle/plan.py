@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ... import _checks
+from ...core.events import Composed, Event, Gaussian, Repeated, compose
+from ...core.promise import Promise
 from ...curator import FULL, Measurement, Part, Poisson, RowCount, RowFunction, describe
 from ...errors import InputError
 from ...facts import RowLayout
 from ...privacy.accounting.calibration import calibrate, full_batch, split
-from ...privacy.events import Composed, Event, Gaussian, Repeated, compose
-from ...privacy.promise import Promise
 from ..descent import Batch
 from ..gaussian import budget_of
 from .problem import Smoothness

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats
+from ...core.events import Event, Gaussian, NoOp, compose
 from ...curator import CellCounts, GramMatrices, GroupLosses, Linear, Measurement
 from ...facts import Cells
 from ...fairness.objectives import MeanGroupLoss
-from ...privacy.events import Event, Gaussian, NoOp, compose
 from ..allocation import (
     LEAST_NOISE,
     SIZE,

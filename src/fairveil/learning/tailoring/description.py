@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats
+from ...core.events import Event, Repeated, compose
 from ...curator import (
     FULL,
     ByCell,
@@ -27,7 +28,6 @@ from ...curator import (
     largest_of_one,
 )
 from ...facts import Cells
-from ...privacy.events import Event, Repeated, compose
 from ..allocation import Shares, by_column
 from ..descent import Batch
 from ..lagrangian.duals import ProjectedAscent

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._types import Floats
+from ...core.promise import Promise
 from ...curator import FULL, Part, Poisson
 from ...facts import Cells
 from ...fairness.objectives import MeanGroupLoss
-from ...privacy.promise import Promise
 from ..allocation import (
     LEAST_NOISE,
     STANDARD_ERROR,

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ... import _checks
+from ...core.events import Event
+from ...core.promise import Neighbours
 from ...errors import InputError
-from ..events import Event
-from ..promise import Neighbours
 from . import inventory as leaves
 from . import routes
 from .inventory import Inventory
@@ -45,7 +45,7 @@ class Price:
 def epsilon(events: Events, delta: float, neighbours: str = "add-remove") -> float:
     """The epsilon of these events at this delta; inf when they are not private at it.
 
-    >>> from fairveil.privacy.events import Gaussian, Repeated
+    >>> from fairveil.core.events import Gaussian, Repeated
     >>> round(epsilon(Repeated(Gaussian(10.0), 100), 1e-6), 4)
     4.8866
     """
@@ -61,7 +61,7 @@ def price(events: Events, delta: float, neighbours: str = "add-remove") -> Price
 def delta(events: Events, epsilon: float, neighbours: str = "add-remove") -> float:
     """The delta of these events at this epsilon, at most 1.
 
-    >>> from fairveil.privacy.events import Laplace
+    >>> from fairveil.core.events import Laplace
     >>> delta(Laplace(1.0), 1.0)
     0.0
     """

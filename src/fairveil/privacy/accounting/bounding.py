@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..events import (
+from ...core.events import (
     Composed,
     Event,
     Gaussian,
@@ -22,7 +22,7 @@ from ..events import (
     Repeated,
     VisiblySampled,
 )
-from ..promise import Neighbours
+from ...core.promise import Neighbours
 from . import inventory as leaves
 
 SLACK = 1e-12

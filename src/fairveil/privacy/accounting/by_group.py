@@ -35,8 +35,7 @@ from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from ... import _checks
-from ...errors import InputError
-from ..events import (
+from ...core.events import (
     Composed,
     Event,
     Gaussian,
@@ -50,7 +49,8 @@ from ..events import (
     compose,
     joint_parts,
 )
-from ..promise import Neighbours
+from ...core.promise import Neighbours
+from ...errors import InputError
 from . import inventory as leaves
 from . import routes
 from .accountant import epsilon

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from ..._json import Document
 from ..._reading import read_bytes
+from ...core.events import Event, to_json_dict
+from ...core.promise import Promise
 from ...errors import FairveilError
-from ..events import Event, to_json_dict
-from ..promise import Promise
 
 ACCOUNTANT = 2
 """Raised when the accountant's prices change, which forgets what older ones found."""

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ... import _checks
-from ...errors import BudgetError, FairveilError, InputError
-from ..events import (
+from ...core.events import (
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -35,7 +34,8 @@ from ..events import (
     ZeroConcentrated,
     compose,
 )
-from ..promise import Promise
+from ...core.promise import Promise
+from ...errors import BudgetError, FairveilError, InputError
 from . import accountant as accounting
 from . import cache as calibration_cache
 from . import inventory as leaves
@@ -71,7 +71,7 @@ def calibrate(
     scale 1. The search brackets from `start` upwards, since little noise is slow to price. Plans
     that are slow to price are remembered in the user's cache directory unless `cache=False`.
 
-    >>> from fairveil.privacy.events import Gaussian, Repeated
+    >>> from fairveil.core.events import Gaussian, Repeated
     >>> found = calibrate(Promise(1.0, 1e-6), lambda z: Repeated(Gaussian(z), 100))
     >>> round(found.multiplier, 1), found.epsilon <= 1.0, found.route
     (42.2, True, 'closed form')
@@ -109,7 +109,7 @@ def scaled(event: Event) -> Plan:
 
     Approximate, sampler-error and non-private events have no noise to scale: they are kept.
 
-    >>> from fairveil.privacy.events import Gaussian
+    >>> from fairveil.core.events import Gaussian
     >>> scaled(Repeated(Gaussian(2.0), 3))(1.5)
     Repeated(event=Gaussian(noise_multiplier=3.0), count=3)
     """
@@ -173,7 +173,7 @@ def most_rounds(promise: Promise, one_round: Event, extra_events: Iterable[Event
     """The largest number of times that `one_round` fits into the promise, beside `extra_events`; at
     most a billion.
 
-    >>> from fairveil.privacy.events import Gaussian
+    >>> from fairveil.core.events import Gaussian
     >>> most_rounds(Promise(1.0, 1e-6), Gaussian(20.0))
     22
     """

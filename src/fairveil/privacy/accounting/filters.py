@@ -35,9 +35,9 @@ import numpy as np
 from scipy import special
 
 from ... import _checks
+from ...core.events import Event
+from ...core.promise import Promise
 from ...errors import BudgetError, InputError
-from ..events import Event
-from ..promise import Promise
 from . import inventory as leaves
 from . import rdp as renyi
 from . import routes
@@ -59,7 +59,7 @@ class Filter:
 
     Make one by `Filter.create`, or read one by `Filter.from_dict`.
 
-    >>> from fairveil.privacy.events import Gaussian
+    >>> from fairveil.core.events import Gaussian
     >>> cap = Filter.create(Promise(1.0, 1e-6))
     >>> cap = cap.add(Gaussian(6.0))
     >>> cap.fits(Gaussian(6.0)), cap.fits(Gaussian(5.0))

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 
-from ..events import Event, Gaussian, NoOp, Pure, compose
-from ..promise import Neighbours
+from ...core.events import Event, Gaussian, NoOp, Pure, compose
+from ...core.promise import Neighbours
 from . import inventory as leaves
 from . import routes
 

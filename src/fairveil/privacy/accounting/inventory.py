@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ... import _checks
-from ...errors import InputError
-from ..events import (
+from ...core.events import (
     Approximate,
     Composed,
     DiscreteGaussian,
@@ -35,7 +34,8 @@ from ..events import (
     compose,
     joint_parts,
 )
-from ..promise import NEIGHBOURS, Neighbours
+from ...core.promise import NEIGHBOURS, Neighbours
+from ...errors import InputError
 from . import profiles
 from .per_person import People
 from .profiles import Atoms

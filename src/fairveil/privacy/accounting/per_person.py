@@ -15,8 +15,8 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from ..events import PerCell
-from ..promise import Neighbours
+from ...core.events import PerCell
+from ...core.promise import Neighbours
 
 Array = npt.NDArray[np.float64]
 Counted = Iterable[tuple[PerCell, int]]

@@ -13,8 +13,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammaln, xlog1py
 
-from ...errors import InputError
-from ..events import (
+from ...core.events import (
     Approximate,
     DiscreteGaussian,
     Event,
@@ -26,7 +25,8 @@ from ..events import (
     VisiblySampled,
     ZeroConcentrated,
 )
-from ..promise import Neighbours
+from ...core.promise import Neighbours
+from ...errors import InputError
 from . import inventory as leaves
 from . import pld as losses
 from . import profiles
@@ -157,7 +157,7 @@ def curve(event: Event, neighbours: Neighbours) -> RenyiCurve:
     joint = leaves.lone(event)
     if joint is None:
         raise InputError.expected(
-            "an event of fairveil.privacy.events",
+            "an event of fairveil.core.events",
             of="events",
             got=event,
             remedy="Describe what it costs by Pure, Approximate or ZeroConcentrated.",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from ..events import (
+from ...core.events import (
     Approximate,
     DiscreteGaussian,
     DiscreteLaplace,
@@ -27,7 +27,7 @@ from ..events import (
     ZeroConcentrated,
     joint_parts,
 )
-from ..promise import Neighbours
+from ...core.promise import Neighbours
 from . import inventory as leaves
 from . import pld as losses
 from . import profiles

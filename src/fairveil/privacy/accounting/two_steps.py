@@ -28,9 +28,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ... import _checks
+from ...core.events import Approximate, Composed, Event, Gaussian, NoOp, Pure, Repeated, compose
+from ...core.promise import Neighbours, Promise
 from ...errors import BudgetError, InputError
-from ..events import Approximate, Composed, Event, Gaussian, NoOp, Pure, Repeated, compose
-from ..promise import Neighbours, Promise
 from . import inventory as leaves
 from . import routes
 from .accountant import Events, Price, price
@@ -77,7 +77,7 @@ def price_after(
 
     `after`: pure releases alone, or unsampled Gaussians alone.
 
-    >>> from fairveil.privacy.events import DiscreteLaplace
+    >>> from fairveil.core.events import DiscreteLaplace
     >>> one, other = [Gaussian(8.0)], [DiscreteLaplace(2.0)]
     >>> (
     ...     round(price([*one, *other], 1e-6).epsilon, 3),

@@ -25,7 +25,7 @@ from typing import Any
 
 from ..._json import Document, Node
 from ..._reading import read_text
-from ..events import from_dict
+from ...core.events import from_dict
 from .dp_events import from_dp_event
 from .imported import FORMAT, FORMAT_VERSION, Imported
 from .opacus import from_opacus

@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ... import _checks
-from ..events import (
+from ...core.events import (
     Composed,
     Event,
     NonPrivate,

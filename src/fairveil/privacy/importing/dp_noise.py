@@ -12,10 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ... import _checks
-from ..events import (
-    MOST_PARTS as MOST_PARTS,
-)
-from ..events import (
+from ...core.events import MOST_PARTS as MOST_PARTS
+from ...core.events import (
     DiscreteLaplace,
     Event,
     Gaussian,

@@ -25,16 +25,16 @@ from pathlib import Path
 from typing import Any
 
 from ... import _checks
+from ...core.events import Event
+from ...core.promise import Neighbours, Promise
 from ...errors import BudgetError, Complaint, InputError, Overspent
 from ..accounting import accountant as accounting
 from ..accounting.accountant import Price
 from ..accounting.in_a_row import in_a_row
 from ..accounting.inventory import as_event, checked_relation
-from ..events import Event
 from ..ledger import Ledger, Spend
 from ..ledger.around import around
 from ..ledger.lines import checked_words
-from ..promise import Neighbours, Promise
 
 FORMAT, FORMAT_VERSION = "fairveil-import", 1
 MOST_ROWS = 1 << 20
@@ -53,7 +53,7 @@ class Imported:
     version. `notes`: sentences about what the mapping left loose or took on trust. `secure_noise`:
     whether the noise came from a cryptographic generator.
 
-    >>> from fairveil.privacy.events import Gaussian
+    >>> from fairveil.core.events import Gaussian
     >>> spent = Imported.of(Gaussian(4.0), "add-remove", "a script of ours", rows_per_person=1)
     >>> print(f"{spent.price(1e-6).epsilon:.2f}")
     1.06

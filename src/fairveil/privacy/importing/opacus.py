@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ... import _checks
+from ...core.events import Event, Gaussian, NonPrivate, NoOp, PoissonSampled, Repeated, compose
 from ..accounting.inventory import checked_relation
-from ..events import Event, Gaussian, NonPrivate, NoOp, PoissonSampled, Repeated, compose
 from .imported import Imported, plain_number, refusal, version_of
 
 SAMPLING = ("poisson", "shuffled")

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from ... import _checks
+from ...core.events import Event
+from ...core.promise import Promise
 from ...errors import InputError
-from ..events import Event
-from ..promise import Promise
 from .lines import checked_words
 from .spending import Spend
 

@@ -7,11 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from ...core.events import Event
+from ...core.promise import Neighbours, Promise
 from ...errors import FairveilError, InputError, LedgerError
 from ..accounting import inventory as leaves
 from ..accounting.filters import Filter
-from ..events import Event
-from ..promise import Neighbours, Promise
 from ..statement.pricing import UNPRICED
 from .costs import (
     Cost,

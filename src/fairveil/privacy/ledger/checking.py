@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ...core.events import Event, from_dict
+from ...core.promise import Promise
 from ...errors import FairveilError, LedgerError
-from ..events import Event, from_dict
-from ..promise import Promise
 from ..statement.checks import Finding
 from ..statement.pricing import UNPRICED
 from .costs import MOST, Cost

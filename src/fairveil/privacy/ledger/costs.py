@@ -10,10 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ...errors import FairveilError, LedgerError
-from ..accounting import accountant as accounting
-from ..accounting.in_a_row import in_a_row
-from ..events import (
+from ...core.events import (
     Composed,
     Event,
     OnPart,
@@ -22,7 +19,10 @@ from ..events import (
     Repeated,
     VisiblySampled,
 )
-from ..promise import Neighbours
+from ...core.promise import Neighbours
+from ...errors import FairveilError, LedgerError
+from ..accounting import accountant as accounting
+from ..accounting.in_a_row import in_a_row
 from ..statement.pricing import UNPRICED
 
 WHOLE = 1 << 60

@@ -34,12 +34,11 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from ... import _checks
+from ...core.events import Event
+from ...core.promise import Promise, Unit
 from ...errors import InputError, LedgerError, WentOnElsewhere
 from ...facts import Schema
 from ..accounting.inventory import as_event
-from ..events import Event
-from ..promise import Promise
-from ..units import Unit
 from .account import Account
 from .around import around
 from .costs import MOST, Cost
@@ -97,7 +96,7 @@ class Ledger(Account):
 
     Examples
     --------
-    >>> from fairveil.privacy.events import Gaussian
+    >>> from fairveil.core.events import Gaussian
     >>> ledger = Ledger.create(None, "census", 1.0, 1e-6)
     >>> with ledger.reserve(Gaussian(12.0), purpose="counts by region"):
     ...     pass  # ask, and add the noise

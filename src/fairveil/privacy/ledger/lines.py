@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
+from ...core.promise import Promise
 from ...errors import InputError
-from ..promise import Promise
 from .spends import Spent
 from .stores.entries import CREATED, FIRST_PREVIOUS, Entry, encoded, malformed
 from .terms import Terms

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ...core.events import Event
+from ...core.promise import Promise
 from ...errors import Overspent, complaint
-from ..events import Event
-from ..promise import Promise
 from ..shown import at_least, at_most, promised
 from .costs import MOST, WHOLE, Cost, tight_epsilon
 from .stores.entries import Entry

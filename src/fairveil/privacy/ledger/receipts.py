@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
+from ...core.events import Composed, Event, NoOp, Repeated, from_dict
+from ...core.promise import Promise
 from ...errors import FairveilError
-from ..events import Composed, Event, NoOp, Repeated, from_dict
-from ..promise import Promise
 from ..statement.checks import Finding
 from ..statement.parts import Receipt
 from ..statement.prefixes import is_whole
@@ -163,7 +163,7 @@ def _plan(
 def releases(events: Iterable[Event], times: int = 1) -> Counter[Event]:
     """Every release that composition and repetition stand for, with how often it was made.
 
-    >>> from fairveil.privacy.events import Gaussian, compose
+    >>> from fairveil.core.events import Gaussian, compose
     >>> releases([Gaussian(2.0), Repeated(compose([Gaussian(2.0), NoOp()]), 3)])
     Counter({Gaussian(noise_multiplier=2.0): 4})
     """

@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from ...core.promise import Promise
 from ...errors import InputError, LedgerError
 from ...facts import Schema
-from ..promise import Promise
 from .names import checked_columns
 from .terms import Terms
 

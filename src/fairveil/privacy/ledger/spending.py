@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
+from ...core.events import Event, compose
 from ...errors import LedgerError
 from ..accounting.inventory import as_event
-from ..events import Event, compose
 from .stores.entries import Entry
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..promise import Promise
+from ...core.promise import Promise
 from ..shown import at_least, at_most, promised
 from .stores.entries import COMMITTED, REFUNDED, RESERVED, RESUMED, Entry
 from .terms import Terms

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 
-from ..events import compose
+from ...core.events import compose
 from .contents import StatementContents
 from .parts import READ_FROM_DATA, GroupGuarantee, Noise, Stamp, StatedBound, UserCode
 from .prefixes import is_prefix

@@ -7,8 +7,7 @@ import math
 from dataclasses import dataclass
 
 from ... import _checks
-from ...errors import StatementError
-from ..events import (
+from ...core.events import (
     Composed,
     Event,
     OnPart,
@@ -17,7 +16,8 @@ from ..events import (
     Repeated,
     VisiblySampled,
 )
-from ..promise import Promise
+from ...core.promise import Promise
+from ...errors import StatementError
 from .parts import (
     ARITHMETICS,
     NOISES,

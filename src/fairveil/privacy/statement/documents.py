@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..._json import MALFORMED, Document, shown
+from ...core import events as event_tree
+from ...core.events import Composed, Event
+from ...core.promise import Promise
 from ...errors import FairveilError, StatementError
-from .. import events as event_tree
-from ..events import Composed, Event
-from ..promise import Promise
 from .contents import StatementContents
 from .parts import Audit, Cap, GroupGuarantee, PublicFact, Receipt, StatedBound
 from .releases import Release

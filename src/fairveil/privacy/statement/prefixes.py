@@ -7,11 +7,11 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ...core.events import Composed, Event, NoOp, Repeated
 from ..accounting.bounding import covers
-from ..events import Composed, Event, NoOp, Repeated
 
 if TYPE_CHECKING:
-    from ..promise import Neighbours
+    from ...core.promise import Neighbours
 
 
 MOST_RUNS = 1_000_000

@@ -6,16 +6,16 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ...core.events import Event, Repeated
 from ...errors import FairveilError, InputError
-from ..events import Event, Repeated
 from .parts import Cap, GroupGuarantee, NamedGroups
 from .prefixes import is_whole, side_by_side
 
 if TYPE_CHECKING:
+    from ...core.promise import Promise
     from ..accounting.accountant import Price
     from ..accounting.filters import Filter
     from ..accounting.two_steps import TwoSteps
-    from ..promise import Promise
 
 
 UNPRICED = (

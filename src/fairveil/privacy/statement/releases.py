@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ... import _checks
-from ...errors import StatementError
-from ..events import (
+from ...core.events import (
     Approximate,
     Composed,
     DiscreteGaussian,
@@ -36,6 +35,7 @@ from ..events import (
     VisiblySampled,
     ZeroConcentrated,
 )
+from ...errors import StatementError
 
 ALL_ROWS = "all rows"
 NORMS = {

@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ... import _html
+from ...core.events import Composed, Event, NoOp, compose, spelled_out
+from ...core.promise import Promise
 from ...errors import StatementError
-from ..events import Composed, Event, NoOp, compose, spelled_out
-from ..promise import Promise
 from .contents import StatementContents
 from .parts import Arithmetic, Audit, NamedGroups, Noise, PublicFact, Receipt, StatedBound, UserCode
 from .releases import Release, same_releases
@@ -172,7 +172,7 @@ class PrivacyStatement(StatementContents):
 
         Examples
         --------
-        >>> from fairveil.privacy.events import Gaussian
+        >>> from fairveil.core.events import Gaussian
         >>> statement = PrivacyStatement.of(
         ...     Promise(1.0, 1e-6), [Gaussian(12.0)] * 4, plan=[Gaussian(12.0)] * 4
         ... )

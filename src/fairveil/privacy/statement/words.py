@@ -7,8 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..accounting.two_steps import KIND as TWO_STEPS
-from ..events import (
+from ...core.events import (
     Composed,
     Event,
     OnPart,
@@ -18,6 +17,7 @@ from ..events import (
     Repeated,
     VisiblySampled,
 )
+from ..accounting.two_steps import KIND as TWO_STEPS
 from ..shown import at_least, at_most, promised
 from .contents import StatementContents
 from .mechanism_words import mechanisms
@@ -25,7 +25,7 @@ from .parts import READ_FROM_DATA, GroupGuarantee, Stamp
 from .prefixes import is_whole
 
 if TYPE_CHECKING:
-    from ..promise import Promise
+    from ...core.promise import Promise
 
 MOST_GROUPS = 20
 """The same of groups."""

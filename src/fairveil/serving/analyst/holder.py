@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ...core.events import Event, compose, to_json_dict
+from ...core.promise import Promise
 from ...curator.elsewhere import Elsewhere
 from ...errors import DoorError, InputError, Overspent, SignatureError, complaint
 from ...facts import Schema
-from ...privacy.events import Event, compose, to_json_dict
-from ...privacy.promise import Promise
 from ...privacy.statement import documents, signatures, signing_keys
 from ...privacy.statement.signatures import Signature
 from ...privacy.statement.statement import PrivacyStatement

@@ -20,11 +20,11 @@ import copy
 import math
 import os
 
+from ...core.noise import NoiseSource
 from ...curator.elsewhere import RowsElsewhere
 from ...errors import InputError
 from ...estimators.fitting.row_parts import CERTIFICATE
 from ...facts import RowLayout, Schema
-from ...privacy.noise.sources import NoiseSource
 from ..wire.messages import packed
 from .connection import Connection
 from .holder import HolderData, view_of

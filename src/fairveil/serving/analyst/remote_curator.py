@@ -18,6 +18,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from ...core.events import Event, NoOp, compose
+from ...core.noise import NoiseSource
+from ...core.promise import Promise
 from ...curator import FULL, Curator, Full, Log, LogEntry, Measurement, Part, Question, pricing
 from ...curator.bounds import cap_of
 from ...curator.budget import Budget
@@ -30,10 +33,7 @@ from ...curator.rows.public_table import PublicTable
 from ...curator.rows.sampling import Batch
 from ...errors import InputError, PrivacyError
 from ...facts import Cells, RowLayout
-from ...privacy.events import Event, NoOp, compose
 from ...privacy.ledger.ambient import current
-from ...privacy.noise.sources import NoiseSource
-from ...privacy.promise import Promise
 from ...privacy.statement.parts import NamedGroups, PublicFact
 from ...privacy.statement.statement import PrivacyStatement
 from ..wire.catalogue import CodesHandle, ModelHandle, described, measurement_described

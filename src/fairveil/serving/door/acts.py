@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from ..._json import Node
+from ...core.events import Event
+from ...core.noise import NoiseSource
 from ...curator import FULL, Attached, AttachedCodes, Curator, Full, Part, Poisson
 from ...errors import InputError
 from ...estimators.tailored import group_names
 from ...facts import Cells
 from ...privacy.accounting.by_group import holds
-from ...privacy.events import Event
-from ...privacy.noise.sources import NoiseSource
 from ...privacy.statement import signatures
 from ...privacy.statement.parts import NamedGroups
 from ..wire.catalogue import MOST_MEASUREMENTS, MOST_NUMBERS, Reading, measurement_of, question_of

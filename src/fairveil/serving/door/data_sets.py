@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._json import Node
+from ...core.promise import Promise
 from ...curator import Rows
 from ...data import EncodedRows, Encoding
 from ...data import open as open_rows
@@ -36,7 +37,6 @@ from ...estimators.reading.targets import beside, need_number, scale_of
 from ...estimators.reading.training import Coded
 from ...facts import RowBlock, RowLayout, RowSource, Schema
 from ...privacy.ledger import Ledger
-from ...privacy.promise import Promise
 from ...privacy.statement.parts import PublicFact
 from ..wire.messages import MESSAGE
 from .divisions import DivisionPart, Divisions

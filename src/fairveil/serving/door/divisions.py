@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._json import Node
+from ...core.noise import NoiseSource
 from ...errors import InputError
 from ...estimators.fitting.row_parts import COINS, aside_of
-from ...privacy.noise.sources import NoiseSource
 from ..wire.messages import Message
 from .attaching import digest_of
 from .records import Records

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from ..._json import Node
+from ...core.promise import Promise
 from ...data import EncodedRows, load_joined
 from ...data.joined import UNMATCHED, facts_of, require_rule
 from ...errors import InputError
 from ...facts import Schema
-from ...privacy.promise import Promise
 from ...privacy.statement.parts import PublicFact
 
 FIELDS = ("attribute", "id", "unmatched", "ids", "attribute_query")

@@ -34,9 +34,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ...core.events import from_dict
 from ...curator import LogEntry
 from ...errors import DoorError, PrivacyError
-from ...privacy.events import from_dict
 from ...privacy.statement.parts import StatedBound
 from .record_rows import (
     ENDED,

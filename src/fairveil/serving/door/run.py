@@ -6,8 +6,8 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...core.events import Event
 from ...curator import Attached, AttachedCodes, Curator
-from ...privacy.events import Event
 from .data_sets import DataSet
 from .run_journal import RunJournal
 

@@ -3,7 +3,7 @@ released."""
 
 from __future__ import annotations
 
-from ...privacy.events import compose
+from ...core.events import compose
 from ...privacy.ledger import Ledger
 from ...privacy.ledger.spending import Spend
 from ...privacy.ledger.stores.entries import RESERVED

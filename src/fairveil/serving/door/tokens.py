@@ -23,8 +23,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ... import _checks
+from ...core.promise import PROTECTS, Promise
 from ...errors import InputError
-from ...privacy.promise import PROTECTS, Promise
 from .records import Records
 from .refusals import FORBIDDEN, NOBODY, Refusal
 

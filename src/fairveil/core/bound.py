@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from .. import _checks
-from ..errors import PrivacyError
+from . import checks
+from .errors import PrivacyError
 from .promise import Neighbours
 
 # Every bound below is computed with a handful of rounded operations; this factor is far above their
@@ -76,7 +76,7 @@ def on_grid(bound: Bound, unit: float, coordinates: int) -> Bound:
     One row's contribution grows by at most half a unit in each of its nonzero coordinates, a
     difference of two by twice that.
     """
-    _checks.positive(unit=unit)
+    checks.positive(unit=unit)
     slack = (math.sqrt(coordinates) if bound.order == 2 else coordinates) * unit / 2
     return Bound(
         (bound.norm + slack) * OUTWARDS, (bound.diameter + 2 * slack) * OUTWARDS, bound.order

@@ -1,7 +1,7 @@
 """The exact samplers themselves, in integers and correctly rounded decimals, at any number of
 digits.
 
-`samplers_kernels` decides nearly every draw from the same words; what it cannot decide is made
+`fast` decides nearly every draw from the same words; what it cannot decide is made
 here, from those words and further digits of the extension lane. Each function below *is* the
 distribution: it compares real numbers whose binary digits are drawn as they are needed, so it
 returns what an ideal machine with infinitely many random bits would return.

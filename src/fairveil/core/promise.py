@@ -1,4 +1,16 @@
-"""The promise: what is asked of a release, before any data are read."""
+"""The promise: what is asked of a release, before any data are read.
+
+A promise without a unit is about rows. With a unit it is about persons: a neighbouring table has
+all rows of one person more, or fewer, or another person's in their place. A person may have any
+number of rows: `max_rows` of them are kept, and the guarantee is for all of them, since the rest
+are never read.
+
+Guarantees
+    1. Only sensitive features with replace-one are promised together; records take either relation.
+    2. Promises of different units are different promises: no filter, statement or ledger takes one
+       for the other.
+    3. The document of a promise without a unit is what it was before there were units.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +18,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .. import _checks
-from ..errors import InputError
-from .units import Unit
+from . import checks
+from .errors import InputError, need
 
 Protects = Literal["records", "sensitive_features"]
 Neighbours = Literal["add-remove", "replace-one"]
@@ -18,6 +29,66 @@ PROTECTS: tuple[Protects, ...] = ("records", "sensitive_features")
 
 NEIGHBOURS: tuple[Neighbours, ...] = ("add-remove", "replace-one")
 """What a neighbouring data set may be."""
+
+MOST = 1 << 20
+"""Rows of one person at most: sums over a person's rows stay exact in floats of 53 bits."""
+LONGEST_NAME = 200
+
+
+def relation(neighbours: str) -> Neighbours:
+    """One of the two relations."""
+    chosen = checks.one_of(NEIGHBOURS, neighbours=neighbours)
+    return "add-remove" if chosen == "add-remove" else "replace-one"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One person, distinguished by `name`, with at most `max_rows` of their rows. None: a ledger's,
+    which takes any number.
+
+    >>> str(Unit("patient", 12))
+    'one person, at most 12 of their rows'
+    """
+
+    name: str = "person"
+    max_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        name: object = self.name
+        right = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME
+        right = right and name.isprintable() and not name.isspace()  # type: ignore[attr-defined]
+        fix = "Name the column that tells persons apart: unit='patient'."
+        need(right, "the name of a column", of="unit", got=name, fix=fix)
+        if self.max_rows is not None:
+            fix = "Pass max_rows_per_unit=12, for example: the most rows that one person adds to a "
+            fix += "sum."
+            most = checks.whole(at_least=1, max_rows_per_unit=self.max_rows, remedy=fix)
+            need(most <= MOST, f"at most {MOST:,}", of="max_rows_per_unit", got=most, fix=fix)
+            checks.normalise(self, max_rows=most)
+
+    def __str__(self) -> str:
+        return f"one person, {self.extent}"
+
+    @property
+    def extent(self) -> str:
+        """How many rows, in words."""
+        if self.max_rows is None:
+            return "all of their rows"
+        rows = "one" if self.max_rows == 1 else f"at most {self.max_rows}"
+        return f"{rows} of their rows"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"name": self.name, "max_rows": self.max_rows}
+
+    @staticmethod
+    def from_dict(values: object) -> Unit:
+        """The inverse of `to_dict`."""
+        if not isinstance(values, dict) or set(values) != {"name", "max_rows"}:
+            got = sorted(map(str, values)) if isinstance(values, dict) else values
+            fix = "Write promises with to_dict()."
+            raise InputError.expected("name and max_rows", of="unit", got=got, remedy=fix)
+        return Unit(values["name"], values["max_rows"])
 
 
 @dataclass(frozen=True, init=False)
@@ -66,33 +137,27 @@ class Promise:
         neighbours: str | None = None,
         unit: Unit | None = None,
     ) -> None:
-        way_out = "Pass epsilon=1.0, for example; epsilon=float('inf') asks for no privacy at all."
-        _checks.normalise(
-            self, epsilon=_checks.positive(epsilon=epsilon, allow_inf=True, remedy=way_out)
-        )
-        way_out = "Pass delta=1e-6, say: well below one over the rows."
-        _checks.normalise(self, delta=_checks.fraction(delta=delta, high_open=True, remedy=way_out))
-        _checks.normalise(self, protects=_checks.one_of(PROTECTS, protects=protects))
+        fix = "Pass epsilon=1.0, for example; epsilon=float('inf') asks for no privacy at all."
+        epsilon = checks.positive(epsilon=epsilon, allow_inf=True, remedy=fix)
+        fix = "Pass delta=1e-6, say: well below one over the rows."
+        delta = checks.fraction(delta=delta, high_open=True, remedy=fix)
+        protects = checks.one_of(PROTECTS, protects=protects)
         if neighbours is None:
-            neighbours = "add-remove" if self.protects == "records" else "replace-one"
-        _checks.normalise(self, neighbours=_checks.one_of(NEIGHBOURS, neighbours=neighbours))
-        given: object = unit
-        if given is not None and not isinstance(given, Unit):
-            remedy = "Pass Unit('patient', max_rows=12), or None to protect rows."
-            raise InputError.expected(
-                "a Unit, or None", of="unit", got=type(given).__name__, remedy=remedy
-            )
-        _checks.normalise(self, unit=unit)
-        if self.protects == "sensitive_features" and self.neighbours == "add-remove":
+            neighbours = "add-remove" if protects == "records" else "replace-one"
+        neighbours = relation(neighbours)
+        if unit is not None:
+            fix = "Pass Unit('patient', max_rows=12), or None to protect rows."
+            checks.instance(Unit, "unit", unit, fix, "a Unit, or None")
+        if protects == "sensitive_features" and neighbours == "add-remove":
             raise InputError.expected(
                 "'replace-one' when only sensitive features are protected",
                 of="neighbours",
                 got=neighbours,
-                remedy=(
-                    "The rows themselves are public then: pass neighbours=None, or "
-                    "protects='records'."
-                ),
+                remedy="The rows themselves are public then: pass neighbours=None, or "
+                "protects='records'.",
             )
+        checks.normalise(self, epsilon=epsilon, delta=delta, protects=protects)
+        checks.normalise(self, neighbours=neighbours, unit=unit)
 
     @property
     def is_private(self) -> bool:
@@ -126,9 +191,9 @@ class Promise:
         if self.unit is None or not self.is_private:
             return 1
         if self.unit.max_rows is None:
-            remedy = "Pass max_rows_per_unit=12, for example."
+            fix = "Pass max_rows_per_unit=12, for example."
             raise InputError.expected(
-                "the most rows of one person", of="max_rows_per_unit", got=None, remedy=remedy
+                "the most rows of one person", of="max_rows_per_unit", got=None, remedy=fix
             )
         return self.unit.max_rows
 
@@ -141,17 +206,11 @@ class Promise:
         return self.protects == "sensitive_features" or not self.is_private
 
     def __str__(self) -> str:
-        what = {"records": "records", "sensitive_features": "sensitive features only"}[
-            self.protects
-        ]
-        whose = (
-            self.neighbours
-            if self.unit is None
-            else f"{self.neighbours}, {self.unit} ({self.unit.name})"
-        )
+        what = "records" if self.protects == "records" else "sensitive features only"
+        unit = "" if self.unit is None else f", {self.unit} ({self.unit.name})"
         if not self.is_private:
-            return f"not private (epsilon=inf), {what}, {whose}"
-        return f"epsilon={self.epsilon:g}, delta={self.delta:g}, {what}, {whose}"
+            return f"not private (epsilon=inf), {what}, {self.neighbours}{unit}"
+        return f"epsilon={self.epsilon:g}, delta={self.delta:g}, {what}, {self.neighbours}{unit}"
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the guarantee as plain JSON values.
@@ -183,14 +242,10 @@ class Promise:
         Promise
             The guarantee.
         """
-        expected = {"epsilon", "delta", "protects", "neighbours"}
-        if set(values) - {"unit"} != expected:
-            raise InputError.expected(
-                f"exactly {sorted(expected)}",
-                of="promise",
-                got=sorted(values),
-                remedy="Write promises with to_dict().",
-            )
+        names = {"epsilon", "delta", "protects", "neighbours"}
+        fix = "Write promises with to_dict()."
+        given = set(values) - {"unit"}
+        need(given == names, f"exactly {sorted(names)}", of="promise", got=sorted(values), fix=fix)
         epsilon = math.inf if values["epsilon"] == "inf" else values["epsilon"]
         unit = Unit.from_dict(values["unit"]) if "unit" in values else None
         return Promise(epsilon, values["delta"], values["protects"], values["neighbours"], unit)

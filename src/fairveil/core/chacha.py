@@ -13,49 +13,22 @@ from numpy.typing import NDArray
 # costs four locked additions a word, five times the word itself
 _OPTIONS: Any = {"cache": True, "error_model": "numpy", "_nrt": False}
 
-
 kernel: Any = njit(**_OPTIONS)
-
-
 released: Any = njit(**_OPTIONS, nogil=True)  # of the interpreter's lock
-
-
 # inlined by numba itself, because LLVM vectorises a loop only when its body is flat before it looks
 inlined: Any = njit(**_OPTIONS, inline="always")
 
-
-u32 = np.uint32
-
-
-u64 = np.uint64
-
-
+u32, u64 = np.uint32, np.uint64
 POSITION, LANE, COUNT, CURSOR, STATE_SIZE = 4, 5, 6, 7, 8
-
-
 LANES = 8
-
-
 # "expand 32-byte k"
 _CONSTANTS = (u32(0x61707865), u32(0x3320646E), u32(0x79622D32), u32(0x6B206574))
-
-
 _HALVES = u64(16 * LANES)
-
-
-MASK32 = u64(0xFFFFFFFF)
-
-
-S32 = u64(32)
-
-
-S64 = u64(64)
-
-
-ONE = u64(1)
-
-
-ZERO = u64(0)
+MASK32, S32, S64 = u64(0xFFFFFFFF), u64(32), u64(64)
+ONE, ZERO = u64(1), u64(0)
+_8, _16, _24, _32, _40 = u64(8), u64(16), u64(24), u64(32), u64(40)
+_48, _56, _64, _72, _80 = u64(48), u64(56), u64(64), u64(72), u64(80)
+_88, _96, _104, _112, _120 = u64(88), u64(96), u64(104), u64(112), u64(120)
 
 
 @inlined
@@ -104,25 +77,10 @@ def refill(state, buffer, chunk):  # type: ignore[no-untyped-def]
     for _ in range(10):
         for b in range(LANES):
             i = u64(b)
-            x0, x1, x2, x3 = buffer[i], buffer[i + u64(8)], buffer[i + u64(16)], buffer[i + u64(24)]
-            x4, x5, x6, x7 = (
-                buffer[i + u64(32)],
-                buffer[i + u64(40)],
-                buffer[i + u64(48)],
-                buffer[i + u64(56)],
-            )
-            x8, x9, xa, xb = (
-                buffer[i + u64(64)],
-                buffer[i + u64(72)],
-                buffer[i + u64(80)],
-                buffer[i + u64(88)],
-            )
-            xc, xd, xe, xf = (
-                buffer[i + u64(96)],
-                buffer[i + u64(104)],
-                buffer[i + u64(112)],
-                buffer[i + u64(120)],
-            )
+            x0, x1, x2, x3 = buffer[i], buffer[i + _8], buffer[i + _16], buffer[i + _24]
+            x4, x5, x6, x7 = buffer[i + _32], buffer[i + _40], buffer[i + _48], buffer[i + _56]
+            x8, x9, xa, xb = buffer[i + _64], buffer[i + _72], buffer[i + _80], buffer[i + _88]
+            xc, xd, xe, xf = buffer[i + _96], buffer[i + _104], buffer[i + _112], buffer[i + _120]
             x0, x4, x8, xc = _quarter(x0, x4, x8, xc)
             x1, x5, x9, xd = _quarter(x1, x5, x9, xd)
             x2, x6, xa, xe = _quarter(x2, x6, xa, xe)
@@ -131,25 +89,10 @@ def refill(state, buffer, chunk):  # type: ignore[no-untyped-def]
             x1, x6, xb, xc = _quarter(x1, x6, xb, xc)
             x2, x7, x8, xd = _quarter(x2, x7, x8, xd)
             x3, x4, x9, xe = _quarter(x3, x4, x9, xe)
-            buffer[i], buffer[i + u64(8)], buffer[i + u64(16)], buffer[i + u64(24)] = x0, x1, x2, x3
-            buffer[i + u64(32)], buffer[i + u64(40)], buffer[i + u64(48)], buffer[i + u64(56)] = (
-                x4,
-                x5,
-                x6,
-                x7,
-            )
-            buffer[i + u64(64)], buffer[i + u64(72)], buffer[i + u64(80)], buffer[i + u64(88)] = (
-                x8,
-                x9,
-                xa,
-                xb,
-            )
-            (
-                buffer[i + u64(96)],
-                buffer[i + u64(104)],
-                buffer[i + u64(112)],
-                buffer[i + u64(120)],
-            ) = xc, xd, xe, xf
+            buffer[i], buffer[i + _8], buffer[i + _16], buffer[i + _24] = x0, x1, x2, x3
+            buffer[i + _32], buffer[i + _40], buffer[i + _48], buffer[i + _56] = x4, x5, x6, x7
+            buffer[i + _64], buffer[i + _72], buffer[i + _80], buffer[i + _88] = x8, x9, xa, xb
+            buffer[i + _96], buffer[i + _104], buffer[i + _112], buffer[i + _120] = xc, xd, xe, xf
     for row in range(16):
         value = _input_row(state, first, row)
         for b in range(LANES):

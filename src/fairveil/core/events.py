@@ -1,0 +1,595 @@
+"""What was done to the data, as an immutable tree that can be priced before and after it is done.
+
+Multipliers, not scales. Everywhere but inside `PoissonSampled`, a noise multiplier is the noise's
+scale (standard deviation of a Gaussian, scale of a Laplace) divided by the *sensitivity under the
+relation of the promise*: the most that one neighbour moves the total, in L2 for Gaussians and L1
+for Laplace. The relation has then done its work, and unsampled events cost the same under every
+relation. Inside `PoissonSampled`, where a person may be present, absent or replaced by another, it
+is the scale divided by the largest norm c of *one row's contribution*, and `spreads` says how far a
+replaced row moves the total in units of c (2 for signed vectors, sqrt 2 for histograms):
+theory.md#t2, #t3.
+
+An event holds only public numbers, and may be printed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from . import checks
+from .errors import InputError, need
+
+FORMAT_VERSION = 1
+SMALLEST, LARGEST = 1e-100, 1e100  # of multipliers: their squares and sums stay finite
+MOST_SENSITIVITY = 1 << 20  # of integers: their privacy loss is priced value by value
+MOST_TIMES = 1 << 60
+MOST_PARTS = 1 << 16  # of one joint release
+MOST_CUTS = 1 << 33  # of a partition: as many as the rows that there may be
+
+
+@dataclass(frozen=True)
+class Event:
+    """One node of the tree. Abstract: use a leaf or a combination below."""
+
+    kind: ClassVar[str] = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values, `kind` first."""
+        out: dict[str, Any] = {"kind": self.kind}
+        return out | {name: _plain(value) for name, value in checks.fields_of(self).items()}
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Event):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return "inf" if isinstance(value, float) and math.isinf(value) else value
+
+
+def _multiplier(value: object, fix: str = "") -> float:
+    number = checks.positive(noise_multiplier=value, remedy=fix)
+    fix = fix or "A multiplier is the noise over the sensitivity."
+    expected = f"a number from {SMALLEST:g} to {LARGEST:g}"
+    need(SMALLEST <= number <= LARGEST, expected, of="noise_multiplier", got=value, fix=fix)
+    return number
+
+
+def _event(value: object) -> Event:
+    fix = "Pass Gaussian(1.0), for example."
+    if not isinstance(value, Event):
+        raise InputError.expected("an event", of="event", got=brief(value), remedy=fix)
+    return value
+
+
+def brief(value: object) -> str:
+    """What came, cut to a length that a message can hold."""
+    text = repr(value)
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+# One mechanism on all rows: noise, choices, and what is known by its guarantee alone.
+
+
+@dataclass(frozen=True)
+class NoOp(Event):
+    """Nothing that is protected was read. Free."""
+
+    kind: ClassVar[str] = "no-op"
+
+
+@dataclass(frozen=True)
+class NonPrivate(Event):
+    """Something protected was released without noise: epsilon is inf."""
+
+    kind: ClassVar[str] = "non-private"
+
+
+@dataclass(frozen=True)
+class _Noise(Event):
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        fix = "Multiplier 0 is no noise: that is NonPrivate(), or NoOp() when nothing protected is "
+        fix += "read."
+        checks.normalise(self, noise_multiplier=_multiplier(self.noise_multiplier, fix))
+
+
+@dataclass(frozen=True)
+class Gaussian(_Noise):
+    """A vector with Gaussian noise, standard deviation = multiplier x L2 sensitivity
+    (theory.md#t1).
+
+    Also of the Gaussian rounded to the grid of exact sums, which is its post-processing
+    (theory.md#noise).
+    """
+
+    kind: ClassVar[str] = "gaussian"
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian(_Noise):
+    """Integers with discrete Gaussian noise, sigma = multiplier x L2 sensitivity: 1/(2
+    multiplier^2)-zCDP exactly."""
+
+    kind: ClassVar[str] = "discrete-gaussian"
+
+
+@dataclass(frozen=True)
+class Laplace(_Noise):
+    """A vector with Laplace noise, scale = multiplier x L1 sensitivity (dominated by one
+    coordinate: theory.md#t5)."""
+
+    kind: ClassVar[str] = "laplace"
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(Event):
+    """Integers with discrete Laplace noise P(x) ~ exp(-|x| / scale), scale = multiplier x
+    sensitivity, an integer L1."""
+
+    kind: ClassVar[str] = "discrete-laplace"
+    noise_multiplier: float
+    sensitivity: int = 1
+
+    def __post_init__(self) -> None:
+        checks.normalise(self, noise_multiplier=_multiplier(self.noise_multiplier))
+        checks.normalise(self, sensitivity=checks.whole(at_least=1, sensitivity=self.sensitivity))
+        need(
+            self.sensitivity <= MOST_SENSITIVITY,
+            f"a sensitivity of at most {MOST_SENSITIVITY}",
+            of="DiscreteLaplace.sensitivity",
+            got=self.sensitivity,
+            fix="Round to coarser integers, or describe it as Pure(1 / noise_multiplier), which it "
+            "is.",
+        )
+
+
+@dataclass(frozen=True)
+class _ByEpsilon(Event):
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        checks.normalise(self, epsilon=checks.positive(epsilon=self.epsilon))
+
+
+@dataclass(frozen=True)
+class Exponential(_ByEpsilon):
+    """One choice by the exponential mechanism: epsilon-bounded range (theory.md#t6)."""
+
+    kind: ClassVar[str] = "exponential"
+
+
+@dataclass(frozen=True)
+class Pure(_ByEpsilon):
+    """Any mechanism known only to be epsilon-differentially private."""
+
+    kind: ClassVar[str] = "pure"
+
+
+@dataclass(frozen=True)
+class Approximate(Event):
+    """Any mechanism known only to be (epsilon, delta)-differentially private."""
+
+    kind: ClassVar[str] = "approximate"
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        checks.normalise(self, epsilon=checks.non_negative(epsilon=self.epsilon))
+        checks.normalise(self, delta=checks.fraction(delta=self.delta, high_open=True))
+
+
+@dataclass(frozen=True)
+class ZeroConcentrated(Event):
+    """Any mechanism known only to be rho-zero-concentrated differentially private."""
+
+    kind: ClassVar[str] = "zero-concentrated"
+    rho: float
+
+    def __post_init__(self) -> None:
+        checks.normalise(self, rho=checks.positive(rho=self.rho))
+
+
+@dataclass(frozen=True)
+class SamplerError(Event):
+    """The samplers used elsewhere in the tree were within this total variation of their
+    distributions (theory.md#t7).
+
+    Costs (1 + e^epsilon) x total_variation of delta; several add up.
+    """
+
+    kind: ClassVar[str] = "sampler-error"
+    total_variation: float
+
+    def __post_init__(self) -> None:
+        value = self.total_variation
+        value = checks.fraction(total_variation=value, low_open=True, high_open=True)
+        checks.normalise(self, total_variation=value)
+
+
+@dataclass(frozen=True)
+class PerCell(Event):
+    """One joint Gaussian release over disjoint cells with a noise multiplier for each cell
+    (tailored budgets; theory.md#cells).
+
+    `multipliers[j][k]` is the standard deviation of part j in cell k over the largest norm c_j of
+    one row's contribution to that part (in that cell, where norms differ by cell); `spreads[j]` is
+    how far one row can move part j *within* its cell, in units of c_j (2 for signed vectors, 1 for
+    losses in [0, c]; 0 where a neighbour can only change cell, as when sensitive features alone are
+    protected).
+    `crossings[j]` says what happens when a person moves from one cell to another, whose multipliers
+    are m and m': the squared move of part j is 1/m^2 + 1/m'^2 + 2 crossing/(m m'). 0: cells have
+    coordinates of their own, or contributions that are positive semi-definite; 1: one sum for all
+    cells, to which contributions may point in opposite directions; -1: one sum, and the same
+    contribution at the other cell's size (sensitive features alone). () is 0 for all. `column`: the
+    number of the partition that the cells make, such as the place of the sensitive column that they
+    are of; the curator gives it. A person is in one cell of each. Under add-remove a person costs
+    what her cell costs; under replace-one she may also move from one cell to another. The price is
+    the worst over people: of several releases over the cells of one column it is one person's, who
+    was in all of them.
+    """
+
+    kind: ClassVar[str] = "per-cell"
+    multipliers: tuple[tuple[float, ...], ...]
+    spreads: tuple[float, ...]
+    crossings: tuple[int, ...] = ()
+    column: int = 0
+
+    def __post_init__(self) -> None:
+        parts = tuple(tuple(_multiplier(m) for m in part) for part in self.multipliers)
+        spreads = tuple(checks.non_negative(spread=s) for s in self.spreads)
+        one_length = len({len(part) for part in parts}) == 1
+        need(
+            parts and parts[0] and one_length and len(spreads) == len(parts),
+            "one non-empty row of multipliers a part, all of one length, and one spread a part",
+            of="PerCell",
+            got=(self.multipliers, self.spreads),
+            fix="PerCell(((2.0, 1.0),), (2.0,)) is one part over two cells.",
+        )
+        checks.normalise(self, multipliers=parts, spreads=spreads)
+        checks.normalise(self, crossings=_crossings(self.crossings, len(parts)))
+        checks.normalise(self, column=checks.whole(column=self.column))
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are."""
+        return len(self.multipliers[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; what is as it is for most releases is left out."""
+        usual = {name: _plain(value) for name, value in LATER[self.kind].items()}
+        return {
+            name: value
+            for name, value in super().to_dict().items()
+            if name not in usual or value != usual[name]
+        }
+
+
+LATER: Mapping[str, Mapping[str, object]] = {"per-cell": {"crossings": (), "column": 0}}
+"""Fields that files need not hold."""
+
+
+def _crossings(given: object, parts: int) -> tuple[int, ...]:
+    """One of -1, 0 and 1 a part; () when all are 0."""
+    found = tuple(given) if isinstance(given, tuple | list) else (math.nan,)
+    good = all(type(one) is int and one in (-1, 0, 1) for one in found)
+    need(
+        good and len(found) in (0, parts),
+        f"{parts} of -1, 0 and 1, one a part, or () for 0",
+        of="PerCell.crossings",
+        got=brief(given),
+        fix="0 where cells have coordinates of their own; 1 where all cells are added to one "
+        "vector.",
+    )
+    return found if any(found) else ()
+
+
+# Several events as one.
+
+
+@dataclass(frozen=True)
+class Composed(Event):
+    """All of these, on the same data, adaptively. Inside a sampled event: all on the same batch,
+    one joint release."""
+
+    kind: ClassVar[str] = "composed"
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        given: object = self.events
+        if isinstance(given, Event) or not isinstance(given, Iterable):
+            fix = "Pass a list of events."
+            raise InputError.expected("several events", of="events", got=brief(given), remedy=fix)
+        checks.normalise(self, events=tuple(_event(value) for value in given))
+
+
+@dataclass(frozen=True)
+class Repeated(Event):
+    """One event, `count` times over."""
+
+    kind: ClassVar[str] = "repeated"
+    event: Event
+    count: int
+
+    def __post_init__(self) -> None:
+        _event(self.event)
+        checks.normalise(self, count=checks.whole(count=self.count))
+        most, fix = "at most 2^60 times", "Nothing is done that often."
+        need(self.count <= MOST_TIMES, most, of="count", got=self.count, fix=fix)
+
+
+def compose(events: Iterable[Event]) -> Event:
+    """One event for several: runs of equal neighbours are folded into `Repeated`, no-ops dropped,
+    singletons unwrapped.
+
+    >>> compose([Gaussian(2.0), Gaussian(2.0), NoOp()])
+    Repeated(event=Gaussian(noise_multiplier=2.0), count=2)
+    """
+    folded: list[tuple[Event, int]] = []
+    for event in events:
+        inner, count = (event.event, event.count) if isinstance(event, Repeated) else (event, 1)
+        if isinstance(inner, NoOp) or count == 0:
+            continue
+        # Only neighbours: the order of a plan is the order in which it is followed.
+        if folded and folded[-1][0] == inner:
+            folded[-1] = (inner, folded[-1][1] + count)
+        else:
+            folded.append((inner, count))
+    parts = tuple(event if count == 1 else Repeated(event, count) for event, count in folded)
+    if not parts:
+        return NoOp()
+    return parts[0] if len(parts) == 1 else Composed(parts)
+
+
+def spelled_out(event: Event) -> Iterator[Event]:
+    """The answers that an event of composition and repetition stands for, one by one. No-ops cost
+    nothing and are left out."""
+    # once, in advance: nothing, however often it is repeated, takes no time
+    left = _without_nothing(event)
+    return iter(()) if left is None else _one_by_one(left)
+
+
+def _without_nothing(event: Event) -> Event | None:
+    if isinstance(event, Composed):
+        kept = (_without_nothing(inner) for inner in event.events)
+        parts = tuple(part for part in kept if part is not None)
+        return Composed(parts) if parts else None
+    if isinstance(event, Repeated):
+        inner = _without_nothing(event.event)
+        return None if inner is None else Repeated(inner, event.count)
+    return None if isinstance(event, NoOp) else event
+
+
+def _one_by_one(event: Event) -> Iterator[Event]:
+    if isinstance(event, Composed):
+        for part in event.events:
+            yield from _one_by_one(part)
+    elif isinstance(event, Repeated):
+        for _ in range(event.count):
+            yield from _one_by_one(event.event)
+    else:
+        yield event
+
+
+def joint_parts(event: Event) -> tuple[Event, ...]:
+    """The leaves of one joint release: the event itself, or what a `Composed` or `Repeated` of
+    leaves spells out."""
+    if isinstance(event, Composed):
+        return tuple(part for inner in event.events for part in joint_parts(inner))
+    if isinstance(event, Repeated):
+        return joint_parts(event.event) * event.count
+    return (event,)
+
+
+def _count_parts(event: Event) -> int:
+    """How many leaves `joint_parts` would spell out, without spelling them out."""
+    if isinstance(event, Composed):
+        return sum(_count_parts(inner) for inner in event.events)
+    return _count_parts(event.event) * event.count if isinstance(event, Repeated) else 1
+
+
+# Events on some of the rows, and the best of several runs.
+
+NOISE = (Gaussian, DiscreteGaussian, Laplace, DiscreteLaplace, PerCell)
+
+
+@dataclass(frozen=True)
+class PoissonSampled(Event):
+    """A joint release on one secret Poisson batch: every row is in it with probability `rate`,
+    independently.
+
+    `event` is a noise event or a `Composed` of them (one joint release). Multipliers are over the
+    largest norm c_j of one row's contribution; `spreads` (replace-one only; default 2 each) are d_j
+    / c_j. Two `PoissonSampled` are two batches, drawn independently: never describe two answers
+    from one batch that way (theory.md#one-batch).
+    """
+
+    kind: ClassVar[str] = "poisson-sampled"
+    rate: float
+    event: Event
+    spreads: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        checks.normalise(self, rate=checks.fraction(rate=self.rate, low_open=True))
+        need(
+            _count_parts(_event(self.event)) <= MOST_PARTS,
+            f"at most {MOST_PARTS} parts on one batch",
+            of="PoissonSampled.event",
+            got="more",
+            fix="Repeat the sampled event, not what is inside it: every repetition draws a batch "
+            "of its own.",
+        )
+        parts = joint_parts(self.event)
+        need(
+            all(isinstance(part, NOISE) for part in parts),
+            "a noise event, or a Composed of noise events",
+            of="PoissonSampled.event",
+            got=self.event,
+            fix="Compose sampled events outside; inside is one joint release on one batch.",
+        )
+        if self.spreads is not None:
+            spreads = tuple(checks.non_negative(spread=s) for s in self.spreads)
+            # Two vectors of norm c are never further apart than 2c.
+            need(
+                len(spreads) == len(parts) and all(s <= 2 for s in spreads),
+                f"{len(parts)} spreads in [0, 2], one a part",
+                of="spreads",
+                got=self.spreads,
+                fix="Two contributions of norm at most c are at most 2c apart.",
+            )
+            checks.normalise(self, spreads=spreads)
+
+
+@dataclass(frozen=True)
+class VisiblySampled(Event):
+    """An event on a Poisson batch whose membership the observer may see (theory.md#t4). Multipliers
+    are over sensitivities.
+
+    Replace-one only, where who is present is public and a batch is drawn whatever their values:
+    under add-remove the batch itself would give a new member away, and pricing refuses it.
+    """
+
+    kind: ClassVar[str] = "visibly-sampled"
+    rate: float
+    event: Event
+
+    def __post_init__(self) -> None:
+        checks.normalise(self, rate=checks.fraction(rate=self.rate, low_open=True))
+        _event(self.event)
+
+
+@dataclass(frozen=True)
+class OnPart(Event):
+    """A release on one fixed part of a partition of the rows into `parts`, drawn by place alone
+    (theory.md#t8).
+
+    Replace-one only: who is present is public and keeps her place, so of one partition she is in
+    one part, always the same one, and parts compose in parallel. An epoch over all parts costs one
+    release on all rows. Under add-remove pricing refuses it: a row that comes moves others from
+    part to part. Multipliers are over sensitivities, as on all rows.
+    """
+
+    kind: ClassVar[str] = "on-part"
+    event: Event
+    part: int
+    parts: int
+
+    def __post_init__(self) -> None:
+        parts = checks.whole(at_least=1, parts=self.parts)
+        checks.normalise(self, parts=parts, part=checks.whole(part=self.part))
+        need(
+            self.part < self.parts <= MOST_CUTS,
+            f"a part below the number of parts, at most {MOST_CUTS} of them",
+            of="OnPart",
+            got=(self.part, self.parts),
+            fix="Parts are numbered from 0: OnPart(Gaussian(2.0), 0, 10) is the first of ten.",
+        )
+        # Parallel composition is proved for plain noise on a part (docs/theory/sampling.md, T8).
+        need(
+            _is_noise(_event(self.event)),
+            "a noise event, or a Composed or Repeated of noise events",
+            of="OnPart.event",
+            got=brief(self.event),
+            fix="Compose parts, batches and choices outside.",
+        )
+
+
+@dataclass(frozen=True)
+class PrivateSelection(Event):
+    """The best of a random number of runs of `event` (its private score included), the number drawn
+    from a truncated negative binomial of this `mean` and `shape` (1: geometric; 0: logarithmic;
+    inf: Poisson)."""
+
+    kind: ClassVar[str] = "private-selection"
+    event: Event
+    mean: float
+    shape: float
+
+    def __post_init__(self) -> None:
+        _event(self.event)
+        shape = checks.non_negative(shape=self.shape, allow_inf=True)
+        checks.normalise(self, mean=checks.positive(mean=self.mean), shape=shape)
+        for name, value in (("mean", self.mean), ("shape", self.shape)):
+            few, of = not MOST_TIMES < value < math.inf, f"PrivateSelection.{name}"
+            need(few, "at most 2^60", of=of, got=value, fix="Nothing is run that often.")
+        # A truncated negative binomial number is 1 at least, and so is its mean.
+        need(
+            self.mean >= 1 or math.isinf(self.shape),
+            "a mean of at least 1 (the number of runs is never 0)",
+            of="PrivateSelection.mean",
+            got=self.mean,
+            fix="Pass shape=inf for a Poisson number of runs, which may be 0.",
+        )
+
+
+def _is_noise(event: Event) -> bool:
+    """Whether it is made of unsampled noise events alone."""
+    if isinstance(event, Composed):
+        return all(_is_noise(inner) for inner in event.events)
+    if isinstance(event, Repeated):
+        return _is_noise(event.event)
+    return isinstance(event, (*NOISE, NoOp))
+
+
+# Events as plain values, and back.
+
+KINDS: Mapping[str, type[Event]] = {
+    cls.kind: cls
+    for cls in (
+        *(NoOp, NonPrivate, Gaussian, DiscreteGaussian, Laplace, DiscreteLaplace, Exponential),
+        *(Pure, Approximate, ZeroConcentrated, SamplerError, PerCell, Composed, Repeated),
+        *(PoissonSampled, VisiblySampled, OnPart, PrivateSelection),
+    )
+}
+
+
+def to_json_dict(event: Event) -> dict[str, Any]:
+    """An event with the version of its format, for files."""
+    return {"version": FORMAT_VERSION, "event": event.to_dict()}
+
+
+def from_json_dict(values: object) -> Event:
+    """The inverse of `to_json_dict`; refuses unknown versions, kinds and fields."""
+    if not isinstance(values, Mapping) or set(values) != {"version", "event"}:
+        expected, fix = "an object with 'version' and 'event'", "Write it with to_json_dict()."
+        raise InputError.expected(expected, of="events file", got=brief(values), remedy=fix)
+    need(
+        values["version"] == FORMAT_VERSION,
+        f"version {FORMAT_VERSION}",
+        of="events file",
+        got=values["version"],
+        fix="Read it with the version of Fairveil that wrote it.",
+    )
+    return from_dict(values["event"])
+
+
+def from_dict(values: object) -> Event:
+    """The inverse of `Event.to_dict`."""
+    fix = "Write events with to_dict()."
+    kind = values.get("kind") if isinstance(values, Mapping) else None
+    if not isinstance(values, Mapping) or not isinstance(kind, str) or kind not in KINDS:
+        expected = f"an object whose 'kind' is one of {sorted(KINDS)}"
+        raise InputError.expected(expected, of="event", got=brief(values), remedy=fix)
+    names = {field.name for field in fields(KINDS[kind])}
+    given = {name: value for name, value in values.items() if name != "kind"}
+    right = set(given) | set(LATER.get(kind, ())) == names
+    expected = f"the fields {sorted(names)}"
+    need(right, expected, of=f"event {kind!r}", got=sorted(given), fix=fix)
+    return KINDS[kind](**{name: _revive(name, value) for name, value in given.items()})
+
+
+def _revive(name: str, value: object) -> Any:
+    if name == "event":
+        return from_dict(value)
+    if name in ("events", "multipliers", "spreads", "crossings") and value is not None:
+        if not isinstance(value, list):
+            fix = "Write events with to_dict()."
+            raise InputError.expected("a list", of=name, got=brief(value), remedy=fix)
+        if name == "events":
+            return tuple(from_dict(item) for item in value)
+        return tuple(tuple(item) if isinstance(item, list) else item for item in value)
+    return math.inf if value == "inf" else value
