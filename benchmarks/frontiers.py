@@ -443,7 +443,7 @@ def _options() -> argparse.Namespace:
     options.add_argument("--seeds", type=int, default=15)
     options.add_argument("--epsilons", type=float, nargs="+", help="inf: without privacy")
     options.add_argument("--bounds", type=float, nargs="+", help="default: the figure's")
-    options.add_argument("--data", help="a folder; without it FAIRVEIL_DATA or the cache")
+    options.add_argument("--data", help="a folder; without it FAIRVEIL_DATA")
     options.add_argument("--fairlearn", action="store_true", help="beside, on the same splits")
     options.add_argument("--json", type=Path, help="a file that gets every run")
     options.add_argument("--jobs", type=int, default=2, help="processes")

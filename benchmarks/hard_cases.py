@@ -89,7 +89,7 @@ def _options() -> argparse.Namespace:
     options.add_argument(
         "--winners", action="store_true", help="methods side by side at one gap a case"
     )
-    options.add_argument("--data", help="a folder; without it FAIRVEIL_DATA or the cache")
+    options.add_argument("--data", help="a folder; without it FAIRVEIL_DATA")
     options.add_argument("--most", type=int, help="so many rows at most, for a quick look")
     return options.parse_args()
 

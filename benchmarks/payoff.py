@@ -134,7 +134,7 @@ def main() -> None:
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("--data", help="a folder; without it FAIRVEIL_DATA or the cache")
+    options.add_argument("--data", help="a folder; without it FAIRVEIL_DATA")
     options.add_argument("--seeds", type=int, default=15)
     asked = options.parse_args()
     with warnings.catch_warnings():

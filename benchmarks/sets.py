@@ -15,6 +15,7 @@ from fairveil import data
 from fairveil.data.encoded import BLOCK_ROWS
 from fairveil.facts import Boolean, RowBlock, RowLayout
 from fairveil.models import MixtureModel
+from named import named
 
 Floats = npt.NDArray[np.float64]
 PROTECTED = frozenset(
@@ -69,10 +70,10 @@ class Coded:
 
 def load(name: str, folder: str | None, **options: Any) -> Coded:
     """A data set by its schema: numbers in [-1, 1] by declared bounds, categories by declared
-    lists. `folder`: where the files are; None: FAIRVEIL_DATA, or the cache."""
+    lists. `folder`: where the files are; None: where FAIRVEIL_DATA says."""
     if name in CUTS:
         return whole(_communities(name, folder))
-    return whole(data.get(name, folder, **options).rows)
+    return whole(named(name, folder, **options).rows)
 
 
 def whole(source: data.EncodedRows) -> Coded:
@@ -95,7 +96,7 @@ def _communities(name: str, folder: str | None) -> data.EncodedRows:
     `Differs:` features are the 104 numbers that the preparation does not mark as protected. The 18
     that it marks would hand the sensitive column to a model that is to be blind to it.
     """
-    found = data.get("communities", folder)
+    found = named("communities", folder)
     kept = {
         column: kind
         for column, kind in found.schema.columns.items()

@@ -13,12 +13,13 @@ protected.
 Grants by lot to a share s of all add 20 s to every mean, and divide the index by 1 + 20 s / (mean
 of means): what rules must beat. The index is bounded by its convex level set, in units of a mean
 income: a unit of it costs many grants, so the penalty is larger than the usual 5. Seeds make runs
-repeat; secure noise has none. Adult is looked for as by `fairveil data`.
+repeat; secure noise has none. Adult's files lie in FAIRVEIL_DATA.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ from fairveil.fairness.objectives import Gini, WeightedError
 from fairveil.fairness.outer_welfare import gini
 from fairveil.figures import Curve, CurvesFigure, Measure, svg_curves
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))  # with named sets
+
 INCOME, GRANT = (0.2, 0.8), 0.2  # of 100 thousand
 ASKED, EPSILONS, PENALTY = (0.18, 0.16, 0.14, 0.12, 0.1, 0.08), (0.1, 1.0), 20.0
 # (labels, decisions): the first decision is a grant
@@ -41,7 +44,9 @@ GRANTS = WeightedError(np.array([[1.0, 0.0], [1.0, 0.0]]))
 
 def people(folder: str | None, rows: int | None) -> Any:
     """Adult, or some of it; groups are positions in a household."""
-    found = data.get("adult", folder, sensitive=["relationship"])
+    from named import named
+
+    found = named("adult", folder, sensitive=["relationship"])
     some = np.random.default_rng(0).permutation(found.size)[:rows]
     return data.encode(
         {name: np.asarray(column)[some] for name, column in found.table.items()}, found.schema
@@ -73,7 +78,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--rows", type=int)
-    options.add_argument("--data", help="a folder; without it FAIRVEIL_DATA or the cache")
+    options.add_argument("--data", help="a folder; without it FAIRVEIL_DATA")
     options.add_argument("--out", type=Path, default=Path("."))
     asked = options.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)

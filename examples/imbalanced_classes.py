@@ -10,14 +10,15 @@ subject to a G-mean that is at least 0 to 0.3, by private linear oracles: mixtur
 whole records protected. Errors and recalls are expectations over a mixture's own draws, from
 `predict_proba`.
 
-Seeds make runs repeat; secure noise has none. The law-school set is looked for as by
-`fairveil data`.
+Seeds make runs repeat; secure noise has none. The law-school set lies in
+FAIRVEIL_DATA.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,16 @@ from fairveil.errors import ConstraintNotMet
 from fairveil.fairness.objectives import GMean
 from fairveil.figures import Curve, CurvesFigure, Measure, svg_curves
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))  # with named sets
+
 ASKED, EPSILONS = (0.0, 0.2, 0.25, 0.3), (0.5, 1.0, math.inf)
 
 
 def students(folder: str | None, rows: int | None) -> Any:
     """The law-school set, or some of it, with the tier as its label."""
-    found = data.get("law_school", folder, target="tier")
+    from named import named
+
+    found = named("law_school", folder, target="tier")
     some = np.random.default_rng(0).permutation(found.size)[:rows]
     return data.encode(
         {name: np.asarray(column)[some] for name, column in found.table.items()}, found.schema
@@ -70,7 +75,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--rows", type=int)
-    options.add_argument("--data", help="a folder; without it FAIRVEIL_DATA or the cache")
+    options.add_argument("--data", help="a folder; without it FAIRVEIL_DATA")
     options.add_argument("--out", type=Path, default=Path("."))
     asked = options.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)

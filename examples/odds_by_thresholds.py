@@ -16,13 +16,14 @@ the example assumes, nor convex; but its slopes are bounded (`fairness.outer.Bol
 exponential sampling needs no more.
 
 What is printed: the best thresholds without and with the constraint, by brute force, and those that
-ten private runs choose at each epsilon. The data are those of `fairveil data`, in FAIRVEIL_DATA.
+ten private runs choose at each epsilon. Adult's files lie in FAIRVEIL_DATA.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +34,17 @@ from fairveil import data
 from fairveil.fairness.objectives import SmoothedOdds
 from fairveil.figures import Curve, CurvesFigure, Measure, svg_curves
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))  # with named sets
+
 SHARPNESS, BOUND, EPSILONS, RUNS = 100.0, 0.05, (0.1, 0.5, 1.0), 10
 CUTS = np.linspace(-4.0, 4.0, 161)
 
 
 def parts(folder: str | None, rows: int | None) -> list[Any]:
     """A quarter of Adult, the public rows, and the rest."""
-    found = data.get("adult", folder)
+    from named import named
+
+    found = named("adult", folder)
     order = np.random.default_rng(0).permutation(found.size)[:rows]
     table = {name: np.asarray(column) for name, column in found.table.items()}
     return [
@@ -79,7 +84,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--rows", type=int)
-    options.add_argument("--data", help="a folder; without it FAIRVEIL_DATA or the cache")
+    options.add_argument("--data", help="a folder; without it FAIRVEIL_DATA")
     options.add_argument("--out", type=Path, default=Path("."))
     asked = options.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)

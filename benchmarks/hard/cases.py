@@ -75,8 +75,7 @@ class Law:
 class Case:
     """One case. `asked`: the notions and the bounds asked for by default, the tightest last.
 
-    `law` and `rows`: synthetic people; else `source` and `sensitive`: a set that `fairveil data`
-    finds.
+    `law` and `rows`: synthetic people; else `source` and `sensitive`: a set of `named`.
     """
 
     name: str

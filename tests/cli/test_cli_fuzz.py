@@ -95,8 +95,7 @@ def options() -> list[tuple[str, str]]:
 def folder(
     fairveil: Command, schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    """A small table and its schema, and no data sets."""
-    monkeypatch.setenv("FAIRVEIL_DATA", str(tmp_path / "none"))
+    """A small table and its schema."""
     write_csv(tmp_path / "t.csv", applicants(40, 1))
     schema.rename(tmp_path / "t.toml")
     write_joined(tmp_path)

@@ -1,35 +1,14 @@
-"""Where the benchmark files lie, and what several tests of the data room compare."""
+"""What several tests of the data room compare."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from fairveil.facts import Boolean, Category, Number, RowBlock, Schema
-
-
-@pytest.fixture(scope="session")
-def data_folder() -> Path:
-    named = os.environ.get("FAIRVEIL_DATA")
-    folder = (
-        Path(named) if named else Path(__file__).resolve().parents[2].parent / "shared" / "data"
-    )
-    if not (folder / "adult.data.gz").is_file():
-        pytest.skip(f"no benchmark files in {folder}: set FAIRVEIL_DATA")
-    return folder
-
-
-@pytest.fixture
-def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No set is to be found, but in what the test itself puts there."""
-    monkeypatch.delenv("FAIRVEIL_DATA", raising=False)
-    monkeypatch.setenv("FAIRVEIL_CACHE", str(tmp_path / "cache"))
-    return tmp_path
 
 
 @pytest.fixture

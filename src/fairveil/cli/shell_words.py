@@ -192,7 +192,6 @@ WAYS: Mapping[str, str] = {
     "exponential",
     "a convex objective": "--constraint gini:0.1 bounds it, and --objective error is minimized",
     "an objective, or a name": "--objective gmean; a bound is a --constraint gmean:0.3",
-    "the files ": "--path DIR, the folder that holds them; or set FAIRVEIL_DATA to it",
     "a Schema": "--schema schema.toml: the public facts of the table",
     "a schema that lists the classes": "without a schema classes are read from the data, not "
     "covered: list them in one (fairveil schema init TABLE --out schema.toml); regressors of numbers "

@@ -1,5 +1,5 @@
-"""Ring 4: data in, honestly. Encoding by a schema alone, loaders, named benchmark sets, synthetic
-data with known truth."""
+"""Ring 4: data in, honestly. Encoding by a schema alone, loaders, synthetic data with known
+truth."""
 
 from __future__ import annotations
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from .opening import encode as encode
     from .opening import open as open
     from .parquet_files import load_parquet as load_parquet
-    from .registry import DataSet as DataSet
-    from .registry import get as get
-    from .registry import names as names
     from .sql import load_sql as load_sql
     from .store import Store as Store
     from .store import open_store as open_store
