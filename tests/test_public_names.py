@@ -15,7 +15,6 @@ PACKAGES = (
     "fairveil.privacy",
     "fairveil.privacy.importing",
     "fairveil.cards",
-    "fairveil.compat",
     "fairveil.curator",
     "fairveil.data",
     "fairveil.displays",

@@ -28,7 +28,7 @@ LINES = (
     ("estimators",),
     # ring 5: an audit reads saved models, and fits them again
     ("audit", "study", "report", "export", "serving"),
-    ("compat", "cards", "displays"),  # ring 6
+    ("cards", "displays"),  # ring 6
     ("cli",),  # ring 7
 )
 

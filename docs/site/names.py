@@ -30,8 +30,8 @@ ROOMS = (
     "fairveil.study",
     "fairveil.export",
     "fairveil.cards",
-    "fairveil.compat.skops_files",
-    "fairveil.compat.mlflow_model",
+    "fairveil.export.skops_files",
+    "fairveil.export.mlflow_model",
     "fairveil.errors",
 )
 

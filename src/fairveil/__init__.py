@@ -9,7 +9,6 @@ from ._lazy import lazily
 if TYPE_CHECKING:
     from . import audit as audit
     from . import cards as cards
-    from . import compat as compat
     from . import curator as curator
     from . import data as data
     from . import displays as displays
@@ -66,7 +65,7 @@ if TYPE_CHECKING:
     from .estimators import private_audit as private_audit
     from .estimators import release_groups as release_groups
     from .estimators import save as save
-    from .export import export_sql as export_sql
+    from .export import sql_query as sql_query
     from .export import to_sklearn as to_sklearn
     from .facts import Reports as Reports
     from .fairness import BoundedGroupLoss as BoundedGroupLoss

@@ -16,7 +16,6 @@ import fairveil
 from fairveil.cli import completing
 from fairveil.cli.complaints import lines
 from fairveil.cli.shell_words import HINTS
-from fairveil.compat.libraries import missing
 from fairveil.data import Category, Number, Schema, encode
 from fairveil.errors import InputError, Overspent, SchemaError, complaint, nearest, together, within
 
@@ -145,26 +144,15 @@ def test_the_measurement_sees_python() -> None:
 
 
 def hints_to_install() -> Iterator[tuple[str, str]]:
-    """Each text of the source that names an extra, with its place. `compat` fills the extra in."""
+    """Each text of the source that names an extra, with its place."""
     source = Path(fairveil.__file__).parent
     for path in sorted(source.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             place = f"{path.relative_to(source)}:{getattr(node, 'lineno', 0)}"
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                if (
-                    re.search(r"pip install .*fairveil\[\w+\]", node.value)
-                    and ">>>" not in node.value
-                ):
-                    yield place, node.value
-            elif (
-                isinstance(node, ast.Call)
-                and getattr(node.func, "id", "") == "missing"
-                and isinstance(node.args[-1], ast.Constant)
-                and not node.keywords
-            ):
-                package = node.args[-1].value
-                error = missing(ModuleNotFoundError(name=package), package)
-                yield place, error.args[0].remedy
+            if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+                continue
+            if re.search(r"pip install .*fairveil\[\w+\]", node.value) and ">>>" not in node.value:
+                yield place, node.value
 
 
 HINTS_TO_INSTALL = dict(hints_to_install())
@@ -176,7 +164,7 @@ def test_an_extra_is_printed_as_it_must_be_typed(place: str) -> None:
     without its brackets would run code on machines of users."""
     text = HINTS_TO_INSTALL[place]
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    wrong = InputError.expected("a package", of="compat", got="none", remedy=text)
+    wrong = InputError.expected("a package", of="engine", got="none", remedy=text)
     for printed in (text, str(wrong), *lines(wrong)[1:]):
         typed = re.findall(r"pip install (\S*fairveil\S*)", printed)
         assert typed, printed

@@ -194,7 +194,7 @@ EXPORTED = [
 def test_sql_decides_as_predict_does(name: str, fitted: Any, table: Table) -> None:
     row = CONFIGURATIONS[name]
     clf = fitted(row)
-    query = fv.export.sql_query(clf, table="people", keep=["id"])
+    query = fv.sql_query(clf, table="people", keep=["id"])
     columns = [*FEATURES, *row.sensitive]
     with closing(sqlite3.connect(":memory:")) as base:
         kinds = ["REAL" if table[c].dtype.kind == "f" else "TEXT" for c in columns]

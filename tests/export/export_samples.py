@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 import fairveil as fv
 from fairveil.errors import FairveilError
 from fairveil.estimators.reading.additive import Additive
-from fairveil.export.reading import read
+from fairveil.export.columns import columns_of_groups
 from fairveil.facts import Boolean, Category, Number, RowLayout, Schema
 from fairveil.models import LinearModel, MixtureModel
 from knobs import made
@@ -318,10 +318,8 @@ def shown(name: str, table: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         X = X[columns_of(name)].astype(
             dict.fromkeys(("age", "hours a week", "grade", "owns", "old"), float)
         )
-    cells = read(sample(name)).inputs.groups
-    return X, {
-        "sensitive_features": {one.name: list(table[one.name]) for one in cells}
-    } if cells else {}
+    groups = columns_of_groups(sample(name))
+    return X, {"sensitive_features": {one: list(table[one]) for one in groups}} if groups else {}
 
 
 @functools.cache
@@ -356,7 +354,7 @@ def _asked(name: str, table: dict[str, Any], uniform: Any) -> tuple[list[Any], l
         warnings.simplefilter("ignore")
         if name in REGRESSIONS:
             return [None] * len(uniform), clf.predict(X).tolist()
-        by_chance = {"random_state": Given(uniform)} if read(clf).uniform else {}
+        by_chance = {"random_state": Given(uniform)} if '"uniform"' in fv.sql_query(clf) else {}
         return list(clf.predict_proba(X, **options)), clf.predict(
             X, **options, **by_chance
         ).tolist()

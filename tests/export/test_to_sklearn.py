@@ -74,6 +74,6 @@ def test_guarantee_2_hard_rows_are_decided_or_refused_alike(name: str) -> None:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_guarantee_2_what_is_no_linear_model_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match="export_sql"):
+    with pytest.raises(InputError, match="sql_query"):
         fv.to_sklearn(sample(name))
     assert name not in ARRAYS

@@ -1,74 +1,221 @@
-"""From an estimator's coding, and the groups that its model reads, to the columns of a
-`Program`."""
+"""Which columns a fitted estimator reads, how each is coded, and which estimators can be written in
+another language at all.
+
+Guarantees (tests/export/): what cannot be read so is refused with its reason: code of the user,
+models of other libraries, rows that were coded elsewhere.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
 from ..data import Encoding
-from ..estimators.reading.coding import Coding, RowsCoding, SchemaCoding, TableCoding
+from ..errors import InputError
+from ..estimators.faces.coded import CodedEstimator
+from ..estimators.post_processing.odds_post_processor import OddsPostProcessor
+from ..estimators.post_processing.parity_post_processor import ParityPostProcessor
+from ..estimators.reading.coding import RowsCoding, SchemaCoding, TableCoding
+from ..estimators.reading.fitted_parts import parts_of
 from ..estimators.reading.shapes import Shapes
-from ..estimators.reading.shapes import Side as ShapeSide
+from ..estimators.reading.standard import Standard
+from ..estimators.released.classifier import ReleasedClassifier
+from ..estimators.wrapped import bases
 from ..facts import Cells
-from ..facts.columns import Boolean, Category, Number
-from .program import Inputs, NumberColumn, Side, Step, WordColumn, WordStep
-from .refusing import refusal
+from ..facts.columns import Boolean, Category, Number, Value
+from ..models import PostProcessedModel, ShiftedModel
+from ..models.model import Model
 
 EXACT_WHOLE = 1 << 53
+CODE = (
+    "Only plain numbers are exported. Export the module itself with its own library, or fit a "
+    "linear or an additive model."
+)
 
 
-def inputs_of(coding: Coding, named: bool) -> Inputs:
-    """The columns that a coding reads. `named`: whether the table of the fit had names of
-    columns."""
+@dataclass(frozen=True)
+class NumberColumn:
+    """A number. With bounds it is clipped and scaled to [-1, 1], and NaN counts as `missing` (None:
+    the row is refused). Without bounds it must be finite, else the row is refused."""
+
+    name: str
+    bounds: tuple[float, float] | None = None
+    missing: float | None = None
+
+    @property
+    def center(self) -> float:
+        """Half way between the bounds."""
+        assert self.bounds is not None
+        return self.bounds[0] / 2 + self.bounds[1] / 2
+
+    @property
+    def half(self) -> float:
+        """Half their distance."""
+        assert self.bounds is not None
+        return self.bounds[1] / 2 - self.bounds[0] / 2
+
+
+@dataclass(frozen=True)
+class WordColumn:
+    """One of the listed values, whose code is its place. `missing`, `unknown`: the codes of what is
+    missing and of what is not listed; None: the row is refused. `markers`: texts that mean missing
+    where they are not listed."""
+
+    name: str
+    values: tuple[Value, ...]
+    missing: int | None = None
+    unknown: int | None = None
+    markers: tuple[str, ...] = ()
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its values are texts; otherwise they are numbers or truth values."""
+        return isinstance(self.values[0], str)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The columns of a model: numbers, then the codes of words, as weights have them; after these
+    come the codes of `shapes`, and numbers are standardised last.
+
+    `groups`: the sensitive columns of a model that reads the group; the row's cell counts through
+    them, the last one fastest. `matrix`: whether the fit's table was an array without names, of
+    which all columns are read.
+    """
+
+    numbers: tuple[NumberColumn, ...] = ()
+    words: tuple[WordColumn, ...] = ()
+    groups: tuple[WordColumn, ...] = ()
+    shapes: Shapes | None = None
+    standard: Standard | None = None
+    matrix: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all columns, each once."""
+        columns: list[NumberColumn | WordColumn] = [*self.numbers, *self.words, *self.groups]
+        return tuple(dict.fromkeys(column.name for column in columns))
+
+    @property
+    def code_sizes(self) -> tuple[int, ...]:
+        """Of all codes, in the order of the weights."""
+        added = () if self.shapes is None else self.shapes.sizes
+        return (*(len(word.values) for word in self.words), *added)
+
+
+def refusal(
+    got: str, remedy: str, *, expected: str = "a model that can be written in another language"
+) -> InputError:
+    """The error of a model that is not exported."""
+    return InputError.expected(expected, of="model", got=got, remedy=remedy, quote=False)
+
+
+def opened(model: object) -> Any:
+    """The fitted estimator of this library that is inside, if its model is plain numbers."""
+    inside = bases.thawed(model)
+    ours = CodedEstimator | OddsPostProcessor | ParityPostProcessor | ReleasedClassifier
+    if not isinstance(inside, ours):
+        remedy = "Pass a fitted estimator of Fairveil, or fairveil.load(folder)."
+        raise InputError.expected(
+            "an estimator of Fairveil", of="model", got=type(model).__name__, remedy=remedy
+        )
+    check_is_fitted(inside, "rules_" if isinstance(inside, ReleasedClassifier) else "model_")
+    if inside.model_ is None:
+        remedy = "Export each of them with its own library."
+        raise refusal("one of classifiers that were made elsewhere", remedy)
+    if inside.model_.kind == "network":
+        raise refusal("a network, whose module is code of yours", CODE)
+    return inside
+
+
+def plain(classes: object) -> tuple[Any, ...]:
+    """Classes as values of Python."""
+    return tuple(np.asarray(classes).tolist())
+
+
+def own_base(estimator: Any) -> Any:
+    """The base of a post-processor, opened, if it is of this library; None where it is another's,
+    whose answers are inputs then."""
+    base = bases.thawed(estimator.estimator_)
+    if not isinstance(base, CodedEstimator):
+        return None
+    base = opened(base)
+    if plain(base.classes_) != plain(estimator.classes_):
+        remedy = "Fit the base to the same labels again."
+        raise refusal("one whose base has its classes in another order", remedy)
+    if base.model_.reads_groups:
+        raise refusal("one whose base reads the group, too", "Export the base alone.")
+    return base
+
+
+def _cells(estimator: object) -> Cells | None:
+    """The cells of groups that a fitted estimator reads when it predicts."""
+    parts = parts_of(estimator)
+    if isinstance(parts.model, PostProcessedModel | ShiftedModel):
+        return parts.model.cells
+    return parts.cells if isinstance(parts.model, Model) and parts.model.reads_groups else None
+
+
+def columns_of_groups(estimator: object) -> tuple[str, ...]:
+    """The names of the sensitive columns that a fitted estimator reads when it predicts."""
+    cells = _cells(bases.thawed(estimator))
+    return () if cells is None else tuple(cells.names)
+
+
+def inputs_of(estimator: Any) -> Inputs:
+    """The columns that an opened estimator reads. Of a post-processor those of its base; then those
+    of the group."""
+    reader, cells = estimator, _cells(estimator)
+    if isinstance(estimator, OddsPostProcessor | ParityPostProcessor):
+        reader = own_base(estimator)
+    groups = () if cells is None else tuple(map(word_column, cells.names, cells.columns))
+    if reader is None:
+        return Inputs(groups=groups)
+    coding, matrix = reader.coding_, False
     if isinstance(coding, SchemaCoding):
-        found = _of_encoding(coding.encoding)
+        numbers, words = _of_encoding(coding.encoding)
     elif isinstance(coding, TableCoding):
-        found = _of_table(coding, named)
+        numbers = tuple(NumberColumn(one.name) for one in coding.features if one.values is None)
+        listed = ((one.name, one.values) for one in coding.features if one.values is not None)
+        words = tuple(word_column(name, values) for name, values in listed)
+        whole = not words and len(numbers) == len(coding.columns)
+        matrix = whole and not hasattr(reader, "feature_names_in_")
     else:
-        found = _of_rows(coding)
-    return _standardised(_with_shapes(found, coding.shapes), coding)
+        assert isinstance(coding, RowsCoding)
+        if coding.code_sizes:
+            remedy = (
+                "Fit to a table, with a schema: an export then holds how its columns are coded."
+            )
+            raise refusal("one of rows that were coded elsewhere", remedy)
+        numbers, words, matrix = tuple(map(NumberColumn, coding.own_names)), (), True
+    return Inputs(numbers, words, groups, coding.shapes, coding.standard, matrix)
 
 
-def _of_encoding(encoding: Encoding) -> Inputs:
+def _of_encoding(
+    encoding: Encoding,
+) -> tuple[tuple[NumberColumn, ...], tuple[WordColumn, ...]]:
     if encoding.precision != "float64":
         raise refusal(f"one of rows coded in {encoding.precision}", "Fit to rows coded in float64.")
     columns, markers = encoding.schema.columns, encoding.schema.missing_values
     numbers, words = [], []
     for scale in encoding.numbers:
-        column = columns[scale.name]
-        assert isinstance(column, Number)
-        numbers.append(NumberColumn(scale.name, (column.low, column.high), column.missing))
+        number = columns[scale.name]
+        assert isinstance(number, Number)
+        numbers.append(NumberColumn(scale.name, (number.low, number.high), number.missing))
     for name in encoding.coded:
-        declared = columns[name]
-        assert isinstance(declared, Category | Boolean)
-        values = tuple(declared.values)
-        missing = None if declared.missing is None else values.index(declared.missing)
-        other = declared.unknown if isinstance(declared, Category) else None
-        words.append(
-            word_column(
-                name, values, missing, None if other is None else values.index(other), markers
-            )
+        word = columns[name]
+        assert isinstance(word, Category | Boolean)
+        values: list[Any] = list(word.values)
+        missing, unknown = (
+            None if stands is None else values.index(stands)
+            for stands in (word.missing, word.unknown if isinstance(word, Category) else None)
         )
-    return Inputs(tuple(numbers), tuple(words))
-
-
-def _of_table(coding: TableCoding, named: bool) -> Inputs:
-    numbers = tuple(NumberColumn(one.name) for one in coding.features if one.values is None)
-    words = tuple(
-        word_column(one.name, one.values) for one in coding.features if one.values is not None
-    )
-    whole = not named and not words and len(numbers) == len(coding.columns)
-    return Inputs(numbers, words, matrix=len(coding.columns) if whole else None)
-
-
-def _of_rows(coding: Coding) -> Inputs:
-    assert isinstance(coding, RowsCoding)
-    if coding.code_sizes:
-        remedy = "Fit to a table, with a schema: an export then holds how its columns are coded."
-        raise refusal("one of rows that were coded elsewhere", remedy)
-    return Inputs(tuple(NumberColumn(name) for name in coding.own_names), matrix=coding.numbers)
+        words.append(word_column(name, values, missing, unknown, markers))
+    return tuple(numbers), tuple(words)
 
 
 def word_column(
@@ -86,55 +233,16 @@ def word_column(
         got = "a number beyond 2^53" if large else "texts beside numbers"
         remedy = "List its values as texts in the schema, and fit again."
         raise refusal(f"one whose column {name!r} has {got}", remedy)
-    plain: Any = tuple(values)
-    return WordColumn(name, plain, missing, unknown, markers if True in texts else ())
-
-
-def with_groups(inputs: Inputs, cells: Cells, names: Sequence[str]) -> Inputs:
-    """The same, for a model that reads the group: a missing or unknown one is refused."""
-    groups = tuple(
-        word_column(name, values) for name, values in zip(names, cells.columns, strict=True)
-    )
-    return replace(inputs, groups=groups)
+    listed: Any = tuple(values)
+    return WordColumn(name, listed, missing, unknown, markers if True in texts else ())
 
 
 def require_names(inputs: Inputs, others: Sequence[str]) -> None:
     """Refuse names that stand for two columns of different kinds, or for an input that is no
     column."""
+    numbers = {number.name for number in inputs.numbers}
     taken = [name for name in inputs.names if name in others]
-    for group in inputs.groups:
-        if any(number.name == group.name for number in inputs.numbers) and group.is_text:
-            taken.append(group.name)
+    taken += [group.name for group in inputs.groups if group.name in numbers and group.is_text]
     if taken:
-        raise refusal(
-            f"one with a column {taken[0]!r}, which is a name of the export's own",
-            "Rename that column, and fit again.",
-        )
-
-
-def _with_shapes(inputs: Inputs, shapes: Shapes | None) -> Inputs:
-    if shapes is None:
-        return inputs
-    along = {side.place: side.edges for side in shapes.along}
-    numbers = tuple(
-        replace(one, along=along.get(place, ())) for place, one in enumerate(inputs.numbers)
-    )
-    pairs = tuple((_side(one), _side(other)) for one, other in shapes.pairs)
-    steps = tuple(Step(side.place, side.edges) for side in shapes.steps)
-    return replace(inputs, numbers=numbers, steps=steps, pairs=pairs)
-
-
-def _side(side: ShapeSide) -> Side:
-    return WordStep(side.place, side.size) if side.values else Step(side.place, side.edges)
-
-
-def _standardised(inputs: Inputs, coding: Coding) -> Inputs:
-    if coding.standard is None:
-        return inputs
-    pairs = zip(inputs.numbers, coding.standard.means, coding.standard.deviations, strict=True)
-    return replace(
-        inputs,
-        numbers=tuple(
-            replace(one, mean=mean, deviation=deviation) for one, mean, deviation in pairs
-        ),
-    )
+        got = f"one with a column {taken[0]!r}, which is a name of the export's own"
+        raise refusal(got, "Rename that column, and fit again.")

@@ -22,11 +22,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
 from .._types import Floats
-from .program import Classified, Hard, Inputs, Linear, NumberColumn, Program, Softmax, WordColumn
-from .reading import read
-from .refusing import refusal
+from ..estimators.faces.coded_regressor import CodedRegressor
+from ..estimators.faces.linear import LinearClassifier
+from ..models import LinearModel
+from .columns import Inputs, NumberColumn, WordColumn, inputs_of, opened, plain, refusal
 
-REMEDY = "Use fairveil.export_sql, or the estimator itself."
+REMEDY = "Use fairveil.sql_query, or the estimator itself."
 
 
 def to_sklearn(model: object) -> Any:
@@ -54,7 +55,7 @@ def to_sklearn(model: object) -> Any:
 
     See Also
     --------
-    export_sql : Writes SQL, of all models but networks.
+    sql_query : Writes SQL, of all models but networks.
 
     Examples
     --------
@@ -65,46 +66,35 @@ def to_sklearn(model: object) -> Any:
     >>> bool((fv.to_sklearn(clf).predict(X) == clf.predict(X)).all())
     True
     """
-    program = read(model)
-    inputs = program.inputs
-    linear, classes, scale, shift = _one(program)
-    if inputs.groups or inputs.steps or inputs.pairs or any(one.along for one in inputs.numbers):
+    estimator = opened(model)
+    found = estimator.model_
+    if isinstance(estimator, CodedRegressor):
+        classes, scale, shift = None, float(estimator.target_.half), float(estimator.target_.centre)
+        weights, intercept = np.array(found.weights)[np.newaxis], np.array([found.intercept])
+    elif isinstance(estimator, LinearClassifier) and isinstance(found, LinearModel):
+        classes, scale, shift = estimator.classes_, 1.0, 0.0
+        weights, intercept = np.array(found.weights), np.array(found.intercept)
+    else:
+        raise refusal("one whose probabilities are not those of one linear model", REMEDY)
+    inputs = inputs_of(estimator)
+    if inputs.groups or inputs.shapes is not None:
         raise refusal("an additive model, or one that reads the group", REMEDY)
-    if inputs.matrix is None and not hasattr(model, "feature_names_in_"):
+    if not inputs.matrix and not hasattr(model, "feature_names_in_"):
         raise refusal("one of columns without names, some of which are left out", REMEDY)
-    weights, intercept = _folded(inputs, linear)
+    weights, intercept = _folded(inputs, weights, intercept)
     last = _fitted(scale * weights, scale * intercept + shift, classes)
-    plain = not inputs.words and not any(one.bounds for one in inputs.numbers)
-    if plain:
-        if inputs.matrix is None:
-            last.feature_names_in_ = np.array([one.name for one in inputs.numbers], dtype=object)
-        return last
-    return Pipeline([("columns", _columns(inputs)), ("model", last)])
+    if inputs.words or any(one.bounds for one in inputs.numbers):
+        return Pipeline([("columns", _columns(inputs)), ("model", last)])
+    if not inputs.matrix:
+        last.feature_names_in_ = np.array([one.name for one in inputs.numbers], dtype=object)
+    return last
 
 
-def _one(program: Program) -> tuple[Linear, tuple[Any, ...] | None, float, float]:
-    """The linear model, its classes (None: a regression), and how its score becomes a number."""
-    found = program.result
-    if not isinstance(found, Classified):
-        return found.scores, None, found.half, found.center
-    law, decision = found.probabilities, found.decision
-    if (
-        isinstance(law, Softmax)
-        and isinstance(decision, Hard)
-        and isinstance(law.scores, Linear)
-        and isinstance(decision.scores, Linear)
-    ):
-        return law.scores, tuple(found.classes), 1.0, 0.0
-    raise refusal("one whose probabilities are not those of one linear model", REMEDY)
-
-
-def _folded(inputs: Inputs, linear: Linear) -> tuple[Floats, Floats]:
+def _folded(inputs: Inputs, weights: Floats, intercept: Floats) -> tuple[Floats, Floats]:
     """Weights and intercept for what the columns' steps hand on: numbers before they are
     standardised, and words less the unknown one."""
-    weights, intercept = np.array(linear.weights), np.array(linear.intercept)
-    for place, one in enumerate(inputs.numbers):
-        weights[:, place] /= one.deviation
-        intercept -= weights[:, place] * one.mean
+    if inputs.standard is not None:
+        weights, intercept = inputs.standard.undone(weights, intercept)
     start = len(inputs.numbers)
     for word in inputs.words:
         run = slice(start, start + len(word.values))
@@ -116,14 +106,14 @@ def _folded(inputs: Inputs, linear: Linear) -> tuple[Floats, Floats]:
     return weights, intercept
 
 
-def _fitted(weights: Floats, intercept: Floats, classes: tuple[Any, ...] | None) -> Any:
+def _fitted(weights: Floats, intercept: Floats, classes: Any) -> Any:
     if classes is None:
         found: Any = LinearRegression()
         found.coef_, found.intercept_ = weights[0], float(intercept[0])
     else:
         found = LogisticRegression()
         found.coef_, found.intercept_ = weights, intercept
-        found.classes_ = np.array(classes)
+        found.classes_ = np.array(plain(classes))
         found.n_iter_ = np.zeros(1, np.int32)
     found.n_features_in_ = weights.shape[1]
     return found

@@ -102,7 +102,7 @@ def save(estimator: object, path: str | os.PathLike[str], *, overwrite: bool = F
     See Also
     --------
     load : Reads the folder.
-    export_sql : Writes a model for databases.
+    sql_query : Writes a model for databases.
 
     Notes
     -----

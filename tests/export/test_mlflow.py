@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import fairveil as fv
-from fairveil.compat import mlflow_model
 from fairveil.errors import FairveilError, InputError
+from fairveil.export import mlflow_model
 from knobs import made
 
 mlflow = pytest.importorskip(
@@ -85,16 +85,6 @@ def test_guarantee_3_no_file_is_a_pickle(models: dict[str, Any], tmp_path: Path)
     ]
 
 
-def test_a_report_is_copied_with_its_twin(models: dict[str, Any], tmp_path: Path) -> None:
-    report = fv.report.Report(
-        "Hiring", subject="Made-up people.", statement=models["rate"].privacy_
-    )
-    page = fv.report.write(tmp_path / "page.html", report).page
-    path = mlflow_model.save_model(models["rate"], tmp_path / "flow", report=page)
-    assert (path / "report.html").read_bytes() == page.read_bytes()
-    assert (path / "report.json").is_file()
-
-
 def test_guarantee_2_a_run_has_the_numbers_of_statement_report_and_certificate(
     models: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,15 +140,12 @@ def test_a_model_that_reads_the_group_wants_its_columns(
 
 def test_a_refused_call_writes_nothing(models: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
-    (tmp_path / "false.json").write_text("{}")
-    bad: list[tuple[Any, str, dict[str, Any]]] = [
-        (models["rate"], "there", {}),
-        (fv.RateConstrainedClassifier(), "flow", {}),
-        (object(), "flow", {}),
-        (models["rate"], "flow", {"certificate": tmp_path / "false.json"}),
-        (models["rate"], "flow", {"report": tmp_path / "none.html"}),
+    bad: list[tuple[Any, str]] = [
+        (models["rate"], "there"),
+        (fv.RateConstrainedClassifier(), "flow"),
+        (object(), "flow"),
     ]
-    for clf, name, options in bad:
+    for clf, name in bad:
         with pytest.raises((FairveilError, ValueError)):
-            mlflow_model.save_model(clf, tmp_path / name, **options)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["false.json", "there"]
+            mlflow_model.save_model(clf, tmp_path / name)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["there"]

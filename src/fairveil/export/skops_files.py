@@ -5,7 +5,7 @@ skops writes an object as its attributes, and a file names every type that is no
 reads the file trusts them one by one. An estimator of this library is written as the files of
 `fairveil.save`, inside one `Portable`, and read back by the same strict readers.
 
-Guarantees (tests/compat/test_skops.py):
+Guarantees (tests/export/test_skops.py):
 1. What was read predicts the same bits, and has the same statement.
 2. Reading asks for the trust of `Portable` alone, beside what other people's steps of a pipeline
    need.
@@ -16,8 +16,6 @@ Guarantees (tests/compat/test_skops.py):
 from __future__ import annotations
 
 import copy
-import os
-import secrets
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,13 +24,11 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from .. import _checks
 from ..errors import FairveilError, InputError
 from ..estimators import load as load_folder
 from ..estimators import save as save_folder
-from .libraries import missing
 
-NAME = "fairveil.compat.skops_files.Portable"
+NAME = "fairveil.export.skops_files.Portable"
 MOST_FILES = 64
 
 
@@ -61,63 +57,29 @@ class Portable(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
 def dumps(model: object) -> bytes:
     """A fitted estimator of this library, or a scikit-learn `Pipeline` that ends in one, as the
     bytes of a skops file."""
-    return bytes(_skops().dumps(_wrapped(model)))
+    from skops import io
+
+    return bytes(io.dumps(_wrapped(model)))
 
 
-def loads(data: object, *, trusted: Iterable[str] = ()) -> Any:
+def loads(data: bytes, *, trusted: Iterable[str] = ()) -> Any:
     """The inverse of `dumps`. `trusted`: types of other people's steps that you trust too, as
     `skops.io.loads` takes them."""
-    remedy = "Read the file: path.read_bytes()."
-    data = _checks.instance(bytes, "data", data, remedy, "bytes")
+    from skops import io
+
     if isinstance(trusted, str):
-        raise InputError.expected(
-            "a list of names", of="trusted", got=trusted, remedy=f"Pass [{trusted!r}]."
-        )
-    skops = _skops()
+        remedy = f"Pass [{trusted!r}]."
+        raise InputError.expected("a list of names", of="trusted", got=trusted, remedy=remedy)
     try:
-        found = skops.loads(data, trusted=[NAME, *trusted])
+        found = io.loads(data, trusted=[NAME, *trusted])
     except FairveilError:
         raise
     except Exception as error:
-        remedy = f"It says: {error}"
+        got = f"another ({type(error).__name__})"
         raise InputError.expected(
-            "a skops file of trusted types",
-            of="data",
-            got=f"another ({type(error).__name__})",
-            remedy=remedy,
+            "a skops file of trusted types", of="data", got=got, remedy=f"It says: {error}"
         ) from error
     return _unwrapped(found)
-
-
-def dump(model: object, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """`dumps` to a file, written whole or not at all."""
-    target = Path(path)
-    if target.is_dir() or (target.exists() and not overwrite):
-        remedy = "Name another file, or pass overwrite=True."
-        raise InputError.expected(
-            "a file that is not there yet", of="path", got=str(target), remedy=remedy
-        )
-    content = dumps(model)
-    part = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
-    try:
-        part.write_bytes(content)
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
-    return target
-
-
-def load(path: str | os.PathLike[str], *, trusted: Iterable[str] = ()) -> Any:
-    """`loads` of a file."""
-    return loads(Path(path).read_bytes(), trusted=trusted)
-
-
-def _skops() -> Any:
-    try:
-        import skops.io
-    except ImportError as error:
-        raise missing(error, "skops") from None
-    return skops.io
 
 
 def packed(estimator: object) -> dict[str, bytes]:
@@ -132,7 +94,8 @@ def unpacked(files: object) -> Any:
     if (
         not isinstance(files, dict)
         or len(files) > MOST_FILES
-        or not all(isinstance(name, str) and _is_bytes(raw) for name, raw in files.items())
+        or not all(isinstance(name, str) for name in files)
+        or not all(isinstance(raw, bytes | bytearray) for raw in files.values())
     ):
         raise _broken("files by name", type(files).__name__)
     with tempfile.TemporaryDirectory() as folder:
@@ -145,20 +108,15 @@ def unpacked(files: object) -> Any:
         return load_folder(place)
 
 
-def _is_bytes(raw: object) -> bool:
-    return isinstance(raw, bytes | bytearray)
-
-
 def _broken(expected: str, got: object) -> InputError:
-    remedy = "Write it again with fairveil.compat.skops_files.dump."
+    remedy = "Write it again with fairveil.export.skops_files.dumps."
     return InputError.expected(expected, of="skops file", got=got, remedy=remedy)
 
 
 def _wrapped(model: object) -> Any:
     if not isinstance(model, Pipeline):
         return Portable(model)
-    out = copy.copy(model)
-    name, last = model.steps[-1]
+    out, (name, last) = copy.copy(model), model.steps[-1]
     out.steps = [*model.steps[:-1], (name, Portable(last))]
     return out
 
