@@ -199,7 +199,7 @@ def test_no_module_has_a_vague_name() -> None:
         ("curator/rows/rows.py", "import fairveil"),
         ("curator/rows/rows.py", "import torch.nn"),
         ("models/linear.py", "def f():\n    import torch"),
-        ("privacy/accounting/accountant.py", "def f():\n    import dp_accounting"),
+        ("core/cost.py", "def f():\n    import dp_accounting"),
         ("curator/rows/rows.py", "import numba"),
         ("data/csv.py", "import importlib\nimportlib.import_module('torch')"),
         ("data/csv.py", "__import__('torch')"),

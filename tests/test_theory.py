@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from scipy import optimize, stats
 
-from fairveil.privacy.accounting.profiles import gaussian_delta
+from fairveil.core.curves import gaussian_delta
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "theory.md"

@@ -15,11 +15,11 @@ import pytest
 
 from fairveil import Promise
 from fairveil.audit import EventsClaim, Tape, Witness, audit_scores
+from fairveil.core.cost import gaussian_mu
 from fairveil.curator import Curator, Rows, pricing
 from fairveil.learning import LinearDescent, PenaltySettings, descend
 from fairveil.learning.lagrangian import fermi
 from fairveil.privacy import NoiseSource, epsilon
-from fairveil.privacy.accounting.routes import gaussian_mu
 
 MANY = 100  # fits in one pass, each with noise of its own: the same as alone, to the bit
 EPSILON = 5.0  # far from 0, so that a few hundred runs tell how much of it is there

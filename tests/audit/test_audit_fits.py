@@ -22,12 +22,12 @@ from fairveil.audit import (
     audit_fit,
     audit_scores,
 )
+from fairveil.core.cost import gaussian_mu
 from fairveil.curator import Curator, Rows, pricing
 from fairveil.learning import LinearDescent, Settings, descend
 from fairveil.learning.lagrangian import noise as planned_noise
 from fairveil.learning.lagrangian import planning
 from fairveil.privacy import NoiseSource, epsilon
-from fairveil.privacy.accounting.routes import gaussian_mu
 from knobs import made
 
 MANY = 100  # fits in one pass, each with noise of its own: the same as alone, to the bit

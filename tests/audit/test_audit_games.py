@@ -13,13 +13,13 @@ import pytest
 
 from fairveil import EqualizedOdds, Promise
 from fairveil.audit import EventsClaim, Tape, Witness, audit_scores
+from fairveil.core.cost import gaussian_mu
 from fairveil.curator import Curator, Rows, pricing
 from fairveil.learning.game.game import Game, play
 from fairveil.learning.game.plan import plan
 from fairveil.learning.oracles.ground import GameInstance
 from fairveil.learning.oracles.regression import Regression
 from fairveil.privacy import NoiseSource
-from fairveil.privacy.accounting.routes import gaussian_mu
 
 MU = gaussian_mu(1.0, 1e-5)
 

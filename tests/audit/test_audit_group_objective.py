@@ -15,6 +15,7 @@ import pytest
 import fairveil as fv
 from fairveil import Promise
 from fairveil.audit import EventsClaim, PointClaim, Tape, Witness, audit_scores
+from fairveil.core.cost import gaussian_mu
 from fairveil.curator import Curator, Rows, pricing
 from fairveil.curator.choices import ranges
 from fairveil.facts import Category, Number, Schema
@@ -27,7 +28,6 @@ from fairveil.learning.oracles.classes import LinearClass
 from fairveil.learning.oracles.descent import Descent
 from fairveil.learning.oracles.regression import Regression
 from fairveil.privacy import NoiseSource
-from fairveil.privacy.accounting.routes import gaussian_mu
 
 EPSILON = 4.0
 MU = gaussian_mu(EPSILON, 1e-5)

@@ -19,11 +19,11 @@ from fairveil.audit.attack import Attack, Seeds
 from fairveil.audit.corners import pairs_of
 from fairveil.audit.planted import BATCH_SIZE, CLIP_BY_ROW, HALF_NOISE, NO_CLIP, SAME_SEED
 from fairveil.audit.targets import Bug, FitTarget
+from fairveil.core.cost import gaussian_mu
 from fairveil.data import encode
 from fairveil.errors import InputError
 from fairveil.facts import Boolean, Category, Number, Schema
 from fairveil.privacy import Unit
-from fairveil.privacy.accounting.routes import gaussian_mu
 from knobs import made
 
 COLUMNS = {

@@ -14,6 +14,7 @@ import pytest
 
 from fairveil import Promise
 from fairveil.audit import GaussianClaim, Tape, Witness, audit_scores
+from fairveil.core.cost import gaussian_mu
 from fairveil.curator import Curator, Rows, pricing
 from fairveil.facts import Cells
 from fairveil.fairness.objectives import Constraint, LargestGroupLoss, MeanGroupLoss
@@ -23,7 +24,6 @@ from fairveil.learning.tailoring.descent import plan_tailored_descent
 from fairveil.learning.tailoring.regression import TailoredRegression, plan_tailored_regression
 from fairveil.privacy import NoiseSource
 from fairveil.privacy.accounting.by_group import by_group
-from fairveil.privacy.accounting.routes import gaussian_mu
 
 DELTA = 1e-5
 PROMISE = Promise(14.0, DELTA)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from fairveil.core.events import Gaussian, Repeated
+from fairveil.core.filters import Filter
 from fairveil.curator import CellCounts, Curator, FeatureSums, Journal, Rows, Weighed
 from fairveil.errors import BudgetError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.accounting.filters import Filter
 from fairveil.privacy.ledger import Ledger
 
 PROMISE = Promise(3.0, 1e-6, neighbours="replace-one")

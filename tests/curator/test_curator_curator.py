@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from fairveil.core.events import Exponential, Gaussian, NonPrivate, Repeated
+from fairveil.core.filters import Filter
 from fairveil.curator import (
     CellCounts,
     Curator,
@@ -31,7 +32,6 @@ from fairveil.curator.totals.passes import totals
 from fairveil.errors import BudgetError, InputError, MissingBoundError, PrivacyError
 from fairveil.facts import Cells
 from fairveil.privacy import NoiseSource, Promise, epsilon
-from fairveil.privacy.accounting.filters import Filter
 
 WIDE = Promise(1000.0, 1e-6)
 WEIGHTS = np.linspace(-1, 1, 11)

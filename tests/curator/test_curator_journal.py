@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fairveil.core.events import Composed, Gaussian, OnPart, Repeated, spelled_out
+from fairveil.core.filters import Filter
 from fairveil.curator import (
     CellCounts,
     Curator,
@@ -26,7 +27,6 @@ from fairveil.curator import (
 from fairveil.curator.journal.lines import CUT, SITTING
 from fairveil.errors import BudgetError, InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.accounting.filters import Filter
 
 PROMISE = Promise(3.0, 1e-6, neighbours="replace-one")
 PLAN = Repeated(

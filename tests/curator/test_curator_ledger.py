@@ -14,6 +14,7 @@ import fairveil as fv
 from fairveil.audit import Witness
 from fairveil.audit.witness import Heard
 from fairveil.core.events import Composed, Gaussian, OnPart, PerCell, Repeated
+from fairveil.core.filters import Filter
 from fairveil.curator import (
     FULL,
     CellCounts,
@@ -36,7 +37,6 @@ from fairveil.errors import (
     WentOnElsewhere,
 )
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.accounting.filters import Filter
 from fairveil.privacy.ledger import Ledger, ledger
 from fairveil.privacy.ledger.stores.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED
 from fairveil.privacy.ledger.stores.store import MemoryStore

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fairveil.core.events import Event, Gaussian, PoissonSampled, Repeated
+from fairveil.core.filters import Filter
 from fairveil.curator import (
     CellCounts,
     Curator,
@@ -22,7 +23,6 @@ from fairveil.curator import (
     Rows,
 )
 from fairveil.privacy import NoiseSource, PrivacyStatement, Promise, price
-from fairveil.privacy.accounting.filters import Filter
 
 PROMISE = Promise(1.0, 1e-6)
 

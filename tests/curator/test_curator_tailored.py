@@ -17,6 +17,7 @@ import pytest
 from scipy import stats
 
 from fairveil.core.events import Gaussian, PerCell, PoissonSampled, VisiblySampled
+from fairveil.core.inventory import per_cell_squares
 from fairveil.curator import (
     FULL,
     ByCell,
@@ -42,7 +43,6 @@ from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, MissingBoundError, PrivacyError
 from fairveil.facts import RowBlock
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.accounting.inventory import per_cell_squares
 
 NAMES, GROUPS = ("sex", "age"), ((0, 1), (0, 1, 2))
 COMBINATIONS = list(itertools.product(*GROUPS))

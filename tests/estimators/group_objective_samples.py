@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
+from fairveil.core import cost as accounting
 from fairveil.errors import ConstraintNotMet
 from fairveil.fairness import objectives
-from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.statement.statement import PrivacyStatement
 from knobs import made
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import fairveil as fv
+from fairveil.core import cost as accounting
 from fairveil.errors import ConstraintNotMet
-from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.statement.statement import PrivacyStatement
 from knobs import made
 

@@ -15,12 +15,12 @@ from estimator_samples import Columns
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
+from fairveil.core import cost as accounting
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, FairveilError, InputError, PrivacyError
 from fairveil.estimators.reading.training import Coded as Source
 from fairveil.facts import RowBlock, RowLayout
 from fairveil.learning.game import game as games
-from fairveil.privacy.accounting import accountant as accounting
 from knobs import made
 
 ROWS = 1500

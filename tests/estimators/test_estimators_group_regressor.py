@@ -20,11 +20,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fairveil as fv
+from fairveil.core import cost as accounting
 from fairveil.data import encode
 from fairveil.errors import ConstraintNotMet, InputError, PrivacyError, UnstatedBounds
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 from fairveil.fairness import objectives
-from fairveil.privacy.accounting import accountant as accounting
 from knobs import made
 
 INF = math.inf

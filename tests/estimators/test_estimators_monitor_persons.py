@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 import fairveil as fv
+from fairveil.core.cost import price
 from fairveil.core.promise import Promise
 from fairveil.errors import FairveilError, InputError
 from fairveil.facts import Cells
@@ -20,7 +21,6 @@ from fairveil.learning.certificates.evidence import Bet, Clearest, e_value, p_va
 from fairveil.learning.certificates.parts import layout_of
 from fairveil.learning.certificates.plan import NONE, plan
 from fairveil.learning.counts.noise import CountNoise
-from fairveil.privacy.accounting.accountant import price
 
 FIXED = {"groups": {"sex": ["f", "m"]}, "classes": [0, 1], "epsilon": 1.0}
 OTHERS = [("b", "f", 0), ("c", "m", 1)]

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+from fairveil.core import cost as accounting
 from fairveil.core.events import DiscreteLaplace, Event, Gaussian
 from fairveil.errors import BudgetError
 from fairveil.estimators.wrapped import statement as base_statement
 from fairveil.privacy import PrivacyStatement, price_after
-from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.statement.checks import BASE_FACT
 from knobs import made
 

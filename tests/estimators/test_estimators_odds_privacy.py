@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
 from fairveil.audit import audit_fit
+from fairveil.core import cost as accounting
 from fairveil.core.events import Gaussian
 from fairveil.data import encode
 from fairveil.errors import BudgetError, PrivacyError, SchemaError
@@ -22,7 +23,6 @@ from fairveil.estimators.reading.training import Coded
 from fairveil.estimators.wrapped import bases
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 from fairveil.learning.postprocessing import mixing, mixing_bounds
-from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.statement.parts import READ_FROM_DATA
 from knobs import made
 

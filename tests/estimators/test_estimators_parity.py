@@ -16,12 +16,12 @@ from sklearn.svm import LinearSVC
 
 import fairveil as fv
 from fairveil.audit import Tape
+from fairveil.core import cost as accountant
 from fairveil.core.events import compose, spelled_out
 from fairveil.curator import Curator
 from fairveil.errors import BudgetError, FairveilError, InputError, PrivacyError
 from fairveil.facts import Cells
 from fairveil.learning import parity
-from fairveil.privacy.accounting import accountant
 from fairveil.privacy.statement.parts import READ_FROM_DATA
 from knobs import made
 

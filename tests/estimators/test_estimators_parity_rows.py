@@ -18,9 +18,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fairveil as fv
 import knobs
+from fairveil.core import cost as accountant
 from fairveil.errors import ChecksumError, FairveilError, InputError, PrivacyError
 from fairveil.facts import Category, Cells, Number, Schema
-from fairveil.privacy.accounting import accountant
 from fairveil.privacy.statement.parts import READ_FROM_DATA
 
 ROWS = 3000

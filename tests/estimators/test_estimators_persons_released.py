@@ -18,12 +18,12 @@ import pytest
 
 import fairveil as fv
 from fairveil.audit import Tape, Witness
+from fairveil.core.cost import gaussian_mu
 from fairveil.curator import Curator, pricing
 from fairveil.curator.journal.listening import heard_by
 from fairveil.facts import Category, Ignored, Number, Schema
 from fairveil.learning.game.game import Game
 from fairveil.learning.group_objective.loop import Loop
-from fairveil.privacy.accounting.routes import gaussian_mu
 from knobs import made
 
 MOST = 3

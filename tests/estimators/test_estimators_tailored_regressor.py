@@ -27,12 +27,12 @@ from tailored_estimator_samples import (
 )
 
 import fairveil as fv
+from fairveil.core.cost import gaussian_mu
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, UnstatedBounds, WorseThanBaseline
 from fairveil.facts import Category, Number, Schema
 from fairveil.learning.allocation import ALLOCATIONS
 from fairveil.privacy.accounting.by_group import by_group
-from fairveil.privacy.accounting.routes import gaussian_mu
 from knobs import made
 
 METHODS = ["moments", "descent"]

@@ -14,6 +14,7 @@ from descent_samples import distance
 
 from fairveil import Promise
 from fairveil.audit import Tape, Witness
+from fairveil.core.cost import gaussian_mu
 from fairveil.core.events import NoOp, compose, spelled_out
 from fairveil.curator import Curator, GradientSum, Linear, Measurement, PredictionHistogram, Rows
 from fairveil.curator.pricing import is_free
@@ -25,7 +26,6 @@ from fairveil.learning import LinearDescent, Penalty, PenaltySettings, Reason, S
 from fairveil.learning.lagrangian import fermi
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
-from fairveil.privacy.accounting.routes import gaussian_mu
 
 NOTIONS = fermi.NOTIONS
 PROMISES = {

@@ -8,12 +8,12 @@ import math
 import numpy as np
 import pytest
 
+from fairveil.core import cost as accounting
 from fairveil.curator import CodeHistogram, Curator, Rows
 from fairveil.errors import PrivacyError
 from fairveil.facts import Cells
 from fairveil.learning.released import group_counts
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.accounting import accountant as accounting
 
 CLUSTERS = 3
 CODES = np.array([0, 0, 1, 1, 1, 2])

@@ -12,6 +12,7 @@ import group_samples as s
 import numpy as np
 import pytest
 
+from fairveil.core.inventory import inventory
 from fairveil.curator import Curator, Rows, describe
 from fairveil.curator.pricing import constant_scale, noise_scale
 from fairveil.curator.rows.sampling import FULL
@@ -21,7 +22,6 @@ from fairveil.fairness import BoundedGroupLoss
 from fairveil.learning.group_objective.descent import MOST, LossDescent, plan_descent
 from fairveil.learning.lagrangian.duals import ExponentiatedGradientState
 from fairveil.privacy import NoiseSource
-from fairveil.privacy.accounting.inventory import inventory
 
 GROUPS = ((0, 1), (0, 1, 2))
 COMBINATIONS = list(itertools.product(*GROUPS))

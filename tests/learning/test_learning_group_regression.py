@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from regression_samples import cells_of, rows_of, sample
 
+from fairveil.core import cost as accounting
 from fairveil.curator import Curator, GramMatrices, GroupLosses, Linear, NumberMoments, Rows, Score
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError
@@ -22,7 +23,6 @@ from fairveil.learning.least_squares.choice import CoefficientChoice, grid, plan
 from fairveil.learning.least_squares.hull import Ended, cutting_planes
 from fairveil.learning.least_squares.task import RegressionTask
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.accounting import accountant as accounting
 
 GROUPS = 2
 X, Y, A = sample(GROUPS)

@@ -11,6 +11,7 @@ from descent_samples import distance, others_of, rows_from, run, search_for, tab
 
 from fairveil import DemographicParity, EqualizedOdds, Promise
 from fairveil.audit import Tape
+from fairveil.core.cost import gaussian_mu
 from fairveil.curator import Curator, GradientSum, Measurement, PredictionHistogram, pricing
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError
@@ -18,7 +19,6 @@ from fairveil.learning import LinearDescent, Settings, descend
 from fairveil.learning.lagrangian import players
 from fairveil.learning.lagrangian.plan import Plan
 from fairveil.privacy import NoiseSource
-from fairveil.privacy.accounting.routes import gaussian_mu
 
 NOTION = [DemographicParity(0.02)]
 ONE = Promise(1.0, 1e-5)

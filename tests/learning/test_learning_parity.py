@@ -10,13 +10,13 @@ import pytest
 from scipy.optimize import linprog
 
 from fairveil import Promise
+from fairveil.core import cost as accountant
 from fairveil.core.events import compose, spelled_out
 from fairveil.curator import Curator, Rows
 from fairveil.learning import parity
 from fairveil.learning.descent import descend
 from fairveil.models.shifted import softened
 from fairveil.privacy import NoiseSource
-from fairveil.privacy.accounting import accountant
 
 EXACT = Promise(math.inf, 0.0)
 PROMISES = [

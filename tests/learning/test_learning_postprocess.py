@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from fairveil.core import cost as accounting
 from fairveil.core.events import Approximate, DiscreteLaplace, Gaussian
 from fairveil.core.noise import NoiseSource
 from fairveil.core.promise import Promise
@@ -37,7 +38,6 @@ from fairveil.learning.postprocessing import counting as postprocess
 from fairveil.learning.postprocessing import mixing, mixing_bounds, mixing_comparison
 from fairveil.learning.postprocessing.counting import CountNoise, Released
 from fairveil.learning.postprocessing.mixing import Program
-from fairveil.privacy.accounting import accountant as accounting
 
 Floats = npt.NDArray[np.float64]
 EXACT = CountNoise("none", 0.0)

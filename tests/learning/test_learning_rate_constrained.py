@@ -23,6 +23,7 @@ from fairveil import (
     RateConstraint,
 )
 from fairveil.audit import Tape, Witness
+from fairveil.core.cost import gaussian_mu
 from fairveil.curator import FULL, Curator, Linear, Measurement, Poisson, Rows
 from fairveil.errors import InputError
 from fairveil.fairness import Event, PredictionRate
@@ -30,7 +31,6 @@ from fairveil.learning import LinearDescent, Reason, Settings, descend
 from fairveil.learning.lagrangian import planning, players
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
-from fairveil.privacy.accounting.routes import gaussian_mu
 
 INF = math.inf
 

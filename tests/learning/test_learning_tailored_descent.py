@@ -18,6 +18,8 @@ import tailored_samples as t
 from scipy import optimize
 from sklearn.linear_model import LogisticRegression
 
+from fairveil.core import cost as accounting
+from fairveil.core.cost import gaussian_mu
 from fairveil.core.events import Gaussian, PoissonSampled, compose, spelled_out
 from fairveil.curator import Rows
 from fairveil.errors import InputError, PrivacyError
@@ -26,9 +28,7 @@ from fairveil.learning.allocation import ALLOCATIONS, Allocation
 from fairveil.learning.least_squares.hull import Ended
 from fairveil.learning.tailoring.descent import TailoredDescent, plan_tailored_descent
 from fairveil.privacy import Promise
-from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.accounting.by_group import by_group
-from fairveil.privacy.accounting.routes import gaussian_mu
 
 SIZES = (300, 120, 40)
 X, Y, A = t.sample(SIZES)

@@ -17,6 +17,8 @@ import pytest
 import tailored_samples as t
 from scipy import optimize
 
+from fairveil.core import cost as accounting
+from fairveil.core.cost import gaussian_mu
 from fairveil.core.events import Gaussian
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness.objectives import GroupLoss, LargestGroupLoss
@@ -25,9 +27,7 @@ from fairveil.learning.least_squares.hull import Ended
 from fairveil.learning.least_squares.task import RegressionTask
 from fairveil.learning.tailoring.regression import TailoredRegression, plan_tailored_regression
 from fairveil.privacy import Promise
-from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.accounting.by_group import by_group
-from fairveil.privacy.accounting.routes import gaussian_mu
 
 SIZES = (700, 250, 50)
 X, Y, A = t.sample(SIZES)

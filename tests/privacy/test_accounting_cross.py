@@ -14,6 +14,9 @@ import pytest
 from dp_accounting import pld, rdp
 from dp_accounting.dp_event import DiscreteLaplaceDpEvent, RepeatAndSelectDpEvent, ZCDpEvent
 
+from fairveil.core import curves as profiles
+from fairveil.core import renyi as renyi
+from fairveil.core.cost import delta, epsilon, price, routes_of
 from fairveil.core.events import (
     Composed,
     DiscreteGaussian,
@@ -29,9 +32,6 @@ from fairveil.core.events import (
     VisiblySampled,
     ZeroConcentrated,
 )
-from fairveil.privacy.accounting import profiles
-from fairveil.privacy.accounting import rdp as renyi
-from fairveil.privacy.accounting.accountant import delta, epsilon, price, routes_of
 
 RELATIONS = {
     "add-remove": dp.NeighboringRelation.ADD_OR_REMOVE_ONE,

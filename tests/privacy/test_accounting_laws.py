@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairveil.core import cost as accounting
 from fairveil.core.events import (
     Approximate,
     Composed,
@@ -32,7 +33,6 @@ from fairveil.core.events import (
 )
 from fairveil.core.promise import NEIGHBOURS
 from fairveil.errors import InputError
-from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.accounting.calibration import scaled
 
 KINDS: dict[str, Event] = {

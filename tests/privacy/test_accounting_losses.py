@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from fairveil.core import compose as losses
+from fairveil.core import cost as routes
+from fairveil.core import curves as profiles
 from fairveil.core.events import Gaussian, Pure, Repeated
-from fairveil.privacy.accounting import pld as losses
-from fairveil.privacy.accounting import profiles, routes
-from fairveil.privacy.accounting.inventory import inventory
+from fairveil.core.inventory import inventory
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.05, 1.0, 6.0, 40.0])

@@ -13,6 +13,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from fairveil.core import curves as profiles
+from fairveil.core import inventory as leaves
+from fairveil.core import renyi as renyi
+from fairveil.core.cost import delta, epsilon, price, routes_of
 from fairveil.core.events import (
     Approximate,
     Composed,
@@ -29,14 +33,10 @@ from fairveil.core.events import (
     SamplerError,
     VisiblySampled,
 )
+from fairveil.core.filters import Filter
 from fairveil.core.promise import Promise
 from fairveil.errors import InputError
-from fairveil.privacy.accounting import inventory as leaves
-from fairveil.privacy.accounting import profiles
-from fairveil.privacy.accounting import rdp as renyi
-from fairveil.privacy.accounting.accountant import delta, epsilon, price, routes_of
 from fairveil.privacy.accounting.calibration import full_batch
-from fairveil.privacy.accounting.filters import Filter
 
 REPLACE = "replace-one"
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairveil.core import cost as accounting
 from fairveil.core.events import (
     Composed,
     DiscreteGaussian,
@@ -31,11 +32,10 @@ from fairveil.core.events import (
     spelled_out,
     to_json_dict,
 )
+from fairveil.core.filters import Filter
 from fairveil.errors import InputError, StatementError
 from fairveil.privacy import PrivacyStatement, Promise
-from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.accounting.calibration import calibrate, full_batch, scaled
-from fairveil.privacy.accounting.filters import Filter
 
 DELTA = 1e-5
 PROMISE = Promise(2.0, 1e-5, neighbours="replace-one")

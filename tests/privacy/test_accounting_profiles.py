@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from fairveil.core import curves as profiles
+from fairveil.core import inventory as leaves
+from fairveil.core import renyi as renyi
 from fairveil.core.events import (
     Composed,
     DiscreteLaplace,
@@ -17,9 +20,6 @@ from fairveil.core.events import (
     PerCell,
     PoissonSampled,
 )
-from fairveil.privacy.accounting import inventory as leaves
-from fairveil.privacy.accounting import profiles
-from fairveil.privacy.accounting import rdp as renyi
 
 EPSILONS = np.array([0.0, 0.05, 0.3, 1.0, 2.5])
 

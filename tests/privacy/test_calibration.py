@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairveil.core.cost import epsilon
 from fairveil.core.events import (
     Approximate,
     Composed,
@@ -33,7 +34,6 @@ from fairveil.core.promise import Promise
 from fairveil.errors import BudgetError, InputError
 from fairveil.privacy.accounting import cache as calibration_cache
 from fairveil.privacy.accounting import calibration
-from fairveil.privacy.accounting.accountant import epsilon
 from fairveil.privacy.accounting.calibration import (
     calibrate,
     full_batch,

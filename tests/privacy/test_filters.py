@@ -8,6 +8,10 @@ import math
 import mpmath
 import pytest
 
+from fairveil.core import curves as profiles
+from fairveil.core import filters
+from fairveil.core import renyi as renyi
+from fairveil.core.cost import delta, epsilon
 from fairveil.core.events import (
     Approximate,
     Composed,
@@ -23,13 +27,10 @@ from fairveil.core.events import (
     SamplerError,
     ZeroConcentrated,
 )
+from fairveil.core.filters import Filter
 from fairveil.core.promise import Promise
 from fairveil.errors import BudgetError, InputError
-from fairveil.privacy.accounting import filters, profiles
-from fairveil.privacy.accounting import rdp as renyi
-from fairveil.privacy.accounting.accountant import delta, epsilon
 from fairveil.privacy.accounting.calibration import calibrate
-from fairveil.privacy.accounting.filters import Filter
 
 PROMISE = Promise(1.0, 1e-5)
 ROUNDS: dict[str, list[Event]] = {

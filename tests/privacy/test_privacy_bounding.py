@@ -9,6 +9,8 @@ import math
 import numpy as np
 import pytest
 
+from fairveil.core import inventory as leaves
+from fairveil.core.cost import covers
 from fairveil.core.events import (
     Composed,
     Event,
@@ -25,8 +27,6 @@ from fairveil.core.promise import NEIGHBOURS, Neighbours
 from fairveil.curator import CellCounts, Curator, Journal, Poisson, Rows, describe
 from fairveil.errors import PrivacyError
 from fairveil.privacy import NoiseSource, PrivacyStatement, Promise
-from fairveil.privacy.accounting import inventory as leaves
-from fairveil.privacy.accounting.bounding import covers
 from fairveil.privacy.statement.prefixes import is_prefix
 
 PROMISES = {

@@ -10,6 +10,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from fairveil.core import inventory as leaves
+from fairveil.core.cost import epsilon, gaussian_epsilon
+from fairveil.core.curves import gaussian_delta
 from fairveil.core.events import (
     Composed,
     Event,
@@ -30,11 +33,7 @@ from fairveil.core.events import (
 )
 from fairveil.core.promise import NEIGHBOURS
 from fairveil.errors import InputError
-from fairveil.privacy.accounting import inventory as leaves
-from fairveil.privacy.accounting.accountant import epsilon
 from fairveil.privacy.accounting.by_group import by_group, seen_from
-from fairveil.privacy.accounting.profiles import gaussian_delta
-from fairveil.privacy.accounting.routes import gaussian_epsilon
 
 DELTA = 1e-6
 GRADIENTS = PerCell(((9.0, 5.0, 7.0),), (2.0,), (1,))

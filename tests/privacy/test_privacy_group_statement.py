@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairveil.core import inventory as leaves
+from fairveil.core.cost import epsilon
 from fairveil.core.events import Event, Gaussian, NonPrivate, PerCell, PoissonSampled, Repeated
 from fairveil.curator import CellCounts, Curator, Rows, describe
 from fairveil.errors import FairveilError, InputError, StatementError
 from fairveil.privacy import NamedGroups, NoiseSource, PrivacyStatement, Promise
-from fairveil.privacy.accounting import inventory as leaves
-from fairveil.privacy.accounting.accountant import epsilon
 from fairveil.privacy.accounting.by_group import by_group
 from fairveil.privacy.statement.documents import checksum
 from fairveil.privacy.statement.parts import GroupGuarantee

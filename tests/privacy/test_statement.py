@@ -31,10 +31,10 @@ from fairveil.core.events import (
     SamplerError,
     VisiblySampled,
 )
+from fairveil.core.filters import KINDS as FILTERS
+from fairveil.core.filters import Filter
 from fairveil.errors import BudgetError, FairveilError, InputError, StatementError
 from fairveil.privacy import Promise, price
-from fairveil.privacy.accounting.filters import KINDS as FILTERS
-from fairveil.privacy.accounting.filters import Filter
 from fairveil.privacy.statement import checks as statement_checks
 from fairveil.privacy.statement.documents import FIELDS, LATER, checksum
 from fairveil.privacy.statement.parts import READ_FROM_DATA, Audit, PublicFact, Receipt, StatedBound

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 from scipy import special
 
+from fairveil.core import cost as accounting
 from fairveil.core.events import (
     Approximate,
     Composed,
@@ -31,7 +32,6 @@ from fairveil.errors import BudgetError, InputError
 from fairveil.facts import Cells
 from fairveil.learning.postprocessing import counting as postprocess
 from fairveil.privacy import price_after
-from fairveil.privacy.accounting import accountant as accounting
 from fairveil.privacy.accounting.two_steps import TwoSteps, last_apart, reference, share_of, within
 from fairveil.privacy.statement.statement import PrivacyStatement
 

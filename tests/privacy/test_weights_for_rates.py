@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
+from fairveil.core.cost import epsilon
 from fairveil.core.events import Gaussian, PoissonSampled, Repeated
-from fairveil.privacy.accounting.accountant import epsilon
 
 
 def moment(order: int, q: float, z: float, side: int) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from doors import SCHEMA, Place, place_in
 
+from fairveil.core.cost import price
 from fairveil.core.events import Event, Gaussian, Repeated, compose, to_json_dict
 from fairveil.core.promise import Promise
 from fairveil.curator import CellCounts, Measurement, NumberMoments, RowCount, Rows, describe
@@ -26,7 +27,6 @@ from fairveil.errors import (
     PrivacyError,
 )
 from fairveil.facts import Cells
-from fairveil.privacy.accounting.accountant import price
 from fairveil.privacy.statement.statement import PrivacyStatement
 from fairveil.serving.door.acts import ACTS
 from fairveil.serving.door.data_sets import View

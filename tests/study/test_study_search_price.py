@@ -10,12 +10,12 @@ import pytest
 from scipy import stats
 
 from fairveil import Promise
+from fairveil.core import renyi as renyi
+from fairveil.core.cost import gaussian_mu
 from fairveil.core.events import Approximate, Exponential, Gaussian, PrivateSelection, Repeated
+from fairveil.core.inventory import inventory
 from fairveil.errors import PrivacyError
 from fairveil.privacy import NoiseSource, epsilon
-from fairveil.privacy.accounting import rdp as renyi
-from fairveil.privacy.accounting.inventory import inventory
-from fairveil.privacy.accounting.routes import gaussian_mu
 from fairveil.study import search_price
 from fairveil.study.search_price import ALL, SELECTION
 

@@ -30,8 +30,8 @@ import numpy as np
 from scipy import optimize, sparse, special, stats
 
 from .._types import Floats
+from ..core import cost as accounting
 from ..core.events import Gaussian
-from ..privacy.accounting import accountant as accounting
 from .claims import Claim, EventsClaim, GaussianClaim, PointClaim
 
 Points = Sequence[tuple[float, float]]

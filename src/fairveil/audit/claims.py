@@ -11,11 +11,11 @@ from typing import cast
 from scipy import special
 
 from .. import _checks
+from ..core import cost as accounting
 from ..core.events import Composed, Event, compose
+from ..core.inventory import inventory
 from ..core.promise import NEIGHBOURS, Neighbours
 from ..errors import InputError
-from ..privacy.accounting import accountant as accounting
-from ..privacy.accounting.inventory import inventory
 from ..privacy.statement.statement import PrivacyStatement
 
 

@@ -24,9 +24,9 @@ import numpy as np
 from scipy import special
 
 from .._types import Floats
+from ..core import cost as accounting
 from ..errors import PrivacyError
 from ..figures import Curve, CurvesFigure, Measure
-from ..privacy.accounting import accountant as accounting
 from .claims import Claim, EventsClaim, GaussianClaim, PointClaim
 
 PLACES = 41

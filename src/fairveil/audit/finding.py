@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._verdicts import NOT_MET, UNCLEAR, Verdict
+from ..core import cost as accounting
 from ..core.events import Gaussian
 from ..core.promise import Promise
 from ..errors import InputError
 from ..figures import CurvesFigure, svg_curves
-from ..privacy.accounting import accountant as accounting
 from ..privacy.statement.parts import Audit
 from ..privacy.statement.statement import PrivacyStatement
 from . import bounds

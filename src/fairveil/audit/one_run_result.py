@@ -17,11 +17,11 @@ import numpy as np
 from scipy import stats
 
 from .._verdicts import NOT_MET, UNCLEAR, Verdict
+from ..core import cost as accounting
 from ..core.events import Gaussian
 from ..core.promise import Promise
 from ..errors import InputError
 from ..figures import Curve, CurvesFigure, Measure, Rule, svg_curves
-from ..privacy.accounting import accountant as accounting
 from ..privacy.statement.parts import Audit
 from ..privacy.statement.statement import PrivacyStatement
 from . import canary_bounds as bounds

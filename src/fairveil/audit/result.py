@@ -9,11 +9,11 @@ from typing import Any, cast
 
 from .. import _html
 from .._verdicts import NOT_MET, UNCLEAR, Verdict
+from ..core import cost as accounting
 from ..core.events import Event, Gaussian, compose
+from ..core.inventory import inventory
 from ..core.promise import Neighbours
 from ..errors import InputError
-from ..privacy.accounting import accountant as accounting
-from ..privacy.accounting.inventory import inventory
 from ..privacy.statement.parts import Audit
 from ..privacy.statement.statement import PrivacyStatement
 from . import bounds

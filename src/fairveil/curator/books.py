@@ -19,9 +19,9 @@ import numpy as np
 
 from .._types import Floats
 from ..core.events import Event, NoOp, compose
+from ..core.filters import Filter
 from ..core.promise import Promise
 from ..errors import InputError, PrivacyError
-from ..privacy.accounting.filters import Filter
 from ..privacy.ledger import Ledger
 from ..privacy.statement.parts import Arithmetic, NamedGroups, PublicFact, StatedBound, names_read
 from ..privacy.statement.releases import releases_of

@@ -18,12 +18,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from ..core.cost import covers, price
 from ..core.events import Event, Gaussian, NoOp, OnPart, PoissonSampled, VisiblySampled, spelled_out
+from ..core.filters import Filter
 from ..core.promise import Promise
 from ..errors import BudgetError, InputError, PrivacyError
-from ..privacy.accounting.accountant import price
-from ..privacy.accounting.bounding import covers
-from ..privacy.accounting.filters import Filter
 
 _GOES_ON, _ENDED, _BROKEN = (
     "one that goes on",

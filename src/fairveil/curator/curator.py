@@ -31,10 +31,10 @@ import numpy.typing as npt
 from .. import _checks
 from .._types import Floats
 from ..core.events import Event, Exponential
+from ..core.filters import Filter
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..facts import Cells
-from ..privacy.accounting.filters import Filter
 from ..privacy.ledger import Ledger
 from ..privacy.statement.parts import NamedGroups, PublicFact, StatedBound
 from ..privacy.statement.statement import PrivacyStatement

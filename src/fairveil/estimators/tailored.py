@@ -15,12 +15,12 @@ from sklearn.base import BaseEstimator
 from .. import _checks, _html
 from .._json import Document, Node
 from .._types import Floats
+from ..core.cost import gaussian_mu
 from ..core.promise import Promise
 from ..errors import InputError
 from ..facts import Cells
 from ..fairness.objectives import Bound, GroupLoss, LargestGroupLoss
 from ..learning.allocation import STANDARD_ERROR, Allocation, Shares, checked_rule, each_column
-from ..privacy.accounting.routes import gaussian_mu
 from ..privacy.shown import at_most
 from ..privacy.statement.parts import NamedGroups
 from ..privacy.statement.statement import PrivacyStatement

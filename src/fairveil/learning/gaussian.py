@@ -22,7 +22,7 @@ OR_EXPONENTIAL = "pass delta=1e-6, or method='exponential'"
 
 def budget_of(promise: Promise, way_out: str = DELTA) -> float:
     """mu; an error where delta is 0 and there is none."""
-    from ..privacy.accounting.routes import gaussian_mu
+    from ..core.cost import gaussian_mu
 
     mu = gaussian_mu(promise.epsilon, promise.delta)
     if mu <= 0:

@@ -8,25 +8,25 @@ from .._lazy import lazily
 
 if TYPE_CHECKING:
     from ..core import events as events
+    from ..core.cost import Price as Price
+    from ..core.cost import curve as curve
+    from ..core.cost import delta as delta
+    from ..core.cost import epsilon as epsilon
+    from ..core.cost import price as price
+    from ..core.cost import routes_of as routes_of
+    from ..core.filters import Filter as Filter
     from ..core.noise import NoiseSource as NoiseSource
     from ..core.noise import Stream as Stream
     from ..core.promise import NEIGHBOURS as NEIGHBOURS
     from ..core.promise import PROTECTS as PROTECTS
     from ..core.promise import Promise as Promise
     from ..core.promise import Unit as Unit
-    from .accounting.accountant import Price as Price
-    from .accounting.accountant import curve as curve
-    from .accounting.accountant import delta as delta
-    from .accounting.accountant import epsilon as epsilon
-    from .accounting.accountant import price as price
-    from .accounting.accountant import routes_of as routes_of
     from .accounting.calibration import Calibrated as Calibrated
     from .accounting.calibration import calibrate as calibrate
     from .accounting.calibration import full_batch as full_batch
     from .accounting.calibration import most_rounds as most_rounds
     from .accounting.calibration import scaled as scaled
     from .accounting.calibration import split as split
-    from .accounting.filters import Filter as Filter
     from .accounting.two_steps import TwoSteps as TwoSteps
     from .accounting.two_steps import price_after as price_after
     from .ledger import Ledger as Ledger

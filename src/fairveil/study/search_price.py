@@ -32,6 +32,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from ..core import renyi as renyi
+from ..core.cost import gaussian_epsilon, gaussian_mu
 from ..core.events import (
     Approximate,
     Event,
@@ -41,13 +43,11 @@ from ..core.events import (
     SamplerError,
     compose,
 )
+from ..core.inventory import inventory
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..errors import BudgetError, PrivacyError
 from ..privacy import epsilon as price
-from ..privacy.accounting import rdp as renyi
-from ..privacy.accounting.inventory import inventory
-from ..privacy.accounting.routes import gaussian_epsilon, gaussian_mu
 from ..privacy.statement.statement import PrivacyStatement
 
 SELECTION, ALL, DEFAULTS = "selection", "all", "defaults"

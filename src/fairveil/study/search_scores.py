@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats
+from ..core.cost import epsilon as epsilon_of
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..curator import CodeHistogram, Measurement
@@ -34,7 +35,6 @@ from ..estimators.wrapped.people import DecidedRows
 from ..facts import Cells, Schema
 from ..fairness import resolve
 from ..learning.certificates.plan import PartsPlan
-from ..privacy.accounting.accountant import epsilon as epsilon_of
 from .search_price import SearchPrice
 
 ERROR, GAP_OF, LAGRANGIAN = "error", "gap", "lagrangian"

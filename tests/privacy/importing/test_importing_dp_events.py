@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from fairveil.core import cost as accounting
 from fairveil.core.events import (
     Gaussian,
     Laplace,
@@ -20,9 +21,8 @@ from fairveil.core.events import (
     Repeated,
     ZeroConcentrated,
 )
+from fairveil.core.inventory import counted
 from fairveil.errors import FairveilError, InputError
-from fairveil.privacy.accounting import accountant as accounting
-from fairveil.privacy.accounting.inventory import counted
 from fairveil.privacy.importing import Imported, from_dp_event
 
 dpa = pytest.importorskip("dp_accounting")

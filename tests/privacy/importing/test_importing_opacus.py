@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from fairveil.core.cost import delta
 from fairveil.core.events import Composed, Gaussian, NonPrivate, NoOp, PoissonSampled, Repeated
 from fairveil.errors import InputError
-from fairveil.privacy.accounting.accountant import delta
 from fairveil.privacy.importing import Imported, from_opacus
 
 DELTA = 1e-5

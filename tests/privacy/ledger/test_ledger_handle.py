@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from sklearn.base import clone
 
+from fairveil.core.cost import epsilon as epsilon_of
 from fairveil.core.events import (
     Approximate,
     Composed,
@@ -35,12 +36,11 @@ from fairveil.core.events import (
     Pure,
     Repeated,
 )
+from fairveil.core.filters import KINDS
 from fairveil.core.promise import Promise
 from fairveil.errors import DataNotFoundError, FairveilError, InputError, LedgerError, Overspent
 from fairveil.facts import Number, Schema
-from fairveil.privacy.accounting.accountant import epsilon as epsilon_of
 from fairveil.privacy.accounting.calibration import calibrate, scaled
-from fairveil.privacy.accounting.filters import KINDS
 from fairveil.privacy.ledger import Ledger, Spend
 from fairveil.privacy.ledger.stores.entries import COMMITTED, REFUNDED, RESERVED, Entry
 from fairveil.privacy.ledger.stores.store import MemoryStore

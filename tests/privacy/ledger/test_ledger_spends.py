@@ -24,6 +24,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from fairveil.core.cost import epsilon as epsilon_of
 from fairveil.core.events import (
     Approximate,
     Composed,
@@ -36,7 +37,6 @@ from fairveil.core.events import (
 )
 from fairveil.core.promise import Promise
 from fairveil.errors import FairveilError, LedgerError, Overspent, WentOnElsewhere
-from fairveil.privacy.accounting.accountant import epsilon as epsilon_of
 from fairveil.privacy.accounting.calibration import calibrate
 from fairveil.privacy.ledger import Ledger, Spend
 from fairveil.privacy.ledger.costs import MOST, WHOLE

@@ -14,6 +14,9 @@ from fractions import Fraction
 import pytest
 from scipy.stats import norm
 
+from fairveil.core import curves as profiles
+from fairveil.core.cost import delta as delta_of
+from fairveil.core.cost import epsilon as epsilon_of
 from fairveil.core.events import (
     Approximate,
     Composed,
@@ -37,9 +40,6 @@ from fairveil.core.events import (
 )
 from fairveil.core.promise import Promise
 from fairveil.errors import FairveilError, InputError, LedgerError
-from fairveil.privacy.accounting import profiles
-from fairveil.privacy.accounting.accountant import delta as delta_of
-from fairveil.privacy.accounting.accountant import epsilon as epsilon_of
 from fairveil.privacy.accounting.calibration import calibrate
 from fairveil.privacy.ledger import Ledger
 from fairveil.privacy.ledger.costs import MOST, WHOLE, Cost, several_in_a_row

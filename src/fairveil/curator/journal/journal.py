@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from ...core.events import Event
+from ...core.filters import Filter
 from ...core.promise import Promise
 from ...errors import InputError
-from ...privacy.accounting.filters import Filter
 from ...privacy.statement.parts import StatedBound
 from .lines import PAID, SITTING, encoded, header_of, read, refused
 from .log import LogEntry

@@ -17,9 +17,9 @@ from typing import Any
 from ..._json import Document
 from ..._reading import read_bytes
 from ...core.events import Event, compose, from_dict, from_json_dict, spelled_out, to_json_dict
+from ...core.filters import Filter
 from ...core.promise import Promise
 from ...errors import FairveilError, PrivacyError
-from ...privacy.accounting.filters import Filter
 from ...privacy.statement.parts import StatedBound
 from .given import Given
 from .log import LogEntry

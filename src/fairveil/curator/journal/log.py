@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from ...core.cost import covers
 from ...core.events import Event, compose, spelled_out
 from ...core.promise import Neighbours
 from ...errors import PrivacyError
-from ...privacy.accounting.bounding import covers
 from .given import Given
 
 

@@ -19,10 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ...core.cost import gaussian_mu
 from ...core.events import Event, Gaussian, Pure
 from ...curator.journal.recording import settle
 from ...errors import Overspent
-from ...privacy.accounting.routes import gaussian_mu
 from ...privacy.ledger import Ledger
 from ...privacy.ledger.receipts import findings_of
 from ...privacy.statement.parts import Receipt, names_read

@@ -93,7 +93,7 @@ def _audit_noise(ground: GameInstance, share: float) -> float:
 
     Public facts alone; as much as a whole rate where the number of rows is not among them.
     """
-    from ...privacy.accounting.routes import gaussian_mu
+    from ...core.cost import gaussian_mu
 
     if ground.is_exact:
         return 0.0
@@ -126,7 +126,7 @@ def _rounds(ground: GameInstance, oracle: Oracle[Any], constraints: int, noise: 
     sqrt(1 / T + c^2): T = 1 / c^2 rounds come within sqrt(2) of the best. A learner that spends in
     every round has a regret of r sqrt(T) dual_bound: T = sqrt(ln(1 + K)) / r (the paper's formula).
     """
-    from ...privacy.accounting.routes import gaussian_mu
+    from ...core.cost import gaussian_mu
 
     if not constraints:
         return 1 if oracle.burn_in == 0 or oracle.knows_free else FEWEST

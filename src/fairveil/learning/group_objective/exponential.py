@@ -256,7 +256,7 @@ def plan_sampling(
     confidence: float = 0.9,
 ) -> Sampling:
     """The sampling whose noise is the least that keeps the promise."""
-    from ...privacy.accounting.routes import gaussian_mu
+    from ...core.cost import gaussian_mu
 
     ground = problem.ground
     of.require(ground)

@@ -96,7 +96,7 @@ def plan_public(
 def _noise(ground: GameInstance, share: float, rounds: int) -> float:
     """The noise that steers in one of so many rounds, in units of a rate of a cell of usual size.
     Public facts alone: infinite where the number of rows is not among them."""
-    from ...privacy.accounting.routes import gaussian_mu
+    from ...core.cost import gaussian_mu
 
     if ground.is_exact:
         return 0.0

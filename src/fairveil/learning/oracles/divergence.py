@@ -29,6 +29,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ... import _checks
+from ...core import cost as accounting
+from ...core import cost as routes
+from ...core import inventory as leaves
+from ...core import renyi as renyi
 from ...core.events import (
     DiscreteGaussian,
     Event,
@@ -41,10 +45,6 @@ from ...core.events import (
 )
 from ...core.promise import Neighbours
 from ...errors import InputError
-from ...privacy.accounting import accountant as accounting
-from ...privacy.accounting import inventory as leaves
-from ...privacy.accounting import rdp as renyi
-from ...privacy.accounting import routes
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats
+from ...core import cost as accounting
 from ...core.events import DiscreteLaplace, Event, Gaussian, NonPrivate, NoOp, compose
 from ...core.promise import Promise
 from ...curator import (
@@ -44,7 +45,6 @@ from ...curator import (
 )
 from ...errors import BudgetError
 from ...facts import Cells
-from ...privacy.accounting import accountant as accounting
 from ...privacy.accounting import two_steps
 from ...privacy.accounting.calibration import calibrate
 from ..counts import possible

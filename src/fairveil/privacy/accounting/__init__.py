@@ -1,2 +1,2 @@
-"""What events cost: privacy losses, Renyi curves, the routes between them, calibration of noise,
-filters."""
+"""What is asked of prices: the least noise within a promise, what each group's people spend, one
+release after a plan, data sets that are several neighbours apart."""

@@ -35,6 +35,9 @@ from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from ... import _checks
+from ...core import cost
+from ...core import inventory as leaves
+from ...core.cost import epsilon
 from ...core.events import (
     Composed,
     Event,
@@ -49,12 +52,10 @@ from ...core.events import (
     compose,
     joint_parts,
 )
+from ...core.inventory import People
 from ...core.promise import Neighbours
+from ...core.promise import relation as checked_relation
 from ...errors import InputError
-from . import inventory as leaves
-from . import routes
-from .accountant import epsilon
-from .per_person import People
 
 
 def seen_from(
@@ -85,7 +86,7 @@ def seen_from(
         raise InputError.expected(
             f"a cell below {width}", of="cell", got=cell, remedy="Cells are numbered from 0."
         )
-    return _View(cell, column, width, leaves.checked_relation(neighbours)).of(event)
+    return _View(cell, column, width, checked_relation(neighbours)).of(event)
 
 
 def by_group(
@@ -118,7 +119,7 @@ def by_group(
         raise InputError.expected(
             f"one of {sorted(widths)} cells", of="cells", got=count, remedy=remedy
         )
-    relation = leaves.checked_relation(neighbours)
+    relation = checked_relation(neighbours)
     if fixed:
         seen = (seen_from(whole, cell, column, relation, count) for cell in range(count))
         return tuple(
@@ -126,7 +127,7 @@ def by_group(
             min(epsilon(one, target, relation), epsilon(whole, target, relation))
             for one in seen
         )
-    if routes.whole_error(leaves.inventory(whole, relation), relation) > 0:
+    if cost.whole_error(leaves.inventory(whole, relation), relation) > 0:
         remedy = (
             "Draw noise exactly: what a sampler's error costs depends on the largest epsilon that "
             "there might have been."

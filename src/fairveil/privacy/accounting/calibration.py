@@ -1,6 +1,6 @@
 """The least noise, or the most rounds, certainly within a promise.
 
-1. One-sided: what is returned was priced by `accounting.price` at the promise's delta and relation,
+1. One-sided: what is returned was priced by `cost.price` at the promise's delta and relation,
    and is within its epsilon.
 2. Nothing here reads data: a plan is a function from a scale to events.
 3. A remembered answer is priced again before it is used.
@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ... import _checks
+from ...core import cost
+from ...core import inventory as leaves
 from ...core.events import (
     Composed,
     DiscreteGaussian,
@@ -36,10 +38,7 @@ from ...core.events import (
 )
 from ...core.promise import Promise
 from ...errors import BudgetError, FairveilError, InputError
-from . import accountant as accounting
 from . import cache as calibration_cache
-from . import inventory as leaves
-from . import routes
 
 Plan = Callable[[float], Event]
 """From a scale to the events of the whole run: a larger scale means more noise, and never costs
@@ -77,7 +76,7 @@ def calibrate(
     (42.2, True, 'closed form')
     """
     if not promise.is_private:
-        return Calibrated(0.0, NonPrivate(), math.inf, routes.NO_ROUTE)
+        return Calibrated(0.0, NonPrivate(), math.inf, cost.NO_ROUTE)
     start = _checks.positive(start=start)
     precision = _checks.positive(precision=precision)
     slow = cache and bool(leaves.inventory(_planned(plan, start), promise.neighbours).others)
@@ -93,7 +92,7 @@ def calibrate(
         try:
             found = _at(promise, plan, known)
         except (FairveilError, ArithmeticError, LookupError, ValueError):
-            found = Calibrated(known, NonPrivate(), math.inf, routes.NO_ROUTE)
+            found = Calibrated(known, NonPrivate(), math.inf, cost.NO_ROUTE)
         # What was remembered is a guess, priced anew (guarantee 3): a wrong file costs time alone.
         if (1 - precision) * promise.epsilon <= found.epsilon <= promise.epsilon:
             return found
@@ -151,9 +150,9 @@ def full_batch(promise: Promise, rounds: int, extra_events: Iterable[Event] = ()
         return calibrate(
             promise, lambda z: compose((Repeated(Gaussian(z), rounds), extra))
         ).multiplier
-    left = routes.gaussian_mu(promise.epsilon, promise.delta) ** 2 - beside.gaussian
+    left = cost.gaussian_mu(promise.epsilon, promise.delta) ** 2 - beside.gaussian
     if left <= 0:
-        raise _beyond(promise, accounting.epsilon(extra, promise.delta, promise.neighbours))
+        raise _beyond(promise, cost.epsilon(extra, promise.delta, promise.neighbours))
     z, growth = math.sqrt(rounds / left), 1e-12
     # Where the extras use up nearly all, `left` has few digits: ever larger steps, so that the
     # search ends.
@@ -166,7 +165,7 @@ def full_batch(promise: Promise, rounds: int, extra_events: Iterable[Event] = ()
         ):
             return z
         z, growth = z * (1 + growth), 2 * growth
-    raise _beyond(promise, accounting.epsilon(extra, promise.delta, promise.neighbours))
+    raise _beyond(promise, cost.epsilon(extra, promise.delta, promise.neighbours))
 
 
 def most_rounds(promise: Promise, one_round: Event, extra_events: Iterable[Event] = ()) -> int:
@@ -181,9 +180,9 @@ def most_rounds(promise: Promise, one_round: Event, extra_events: Iterable[Event
 
     def fits(rounds: int) -> bool:
         events = compose((Repeated(one_round, rounds), extra))
-        return accounting.epsilon(events, promise.delta, promise.neighbours) <= promise.epsilon
+        return cost.epsilon(events, promise.delta, promise.neighbours) <= promise.epsilon
 
-    if not promise.is_private or accounting.epsilon(one_round, 0.0, promise.neighbours) == 0:
+    if not promise.is_private or cost.epsilon(one_round, 0.0, promise.neighbours) == 0:
         raise InputError.expected(
             "a finite epsilon and a round that costs something",
             of="most_rounds",
@@ -191,7 +190,7 @@ def most_rounds(promise: Promise, one_round: Event, extra_events: Iterable[Event
             remedy="Any number of rounds fits: choose it by what it is for.",
         )
     if not fits(0):
-        raise _beyond(promise, accounting.epsilon(extra, promise.delta, promise.neighbours))
+        raise _beyond(promise, cost.epsilon(extra, promise.delta, promise.neighbours))
     low, high = 0, 1
     while fits(high):
         if high >= MOST_ROUNDS:
@@ -237,7 +236,7 @@ def _planned(plan: Plan, scale: float) -> Event:
 
 def _at(promise: Promise, plan: Plan, scale: float) -> Calibrated:
     event = _planned(plan, scale)
-    price = accounting.price(event, promise.delta, promise.neighbours)
+    price = cost.price(event, promise.delta, promise.neighbours)
     return Calibrated(scale, event, price.epsilon, price.route)
 
 

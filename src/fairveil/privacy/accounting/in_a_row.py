@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 
+from ...core import cost
+from ...core import inventory as leaves
 from ...core.events import Event, Gaussian, NoOp, Pure, compose
 from ...core.promise import Neighbours
-from . import inventory as leaves
-from . import routes
 
 LAST_DIGITS = 1e-15
 
@@ -34,12 +34,12 @@ def in_a_row(event: Event, neighbours: Neighbours, times: int) -> Event | None:
     total = leaves.inventory(event, neighbours)
     if times == 1:
         return event
-    exact = total.private and routes.whole_error(total, neighbours) == 0
+    exact = total.private and cost.whole_error(total, neighbours) == 0
     if exact and not total.others:
         if total.gaussian <= 0:
             return NoOp()
         return Gaussian(1.0 / times / math.sqrt(total.gaussian) * (1 - LAST_DIGITS))
-    epsilon, leak = routes.addition(total, neighbours) if exact else (math.inf, 1.0)
+    epsilon, leak = cost.addition(total, neighbours) if exact else (math.inf, 1.0)
     if leak > 0 or math.isinf(epsilon):
         return None
     return (

@@ -11,7 +11,7 @@ Theorem. Let `before` lose a probability `lost` for certain, whatever follows (w
 events lose), and let each of k references together with `before` cost at most epsilon at delta
 `lost + (delta - lost) / k`. Then `before`, and after it any release that is no easier to
 distinguish than one of the references, are (epsilon, delta)-differentially private together,
-however that release is chosen by what was seen. (The proof is in docs/accounting.md.)
+however that release is chosen by what was seen. (The proof is in docs/cost.md.)
 
 The promise must have been fixed before anything was seen; everything else may be chosen afterwards.
 
@@ -28,12 +28,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ... import _checks
+from ...core import cost
+from ...core import inventory as leaves
+from ...core.cost import Events, Price, price
 from ...core.events import Approximate, Composed, Event, Gaussian, NoOp, Pure, Repeated, compose
 from ...core.promise import Neighbours, Promise
+from ...core.promise import relation as checked_relation
 from ...errors import BudgetError, InputError
-from . import inventory as leaves
-from . import routes
-from .accountant import Events, Price, price
 
 KIND = "two-step"
 REFERENCES = 2
@@ -85,7 +86,7 @@ def price_after(
     ... )
     (0.99, 1.01)
     """
-    relation = leaves.checked_relation(neighbours)
+    relation = checked_relation(neighbours)
     target = _checks.fraction(delta=delta, high_open=True, remedy="Pass delta=1e-6, for example.")
     first, second = leaves.as_event(before), leaves.as_event(after)
     if _nothing(first, relation) or _nothing(second, relation):
@@ -119,7 +120,7 @@ def reference(after: Event, neighbours: Neighbours) -> Event:
                 if total.gaussian > 0
                 else NoOp()
             )
-        epsilon, leak = routes.addition(total, neighbours)
+        epsilon, leak = cost.addition(total, neighbours)
         if math.isfinite(epsilon) and leak == 0.0:
             return Pure(epsilon)
     raise InputError.expected(

@@ -25,13 +25,14 @@ from pathlib import Path
 from typing import Any
 
 from ... import _checks
+from ...core import cost as accounting
+from ...core.cost import Price
 from ...core.events import Event
+from ...core.inventory import as_event
 from ...core.promise import Neighbours, Promise
+from ...core.promise import relation as checked_relation
 from ...errors import BudgetError, Complaint, InputError, Overspent
-from ..accounting import accountant as accounting
-from ..accounting.accountant import Price
 from ..accounting.in_a_row import in_a_row
-from ..accounting.inventory import as_event, checked_relation
 from ..ledger import Ledger, Spend
 from ..ledger.around import around
 from ..ledger.lines import checked_words

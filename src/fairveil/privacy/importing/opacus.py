@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 
 from ... import _checks
 from ...core.events import Event, Gaussian, NonPrivate, NoOp, PoissonSampled, Repeated, compose
-from ..accounting.inventory import checked_relation
+from ...core.promise import relation as checked_relation
 from .imported import Imported, plain_number, refusal, version_of
 
 SAMPLING = ("poisson", "shuffled")

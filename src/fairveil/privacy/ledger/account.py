@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from ... import _checks
 from ..._urls import without_password
 from ...core.events import Event
+from ...core.inventory import as_event
 from ...core.promise import Promise
 from ...errors import LedgerError
-from ..accounting.inventory import as_event
 from .costs import Cost
 from .lines import checked_words, terms_of, user_and_machine
 from .spends import Spent, standing

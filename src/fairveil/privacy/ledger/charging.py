@@ -7,11 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from ...core import inventory as leaves
 from ...core.events import Event
+from ...core.filters import Filter
 from ...core.promise import Neighbours, Promise
 from ...errors import FairveilError, InputError, LedgerError
-from ..accounting import inventory as leaves
-from ..accounting.filters import Filter
 from ..statement.pricing import UNPRICED
 from .costs import (
     Cost,

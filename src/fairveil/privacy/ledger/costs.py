@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from ...core import cost as accounting
 from ...core.events import (
     Composed,
     Event,
@@ -21,7 +22,6 @@ from ...core.events import (
 )
 from ...core.promise import Neighbours
 from ...errors import FairveilError, LedgerError
-from ..accounting import accountant as accounting
 from ..accounting.in_a_row import in_a_row
 from ..statement.pricing import UNPRICED
 

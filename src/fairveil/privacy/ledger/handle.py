@@ -35,10 +35,10 @@ from typing import Any, TypeVar
 
 from ... import _checks
 from ...core.events import Event
+from ...core.inventory import as_event
 from ...core.promise import Promise, Unit
 from ...errors import InputError, LedgerError, WentOnElsewhere
 from ...facts import Schema
-from ..accounting.inventory import as_event
 from .account import Account
 from .around import around
 from .costs import MOST, Cost

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from ...core.events import Event, compose
+from ...core.inventory import as_event
 from ...errors import LedgerError
-from ..accounting.inventory import as_event
 from .stores.entries import Entry
 
 if TYPE_CHECKING:

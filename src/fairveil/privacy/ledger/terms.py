@@ -40,13 +40,13 @@ from fractions import Fraction
 from typing import Any, cast
 
 from ... import _checks
+from ...core import inventory as leaves
 from ...core.events import Event
+from ...core.filters import KINDS, Filter
 from ...core.promise import Promise
 from ...errors import BudgetError, FairveilError, InputError, LedgerError
 from ...facts import Schema
-from ..accounting import inventory as leaves
 from ..accounting.calibration import scaled
-from ..accounting.filters import KINDS, Filter
 from .charging import cost_of, filter_of
 from .costs import (
     WHOLE,

@@ -222,9 +222,9 @@ def _keeps(statement: StatementContents, group: GroupGuarantee, cells: int) -> b
     """Whether what this group's people see are Gaussians whose squared distances add up to no more
     than its limit allows: a filter, so that it is kept whatever the multipliers were made of
     (theory.md#t10)."""
+    from ...core.cost import gaussian_mu
+    from ...core.inventory import inventory
     from ..accounting.by_group import seen_from
-    from ..accounting.inventory import inventory
-    from ..accounting.routes import gaussian_mu
 
     promise = statement.promise
     seen = seen_from(compose(statement.events), group.cell, group.column, promise.neighbours, cells)

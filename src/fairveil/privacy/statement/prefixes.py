@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ...core.cost import covers
 from ...core.events import Composed, Event, NoOp, Repeated
-from ..accounting.bounding import covers
 
 if TYPE_CHECKING:
     from ...core.promise import Neighbours

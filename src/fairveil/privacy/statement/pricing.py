@@ -12,9 +12,9 @@ from .parts import Cap, GroupGuarantee, NamedGroups
 from .prefixes import is_whole, side_by_side
 
 if TYPE_CHECKING:
+    from ...core.cost import Price
+    from ...core.filters import Filter
     from ...core.promise import Promise
-    from ..accounting.accountant import Price
-    from ..accounting.filters import Filter
     from ..accounting.two_steps import TwoSteps
 
 
@@ -40,10 +40,9 @@ def reprice(
     A log that neither a plan nor a filter bounds costs inf: its tight total is no bound on what was
     chosen as it went.
     """
+    from ...core.cost import NO_ROUTE, Price, price
+    from ...core.filters import Filter
     from ..accounting import two_steps
-    from ..accounting.accountant import Price, price
-    from ..accounting.filters import Filter
-    from ..accounting.routes import NO_ROUTE
 
     if plan is None and cap is not None and cap.kind == two_steps.KIND:
         two_steps.TwoSteps(promise).require(events)
@@ -65,7 +64,7 @@ def cap_of(
 ) -> Cap | None:
     """The terms of the filter, or of the one that takes every event; none where there is a plan, or
     nothing to cap."""
-    from ..accounting.filters import Filter
+    from ...core.filters import Filter
 
     if given is not None and given.promise != promise:
         raise InputError.expected(

@@ -37,7 +37,7 @@ from .parts import Arithmetic, Audit, NamedGroups, Noise, PublicFact, Receipt, S
 from .releases import Release, same_releases
 
 if TYPE_CHECKING:
-    from ..accounting.filters import Filter
+    from ...core.filters import Filter
     from ..accounting.two_steps import TwoSteps
     from .checks import Finding
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import islice
 
 from ..._json import Node
+from ...core.cost import price
 from ...core.events import Event, from_json_dict
+from ...core.inventory import counted
 from ...core.noise import NoiseSource
 from ...core.promise import Promise
 from ...curator.refusals import require_features_apart
 from ...errors import InputError, LedgerError
-from ...privacy.accounting.accountant import price
-from ...privacy.accounting.inventory import counted
 from ..wire.messages import Message
 from .data_sets import DataSet, View
 from .divisions import root_of

@@ -18,10 +18,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...core.events import Event, from_json_dict
+from ...core.filters import Filter
 from ...core.promise import Promise
 from ...curator import Journal, LogEntry
 from ...curator.journal.lines import SITTING, Written, header_of
-from ...privacy.accounting.filters import Filter
 from ...privacy.statement.parts import StatedBound
 from .records import Records
 

@@ -23,9 +23,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from ...core.cost import price
 from ...curator import Curator
 from ...errors import DoorError, FairveilError, LedgerAway
-from ...privacy.accounting.accountant import price
 from ...privacy.ledger import Ledger
 from ...privacy.statement.parts import PublicFact
 from ..wire.messages import Message, packed, unpacked

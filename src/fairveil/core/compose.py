@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
-from .profiles import Array, Curve, Profile
+from .curves import Array, Curve, Profile
 
 MOST_CELLS = 1 << 21
 TILTED_TAIL = 30.0

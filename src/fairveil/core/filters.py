@@ -34,14 +34,12 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
-from ... import _checks
-from ...core.events import Event
-from ...core.promise import Promise
-from ...errors import BudgetError, InputError
-from . import inventory as leaves
-from . import rdp as renyi
-from . import routes
-from .inventory import Inventory
+from . import checks, renyi
+from .cost import addition, gaussian_epsilon, gaussian_mu, sampler_charge, whole_error
+from .errors import BudgetError, InputError
+from .events import Event
+from .inventory import Inventory, as_event, inventory
+from .promise import Promise
 
 Kind = Literal["gaussian", "zcdp", "renyi", "pure"]
 KINDS: tuple[Kind, ...] = ("gaussian", "zcdp", "renyi", "pure")
@@ -88,7 +86,7 @@ class Filter:
         best for many fits like `typical`, else for many Gaussians; `reserve` is the share of delta
         kept for leaks."""
         chosen = _kind(kind)
-        reserve = _checks.fraction(reserve=reserve, high_open=True)
+        reserve = checks.fraction(reserve=reserve, high_open=True)
         if not promise.is_private:
             raise InputError.expected(
                 "a finite epsilon",
@@ -135,9 +133,7 @@ class Filter:
         square = {"gaussian": 1.0, "zcdp": 2.0, "renyi": 2.0 / (self.order or 1.0)}[
             self.kind
         ] * amount
-        return min(
-            self.promise.epsilon, routes.gaussian_epsilon(math.sqrt(square), self.promise.delta)
-        )
+        return min(self.promise.epsilon, gaussian_epsilon(math.sqrt(square), self.promise.delta))
 
     @property
     def allowance(self) -> float:
@@ -204,9 +200,9 @@ class Filter:
         )
         return replace(
             fresh,
-            spent=_checks.non_negative(spent=values["spent"]),
-            leaked=_checks.non_negative(leaked=values["leaked"]),
-            admitted=_checks.whole(admitted=values["admitted"]),
+            spent=checks.non_negative(spent=values["spent"]),
+            leaked=checks.non_negative(leaked=values["leaked"]),
+            admitted=checks.whole(admitted=values["admitted"]),
         )
 
     def _within(self, cost: float, leak: float) -> bool:
@@ -217,17 +213,17 @@ class Filter:
     def cost(self, events: Event | Iterable[Event]) -> tuple[float, float]:
         """What these add to the sum, and to what is lost to delta; inf where they are not
         private."""
-        total = leaves.inventory(leaves.as_event(events), self.promise.neighbours)
+        total = inventory(as_event(events), self.promise.neighbours)
         if not total.private:
             return math.inf, 0.0
         if self.kind == "gaussian":
             square, leak = self._gaussian(total)
-            error = routes.whole_error(total, self.promise.neighbours)
-            return square, leak + routes.sampler_charge(self.promise.epsilon, error)
+            error = whole_error(total, self.promise.neighbours)
+            return square, leak + sampler_charge(self.promise.epsilon, error)
         if self.kind == "pure":
-            epsilon, delta = routes.addition(total, self.promise.neighbours)
-            error = routes.whole_error(total, self.promise.neighbours)
-            return epsilon, delta + routes.sampler_charge(self.promise.epsilon, error)
+            epsilon, delta = addition(total, self.promise.neighbours)
+            error = whole_error(total, self.promise.neighbours)
+            return epsilon, delta + sampler_charge(self.promise.epsilon, error)
         curve = renyi.total(total, self.promise.neighbours)
         if self.kind == "renyi":
             cost = float(curve.values[int(np.argmin(np.abs(renyi.ORDERS - (self.order or 0.0))))])
@@ -235,14 +231,14 @@ class Filter:
             # The budget was read off at orders of the grid, so the least rho that covers the curve
             # there is enough.
             cost = float(np.max(curve.values / renyi.ORDERS))
-        return cost, curve.leak + routes.sampler_charge(self.promise.epsilon, curve.total_variation)
+        return cost, curve.leak + sampler_charge(self.promise.epsilon, curve.total_variation)
 
     def _gaussian(self, total: Inventory) -> tuple[float, float]:
         """The sum of mu^2, and the deltas of those that hold but for a delta (Kairouz, Oh and
         Viswanath 2015: each is the pure one, but for a part of probability delta)."""
         squares, leaks = [total.gaussian], [0.0]
         for event, count in total.others:
-            epsilon, leak = routes.addition(
+            epsilon, leak = addition(
                 Inventory(0.0, ((event, 1),), 0.0, True), self.promise.neighbours
             )
             if math.isinf(epsilon):
@@ -279,7 +275,7 @@ def gaussian_below(epsilon: float) -> float:
 
 
 def _kind(kind: str) -> Kind:
-    chosen = _checks.one_of(KINDS, kind=kind)
+    chosen = checks.one_of(KINDS, kind=kind)
     return next(known for known in KINDS if known == chosen)
 
 
@@ -295,16 +291,16 @@ def _budget(kind: Kind, epsilon: float, delta: float, index: int | None) -> floa
     if delta <= 0:
         return 0.0
     if kind == "gaussian":
-        return math.nextafter(routes.gaussian_mu(epsilon, delta) ** 2, 0.0)
+        return math.nextafter(gaussian_mu(epsilon, delta) ** 2, 0.0)
     largest = renyi.largest(epsilon, delta)
     return float(largest[index]) if index is not None else float(np.max(largest / renyi.ORDERS))
 
 
 def _order_index(promise: Promise, delta: float, typical: Event | None, order: float | None) -> int:
     if order is not None:
-        return int(np.argmin(np.abs(renyi.ORDERS - _checks.positive(order=order))))
+        return int(np.argmin(np.abs(renyi.ORDERS - checks.positive(order=order))))
     largest = renyi.largest(promise.epsilon, delta)
     cost = renyi.ORDERS
     if typical is not None:
-        cost = renyi.total(leaves.inventory(typical, promise.neighbours), promise.neighbours).values
+        cost = renyi.total(inventory(typical, promise.neighbours), promise.neighbours).values
     return int(np.argmax(largest / np.maximum(cost, 1e-300)))

@@ -13,7 +13,10 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammaln, xlog1py
 
-from ...core.events import (
+from . import compose, curves
+from .curves import Array, Profile
+from .errors import InputError
+from .events import (
     Approximate,
     DiscreteGaussian,
     Event,
@@ -25,13 +28,8 @@ from ...core.events import (
     VisiblySampled,
     ZeroConcentrated,
 )
-from ...core.promise import Neighbours
-from ...errors import InputError
-from . import inventory as leaves
-from . import pld as losses
-from . import profiles
-from .inventory import Inventory, Joint
-from .profiles import Array, Profile
+from .inventory import Inventory, Joint, inventory, lone, one_batch
+from .promise import Neighbours
 
 ORDERS: Array = 1.0 + np.geomspace(1e-4, 1e7, 441)
 ROUNDED = 2.0**-53
@@ -103,7 +101,7 @@ def largest(epsilon: float, delta: float) -> Array:
 
 def profile_of(curve: RenyiCurve) -> Profile:
     """What a Renyi curve says about the profile: an upper bound, so it may be composed with exact
-    profiles.
+    curves.
 
     A pair with at least this profile dominates the mechanism, also when its steps are interleaved
     with others': those are post-processing of their own dominating pairs, which can be drawn first.
@@ -115,7 +113,7 @@ def profile_of(curve: RenyiCurve) -> Profile:
     # Pinsker; what is too small for a float is not nothing.
     values[0] = min(near_0, math.sqrt(max(float(curve.values[0]), 1e-290) / 2) * (1 + ROUNDED))
     # A profile falls, so what bounds it at one point bounds it beyond.
-    return profiles.interpolated(
+    return curves.interpolated(
         points, np.minimum(1.0, np.minimum.accumulate(values) + curve.leak), top
     )
 
@@ -148,13 +146,13 @@ def curve(event: Event, neighbours: Neighbours) -> RenyiCurve:
         case PoissonSampled():
             return _batch(event, neighbours)
         case VisiblySampled():
-            inner = total(leaves.inventory(event.event, neighbours), neighbours)
+            inner = total(inventory(event.event, neighbours), neighbours)
             return RenyiCurve(
                 _mixed(inner.values, event.rate), event.rate * inner.leak, inner.total_variation
             )
         case PrivateSelection():
-            return _selection(event, total(leaves.inventory(event.event, neighbours), neighbours))
-    joint = leaves.lone(event)
+            return _selection(event, total(inventory(event.event, neighbours), neighbours))
+    joint = lone(event)
     if joint is None:
         raise InputError.expected(
             "an event of fairveil.core.events",
@@ -170,7 +168,7 @@ def joint_values(joint: Joint, orders: Array = ORDERS) -> Array:
     out = orders * (joint.mu**2 / 2 + joint.rho)
     if joint.s:
         out = out + _laplace(joint.s, orders)
-    if joint.atoms != profiles.ONLY_ZERO:
+    if joint.atoms != curves.ONLY_ZERO:
         loss, mass = (np.array(column) for column in zip(*joint.atoms, strict=True))
         most = float(loss.max())
         off = (len(loss) + 16) * ROUNDED * most
@@ -293,15 +291,15 @@ def _mixed(values: Array, q: float) -> Array:
 def batch_profile(event: PoissonSampled, neighbours: Neighbours) -> Profile:
     """The profile of one secret batch: T2 under add-remove, T3 or the generic bound under
     replace-one."""
-    batch = leaves.one_batch(event, neighbours)
+    batch = one_batch(event, neighbours)
     alone = _base(batch.alone)
     if batch.replaced is None:
-        return profiles.poisson_add_remove(alone, batch.rate)
+        return curves.poisson_add_remove(alone, batch.rate)
     if batch.alone.is_gaussian:
-        return profiles.poisson_replace_gaussian(batch.alone.mu, batch.replaced.mu, batch.rate)
+        return curves.poisson_replace_gaussian(batch.alone.mu, batch.replaced.mu, batch.rate)
     # With Laplace parts no exact form is known: convexity bounds it (docs/theory/sampling.md,
     # generic bound).
-    return profiles.poisson_replace_generic(alone, _base(batch.replaced), batch.rate)
+    return curves.poisson_replace_generic(alone, _base(batch.replaced), batch.rate)
 
 
 def _base(joint: Joint) -> Profile:
@@ -310,7 +308,7 @@ def _base(joint: Joint) -> Profile:
     return (
         profile_of(RenyiCurve(joint_values(joint)))
         if joint.rho
-        else profiles.joint(joint.mu, joint.s, joint.atoms)
+        else curves.joint(joint.mu, joint.s, joint.atoms)
     )
 
 
@@ -321,19 +319,19 @@ def _batch(event: PoissonSampled, neighbours: Neighbours) -> RenyiCurve:
     A secret batch never costs more than its release on everything, which the last line uses.
     """
     profile = batch_profile(event, neighbours)
-    batch = leaves.one_batch(event, neighbours)
+    batch = one_batch(event, neighbours)
     full = joint_values(batch.replaced or batch.alone)
     ends = [
-        losses.reach(side, FAR_TAIL, profile.top) for side in (profile.forward, profile.backward)
+        compose.reach(side, FAR_TAIL, profile.top) for side in (profile.forward, profile.backward)
     ]
-    scale = min(math.sqrt(losses.variance(profile, 1e-20)), max(ends))
+    scale = min(math.sqrt(compose.variance(profile, 1e-20)), max(ends))
     even = np.linspace(0.0, min(8 * scale, max(ends)), 1200)
     points = np.union1d(even, np.geomspace(1e-4 * scale, 1.001 * max(ends), 1200))
     cut = [points[: int(np.searchsorted(points, end)) + 1] for end in ends]
     values = [profile.forward(cut[0]), profile.backward(cut[1])]
     out, leak = np.zeros_like(ORDERS), 0.0
     for one, other in (values, values[::-1]):
-        above, below, never = losses.connect_the_dots(points, one, other)
+        above, below, never = compose.connect_the_dots(points, one, other)
         place = np.concatenate((points[: len(above)], -points[1 : len(below) + 1]))
         mass = np.concatenate((above, below))
         # A cell's mass is a difference of two slopes, each about the mass beyond it.
