@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from fairveil.core import kernels as elementary
 from fairveil.core.bound import Bound
-from fairveil.curator.kernels import elementary
 from fairveil.curator.kernels import linear as kernels
 from fairveil.curator.kernels import panel as kernels_panel
 from fairveil.curator.question import gridded

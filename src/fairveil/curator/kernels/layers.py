@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from ..._types import Floats, Numbers, Singles
-from .elementary import MAGIC, Kernel, jit
+from ...core.kernels import MAGIC, Kernel, jit
 
 # the bits of a float32 above its 23 of fraction, less this: e of m 2^e with m in [1/2, 1)
 EXPONENT = 126

@@ -20,7 +20,16 @@ from __future__ import annotations
 import numpy as np
 
 from ..._types import Array, Floats, Integers, Numbers
-from .elementary import MAGIC, MAGIC_BITS, TILE, jit, sigmoid_into, softmax_into
+from ...core.kernels import (
+    MAGIC,
+    MAGIC_BITS,
+    TILE,
+    add_gradient,
+    jit,
+    scores_into,
+    sigmoid_into,
+    softmax_into,
+)
 from .tiles import (
     LOG_LOSS,
     SOFT,
@@ -28,76 +37,8 @@ from .tiles import (
     cell_index_into,
     clip_into,
     residuals_into,
-    scores_into,
     weigh_by_cell,
 )
-
-
-@jit
-def add_gradient(
-    numbers: Numbers,
-    indptr: Integers,
-    indices: Integers,
-    codes: Integers,
-    offsets: Integers,
-    r: Floats,
-    lo: int,
-    m: int,
-    work: Floats,
-    out: Array,
-) -> None:
-    """out[...] += round(r[t] x row[t]) for every coordinate, exactly. r is already in grid
-    units."""
-    bits = work.view(np.int64)
-    for k in range(r.shape[0]):
-        if indptr.shape[0] > 0:
-            data, line_of_sums = numbers[0], out[k]
-            for t in range(m):
-                u = r[k, t]
-                for e in range(indptr[lo + t], indptr[lo + t + 1]):
-                    # rint and MAGIC round alike, ties to even: a sparse row adds the integers of
-                    # the same row stored densely.
-                    line_of_sums[np.uint64(indices[e]) + np.uint64(1)] += np.int64(
-                        np.rint(u * np.float64(data[e]))
-                    )
-        else:
-            for j in range(numbers.shape[0]):
-                column = numbers[j, lo : lo + m]
-                for t in range(m):
-                    work[t] = r[k, t] * np.float64(column[t]) + MAGIC
-                # Patterns are added with MAGIC's own bits in them, which are taken away once for
-                # all rows: 64-bit sums wrap around, so nothing is lost on the way.
-                total = np.int64(0)
-                for t in range(m):
-                    total += bits[t]
-                out[k, 1 + j] += total - m * MAGIC_BITS
-        for t in range(m):
-            # The coordinate of the intercept and of each code is 1: r is rounded once for all of
-            # them.
-            work[t] = r[k, t] + MAGIC
-        for t in range(m):
-            bits[t] = bits[t] - MAGIC_BITS
-        total = np.int64(0)
-        for t in range(m):
-            total += bits[t]
-        out[k, 0] += total
-        grad = out[k]
-        q = codes.shape[0]
-        for c in range(0, q - 3, 4):
-            line, also = codes[c, lo : lo + m], codes[c + 1, lo : lo + m]
-            third, last = codes[c + 2, lo : lo + m], codes[c + 3, lo : lo + m]
-            i, j, v, n = offsets[c], offsets[c + 1], offsets[c + 2], offsets[c + 3]
-            for t in range(m):
-                b = bits[t]
-                grad[i + line[t]] += b
-                grad[j + also[t]] += b
-                grad[v + third[t]] += b
-                grad[n + last[t]] += b
-        for c in range(q - q % 4, q):
-            line = codes[c, lo : lo + m]
-            first = offsets[c]
-            for t in range(m):
-                grad[first + line[t]] += bits[t]
 
 
 @jit

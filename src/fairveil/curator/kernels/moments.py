@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..._types import Array, Floats, Integers, Numbers
-from .elementary import MAGIC, MAGIC_BITS, TILE, jit
-from .tiles import cell_index_into, cell_of, scores_into
+from ...core.kernels import TILE, jit, project, row_into, scores_into
+from .tiles import cell_index_into, cell_of
 
 
 @jit
@@ -162,56 +162,6 @@ def number_moments(
 
 
 @jit
-def row_into(
-    numbers: Numbers,
-    indptr: Integers,
-    indices: Integers,
-    codes: Integers,
-    offsets: Integers,
-    i: int,
-    where: Integers,
-    value: Floats,
-) -> int:
-    """The nonzero coordinates of (1, row i), in order: places into `where`, values into `value`;
-    returns how many."""
-    where[0] = 0
-    value[0] = 1.0
-    n = 1
-    if indptr.shape[0] > 0:
-        for e in range(indptr[i], indptr[i + 1]):
-            where[n] = 1 + indices[e]
-            value[n] = np.float64(numbers[0, e])
-            n += 1
-    else:
-        for j in range(numbers.shape[0]):
-            where[n] = 1 + j
-            value[n] = np.float64(numbers[j, i])
-            n += 1
-    for c in range(codes.shape[0]):
-        where[n] = offsets[c] + codes[c, i]
-        value[n] = 1.0
-        n += 1
-    return n
-
-
-@jit
-def project(value: Floats, n: int, clip: float) -> None:
-    """The first n values onto the ball of radius `clip`; to zero where they are not finite."""
-    s2 = 0.0
-    for a in range(n):
-        s2 = s2 + value[a] * value[a]
-    size = np.sqrt(s2)
-    # A projection onto the ball, not a division by the norm, which could move two rows further
-    # apart (docs/theory/sensitivities.md).
-    if size <= clip:
-        return
-    factor = clip / size if size < np.inf else 0.0
-    for a in range(n):
-        v = value[a] * factor
-        value[a] = v if abs(v) < np.inf else 0.0
-
-
-@jit
 def feature_sums(
     numbers: Numbers,
     indptr: Integers,
@@ -310,54 +260,3 @@ def basis_sizes(
         for j in range(r.shape[0]):
             total = total + r[j] * r[j]
         out[i] = np.sqrt(total)
-
-
-@jit
-def grams(
-    numbers: Numbers,
-    indptr: Integers,
-    indices: Integers,
-    codes: Integers,
-    offsets: Integers,
-    labels: Array,
-    cells: Integers,
-    weights: Floats,
-    start: int,
-    stop: int,
-    longest: int,
-    with_target: bool,
-    clip: float,
-    scale: float,
-    out: Array,
-) -> None:
-    """out[cell, a, b] += round(weight x r_a r_b x scale) for places a <= b, r = clipped (1, row[,
-    target])."""
-    where = np.empty(longest + 1, np.int64)
-    value = np.empty(longest + 1)
-    work = np.empty(longest + 1)
-    bits = work.view(np.int64)
-    for i in range(start, stop):
-        n = row_into(numbers, indptr, indices, codes, offsets, i, where, value)
-        if with_target:
-            # The target is the last coordinate: one matrix then holds X'X, X'y and y'y.
-            where[n] = out.shape[1] - 1
-            value[n] = np.float64(labels[i])
-            n += 1
-        project(value, n, clip)
-        weight = (weights[i] if weights.shape[0] > 0 else 1.0) * scale
-        dense = n - codes.shape[0] - (1 if with_target else 0) if indptr.shape[0] == 0 else 1
-        for line in range(cells.shape[0]):
-            to = out[np.int64(cells[line, i])]
-            for a in range(n):
-                va = value[a] * weight
-                # Places a <= b alone: the others are their mirror image.
-                for b in range(a, n):
-                    work[b] = va * value[b] + MAGIC
-                at = to[where[a]]
-                first = a
-                if a < dense:  # these places are consecutive, so this loop runs without look-ups
-                    for b in range(a, dense):
-                        at[b] += bits[b] - MAGIC_BITS
-                    first = dense
-                for b in range(first, n):
-                    at[where[b]] += bits[b] - MAGIC_BITS

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..._types import Array, Floats, Integers, Numbers
-from .elementary import FARTHEST, MAGIC, exp_into, jit, log_into, sigmoid_into
+from ...core.kernels import FARTHEST, MAGIC, exp_into, jit, log_into, sigmoid_into
 from .tiles import HARD, LOG_LOSS, NO_LOSS, SQUARED_LOSS, ZERO_ONE_LOSS, cell_of
 
 # Sums of integers are kept in float64, exactly, for `chunk` rows (a power of two; 2^52 over the

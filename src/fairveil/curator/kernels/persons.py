@@ -15,16 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..._types import Array, Floats, Integers, Numbers
-from .elementary import TILE, jit, sigmoid_into, softmax_into
-from .tiles import (
-    LOG_LOSS,
-    add_costs,
-    cell_index_into,
-    clip_into,
-    residuals_into,
-    scores_into,
-    weigh_by_cell,
-)
+from ...core.kernels import TILE, jit, scores_into, sigmoid_into, softmax_into
+from .tiles import LOG_LOSS, add_costs, cell_index_into, clip_into, residuals_into, weigh_by_cell
 
 
 @jit

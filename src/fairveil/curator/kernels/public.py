@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..._types import Array, Floats, Integers, Numbers
-from .elementary import TILE, jit, sigmoid_into, softmax_into
-from .tiles import LOG_LOSS, NO_LOSS, residuals_into, scores_into
+from ...core.kernels import TILE, jit, scores_into, sigmoid_into, softmax_into
+from .tiles import LOG_LOSS, NO_LOSS, residuals_into
 
 
 @jit

@@ -13,17 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..._types import Array, Floats, Integers, Numbers
-from .elementary import MAGIC, MAGIC_BITS, TILE, jit, sigmoid_into
-from .linear import add_gradient, add_histogram
-from .tiles import (
-    LOG_LOSS,
-    SOFT,
-    add_costs,
-    cell_index_into,
-    clip_into,
-    residuals_into,
-    scores_into,
-)
+from ...core.kernels import MAGIC, MAGIC_BITS, TILE, add_gradient, jit, scores_into, sigmoid_into
+from .linear import add_histogram
+from .tiles import LOG_LOSS, SOFT, add_costs, cell_index_into, clip_into, residuals_into
 
 
 @jit

@@ -7,113 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..._types import Array, Floats, Integers, Numbers
-from .elementary import TINY, jit
+from ..._types import Array, Floats, Integers
+from ...core.kernels import TINY, jit
 
 LOG_LOSS, SQUARED_LOSS, ZERO_ONE_LOSS, NO_LOSS = 0, 1, 2, 3
 
 
 SOFT, HARD = 0, 1
-
-
-@jit
-def codes_into(
-    codes: Integers, offsets: Integers, coef: Floats, lo: int, m: int, z: Floats
-) -> None:
-    """z[k, t] += the weights of the codes of row t, in order."""
-    K = z.shape[0]
-    q = codes.shape[0]
-    # four terms to a loop save loads and stores; they are added in order all the same
-    for c in range(0, q - 3, 4):
-        line, also = codes[c, lo : lo + m], codes[c + 1, lo : lo + m]
-        third, last = codes[c + 2, lo : lo + m], codes[c + 3, lo : lo + m]
-        i, j, v, n = offsets[c], offsets[c + 1], offsets[c + 2], offsets[c + 3]
-        for k in range(K):
-            w = coef[k]
-            for t in range(m):
-                z[k, t] = (((z[k, t] + w[i + line[t]]) + w[j + also[t]]) + w[v + third[t]]) + w[
-                    n + last[t]
-                ]
-    for c in range(q - q % 4, q):
-        line = codes[c, lo : lo + m]
-        first = offsets[c]
-        for k in range(K):
-            for t in range(m):
-                z[k, t] = z[k, t] + coef[k, first + line[t]]
-
-
-@jit
-def sparse_scores_into(
-    data: Numbers,
-    indptr: Integers,
-    indices: Integers,
-    codes: int,
-    coef: Floats,
-    lo: int,
-    m: int,
-    z: Floats,
-    s2: Floats,
-) -> None:
-    """`scores_into` of one score and the numbers of a CSR array: the same sums, held in
-    registers."""
-    for t in range(m):
-        # The intercept and each code are coordinates of 1: each adds 1 to |row|^2.
-        size, score = 1.0 + codes, coef[0]
-        for e in range(indptr[lo + t], indptr[lo + t + 1]):
-            x = np.float64(data[e])
-            size = size + x * x
-            # unsigned: numba looks for no negative places
-            score = score + coef[np.uint64(indices[e]) + np.uint64(1)] * x
-        z[t], s2[t] = score, size
-
-
-@jit
-def scores_into(
-    numbers: Numbers,
-    indptr: Integers,
-    indices: Integers,
-    codes: Integers,
-    offsets: Integers,
-    coef: Floats,
-    lo: int,
-    m: int,
-    z: Floats,
-    s2: Floats,
-) -> None:
-    """z[k, t] = coef[k] . row and s2[t] = |row|^2 with the intercept's 1, for rows lo .. lo + m.
-
-    `numbers` is (columns, rows), or, when `indptr` is not empty, the data of a CSR array.
-    """
-    K = z.shape[0]
-    if K == 1 and indptr.shape[0] > 0:
-        sparse_scores_into(numbers[0], indptr, indices, codes.shape[0], coef[0], lo, m, z[0], s2)
-        codes_into(codes, offsets, coef, lo, m, z)
-        return
-    for t in range(m):
-        s2[t] = 1.0 + codes.shape[0]
-    for k in range(K):
-        for t in range(m):
-            z[k, t] = coef[k, 0]
-    if indptr.shape[0] > 0:
-        data = numbers[0]
-        for t in range(m):
-            for e in range(indptr[lo + t], indptr[lo + t + 1]):
-                x = np.float64(data[e])
-                s2[t] = s2[t] + x * x
-                for k in range(K):
-                    z[k, t] = z[k, t] + coef[k, 1 + indices[e]] * x
-    else:
-        for j in range(numbers.shape[0]):
-            column = numbers[j, lo : lo + m]
-            for t in range(m):
-                x = np.float64(column[t])
-                s2[t] = s2[t] + x * x
-            for k in range(K):
-                w = coef[k, 1 + j]
-                for t in range(m):
-                    z[k, t] = z[k, t] + w * np.float64(column[t])
-    # Last, as in every pass: one order of additions gives one score, to the bit.
-    codes_into(codes, offsets, coef, lo, m, z)
 
 
 @jit

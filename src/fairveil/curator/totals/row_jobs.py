@@ -63,6 +63,7 @@ def of_group(out: Ints, group: int | None, labels: int) -> Ints:
 
 
 def _moments(question: FeatureSums | GramMatrices, scale: Scale, rows: Rows) -> Job:
+    from ...core.kernels import grams
     from ..kernels import moments as kernels_moments
 
     layout = rows.layout
@@ -83,7 +84,7 @@ def _moments(question: FeatureSums | GramMatrices, scale: Scale, rows: Rows) -> 
         )
         if isinstance(question, GramMatrices):
             out = np.zeros(shape, np.int64)
-            kernels_moments.grams(*head, question.with_target, clip, unit, out)
+            grams(*head, question.with_target, clip, unit, out)
             upper = np.triu(out, 1)
             return (out + upper.swapaxes(-1, -2),)
         labels = len(layout.classes or ()) if question.by_label else 1

@@ -1,0 +1,410 @@
+"""The loops that touch features: scores, outer products and Gram matrices, and the elementary
+functions of their tiles. All else about a row is arithmetic on its few numbers (`sums`).
+
+Every row's arithmetic is one fixed sequence of IEEE double operations (additions in the order
+intercept, numbers, codes; an `exp` and a `log` of our own; no fused multiply-add, no fast-math), so
+a row contributes the same bits alone or among millions, on every processor. A contribution v is put
+on the grid by r = v * scale + MAGIC, whose bit pattern is the integer round(v * scale) above a
+constant; patterns are added as 64-bit integers, which no order can change (theory.md#sums).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Floats = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]
+Integers = npt.NDArray[np.integer[Any]]
+Numbers = npt.NDArray[np.floating[Any]]
+Kernel = Callable[..., Any]
+
+TILE = 512
+MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to the nearest integer, ties to even
+MAGIC_BITS = np.int64(np.float64(MAGIC).view(np.int64))
+LOG2E = 1.4426950408889634
+LN2_HIGH = 0.693147180369123816490  # the upper 33 bits of ln 2, so that n * LN2_HIGH is exact
+LN2_LOW = 1.90821492927058770002e-10
+# A norm below this may have lost squares of its parts: a float64 keeps all its digits down to
+# 2e-308.
+TINY = 1e-140
+FARTHEST = 700.0  # beyond this, exp is 0 or saturates: a probability's last bit is long decided
+
+
+def jit(function: Kernel) -> Kernel:
+    """Compiled, cached on disk, without fast-math and without the interpreter's lock.
+
+    Division by zero gives inf or NaN, as IEEE says, not an exception: a check at each division
+    would keep loops scalar.
+    """
+    compiled: Kernel = njit(cache=True, nogil=True, error_model="numpy")(function)
+    return compiled
+
+
+@jit
+def exp_into(x: Floats, out: Array, work: Floats, m: int) -> None:
+    """out = exp(x) for |x| <= FARTHEST: 2^n times a Taylor polynomial of degree 13 on |r| <=
+    ln(2)/2."""
+    bits = work.view(np.int64)
+    for t in range(m):
+        # n = round(x / ln 2) stands in the lowest bits now, where MAGIC's own are zero.
+        work[t] = x[t] * LOG2E + MAGIC
+    for t in range(m):
+        n = work[t] - MAGIC
+        # ln 2 in two parts (Cody and Waite): the first product and difference are exact, so r keeps
+        # its digits although x and n ln 2 nearly cancel.
+        r = (x[t] - n * LN2_HIGH) - n * LN2_LOW
+        # 1/13!, 1/12!, ... in Horner's order. What the series leaves out is below 2^-57 of the
+        # result.
+        s = 1.6059043836821613e-10
+        s = s * r + 2.08767569878681e-09
+        s = s * r + 2.505210838544172e-08
+        s = s * r + 2.755731922398589e-07
+        s = s * r + 2.7557319223985893e-06
+        s = s * r + 2.48015873015873e-05
+        s = s * r + 0.0001984126984126984
+        s = s * r + 0.001388888888888889
+        s = s * r + 0.008333333333333333
+        s = s * r + 0.041666666666666664
+        s = s * r + 0.16666666666666666
+        s = s * r + 0.5
+        s = s * r + 1.0
+        out[t] = s * r + 1.0
+    for t in range(m):
+        # The shift drops all but n plus the bias of exponents: the pattern of 2^n. |n| <= 1010, so
+        # it is neither subnormal nor infinite.
+        bits[t] = (bits[t] + 1023) << 52
+    for t in range(m):
+        out[t] = out[t] * work[t]
+
+
+@jit
+def log_into(x: Floats, out: Array, work: Floats, m: int) -> None:
+    """out = log(x) for normal x > 0: exponent times ln 2 plus 2 atanh((f - 1)/(f + 1)), f in [1,
+    2)."""
+    bits = work.view(np.int64)
+    for t in range(m):
+        work[t] = x[t]
+    for t in range(m):
+        # x = 2^e f: the exponent as a number, and f with the exponent of 1.
+        out[t] = float((bits[t] >> 52) - 1023)
+        bits[t] = (bits[t] & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000
+    for t in range(m):
+        s = (work[t] - 1.0) / (work[t] + 1.0)
+        # s is at most 1/3: the terms s^k / k that are left out are below 2^-62 together.
+        q = s * s
+        a = 1.0 / 35.0
+        for k in range(33, 0, -2):
+            a = a * q + 1.0 / k
+        out[t] = out[t] * 0.6931471805599453 + 2.0 * s * a
+
+
+@jit
+def sigmoid_into(z: Floats, sharpness: float, p: Floats, a: Floats, b: Floats, m: int) -> None:
+    """p = 1 / (1 + exp(-sharpness z)), by exp of a non-positive number."""
+    for t in range(m):
+        # Of minus the size: exp is at most 1, and 1 + e loses nothing at either end.
+        y = abs(z[t] * sharpness)
+        a[t] = -(y if y < FARTHEST else FARTHEST)
+    exp_into(a, p, b, m)
+    for t in range(m):
+        e = p[t]
+        p[t] = (1.0 if z[t] >= 0.0 else e) / (1.0 + e)
+
+
+@jit
+def softmax_into(
+    z: Floats, sharpness: float, p: Floats, top: Floats, total: Floats, a: Floats, b: Floats, m: int
+) -> None:
+    """p[k] = exp(sharpness (z[k] - max z)) / sum, classes in order."""
+    K = z.shape[0]
+    for t in range(m):
+        top[t] = z[0, t]
+        total[t] = 0.0
+    for k in range(1, K):
+        for t in range(m):
+            top[t] = z[k, t] if z[k, t] > top[t] else top[t]
+    for k in range(K):
+        for t in range(m):
+            # Without the largest score no exponential is above 1, and their sum lies between 1 and
+            # K.
+            y = (z[k, t] - top[t]) * sharpness
+            a[t] = y if y > -FARTHEST else -FARTHEST
+        exp_into(a, p[k], b, m)
+        for t in range(m):
+            total[t] = total[t] + p[k, t]
+    for k in range(K):
+        for t in range(m):
+            p[k, t] = p[k, t] / total[t]
+
+
+@jit
+def codes_into(
+    codes: Integers, offsets: Integers, coef: Floats, lo: int, m: int, z: Floats
+) -> None:
+    """z[k, t] += the weights of the codes of row t, in order."""
+    K = z.shape[0]
+    q = codes.shape[0]
+    # four terms to a loop save loads and stores; they are added in order all the same
+    for c in range(0, q - 3, 4):
+        line, also = codes[c, lo : lo + m], codes[c + 1, lo : lo + m]
+        third, last = codes[c + 2, lo : lo + m], codes[c + 3, lo : lo + m]
+        i, j, v, n = offsets[c], offsets[c + 1], offsets[c + 2], offsets[c + 3]
+        for k in range(K):
+            w = coef[k]
+            for t in range(m):
+                z[k, t] = (((z[k, t] + w[i + line[t]]) + w[j + also[t]]) + w[v + third[t]]) + w[
+                    n + last[t]
+                ]
+    for c in range(q - q % 4, q):
+        line = codes[c, lo : lo + m]
+        first = offsets[c]
+        for k in range(K):
+            for t in range(m):
+                z[k, t] = z[k, t] + coef[k, first + line[t]]
+
+
+@jit
+def sparse_scores_into(
+    data: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: int,
+    coef: Floats,
+    lo: int,
+    m: int,
+    z: Floats,
+    s2: Floats,
+) -> None:
+    """`scores_into` of one score and the numbers of a CSR array: the same sums, held in
+    registers."""
+    for t in range(m):
+        # The intercept and each code are coordinates of 1: each adds 1 to |row|^2.
+        size, score = 1.0 + codes, coef[0]
+        for e in range(indptr[lo + t], indptr[lo + t + 1]):
+            x = np.float64(data[e])
+            size = size + x * x
+            # unsigned: numba looks for no negative places
+            score = score + coef[np.uint64(indices[e]) + np.uint64(1)] * x
+        z[t], s2[t] = score, size
+
+
+@jit
+def scores_into(
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    coef: Floats,
+    lo: int,
+    m: int,
+    z: Floats,
+    s2: Floats,
+) -> None:
+    """z[k, t] = coef[k] . row and s2[t] = |row|^2 with the intercept's 1, for rows lo .. lo + m.
+
+    `numbers` is (columns, rows), or, when `indptr` is not empty, the data of a CSR array.
+    """
+    K = z.shape[0]
+    if K == 1 and indptr.shape[0] > 0:
+        sparse_scores_into(numbers[0], indptr, indices, codes.shape[0], coef[0], lo, m, z[0], s2)
+        codes_into(codes, offsets, coef, lo, m, z)
+        return
+    for t in range(m):
+        s2[t] = 1.0 + codes.shape[0]
+    for k in range(K):
+        for t in range(m):
+            z[k, t] = coef[k, 0]
+    if indptr.shape[0] > 0:
+        data = numbers[0]
+        for t in range(m):
+            for e in range(indptr[lo + t], indptr[lo + t + 1]):
+                x = np.float64(data[e])
+                s2[t] = s2[t] + x * x
+                for k in range(K):
+                    z[k, t] = z[k, t] + coef[k, 1 + indices[e]] * x
+    else:
+        for j in range(numbers.shape[0]):
+            column = numbers[j, lo : lo + m]
+            for t in range(m):
+                x = np.float64(column[t])
+                s2[t] = s2[t] + x * x
+            for k in range(K):
+                w = coef[k, 1 + j]
+                for t in range(m):
+                    z[k, t] = z[k, t] + w * np.float64(column[t])
+    # Last, as in every pass: one order of additions gives one score, to the bit.
+    codes_into(codes, offsets, coef, lo, m, z)
+
+
+@jit
+def add_gradient(
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    r: Floats,
+    lo: int,
+    m: int,
+    work: Floats,
+    out: Array,
+) -> None:
+    """out[...] += round(r[t] x row[t]) for every coordinate, exactly. r is already in grid
+    units."""
+    bits = work.view(np.int64)
+    for k in range(r.shape[0]):
+        if indptr.shape[0] > 0:
+            data, line_of_sums = numbers[0], out[k]
+            for t in range(m):
+                u = r[k, t]
+                for e in range(indptr[lo + t], indptr[lo + t + 1]):
+                    # rint and MAGIC round alike, ties to even: a sparse row adds the integers of
+                    # the same row stored densely.
+                    line_of_sums[np.uint64(indices[e]) + np.uint64(1)] += np.int64(
+                        np.rint(u * np.float64(data[e]))
+                    )
+        else:
+            for j in range(numbers.shape[0]):
+                column = numbers[j, lo : lo + m]
+                for t in range(m):
+                    work[t] = r[k, t] * np.float64(column[t]) + MAGIC
+                # Patterns are added with MAGIC's own bits in them, which are taken away once for
+                # all rows: 64-bit sums wrap around, so nothing is lost on the way.
+                total = np.int64(0)
+                for t in range(m):
+                    total += bits[t]
+                out[k, 1 + j] += total - m * MAGIC_BITS
+        for t in range(m):
+            # The coordinate of the intercept and of each code is 1: r is rounded once for all of
+            # them.
+            work[t] = r[k, t] + MAGIC
+        for t in range(m):
+            bits[t] = bits[t] - MAGIC_BITS
+        total = np.int64(0)
+        for t in range(m):
+            total += bits[t]
+        out[k, 0] += total
+        grad = out[k]
+        q = codes.shape[0]
+        for c in range(0, q - 3, 4):
+            line, also = codes[c, lo : lo + m], codes[c + 1, lo : lo + m]
+            third, last = codes[c + 2, lo : lo + m], codes[c + 3, lo : lo + m]
+            i, j, v, n = offsets[c], offsets[c + 1], offsets[c + 2], offsets[c + 3]
+            for t in range(m):
+                b = bits[t]
+                grad[i + line[t]] += b
+                grad[j + also[t]] += b
+                grad[v + third[t]] += b
+                grad[n + last[t]] += b
+        for c in range(q - q % 4, q):
+            line = codes[c, lo : lo + m]
+            first = offsets[c]
+            for t in range(m):
+                grad[first + line[t]] += bits[t]
+
+
+@jit
+def row_into(
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    i: int,
+    where: Integers,
+    value: Floats,
+) -> int:
+    """The nonzero coordinates of (1, row i), in order: places into `where`, values into `value`;
+    returns how many."""
+    where[0] = 0
+    value[0] = 1.0
+    n = 1
+    if indptr.shape[0] > 0:
+        for e in range(indptr[i], indptr[i + 1]):
+            where[n] = 1 + indices[e]
+            value[n] = np.float64(numbers[0, e])
+            n += 1
+    else:
+        for j in range(numbers.shape[0]):
+            where[n] = 1 + j
+            value[n] = np.float64(numbers[j, i])
+            n += 1
+    for c in range(codes.shape[0]):
+        where[n] = offsets[c] + codes[c, i]
+        value[n] = 1.0
+        n += 1
+    return n
+
+
+@jit
+def project(value: Floats, n: int, clip: float) -> None:
+    """The first n values onto the ball of radius `clip`; to zero where they are not finite."""
+    s2 = 0.0
+    for a in range(n):
+        s2 = s2 + value[a] * value[a]
+    size = np.sqrt(s2)
+    # A projection onto the ball, not a division by the norm, which could move two rows further
+    # apart (docs/theory/sensitivities.md).
+    if size <= clip:
+        return
+    factor = clip / size if size < np.inf else 0.0
+    for a in range(n):
+        v = value[a] * factor
+        value[a] = v if abs(v) < np.inf else 0.0
+
+
+@jit
+def grams(
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    labels: Array,
+    cells: Integers,
+    weights: Floats,
+    start: int,
+    stop: int,
+    longest: int,
+    with_target: bool,
+    clip: float,
+    scale: float,
+    out: Array,
+) -> None:
+    """out[cell, a, b] += round(weight x r_a r_b x scale) for places a <= b, r = clipped (1, row[,
+    target])."""
+    where = np.empty(longest + 1, np.int64)
+    value = np.empty(longest + 1)
+    work = np.empty(longest + 1)
+    bits = work.view(np.int64)
+    for i in range(start, stop):
+        n = row_into(numbers, indptr, indices, codes, offsets, i, where, value)
+        if with_target:
+            # The target is the last coordinate: one matrix then holds X'X, X'y and y'y.
+            where[n] = out.shape[1] - 1
+            value[n] = np.float64(labels[i])
+            n += 1
+        project(value, n, clip)
+        weight = (weights[i] if weights.shape[0] > 0 else 1.0) * scale
+        dense = n - codes.shape[0] - (1 if with_target else 0) if indptr.shape[0] == 0 else 1
+        for line in range(cells.shape[0]):
+            to = out[np.int64(cells[line, i])]
+            for a in range(n):
+                va = value[a] * weight
+                # Places a <= b alone: the others are their mirror image.
+                for b in range(a, n):
+                    work[b] = va * value[b] + MAGIC
+                at = to[where[a]]
+                first = a
+                if a < dense:  # these places are consecutive, so this loop runs without look-ups
+                    for b in range(a, dense):
+                        at[b] += bits[b] - MAGIC_BITS
+                    first = dense
+                for b in range(first, n):
+                    at[where[b]] += bits[b] - MAGIC_BITS
