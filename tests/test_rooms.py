@@ -35,6 +35,16 @@ LINES = (
 # The same inside the large rooms, from the ground up: sub-rooms, and modules that stand beside
 # them.
 INSIDE = {
+    "core": (
+        ("errors",),
+        ("checks",),
+        ("chacha", "curves", "events", "exact", "kernels", "promise"),
+        ("bound", "compose", "fast", "inventory"),
+        ("noise", "renyi"),
+        ("cost",),
+        ("filters", "sums"),
+        ("curator",),
+    ),
     "privacy": (
         ("shown",),
         ("accounting",),

@@ -1,0 +1,235 @@
+"""Every bounded sum against enumerated rows: nobody moves it further than its bound, under every
+relation, and it is the sum of what rows add."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairveil.core import sums
+from fairveil.core.errors import FairveilError, InputError, PrivacyError
+from fairveil.core.promise import Promise, Unit
+from fairveil.core.sums import Facts, Run, Sum
+from fairveil.facts import Cells, RowLayout
+
+LAYOUT = RowLayout(2, (2,), (0, 1), ((0, 1, 2), (0, 1)), ("g", "h"))
+PRODUCT, MARGINAL = (
+    Cells(LAYOUT.sensitive, names=("g", "h")),
+    Cells(LAYOUT.sensitive, "marginal", ("g", "h")),
+)
+ONE = Cells(LAYOUT.sensitive[:1], names=("g",))
+CAP = 1.5
+W = np.array([[0.3, -1.2, 0.8, 0.5, -0.4]])
+OFFSETS = np.array([3])
+
+
+class Few:
+    """A block of some of the rows that there can be: numbers, a code, a label, two groups, a
+    weight."""
+
+    def __init__(self, rows: list[tuple[Any, ...]], weighted: bool) -> None:
+        table = np.array(rows, np.float64).T
+        self.layout, self.rows = LAYOUT, len(rows)
+        self.numbers, self.codes = np.ascontiguousarray(table[:2]), table[2:3].astype(np.uint8)
+        self.labels, self.sensitive = table[3].astype(np.int32), table[4:6].astype(np.uint16)
+        self.weights = table[6].copy() if weighted else np.empty(0)
+
+    def arrays(self, offsets: Any) -> tuple[Any, ...]:
+        return self.numbers, np.empty(0, np.int32), np.empty(0, np.int32), self.codes, offsets
+
+    def cells(self, cells: Cells | None) -> Any:
+        if cells is None:
+            return np.zeros((1, self.rows), np.uint8)
+        lines = [LAYOUT.sensitive_names.index(name) for name in cells.names]
+        return cells.ids(self.sensitive[lines])
+
+
+NUMBERS = [(0.0, 0.0), (1.0, -1.0), (-1.0, 1.0), (0.2, 0.1), (30.0, -40.0)]
+ALL = [
+    (*x, code, y, g, h, weight)
+    for x in NUMBERS
+    for code in (0, 1)
+    for y in (0, 1)
+    for g in (0, 1, 2)
+    for h in (0, 1)
+    for weight in (0.4, CAP)
+]
+COSTS = np.random.default_rng(5)
+
+BUILDERS: dict[str, Callable[[Facts, Cells | None], list[Sum]]] = {
+    "counts": lambda facts, cells: [
+        sums.counts(facts, cells),
+        sums.counts(facts, cells, True),
+        sums.counts(facts),
+    ],
+    "decisions": lambda facts, cells: [
+        sums.decisions(facts, W, cells, label, kind)
+        for label in (False, True)
+        for kind in ("hard", "soft")
+    ],
+    "score_bins": lambda facts, cells: [sums.score_bins(facts, W, (-1.0, 0.5), cells, True)],
+    "losses": lambda facts, cells: [
+        sums.losses(facts, W, cells),
+        sums.losses(facts, W, cells, "squared", 0.7),
+    ],
+    "gradient": lambda facts, cells: [
+        sums.gradient(facts, W, clip, cells, costs, loss, 0.8, 2.0)
+        for clip in (0.5, 3.0)
+        for loss in (("log", "none") if facts.alone else ("log", "squared", "none"))
+        for costs in (COSTS.normal(size=(1 if cells is None else cells.count, 2, 2)),)
+    ],
+    "gram_matrices": lambda facts, cells: [
+        sums.gram_matrices(facts, 1.3, cells, target) for target in (False, True)
+    ],
+    "told_apart": lambda facts, cells: (
+        [sums.told_apart(facts, sums.gram_matrices(facts, 1.3), cells)]
+        if cells is not None and cells.per_row == 1
+        else []
+    ),
+}
+
+
+def added(one: Sum, rows: list[tuple[Any, ...]], weighted: bool) -> Any:
+    """What each of these rows adds, a line each."""
+    lines = []
+    for row in rows:
+        run = Run(Few([row], weighted), OFFSETS, 0, 1)
+        lines.append(one.total(run, one.unit).astype(np.float64).ravel())
+    return np.array(lines)
+
+
+def farthest(lines: Any) -> float:
+    return float(np.sqrt(max(((lines - line) ** 2).sum(1).max() for line in lines)))
+
+
+def test_every_sum_has_a_builder() -> None:
+    made = {
+        name
+        for name, value in vars(sums).items()
+        if inspect.isfunction(value)
+        and not name.startswith("_")
+        and inspect.signature(value).return_annotation == "Sum"
+    }
+    assert made == set(BUILDERS)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("cells", [None, ONE, PRODUCT, MARGINAL], ids=["none", "g", "gh", "g+h"])
+@pytest.mark.parametrize("name", BUILDERS)
+def test_nobody_moves_a_sum_further_than_its_bound(
+    name: str, cells: Cells | None, weighted: bool
+) -> None:
+    cap = CAP if weighted else None
+    rows = ALL if weighted else [row for row in ALL if row[6] == CAP]
+    for neighbours in ("add-remove", "replace-one"):
+        facts = Facts(LAYOUT, Promise(1.0, 1e-6, neighbours=neighbours), cap)
+        for one in BUILDERS[name](facts, cells):
+            lines = added(one, rows, weighted)
+            norm = float(np.sqrt((lines**2).sum(1)).max())
+            moved = norm if neighbours == "add-remove" else farthest(lines)
+            assert norm <= one.bound.norm * one.unit
+            assert moved <= one.bound.sensitivity(neighbours) * one.unit, one.name
+            if name in ("counts", "decisions"):  # the bound is no larger than it must be
+                assert moved >= one.bound.sensitivity(neighbours) * one.unit * 0.4, one.name
+            if "sensitive" not in one.reads:
+                apart = lines.reshape(-1, 6, 2 if weighted else 1, lines.shape[1])
+                assert (apart == apart[:, :1]).all()  # no group moves what reads none
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("cells", [ONE, PRODUCT, MARGINAL], ids=["g", "gh", "g+h"])
+@pytest.mark.parametrize("name", BUILDERS)
+def test_no_other_group_moves_a_sum_of_public_rows_further(
+    name: str, cells: Cells, weighted: bool
+) -> None:
+    cap = CAP if weighted else None
+    rows = ALL if weighted else [row for row in ALL if row[6] == CAP]
+    facts = Facts(LAYOUT, Promise(1.0, 1e-6, protects="sensitive_features"), cap)
+    for one in BUILDERS[name](facts, cells):
+        pieces = [one]
+        if one.parts is not None:
+            # of the rows as they are, all in one group: what is listed counts, not what is there
+            table = Few([(*row[:4], 0, 0, row[6]) for row in rows], weighted)
+            pieces = list(one.parts([Run(table, OFFSETS, 0, len(rows))], len(rows)))
+            assert pieces
+        for piece in pieces:
+            lines = added(piece, rows, weighted)
+            shape = (len(NUMBERS) * 4, 6, 2 if weighted else 1, lines.shape[1])
+            by_row = lines.reshape(shape).transpose(0, 2, 1, 3).reshape(-1, 6, lines.shape[1])
+            moved = max(farthest(of_one) for of_one in by_row)
+            bound = piece.bound.sensitivity("replace-one") * piece.unit
+            assert moved <= (bound if "sensitive" in piece.reads else 0.0), piece.name
+
+
+@pytest.mark.parametrize("name", ["counts", "decisions", "score_bins", "losses", "gram_matrices"])
+def test_a_person_moves_a_sum_by_all_of_her_rows(name: str) -> None:
+    rows = [row for row in ALL if row[6] == CAP][::5]
+    pairs = [list(pair) for pair in itertools.product(range(len(rows)), repeat=2)]
+    for neighbours in ("add-remove", "replace-one"):
+        promise = Promise(1.0, 1e-6, neighbours=neighbours, unit=Unit("person", 2))
+        for one in BUILDERS[name](Facts(LAYOUT, promise), PRODUCT):
+            lines = added(one, rows, False)
+            two = np.array([lines[pair].sum(0) for pair in pairs] + [np.zeros(lines.shape[1])])
+            norm = float(np.sqrt((two**2).sum(1)).max())
+            moved = norm if neighbours == "add-remove" else farthest(np.concatenate([two, lines]))
+            assert moved <= one.bound.sensitivity(neighbours) * one.unit, one.name
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_a_total_is_the_sum_of_what_rows_add(name: str) -> None:
+    facts = Facts(LAYOUT, Promise(1.0, 1e-6), CAP)
+    order = np.random.default_rng(1).permutation(len(ALL))[:60]
+    rows = [ALL[i] for i in order]
+    for one in BUILDERS[name](facts, PRODUCT):
+        together = one.total(Run(Few(rows, True), OFFSETS, 0, len(rows)), one.unit)
+        np.testing.assert_array_equal(together.ravel(), added(one, rows, True).sum(0))
+
+
+RECORDS = Facts(LAYOUT, Promise(1.0, 1e-6))
+ALONE = Facts(LAYOUT, Promise(1.0, 1e-6, protects="sensitive_features"))
+
+
+@pytest.mark.parametrize(
+    ("ask", "kind", "said"),
+    [
+        (lambda: sums.gradient(RECORDS, W, None), InputError, "clip"),
+        (lambda: sums.gradient(RECORDS, W, -1.0), InputError, "clip"),
+        (lambda: sums.gradient(RECORDS, W[:, 1:], 1.0), InputError, "weights"),
+        (lambda: sums.gradient(RECORDS, W * np.nan, 1.0), InputError, "finite weights"),
+        (
+            lambda: sums.gradient(RECORDS, W, 1.0, ONE, np.full((3, 1, 2), np.inf)),
+            InputError,
+            "costs",
+        ),
+        (lambda: sums.gradient(RECORDS, W, 1.0, ONE, np.zeros((2, 1, 2))), InputError, "costs"),
+        (lambda: sums.gradient(RECORDS, W, 1.0, loss="none"), InputError, "a loss, or costs"),
+        (lambda: sums.gradient(ALONE, W, 1.0, sharpness=-1.0), InputError, "sharpness"),
+        (lambda: sums.gradient(ALONE, W, 1.0, pull=-1.0), InputError, "pull"),
+        (lambda: sums.gradient(ALONE, W, 1.0, loss="squared"), InputError, "log loss of one"),
+        (lambda: sums.decisions(ALONE, W, ONE, sharpness=0.0), InputError, "sharpness"),
+        (lambda: sums.gram_matrices(RECORDS, np.inf), InputError, "clip"),
+        (lambda: sums.losses(RECORDS, W, None, "squared", np.inf), InputError, "clip"),
+        (lambda: sums.score_bins(RECORDS, W, (1.0, 0.0)), InputError, "rising"),
+        (lambda: sums.told_apart(RECORDS, sums.counts(RECORDS), MARGINAL), InputError, "overlap"),
+        (lambda: sums.told_apart(RECORDS, sums.counts(RECORDS, ONE), ONE), InputError, "overlap"),
+        (lambda: sums.told_apart(ALONE, sums.gradient(ALONE, W, None), ONE), InputError, "bound"),
+        (lambda: Facts(LAYOUT, Promise(1.0, 1e-6), np.inf), InputError, "max_sample_weight"),
+        (
+            lambda: Facts(
+                RowLayout(2, (2,), (0, 1), LAYOUT.sensitive, ("g", "h"), ("g",)), ALONE.promise
+            ),
+            PrivacyError,
+            "without the sensitive columns",
+        ),
+    ],
+)
+def test_what_no_proof_covers_is_refused(
+    ask: Callable[[], object], kind: type[FairveilError], said: str
+) -> None:
+    with pytest.raises(kind, match=said):
+        ask()
