@@ -77,6 +77,7 @@ EXPLANATIONS = (
     "oracle_game.md",
     "post_processing.md",
     "rate_constrained.md",
+    "review.md",
     "tailoring.md",
     "theory.md",
     *(f"theory/{page.name}" for page in sorted((DOCS / "theory").glob("*.md"))),

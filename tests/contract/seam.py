@@ -37,9 +37,11 @@ class Released:
 
 @dataclass
 class Tape:
-    """Releases in order. `replay`: values that are handed out in place of those just made."""
+    """Releases in order. `replay`: values that are handed out in place of those just made;
+    `made_up`: what is handed out in place of an answer."""
 
     replay: tuple[Released, ...] | None = None
+    made_up: Callable[[Released], Answer] | None = None
     entries: list[Released] = field(default_factory=list)
     fail_at: int | None = None
     error: BaseException | None = None
@@ -55,6 +57,8 @@ def _through(release: Released) -> Answer:
     if tape.fail_at == place + 1:
         assert tape.error is not None
         raise tape.error
+    if tape.made_up is not None and release.names != ("choice",):
+        return tape.made_up(release)
     if tape.replay is None or place >= len(tape.replay):
         return release.values
     return tuple(value.copy() for value in tape.replay[place].values)
@@ -109,6 +113,13 @@ def recording() -> Iterator[Tape]:
 def replaying(entries: list[Released]) -> Iterator[Tape]:
     """The rows are asked as ever, and what they answer is recorded; what is handed out is this."""
     with _taped(Tape(tuple(entries))) as tape:
+        yield tape
+
+
+@contextmanager
+def making_up(made_up: Callable[[Released], Answer]) -> Iterator[Tape]:
+    """The rows are asked as ever; what is handed out has nothing to do with them."""
+    with _taped(Tape(made_up=made_up)) as tape:
         yield tape
 
 

@@ -13,7 +13,7 @@ import scipy.sparse
 from fairveil.core import curator as new
 from fairveil.core import sums
 from fairveil.core.errors import BudgetError, FairveilError, InputError, PrivacyError
-from fairveil.core.events import Event, Gaussian, NoOp, PerCell, compose
+from fairveil.core.events import Event, Gaussian, NoOp, PerCell, PoissonSampled, compose
 from fairveil.core.filters import Filter
 from fairveil.core.noise import NoiseSource
 from fairveil.core.promise import Promise, Unit
@@ -338,6 +338,10 @@ def test_what_costs_nothing_is_exact_and_what_costs_is_not() -> None:
     curator = new.Curator(Held(rows), alone, NoiseSource.seeded(1), NoOp())
     assert new.event_of(free, alone) == NoOp()
     assert [answer.sd for answer in curator.answer(free)] == [0.0, 0.0]
+    replaced = Facts(rows.layout, Promise(1.0, 1e-5, neighbours="replace-one"))
+    size = [(sums.counts(replaced), 3.0)]  # of all rows it is public, of a secret batch it is not
+    assert new.event_of(size, replaced) == NoOp()
+    assert new.event_of(size, replaced, 0.5) == PoissonSampled(0.5, Gaussian(3.0), (0.0,))
     for facts, one in (
         (alone, sums.counts(alone, rows.cells())),
         (Facts(rows.layout, Promise(1.0, 1e-5)), sums.decisions(alone, w)),
