@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fairveil as fv
-from fairveil.figures import with_dark
-from fairveil.figures.contents import Measure
-from fairveil.figures.scales import AxisScale, axis_title, number, tick_texts, with_unit
-from fairveil.figures.styles import AXIS, GRID, OWN_COLOURS, QUIET, Style
-from fairveil.figures.svg import Drawing
+from fairveil.show import Chart
+from fairveil.show.charts import COLORS
+from fairveil.show.numbers import number, with_unit
+from fairveil.show.parts import INK
 from sets import dense, load, split
 
 PLACE = Path(__file__).parent.parent / "docs" / "images" / "payoff.svg"
@@ -39,11 +39,6 @@ MODELS = (
     f"Private and fair, gap ≤ {100 * GAP:g} points",
 )
 GROUPS = ("women", "men")
-WOMEN, MEN = (
-    Style("circle", True, "", OWN_COLOURS[0], 2.0),
-    Style("square", False, "", OWN_COLOURS[1], 2.0),
-)
-WIDTH, NAMES, NUMBERS, ROW, TOP = 720, 232, 150, 40, 46
 Numbers = tuple[float, float, float]  # rate of women, rate of men, error
 
 
@@ -88,45 +83,50 @@ def words(lines: Sequence[Numbers]) -> str:
     return " ".join(told)
 
 
-def drawn(lines: Sequence[Numbers]) -> str:
+@dataclass(frozen=True)
+class Payoff(Chart):
     """A row a model: the two rates, the gap between them as a line, and the numbers at its end."""
-    bottom = TOP + ROW * len(lines)
-    drawing = Drawing(WIDTH, bottom + 48, "payoff")
-    drawing.add("rect", width=WIDTH, height=drawing.height, fill="#fff")
-    scale = AxisScale.over(
-        [rate for line in lines for rate in line[:2]], NAMES, WIDTH - NUMBERS - 14, zero=True
-    )
-    for value, text in zip(scale.ticks, tick_texts(scale.ticks, "percent"), strict=True):
-        drawing.line(scale(value), TOP, scale(value), bottom, GRID)
-        drawing.text(
-            scale(value), bottom + 18, text, 12, "middle", fill=QUIET, data_tick=repr(value)
-        )
-    drawing.line(NAMES, bottom, scale.end, bottom, AXIS, 1.2)
-    drawing.text(
-        scale.end, bottom + 38, axis_title(Measure("predicted to earn more than 50K")), 12, "end"
-    )
-    for at, (style, name) in enumerate(zip((WOMEN, MEN), GROUPS, strict=True)):
-        drawing.marker(NAMES + 12 + 90 * at, 20, style, 5.4)
-        drawing.text(NAMES + 24 + 90 * at, 24.5, name, 13)
-    for at, head in enumerate(("gap, points", "error, %")):
-        drawing.text(WIDTH - 76 + 72 * at, 24.5, head, 12, "end", fill=QUIET)
-    for at, (name, (women, men, error)) in enumerate(zip(MODELS, lines, strict=True)):
-        middle = TOP + ROW * at + ROW / 2
-        drawing.text(NAMES - 14, middle + 4.5, name, 13, "end")
-        drawing.line(scale(women), middle, scale(men), middle, QUIET, 2.0)
-        for rate, style in ((women, WOMEN), (men, MEN)):
-            drawing.open("g", data_value=repr(rate))
-            drawing.marker(scale(rate), middle, style, 5.4)
-            drawing.close("g")
-        drawing.text(
-            WIDTH - 76, middle + 4.5, number(men - women, "points"), 13, "end", font_weight="bold"
-        )
-        drawing.text(
-            WIDTH - 4, middle + 4.5, number(error, "percent"), 13, "end", data_value=repr(error)
-        )
-    return drawing.whole(
-        "Rates of women and men and error of three models of a census", words(lines)
-    )
+
+    lines: tuple[Numbers, ...]
+    title: str = "Rates of women and men and error of three models of a census"
+
+    @property
+    def description(self) -> str:
+        """The picture in words."""
+        return words(self.lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers by model."""
+        return dict(zip(MODELS, self.lines, strict=True))
+
+    def height(self, width: int) -> float:
+        """A row takes the same room on any page."""
+        return 48.0 * len(self.lines) + 62.0
+
+    def draw(self, axes: Any) -> list[Any]:
+        """Two marks a row, and a line between them."""
+        drawn = []
+        for at, (name, line) in enumerate(zip(MODELS, self.lines, strict=True)):
+            women, men, error = line
+            said = f"gap {number(men - women, 'points')} points, error {number(error, 'percent')}%"
+            for x, text, side in ((0.0, name, "left"), (1.0, said, "right")):
+                axes.text(
+                    x, at - 0.34, text, ha=side, va="center", transform=axes.get_yaxis_transform()
+                )
+            axes.hlines(at, women, men, color=INK, linewidth=1.6)
+            looks = zip(GROUPS, (women, men), "os", COLORS[:2], strict=True)
+            for group, rate, mark, color in looks:
+                label = group if at == 0 else "_"
+                drawn += axes.plot([rate], [at], mark, color=color, markersize=9, label=label)
+        axes.set_yticks([])
+        axes.set_ylim(len(self.lines) - 0.5, -0.7)
+        axes.set_xlim(left=0.0)
+        axes.set_xlabel("Predicted to earn more than 50K (percent)")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.6g}")
+        axes.grid(visible=True, color=INK, alpha=0.15)
+        for side in ("left", "right", "top"):
+            axes.spines[side].set_visible(False)
+        return drawn
 
 
 def main() -> None:
@@ -141,7 +141,7 @@ def main() -> None:
         warnings.simplefilter("ignore", fv.errors.FairveilWarning)
         lines = measured(asked.data, asked.seeds)
     print(words(lines))
-    PLACE.write_text(with_dark(drawn(lines)) + "\n", "utf-8")
+    PLACE.write_text(Payoff(tuple(lines)).to_svg(720) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from fairveil import data
 from fairveil.errors import ConstraintNotMet
 from fairveil.fairness.objectives import Gini, WeightedError
 from fairveil.fairness.outer_welfare import gini
-from fairveil.figures import Curve, CurvesFigure, Measure, svg_curves
+from fairveil.show import Axis, Curve, Curves
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))  # with named sets
 
@@ -102,13 +102,11 @@ def main() -> None:
             )
         curves.append(Curve(f"by rules, epsilon {epsilon:g}", tuple(spots)))
     across, up = (
-        Measure("Gini index of mean incomes", "plain"),
-        Measure("share of people with a grant"),
+        Axis("Gini index of mean incomes"),
+        Axis("share of people with a grant", "percent"),
     )
-    figure = CurvesFigure("What less inequality costs", across, up, tuple(curves))
-    (asked.out / "grants.svg").write_text(
-        svg_curves(figure, name="grants") + "\n", encoding="utf-8"
-    )
+    figure = Curves("What less inequality costs", across, up, tuple(curves))
+    (asked.out / "grants.svg").write_text(figure.to_svg() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

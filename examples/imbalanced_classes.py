@@ -29,7 +29,7 @@ import fairveil as fv
 from fairveil import data
 from fairveil.errors import ConstraintNotMet
 from fairveil.fairness.objectives import GMean
-from fairveil.figures import Curve, CurvesFigure, Measure, svg_curves
+from fairveil.show import Axis, Curve, Curves
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))  # with named sets
 
@@ -93,15 +93,13 @@ def main() -> None:
             )
         whose = "not private" if math.isinf(epsilon) else f"epsilon {epsilon:g}"
         curves.append(Curve(whose, tuple(spots)))
-    figure = CurvesFigure(
+    figure = Curves(
         "Six tiers of law schools",
-        Measure("G-mean of recalls", "plain"),
-        Measure("error"),
+        Axis("G-mean of recalls"),
+        Axis("error", "percent"),
         tuple(curves),
     )
-    (asked.out / "imbalanced_classes.svg").write_text(
-        svg_curves(figure, name="imbalanced_classes") + "\n", encoding="utf-8"
-    )
+    (asked.out / "imbalanced_classes.svg").write_text(figure.to_svg() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

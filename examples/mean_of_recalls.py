@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from fairveil.figures import Curve, CurvesFigure, Measure, svg_curves
+from fairveil.show import Axis, Curve, Curves
 
 CLASSES = range(2, 11)
 
@@ -71,15 +71,13 @@ MEANS = {
 }
 
 
-def figure(title: str, matrix: Any) -> CurvesFigure:
+def figure(title: str, matrix: Any) -> Curves:
     """Both means of such matrices, for 2 to 10 classes."""
     curves = tuple(
         Curve(label, tuple((size, mean(matrix(size))) for size in CLASSES))
         for label, mean in MEANS.items()
     )
-    return CurvesFigure(
-        title, Measure("number of classes", "plain"), Measure("mean", "plain"), curves
-    )
+    return Curves(title, Axis("number of classes"), Axis("mean"), curves)
 
 
 def main() -> None:
@@ -96,9 +94,7 @@ def main() -> None:
     }
     for name, matrix in (("equal", equal), ("falling", falling)):
         place = folder / f"mean_of_recalls_{name}.svg"
-        place.write_text(
-            svg_curves(figure(titles[name], matrix), name=name) + "\n", encoding="utf-8"
-        )
+        place.write_text(figure(titles[name], matrix).to_svg() + "\n", encoding="utf-8")
         ends = ", ".join(f"{mean(matrix(CLASSES[-1])):.3g}" for mean in (g_mean, h_mean))
         print(f"{place}: G-mean and H-mean of {CLASSES[-1]} classes {ends}")
 

@@ -32,7 +32,7 @@ import numpy as np
 import fairveil as fv
 from fairveil import data
 from fairveil.fairness.objectives import SmoothedOdds
-from fairveil.figures import Curve, CurvesFigure, Measure, svg_curves
+from fairveil.show import Axis, Curve, Curves
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))  # with named sets
 
@@ -117,12 +117,8 @@ def main() -> None:
             )
         )
     title = "One threshold of a public score of income, by sex"
-    figure = CurvesFigure(
-        title, Measure("threshold", "plain"), Measure("error, gap"), tuple(curves)
-    )
-    (asked.out / "odds_by_thresholds.svg").write_text(
-        svg_curves(figure, name="odds_by_thresholds") + "\n", encoding="utf-8"
-    )
+    figure = Curves(title, Axis("threshold"), Axis("error, gap", "percent"), tuple(curves))
+    (asked.out / "odds_by_thresholds.svg").write_text(figure.to_svg() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

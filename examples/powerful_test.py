@@ -30,7 +30,7 @@ import fairveil as fv
 from fairveil.errors import ConstraintNotMet
 from fairveil.facts import Category, Number, Schema
 from fairveil.fairness.objectives import FalseNegatives, FalsePositives
-from fairveil.figures import Curve, CurvesFigure, Measure, svg_curves
+from fairveil.show import Axis, Curve, Curves
 
 SIZE, SHIFT, LEVEL, ASKED, RUNS = 9, 0.75, 0.05, 0.047, 5
 BEST = float(stats.norm.sf(stats.norm.isf(LEVEL) - math.sqrt(SIZE) * SHIFT))
@@ -125,13 +125,9 @@ def main() -> None:
     curve = Curve(name, means, tuple(map(min, powers)), tuple(map(max, powers)))
     best = Curve("largest power of any test of level 5 %", ((sizes[0], BEST), (sizes[-1], BEST)))
     level = Curve(f"largest level of the {RUNS} tests", tuple(zip(sizes, levels, strict=True)))
-    across, up = Measure("samples", "plain"), Measure("share of samples rejected")
-    figure = CurvesFigure(
-        "A test chosen privately, epsilon 1", across, up, (curve, best, level), log_across=True
-    )
-    (asked.out / "powerful_test.svg").write_text(
-        svg_curves(figure, name="powerful_test") + "\n", encoding="utf-8"
-    )
+    across, up = Axis("samples", log=True), Axis("share of samples rejected", "percent")
+    figure = Curves("A test chosen privately, epsilon 1", across, up, (curve, best, level))
+    (asked.out / "powerful_test.svg").write_text(figure.to_svg() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ import argparse
 import math
 from pathlib import Path
 
-from fairveil.figures import Curve, CurvesFigure, Measure, svg_curves
+from fairveil.show import Axis, Curve, Curves
 
 VARIANCES = (10_000.0, 10.0)  # table 4
 APART = 1000.0  # |X_k d|^2 / n_k
@@ -90,7 +90,7 @@ def arms(ratio: float, *, own_clips: bool) -> dict[str, float]:
     return out | {WORST: noise(clips, (most, most)) / least}
 
 
-def losses_figure() -> CurvesFigure:
+def losses_figure() -> Curves:
     """Both groups' losses, whatever the mixture is."""
     chances = [step / 20 for step in range(21)]
     names = [f"group {k}, variance {variance:,.0f}" for k, variance in enumerate(VARIANCES, 1)]
@@ -99,18 +99,17 @@ def losses_figure() -> CurvesFigure:
     ]
     title = "Groups of one size: what the best randomised line loses"
     notes = ("Lemma 3.1, corrected. Sizes are equal: they do not tell which group is which.",)
-    across = Measure("chance of the first group's line", "plain")
-    return CurvesFigure(
+    across = Axis("chance of the first group's line")
+    return Curves(
         title,
         across,
-        Measure("squared error a row", "plain"),
+        Axis("squared error a row", log=True),
         tuple(curves),
-        log_up=True,
         notes=notes,
     )
 
 
-def noise_figure(*, own_clips: bool) -> CurvesFigure:
+def noise_figure(*, own_clips: bool) -> Curves:
     """Noise of every rule, by the ratio of standard errors."""
     found = {ratio: arms(ratio, own_clips=own_clips) for ratio in RATIOS}
     curves = tuple(
@@ -125,10 +124,10 @@ def noise_figure(*, own_clips: bool) -> CurvesFigure:
         f"{math.sqrt(VARIANCES[0] / VARIANCES[1]):.0f}.",
     )
     across, up = (
-        Measure("ratio of standard errors", "plain"),
-        Measure("noise, equal shares = 1", "plain"),
+        Axis("ratio of standard errors", log=True),
+        Axis("noise, equal shares = 1", log=True),
     )
-    return CurvesFigure(title, across, up, curves, log_across=True, log_up=True, notes=notes)
+    return Curves(title, across, up, curves, notes=notes)
 
 
 def main() -> None:
@@ -146,7 +145,7 @@ def main() -> None:
     }
     for name, figure in figures.items():
         place = folder / f"why_standard_errors_{name}.svg"
-        place.write_text(svg_curves(figure, name=name) + "\n", encoding="utf-8")
+        place.write_text(figure.to_svg() + "\n", encoding="utf-8")
         print(place)
     ratio = math.sqrt(VARIANCES[0] / VARIANCES[1])
     for own_clips in (False, True):

@@ -17,12 +17,10 @@ DOCS = ROOT / "docs"
 HOW_TOS = (
     "auditors.md",
     "attribute_holder.md",
-    "cards.md",
     "choose_budget.md",
     "choose_method.md",
     "codebook.md",
     "deploy.md",
-    "displays.md",
     "install.md",
     "large_tables.md",
     "many_machines.md",
@@ -145,7 +143,7 @@ def test_the_index_lists_a_page_under_its_kind() -> None:
         for part in sections
         for page in re.findall(r"^- \[[^\]]+\]\(([\w/]+\.md)\)", part, re.MULTILINE)
     }
-    assert len(listed) > 60
+    assert len(listed) > 40
     assert {page: KINDS[page] for page in listed} == listed
 
 

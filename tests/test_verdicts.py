@@ -105,4 +105,4 @@ def test_as_many_looks_as_a_file_can_claim_have_a_verdict() -> None:
         of_sampled(0.0, 0.05, 0.001, 0.001, looks=most, among=most),
     ):
         assert verdict == MET
-    assert of_noisy(0.05 - 9.0 * 0.001, 0.05, 0.001, looks=most) == "cannot be told"
+    assert of_noisy(0.05 - 9.0 * 0.001, 0.05, 0.001, looks=most) == "inconclusive"

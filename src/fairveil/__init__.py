@@ -8,28 +8,20 @@ from ._lazy import lazily
 
 if TYPE_CHECKING:
     from . import audit as audit
-    from . import cards as cards
     from . import curator as curator
     from . import data as data
-    from . import displays as displays
     from . import distributed as distributed
     from . import export as export
     from . import facts as facts
     from . import fairness as fairness
-    from . import figures as figures
     from . import learning as learning
     from . import metrics as metrics
     from . import models as models
     from . import privacy as privacy
-    from . import report as report
     from . import serving as serving
+    from . import show as show
     from . import study as study
     from .core.promise import Promise as Promise
-    from .displays import BudgetDisplay as BudgetDisplay
-    from .displays import ConstraintDisplay as ConstraintDisplay
-    from .displays import FrontierDisplay as FrontierDisplay
-    from .displays import GroupRatesDisplay as GroupRatesDisplay
-    from .displays import NoiseDisplay as NoiseDisplay
     from .estimators import Additive as Additive
     from .estimators import Certificate as Certificate
     from .estimators import Checkpoints as Checkpoints

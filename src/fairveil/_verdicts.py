@@ -3,7 +3,7 @@ words.
 
     "met"             the value is below the bound, and noise does not explain that
     "not met"         the value is above the bound, and noise does not explain that
-    "cannot be told"  everything between, and whatever is undefined
+    "inconclusive"  everything between, and whatever is undefined
 
 Guarantees (tests/test_verdicts.py), for values with Gaussian noise of known standard deviation s:
 1. A constraint that is broken is called "met" with probability at most 1 - confidence: value + z s
@@ -32,10 +32,10 @@ from collections.abc import Iterable
 from statistics import NormalDist
 from typing import Literal
 
-Verdict = Literal["met", "not met", "cannot be told"]
+Verdict = Literal["met", "not met", "inconclusive"]
 MET: Verdict = "met"
 NOT_MET: Verdict = "not met"
-UNCLEAR: Verdict = "cannot be told"
+UNCLEAR: Verdict = "inconclusive"
 CONFIDENCE = 0.95
 # of an exact value: what a linear program, or a quotient of counts, may miss its bound by
 ROUNDING = 1e-9
@@ -56,7 +56,7 @@ def of_noisy(
     `looks`: where the model was picked by this same noisy value, from how many it may have been.
 
     >>> of_noisy(0.04, 0.05, 0.005), of_noisy(0.049, 0.05, 0.005), of_noisy(0.07, 0.05, 0.005)
-    ('met', 'cannot be told', 'not met')
+    ('met', 'inconclusive', 'not met')
     """
     if math.isnan(value) or math.isnan(noise):
         return UNCLEAR
@@ -88,7 +88,7 @@ def of_sampled(
     this one was fitted to the same rows.
 
     >>> of_sampled(0.04, 0.05, 0.001, 0.002), of_sampled(0.04, 0.05, 0.001, 0.02)
-    ('met', 'cannot be told')
+    ('met', 'inconclusive')
     """
     if math.isnan(value) or math.isnan(noise) or math.isnan(sampling):
         return UNCLEAR
@@ -126,7 +126,7 @@ def of_interval(low: float | None, high: float | None, bound: float) -> Verdict:
     """The verdict on a value that lies between two ends with the confidence of the interval.
 
     >>> of_interval(0.01, 0.04, 0.05), of_interval(0.03, 0.06, 0.05), of_interval(0.06, 0.09, 0.05)
-    ('met', 'cannot be told', 'not met')
+    ('met', 'inconclusive', 'not met')
     """
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return UNCLEAR
@@ -137,7 +137,7 @@ def together(verdicts: Iterable[Verdict]) -> bool | None:
     """Of several constraints: True where all are met, False where one is not, None where that
     cannot be told.
 
-    >>> together(["met", "cannot be told"]), together(["met", "not met"]), together([])
+    >>> together(["met", "inconclusive"]), together(["met", "not met"]), together([])
     (None, False, True)
     """
     found = set(verdicts)

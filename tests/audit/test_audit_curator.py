@@ -194,7 +194,7 @@ def test_the_worst_pair_comes_near_the_claim_and_stays_under_it():
     assert 0.6 <= found.gaussian_epsilon_lower <= 1.0
     assert found.mu_lower <= pair.mu
     assert not found.contradicts()
-    assert (found.verdict, replace(found, claimed=None).verdict) == ("cannot be told", None)
+    assert (found.verdict, replace(found, claimed=None).verdict) == ("inconclusive", None)
     assert "no proof of it" in found.to_dict()["verdict_words"]
     assert not found.contradicts(GaussianClaim(pair.mu))
     assert found.contradicts(GaussianClaim(0.5 * pair.mu))

@@ -124,11 +124,11 @@ def test_an_audit_says_verdicts_of_the_rows_and_of_people_like_them(
     asked = ("--constraint", "demographic_parity:10%", "--constraint", "demographic_parity:0.01")
     done = fairveil(*call, *asked)
     assert done.code == 1
-    assert "met on these rows, cannot be told for people like them" in done.out
-    assert "not met on these rows, cannot be told for people like them" in done.out
+    assert "met on these rows, inconclusive for people like them" in done.out
+    assert "not met on these rows, inconclusive for people like them" in done.out
     assert "BROKEN" not in done.out
     told = json.loads(fairveil(*call, *asked, "--json").out)["constraints"]
     assert [(one["holds"], one["verdict"]) for one in told] == [
-        (True, "cannot be told"),
-        (False, "cannot be told"),
+        (True, "inconclusive"),
+        (False, "inconclusive"),
     ]

@@ -9,7 +9,7 @@ import pytest
 from people_who_do_not_exist import Command
 
 import fairveil as fv
-from fairveil.cards import model_card
+from fairveil.show import model_card
 
 
 @pytest.fixture

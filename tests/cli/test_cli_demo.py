@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from people_who_do_not_exist import Command
@@ -38,12 +39,18 @@ def test_people_are_made_up_and_both_statements_verify(fairveil: Command, tmp_pa
     assert done.code == 0, done.err
     assert "synthetic" in done.out
     twin = json.loads((tmp_path / "out/report.json").read_text("utf-8"))
-    assert "do not exist" in twin["subject"]
-    assert not any(one["published"] for one in twin["frontiers"][0]["series"])
-    assert twin["stamps"]
+    assert "synthetic" in twin["subject"]
+    decided = {fact["label"]: fact for fact in twin["decision"] if fact["label"]}
+    assert "INSECURE" in decided["Warning"]["words"]
+    assert "differ by at most 5.0 points" in decided["Fairness"]["words"]
+    assert decided["Fairness"]["verdict"] in ("certified", "not certified")
+    (chart,) = (part for name, part in sweep(twin).items() if name.startswith("Error against"))
+    kinds = [curve["label"] for curve in chart["curves"] if curve["kind"] == "own"]
+    assert kinds[-1] == "Fairveil: fair, not private"
+    assert len(kinds) == 3
     says_what_all_models_cost(tmp_path / "out")
     assert {file.name for file in (tmp_path / "out").iterdir()} >= FILES
-    assert twin["frontiers"][0]["floor"]
+    assert chart["curves"][-1]["kind"] == "floor"
     page = (tmp_path / "out/report.html").read_text("utf-8")
     assert "<script" not in page
     assert "http" not in page.replace("http://www.w3.org", "")
@@ -56,33 +63,25 @@ def test_people_are_made_up_and_both_statements_verify(fairveil: Command, tmp_pa
     assert json.loads((tmp_path / "out/report.json").read_text("utf-8")) == twin
 
 
+def sweep(twin: dict[str, Any]) -> dict[str, Any]:
+    """The parts of the sweep's section."""
+    (found,) = (one["parts"] for one in twin["sections"] if one["heading"].startswith("The sweep"))
+    return dict(found)
+
+
 def says_what_all_models_cost(folder: Path) -> None:
-    """The page and frontier.json show every model's noisy values: the price of that comes first,
-    the one model's beside it."""
+    """The price of the one model is in the decision, that of the sweep beside the sweep."""
     twin = json.loads((folder / "report.json").read_text("utf-8"))
     one, whole = (
         PrivacyStatement.from_json((folder / f"{name}.json").read_text("utf-8"))
         for name in ("statement", "all_models")
     )
     assert whole.epsilon > one.epsilon
-    cost = (
-        f"Looking at all models of this page costs epsilon = "
-        f"{at_most(whole.epsilon, whole.promise.epsilon)} at delta = 5e-10"
-    )
-    assert (
-        f"{cost}; the one shown in full alone: epsilon = "
-        f"{at_most(one.epsilon, one.promise.epsilon)};" in twin["verdict"]
-    )
-    facts = {fact["name"]: fact["value"] for fact in twin["key_facts"]}
-    assert (facts["Privacy spent"], facts["One model alone"]) == (
-        f"ε = {at_most(whole.epsilon, whole.promise.epsilon)}",
-        f"ε = {at_most(one.epsilon, one.promise.epsilon)}",
-    )
-    (sentence,) = (words for words in twin["not_covered"] if "models of this page costs" in words)
-    assert sentence.endswith(
-        f"costs epsilon {at_most(whole.epsilon, whole.promise.epsilon)} at delta 5e-10 "
-        f"(all_models.json)."
-    )
+    (spent,) = (fact["words"] for fact in twin["decision"] if fact["label"] == "Privacy")
+    assert f"Epsilon = {at_most(one.epsilon, one.promise.epsilon)} of a budget of 1" in spent
+    cost = f"costs epsilon {at_most(whole.epsilon, whole.promise.epsilon)} at delta 5e-10"
+    assert any(cost in words for words in sweep(twin)["notes"])
+    assert any(cost in words for words in twin["not_covered"])
 
 
 def test_a_folder_of_somebody_else_is_left_alone(fairveil: Command, tmp_path: Path) -> None:

@@ -72,10 +72,7 @@ def test_the_demos_page_can_be_read(fairveil: Command, tmp_path: Path) -> None:
         assert title
         seen = json.loads(html.unescape(title.group(1)))
         assert seen["scroll"] <= seen["client"] == width
-        assert len(seen["titles"]) == 3  # frontier, gaps, rates; each once
+        assert sum("Error against" in title for title in seen["titles"]) == 1
         assert all(seen["titles"])
         assert not [letter["words"] for letter in seen["letters"] if letter["out"]]
-        words = [letter["words"] for letter in seen["letters"]]
-        # beside a curve, or in the legend
-        for name in ("Fairveil", "DP-FERMI", "Tran et al. 2021a", "Tran et al. 2021b"):
-            assert any(one.startswith(name) for one in words), name
+        assert any("fair, not private" in letter["words"] for letter in seen["letters"])

@@ -75,7 +75,7 @@ def test_fit_writes_model_statement_and_report(
     assert "FermiClassifier" in twin["method"]
     assert twin["method"] in page
     assert "mutual information" in twin["subject"]
-    assert twin["guarantee"] is None
+    assert "What is certain" not in twin["results"]
     (gap,) = twin["gaps"]
     assert (gap["notion"], gap["target"]) == (name.replace("_", " "), None)
     assert gap["training_noisy"] == clf.gap_report_.largest.value
@@ -89,7 +89,8 @@ def test_fit_writes_model_statement_and_report(
     elif notion == "equalized_odds":
         assert gap["held_out"] == pytest.approx(fv.equalized_odds_gap(*columns))
     assert any("No gap was bounded: 4 times" in note for note in twin["notes"])
-    assert [one["name"] for one in twin["coefficients"]] == ["(intercept)", *clf.coef_names_]
+    (weights,) = twin["results"]["Coefficients of the linear score"].values()
+    assert [one["feature"] for one in weights] == ["(intercept)", *clf.coef_names_]
     assert twin["tables"][0]["expected"] is False
 
     # And the commands that follow.

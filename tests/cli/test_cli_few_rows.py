@@ -1,4 +1,4 @@
-"""Held-out rows that are too few: said beside a verdict that cannot be told, and nowhere else."""
+"""Held-out rows that are too few: said beside an inconclusive verdict, and nowhere else."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from people_who_do_not_exist import Command, applicants, write_csv
 
 from fairveil.cli.few_rows import rows_for, warn_of_few
 from fairveil.errors import TooFewRows
-from fairveil.figures import GapFigure
 from fairveil.metrics import group_table
+from fairveil.show import Requirement
 
 PARITY = ("--constraint", "demographic_parity:0.05")
 RNG = np.random.default_rng(0)
@@ -20,11 +20,11 @@ SEX = np.array(["f"] * 30 + ["m"] * 90)
 TABLE = group_table(RNG.integers(2, size=120), RNG.integers(2, size=120), SEX)
 
 
-def figure(low: float, high: float, target: float | None = 0.05) -> GapFigure:
-    return GapFigure("demographic parity", target, None, (low + high) / 2, low, high, 0.95)
+def figure(low: float, high: float, target: float | None = 0.05) -> Requirement:
+    return Requirement("demographic parity", target, None, (low + high) / 2, low, high, 0.95)
 
 
-def said(*figures: GapFigure) -> list[str]:
+def said(*figures: Requirement) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warn_of_few(figures, TABLE)

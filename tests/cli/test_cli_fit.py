@@ -62,10 +62,11 @@ def test_a_csv_with_a_schema_becomes_a_model_a_statement_and_a_report(
     assert all(fact.origin != "read from the data, not covered" for fact in statement.facts)
     assert fairveil("verify", "model/statement.json").code == 0
     twin = json.loads((tmp_path / "model/report.json").read_text("utf-8"))
-    assert twin["verdict"] in done.out
+    assert all(fact["words"].removesuffix(".") in done.out for fact in twin["decision"])
     assert twin["gaps"][0]["target"] == 0.05
     assert twin["tables"][0]["overall"]["rows"] == 1500
-    assert len(twin["coefficients"]) == 1 + 2 + 2
+    (weights,) = twin["results"]["Coefficients of the linear score"].values()
+    assert len(weights) == 1 + 2 + 2
 
     # The same as in Python, to the bit: the command adds nothing but what is said.
     declared = Schema.load(schema)
@@ -257,16 +258,14 @@ def test_a_constraint_that_is_no_gap_is_reported_too(
     assert done.code == 0, done.err
     twin = json.loads((tmp_path / "model/report.json").read_text("utf-8"))
     (rate,) = twin["gaps"]
-    assert (rate["axis"]["name"], rate["axis"]["unit"], rate["target"]) == (
+    assert (rate["name"], rate["unit"], rate["target"]) == (
         "false negative rate",
         "percent",
         0.3,
     )
     assert rate["held_out_low"] < rate["held_out"] < rate["held_out_high"]
-    (fairness,) = (line for line in twin["first_lines"] if line["label"] == "Fairness")
-    assert fairness["words"].startswith(
-        "Required: at most 30.0% of all positives are missed. The people that the"
-    )
+    (fairness,) = (fact for fact in twin["decision"] if fact["label"] == "Fairness")
+    assert fairness["words"] == "Required: at most 30.0% of all positives are missed."
 
 
 def test_an_infeasible_wish_is_a_note_and_no_traceback(
@@ -666,7 +665,7 @@ def test_interrupted_it_leaves_what_was_there(
     def breaks(*_: object) -> None:
         raise failure
 
-    monkeypatch.setattr("fairveil.report.writing.os.replace", breaks)
+    monkeypatch.setattr("fairveil.show.report.os.replace", breaks)
     done = fairveil(*command, "--seed", 2, "--force")
     assert done.code in (3, 130)
     assert "Traceback" not in done.err

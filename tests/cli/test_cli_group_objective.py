@@ -142,11 +142,12 @@ def test_fit_writes_model_statement_and_report(
         line.noise,
         line.verdict,
     )
-    assert "Required: at most 30.0% of all negatives are taken for positives." in twin["verdict"]
-    assert (twin["guarantee"] is not None) == (search == "exponential")
+    asked = "Required: at most 30.0% of all negatives are taken for positives."
+    assert any(fact["words"] == asked for fact in twin["decision"])
+    assert ("What is certain" in twin["results"]) == (search == "exponential")
     if search == "exponential":
-        assert twin["guarantee"]["numbers"]["objective"] == clf.certain_.f
-        assert twin["guarantee"]["sentence"] in page
+        assert twin["results"]["What is certain"]["objective"] == clf.certain_.f
+        assert str(clf.certain_).splitlines()[0].partition("  ")[2] in page
 
     # And the commands that follow.
     done = fairveil("predict", "model", others, "--proba", "--seed", 1)

@@ -427,21 +427,19 @@ def test_fit_writes_model_statement_and_report_of_every_method(
     page = html.unescape((tmp_path / "model/report.html").read_text("utf-8"))
     assert cls.__name__ in twin["method"]
     assert twin["method"] in page
-    assert twin["guarantee"]["numbers"] == json.loads(json.dumps(clf.guarantee_.to_dict()))
-    assert twin["guarantee"]["sentence"] in page
-    assert all(sentence in page for sentence in twin["guarantee"]["conditions"])
+    assert twin["results"]["What is certain"] == json.loads(json.dumps(clf.guarantee_.to_dict()))
+    (part,) = (one["parts"] for one in twin["sections"] if one["heading"] == "What is certain")
+    assert part["certain"] in page
+    assert all(sentence in page for sentence in part["notes"])
     assert twin["tables"][0]["expected"] is True
     assert "Rates are expected ones" in page
     said = [row[4] for row in applicants(1500, 2)], law, [row[3] for row in applicants(1500, 2)]
     gap = fv.equalized_odds_gap(*said, classes=["no", "yes"])
     assert twin["gaps"][0]["held_out"] == pytest.approx(gap, abs=1e-12)
     assert any("expected" in note for note in twin["gaps"][0]["notes"])
-    assert twin["coefficients"] == []
-    reads = any(
-        "reads a person's group" in item["words"]
-        for item in twin["statement_words"]
-        if item["heading"] == "Not covered"
-    )
+    assert "Coefficients of the linear score" not in twin["results"]
+    (said,) = (one["parts"] for one in twin["sections"] if one["heading"] == "Privacy statement")
+    reads = "reads a person's group" in said["Not covered"]
     assert reads == (groups_read(clf) is not None) == (method == "post-processing")
     assert by_chance(clf)
 
@@ -498,7 +496,7 @@ def test_the_default_method_is_as_before(
         json.loads((tmp_path / out / "report.json").read_text("utf-8")) for out in ("one", "two")
     ]
     assert twins[0] == twins[1]
-    assert twins[0]["guarantee"] is None
+    assert "What is certain" not in twins[0]["results"]
     assert "RateConstrainedClassifier" in twins[0]["method"]
     assert type(fv.load(tmp_path / "one")) is fv.RateConstrainedClassifier
 
@@ -520,7 +518,7 @@ def test_post_processing_without_constraints_has_no_guarantee_and_says_so(
     )
     assert done.code == 0, done.err
     twin = json.loads((tmp_path / "model/report.json").read_text("utf-8"))
-    assert twin["guarantee"] is None
+    assert "What is certain" not in twin["results"]
     assert any("Nothing was required" in note for note in twin["notes"])
 
 
@@ -593,7 +591,7 @@ def test_a_fit_that_is_interrupted_leaves_what_was_there(
     def breaks(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("fairveil.report.writing.os.replace", breaks)
+    monkeypatch.setattr("fairveil.show.report.os.replace", breaks)
     done = fairveil(*command, "--method", method)
     assert done.code == 3  # fitted and charged; what was made is kept elsewhere
     assert "Traceback" not in done.err

@@ -48,7 +48,7 @@ def test_a_table_is_written_shown_and_verified(
     assert "epsilon 1 at delta 0, add-remove" in done.out
     assert "NOT COVERED: classes, groups of sex, groups of town. They were read from" in done.out
     assert "from private counts" in (tmp_path / "p.html").read_text()
-    assert json.loads((tmp_path / "p.json").read_text())["private_table"]["lines"]
+    assert json.loads((tmp_path / "p.json").read_text())["results"]
     assert fairveil("verify", "t.json").code == 0
     text = (tmp_path / "t.json").read_text()
     (tmp_path / "t.json").write_text(text.replace('"confidence": 0.95', '"confidence": 0.99', 1))

@@ -132,19 +132,19 @@ def test_intervals_of_gaps_are_newcombes(tmp_path: Path, capsys: Any, monkeypatc
 
 def verdict(value: float, bound: float, noise: float, among: int, looks: int) -> str:
     if math.isnan(value) or math.isnan(noise):
-        return "cannot be told"
+        return "inconclusive"
     if noise == 0:
         return "met" if value <= bound + 1e-9 else "not met"
     if value + stats.norm.isf(0.05 / looks) * noise <= bound:
         return "met"
-    return "not met" if value - stats.norm.isf(0.05 / among) * noise > bound else "cannot be told"
+    return "not met" if value - stats.norm.isf(0.05 / among) * noise > bound else "inconclusive"
 
 
 def of_people(
     value: float, bound: float, noise: float, drawn: float, among: int, looks: int
 ) -> str:
     if math.isnan(value + noise + drawn):
-        return "cannot be told"
+        return "inconclusive"
     both = math.hypot(noise, drawn)
     if both == 0:
         return verdict(value, bound, 0.0, among, looks)
@@ -154,7 +154,7 @@ def of_people(
         reach = min(reach, apart)
     if value + reach <= bound:
         return "met"
-    return "not met" if value - stats.norm.isf(0.05 / among) * both > bound else "cannot be told"
+    return "not met" if value - stats.norm.isf(0.05 / among) * both > bound else "inconclusive"
 
 
 def test_verdicts_are_those_of_their_quantiles() -> None:

@@ -74,7 +74,7 @@ def test_without_privacy_there_is_no_noise() -> None:
 
 def test_a_picture_says_what_it_shows() -> None:
     for term in fitted().terms():
-        root = ET.fromstring(term.svg())
+        root = ET.fromstring(term.chart().to_svg())
         text = " ".join(root.itertext())
         assert f"Term of {term.name} in the score" in text
         assert "Noise of privacy" in text

@@ -283,10 +283,10 @@ def test_verdicts_need_more_than_noise() -> None:
 
     assert [line(d, 0.01).verdict for d in (-0.02, -0.01, 0.01, 0.02)] == [
         "better",
-        *["cannot be told"] * 2,
+        *["inconclusive"] * 2,
         "worse",
     ]
-    assert line(float("nan"), 0.01).verdict == "cannot be told"
+    assert line(float("nan"), 0.01).verdict == "inconclusive"
     report = BaselineReport(
         0.3, 0.0, (line(0.1, 0.0), line(0.1, 0.0, fair=False), line(0.1, 0.0, name=FREE))
     )

@@ -269,9 +269,7 @@ def test_an_undefined_gap_is_told_as_such() -> None:
     assert [line["value"] for line in json.loads(report.to_json())["gaps"]] == [None, 0.25]
     assert GapReport(lines[:1], 5, "all rounds were done").largest is None
     report = GapReport(lines[:1], 5, "all rounds were done")
-    assert str(report).startswith(
-        "No bound was required: a penalty makes gaps smaller, so none of them is met or not met."
-    )
+    assert "no bound was required: a penalty makes gaps smaller" in str(report)
     assert (report.to_dict()["verdict"], report.to_dict()["why"][:21]) == (
         None,
         "no bound was required",

@@ -202,7 +202,7 @@ def test_without_chance_the_majority_of_rules_decides() -> None:
     assert not one.model_.is_randomised
     strict = clf.derandomise(0.9).predict_proba(X)[:, 1]
     assert (strict == (law[:, 1] > 0.9)).mean() > 0.999
-    assert all(line.verdict == "cannot be told" for line in one.constraint_report_.lines)
+    assert all(line.verdict == "inconclusive" for line in one.constraint_report_.lines)
     assert math.isnan(one.objective_)
     assert one.certain_ is None
     assert one.derandomise() is one
@@ -363,7 +363,7 @@ def test_empty_and_tiny_cells(method: str, protects: str) -> None:
         assert 2 <= defined.sum() < len(defined)
         lines = clf.constraint_report_.lines
         assert [math.isnan(line.value) for line in lines] == (~defined).tolist()
-        assert all(line.verdict == "cannot be told" for line in lines if math.isnan(line.value))
+        assert all(line.verdict == "inconclusive" for line in lines if math.isnan(line.value))
         assert np.isfinite(clf.objective_)
 
 

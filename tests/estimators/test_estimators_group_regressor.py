@@ -178,7 +178,7 @@ def test_a_constraint_out_of_reach_is_said_to_be(constraint: Any) -> None:
         reg = regressor("error", constraint, epsilon=INF).fit(X, Y, sensitive_features=SEX)
     assert not reg.constraint_report_.met
     assert "not met" in str(reg.constraint_report_)
-    assert "Training values of the model's predictions" in str(reg.constraint_report_)
+    assert "Values of the model's predictions in training" in str(reg.constraint_report_)
     assert "decisions" not in str(reg.constraint_report_)
 
 

@@ -81,23 +81,21 @@ def test_the_sampling_error_is_that_of_the_models_own_decisions(name: str) -> No
 
 def test_met_is_said_of_the_people_and_not_of_the_rows() -> None:
     line = ConstraintLine("a gap", 0.05, 0.04, 0.001, 0.0, sampling=0.01)
-    assert (line.verdict, line.population_verdict) == ("met", "cannot be told")
+    assert (line.verdict, line.population_verdict) == ("met", "inconclusive")
     report = ConstraintReport((line,), 3, "done", required=("the gap is small",))
     assert (report.met, report.met_in_training) == (None, True)
-    assert (report.verdict, report.training_verdict) == ("cannot be told", "met")
-    first, second, *_ = str(report).splitlines()
-    assert first == "Required: the gap is small."
-    assert second == (
-        "For the people that the training rows were drawn from: cannot be told. On the training "
-        "rows: met. Confidence: 95%."
-    )
+    assert (report.verdict, report.training_verdict) == ("inconclusive", "met")
+    first, second, third, *_ = str(report).splitlines()
+    assert first == "required  the gap is small"
+    assert second.startswith("people    inconclusive: the people that the training rows were drawn")
+    assert third.startswith("training  met: the training rows")
     told = json.loads(report.to_json())
     assert (told["verdict"], told["training_verdict"], told["met"]) == (
-        "cannot be told",
+        "inconclusive",
         "met",
         None,
     )
-    assert told["constraints"][0]["population_verdict"] == "cannot be told"
+    assert told["constraints"][0]["population_verdict"] == "inconclusive"
     assert told["required"] == ["the gap is small"]
     assert ConstraintReport((), 3, "done").verdict is None
     assert "No constraint was required" in str(ConstraintReport((), 3, "done"))

@@ -421,11 +421,11 @@ def test_the_report_is_a_table_words_and_json(method: str) -> None:
     assert report.to_dict()["groups"] == table
     said = str(report)
     assert said.startswith(
-        "Shares of the budget: standard-error (squared standard errors of the precursor's "
-        "predictions)."
+        "shares of the budget  standard-error (squared standard errors of the precursor's "
+        "predictions)"
     )
-    assert "f: share" in said
-    assert "Shares were made of released answers." in said
+    assert "\nf " in said
+    assert "Shares were made of released answers" in said
     assert "standard error" not in str(fitted("equal", method=method).tailoring_)
     assert fitted("equal", method=method).tailoring_.table()[0]["standard_error"] is None
 

@@ -11,7 +11,6 @@ import tailored_estimator_samples as t
 
 from fairveil.core.events import PerCell, compose, spelled_out
 from fairveil.learning.allocation import as_spent
-from fairveil.report import payments
 
 GIVEN = {"f": 9.0, "m": 1.0}
 
@@ -50,9 +49,9 @@ def test_shares_within_limits_are_those_of_the_noise(kind: str) -> None:
         assert held.tailoring_.shares[0] < 0.85
         assert sum(held.tailoring_.shares) == pytest.approx(1.0)
         assert "limits" in held.tailoring_.why
-        shown = payments(held.tailoring_)
-        assert [line.share for line in shown.lines] == list(held.tailoring_.shares)
-        assert "limits" in shown.rule
+        facts, table, *_ = held.tailoring_.parts()
+        assert [row["share"] for row in table.rows()] == list(held.tailoring_.shares)
+        assert "limits" in facts.facts[0].words
 
 
 def test_shares_are_the_rules_where_nothing_is_charged_or_everything() -> None:

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import fairveil as fv
-from fairveil.cards import model_card
 from fairveil.cli.folders import write_file
 from fairveil.privacy.importing import from_opacus
+from fairveil.show import model_card
 
 resource = pytest.importorskip("resource", reason="only POSIX limits the size of files")
 LARGEST = 64

@@ -382,7 +382,7 @@ def _arrays(raw: bytes) -> Reader:
 
 
 def _frontiers(statement: Any) -> Reader:
-    from fairveil.figures import Point, Series
+    from fairveil.show import Point, Series
     from fairveil.study.result import Frontier
     from fairveil.study.runs import Run
 

@@ -14,12 +14,11 @@ from fairveil.core.events import Event, Gaussian, Laplace, PerCell, Repeated
 from fairveil.privacy import Promise
 from fairveil.privacy.accounting.calibration import calibrate, full_batch
 from fairveil.privacy.ledger import Ledger
-from fairveil.privacy.shown import at_least, at_most, promised
+from fairveil.privacy.ledger.page import LedgerPage
 from fairveil.privacy.statement.parts import NamedGroups
 from fairveil.privacy.statement.statement import PrivacyStatement
-from fairveil.report import Report
-from fairveil.report import ledger as section
-from fairveil.report.page import render
+from fairveil.show import Report
+from fairveil.show.numbers import at_least, at_most, promised
 
 RNG = np.random.default_rng(0)
 
@@ -104,7 +103,10 @@ def test_no_text_of_a_statement_or_a_report_shows_more_than_was_promised(delta: 
         promise = Promise(epsilon, delta)
         for plan in plans(promise):
             statement = PrivacyStatement.of(promise, [plan], plan=[plan])
-            for text in (str(statement), words_of(render(Report("A model", statement=statement)))):
+            for text in (
+                str(statement),
+                words_of(Report("A model", statement=statement).to_html()),
+            ):
                 numbers = shown_in(text)
                 assert numbers
                 assert max(numbers) <= float(promised(epsilon)), text
@@ -159,6 +161,6 @@ def test_no_text_of_a_ledger_shows_more_than_its_budget() -> None:
             left = book.balance().left
             one = Gaussian(full_batch(Promise(left * part, 1e-6), 1) * (1 + 1e-6))
             book.reserve(one, purpose="counts").commit()
-            page = words_of(render(Report("A budget", ledger=section(book))))
+            page = words_of(LedgerPage.of(book).to_html())
             for text in (balances.words(book), str(book.balance()), page):
                 assert max(shown_in(text)) <= float(promised(epsilon)), text

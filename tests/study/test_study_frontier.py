@@ -22,9 +22,9 @@ from fairveil.estimators import batched as batched
 from fairveil.estimators.reading import inputs
 from fairveil.estimators.reading.training import ReadOptions
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
-from fairveil.figures import Point, Series
 from fairveil.models import MixtureModel
 from fairveil.privacy.shown import at_most
+from fairveil.show import Point, Series
 from fairveil.study import Family
 from knobs import made
 
@@ -393,7 +393,7 @@ def test_a_frontier_is_written_and_read_without_its_models(found: fv.Frontier) -
         found.privacy,
         found.published,
     )
-    assert again.plot() == found.plot()
+    assert str(again) == str(found)
     assert not again.models
     content = json.loads(text)
     content["table"][0]["error"] /= 2
@@ -461,20 +461,25 @@ def test_infinite_epsilons_and_undefined_values_survive_json() -> None:
         found.plot()
 
 
-def test_the_plot_has_a_curve_an_epsilon_and_the_published_ones(
-    found: fv.Frontier, tmp_path: Any
-) -> None:
-    drawn = found.plot(tmp_path / "frontier.svg", dataset="people", notes=("a note",))
-    assert (tmp_path / "frontier.svg").read_text(encoding="utf-8").strip() == drawn.strip()
-    words = " ".join(ET.fromstring(drawn).itertext())
-    for text in ("Fairveil", "Others", "people", "ε = 2", "ε = 8", "demographic parity gap"):
+def test_the_charts_have_a_curve_an_epsilon_and_the_published_ones(found: fv.Frontier) -> None:
+    own, others, points, *_ = found.shown(dataset="people", notes=("a note",))
+    words = " ".join(ET.fromstring(own.to_svg()).itertext())
+    for text in (
+        "Fairveil, ε = 2",
+        "Fairveil, ε = 8",
+        "people",
+        "a note",
+        "demographic parity gap",
+    ):
         assert text in words
-    assert drawn.count("data-error=") == 4 + 2
-    figure = found.figure()
-    assert [series.epsilon for series in figure.series] == [2.0, 8.0, 1.0]
-    assert figure.series[0].points[1].target == 0.1
-    with pytest.raises(InputError, match=r"\.svg"):
-        found.plot(tmp_path / "frontier.png")
+    assert [len(curve["points"]) for curve in own.to_dict()["curves"]] == [2, 2]
+    assert "Others (2020), ε = 1: " in others.description
+    assert [row["required"] for row in points.rows()].count(0.1) == 2
+    assert len(points.rows()) == 4 + 2
+    drawn = {tuple(point) for curve in own.to_dict()["curves"] for point in curve["points"]}
+    lines = {(line["held_out_gap"], line["error"]) for line in found.table()}
+    assert drawn == lines, "the chart, the table and JSON hold the same numbers"
+    assert json.loads(found.to_json()) == found.to_dict()
 
 
 @pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
@@ -560,8 +565,8 @@ def test_without_groups_a_rate_of_the_population_is_swept() -> None:
     found = fv.frontier(X, y, estimator=quick(), test=(X2, y2, None), **grid)
     for run, model in zip(found.runs, found.models.values(), strict=True):
         assert run.gap == pytest.approx(np.mean(model.predict(X2)[y2 == 1] == 0))
-    figure = found.figure()
-    assert (figure.notion, figure.gap.unit) == ("false negative rate", "percent")
+    across = found.shown()[0].to_dict()["across"]
+    assert (across["name"], across["unit"]) == ("false negative rate", "percent")
 
 
 def test_where_nothing_protected_is_read_looking_is_free() -> None:
@@ -667,11 +672,11 @@ def test_one_model_a_point_has_the_intervals_of_its_held_out_rows() -> None:
     both_ways = (newcombe(0, 1), newcombe(1, 0))
     assert line["held_out_gap_low"] == pytest.approx(max(0.0, *(low for low, _ in both_ways)))
     assert line["held_out_gap_high"] == pytest.approx(max(high for _, high in both_ways))
-    (point,) = found.figure().series[0].points
+    (point,) = found.series[0].points
     assert (point.gap_low, point.gap_high) == (line["held_out_gap_low"], line["held_out_gap_high"])
-    assert "this very model" in found.figure().interval
+    assert "this very model" in str(found)
     seeded = frontier_of(rows, test, seeds=3)
-    assert seeded.figure().interval == "95% intervals of the mean over seeds"
+    assert "\n\n95% intervals of the mean over seeds" in str(seeded)
     assert seeded.table()[0]["error_low"] != seeded.runs[0].error_low
 
 

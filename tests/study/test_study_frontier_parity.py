@@ -86,7 +86,7 @@ def test_gaps_and_errors_are_those_of_held_out_rows() -> None:
 def test_it_is_written_and_drawn() -> None:
     again = Frontier.from_json(found().to_json())
     assert again.table() == found().table()
-    assert found().figure()
+    assert found().shown()
 
 
 @pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")

@@ -40,21 +40,21 @@ schema = fv.data.Schema(
 clf = fv.RateConstrainedClassifier(
     "demographic_parity:0.05", epsilon=1.0, schema=schema, random_state=0
 )
-fv.NoiseDisplay.from_estimator(clf)
+clf.plan().plot()
 
 # %%
 # The fit, and its constraint
 # ---------------------------
 # The broad line is the interval over the noise; the thin one adds the sampling error.
 clf.fit(people, hired, sensitive_features="sex")
-fv.ConstraintDisplay.from_estimator(clf)
+clf.constraint_report_.plot()
 
 # %%
 # Rates, before and after
 # -----------------------
 figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 2.8), layout="constrained", sharex=True)
-fv.GroupRatesDisplay.from_predictions(hired, hired, sensitive_features=sex, ax=left)
-fv.GroupRatesDisplay.from_estimator(clf, people, hired, sensitive_features=sex, ax=right)
+fv.group_table(hired, hired, sex).plot(left)
+fv.group_table(hired, clf.predict(people), sex).plot(right)
 left.set_title("Past decisions")
 _ = right.set_title("The model")
 

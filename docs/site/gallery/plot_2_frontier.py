@@ -33,4 +33,4 @@ print(found)
 # %%
 # Lower and further left is better
 # --------------------------------
-fv.FrontierDisplay.from_frontier(found, dataset="made-up people")
+found.plot(dataset="made-up people")

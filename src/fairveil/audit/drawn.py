@@ -26,7 +26,7 @@ from scipy import special
 from .._types import Floats
 from ..core import cost as accounting
 from ..errors import PrivacyError
-from ..figures import Curve, CurvesFigure, Measure
+from ..show.charts import Axis, Curve, Curves
 from .claims import Claim, EventsClaim, GaussianClaim, PointClaim
 
 PLACES = 41
@@ -53,9 +53,7 @@ def measured(here: Floats, there: Floats, confidence: float) -> Points:
     return tuple(sorted(set(zip(alarms, misses, strict=True))))
 
 
-def curves_of(
-    title: str, claim: Points, band: Points, confidence: float, trials: int
-) -> CurvesFigure:
+def curves_of(title: str, claim: Points, band: Points, confidence: float, trials: int) -> Curves:
     """What `claimed` and `measured` gave."""
     curves = (
         Curve("claimed: no test is below", claim),
@@ -67,10 +65,10 @@ def curves_of(
         "The verdict comes from bets on one test that was fixed before, which is sharper than this "
         "band of all tests.",
     )
-    return CurvesFigure(
+    return Curves(
         title=title,
-        across=Measure("false alarms", "plain"),
-        up=Measure("misses", "plain"),
+        across=Axis("false alarms"),
+        up=Axis("misses"),
         curves=curves,
         notes=notes,
     )

@@ -3,14 +3,14 @@ been there.
 
 Guarantees (tests/audit/test_audit_run.py):
 1. `verdict` is "not met" only where a look refuted the claim, which a true claim is with
-   probability 1 - confidence at most; else it is "cannot be told": no audit proves a claim.
+   probability 1 - confidence at most; else it is "inconclusive": no audit proves a claim.
 2. Numbers are of made-up rows, so that nothing in it is about anybody.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,9 +19,10 @@ from ..core import cost as accounting
 from ..core.events import Gaussian
 from ..core.promise import Promise
 from ..errors import InputError
-from ..figures import CurvesFigure, svg_curves
 from ..privacy.statement.parts import Audit
 from ..privacy.statement.statement import PrivacyStatement
+from ..show.charts import Curves
+from ..show.parts import Facts, Part, Shown
 from . import bounds
 from .claims import Claim, PointClaim
 from .drawn import curves_of
@@ -52,7 +53,7 @@ class Planted:
 
 
 @dataclass(frozen=True, eq=False)
-class PrivacyAudit:
+class PrivacyAudit(Shown):
     """The result of `fairveil.audit.run`.
 
     `total_variation_lower`, `mechanism_epsilon_lower`: releases on both tables are at least this
@@ -90,7 +91,7 @@ class PrivacyAudit:
 
     @property
     def verdict(self) -> Verdict:
-        """ "not met", or "cannot be told"."""
+        """ "not met", or "inconclusive"."""
         return NOT_MET if self.refuted else UNCLEAR
 
     @property
@@ -265,18 +266,15 @@ class PrivacyAudit:
 
     __str__ = summary
 
-    def figure(self, *, width: int = 720, name: str = "privacy-audit") -> str:
-        """An SVG element: the claimed trade-off curve, and what the runs allow at most."""
-        return svg_curves(self._curves, width=width, name=name)
+    def parts(self) -> Iterator[Part]:
+        """The facts, and the claimed and the measured trade-off curve."""
+        yield Facts.of(self.facts())
+        yield self.chart()
 
-    @property
-    def _curves(self) -> CurvesFigure:
+    def chart(self) -> Curves:
+        """The claimed trade-off curve, and what the runs allow at most."""
         title = (
             f"Audit of {self.target}: epsilon at least {self.epsilon_lower:.3g} of "
             f"{self.promise.epsilon:.3g} claimed"
         )
         return curves_of(title, self.claimed_curve, self.band, self.confidence, self.trials)
-
-    def section(self) -> Mapping[str, Any]:
-        """What a report shows of it (`report.privacy_audit`)."""
-        return {"facts": self.facts(), "curves": self._curves, "numbers": self.to_dict()}

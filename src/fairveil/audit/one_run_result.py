@@ -2,14 +2,14 @@
 
 Guarantees (tests/audit/test_audit_canaries.py):
 1. `verdict` is "not met" only where guesses, noise or distances refuted the claim; else it is
-   "cannot be told".
+   "inconclusive".
 2. Numbers are of made-up rows, so that nothing in it is about anybody.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,9 +21,10 @@ from ..core import cost as accounting
 from ..core.events import Gaussian
 from ..core.promise import Promise
 from ..errors import InputError
-from ..figures import Curve, CurvesFigure, Measure, Rule, svg_curves
 from ..privacy.statement.parts import Audit
 from ..privacy.statement.statement import PrivacyStatement
+from ..show.charts import Axis, Curve, Curves, Rule
+from ..show.parts import Facts, Part, Shown
 from . import canary_bounds as bounds
 from .claims import Claim
 from .result import is_gaussian_claim
@@ -40,7 +41,7 @@ DRAWN = 21
 
 
 @dataclass(frozen=True)
-class OneRunAudit:
+class OneRunAudit(Shown):
     """The result of `fairveil.audit.one_run`.
 
     `right` of `guesses` guesses about `canaries` coins were right. `epsilon_lower`: any mechanism
@@ -71,7 +72,7 @@ class OneRunAudit:
 
     @property
     def verdict(self) -> Verdict:
-        """ "not met", or "cannot be told"."""
+        """ "not met", or "inconclusive"."""
         return NOT_MET if self.refuted else UNCLEAR
 
     @property
@@ -156,13 +157,10 @@ class OneRunAudit:
 
     __str__ = summary
 
-    def figure(self, *, width: int = 720, name: str = "one-run-audit") -> str:
-        """An SVG element: how probable so many right guesses are at most, and how many were."""
-        return svg_curves(self._curves, width=width, name=name)
-
-    def section(self) -> Mapping[str, Any]:
-        """What a report shows of it (`report.privacy_audit`)."""
-        return {"facts": self.facts(), "curves": self._curves, "numbers": self.to_dict()}
+    def parts(self) -> Iterator[Part]:
+        """The facts, and how probable so many right guesses are at most."""
+        yield Facts.of(self.facts())
+        yield self.chart()
 
     @property
     def _right(self) -> str:
@@ -172,8 +170,8 @@ class OneRunAudit:
     def _read_as_gaussian(self) -> float | None:
         return self.gaussian_epsilon_lower if is_gaussian_claim(self.claim) else None
 
-    @property
-    def _curves(self) -> CurvesFigure:
+    def chart(self) -> Curves:
+        """How probable so many right guesses are at most, and how many were."""
         least = self.guesses // 2
         at = np.unique(
             np.linspace(least, self.guesses, min(DRAWN, self.guesses - least + 1)).round()
@@ -184,10 +182,10 @@ class OneRunAudit:
             highest = bounds.most_probable(self.canaries, self.guesses, right, points)
             claimed.append((float(right), highest))
             blind.append((float(right), float(stats.binom.sf(right - 1, self.guesses, 0.5))))
-        return CurvesFigure(
+        return Curves(
             title=f"Audit of {self.target} in one run: {self._right}",
-            across=Measure("right guesses, at least", "plain"),
-            up=Measure("probability, at most", "plain"),
+            across=Axis("right guesses, at least"),
+            up=Axis("probability, at most"),
             curves=(
                 Curve("if the claim is true", tuple(claimed)),
                 Curve("blind guesses", tuple(blind)),

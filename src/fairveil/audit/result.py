@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
-from .. import _html
 from .._verdicts import NOT_MET, UNCLEAR, Verdict
 from ..core import cost as accounting
 from ..core.events import Event, Gaussian, compose
@@ -16,6 +16,7 @@ from ..core.promise import Neighbours
 from ..errors import InputError
 from ..privacy.statement.parts import Audit
 from ..privacy.statement.statement import PrivacyStatement
+from ..show.parts import Note, Part, Shown
 from . import bounds
 from .claims import Claim, EventsClaim, GaussianClaim, PointClaim, claim_of
 
@@ -41,7 +42,7 @@ class Errors:
 
 
 @dataclass(frozen=True)
-class AuditResult:
+class AuditResult(Shown):
     """Lower bounds on what a mechanism gives away, each right with probability `confidence` (not
     jointly).
 
@@ -129,7 +130,7 @@ class AuditResult:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Of the audited claim: "not met" where it is refuted, else "cannot be told", as no attack
+        """Of the audited claim: "not met" where it is refuted, else "inconclusive", as no attack
         proves a claim; None without one."""
         return None if self.claimed is None else NOT_MET if self.contradicts() else UNCLEAR
 
@@ -167,8 +168,9 @@ class AuditResult:
         """The same as text."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
-    def _repr_html_(self) -> str:
-        return "".join(map(_html.paragraph, self.summary().splitlines()))
+    def parts(self) -> Iterator[Part]:
+        """A sentence a bound."""
+        yield from map(Note, self.summary().splitlines())
 
     def summary(self) -> str:
         """In words."""

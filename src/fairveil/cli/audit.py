@@ -266,7 +266,7 @@ def _write(
     expected: bool,
 ) -> None:
     from ..fairness.gap_notion import GapNotion
-    from ..report import GapFigure, GroupSection, Report, write
+    from ..show.report import People, Report, Requirement
     from .measured import words_of
 
     targets = {
@@ -276,7 +276,7 @@ def _write(
     }
     lines = {words: (None, one) for words, one in gaps} | targets
     figures = [
-        GapFigure(words, bound, None, one.value, one.low, one.high)
+        Requirement(words, bound, None, one.value, one.low, one.high)
         for words, (bound, one) in lines.items()
         if not math.isnan(one.value)
     ]
@@ -290,8 +290,8 @@ def _write(
     page = Report(
         "Decisions, group by group",
         subject=f"Measured on {source}: {EXACT}.",
-        gaps=tuple(figures),
-        tables=(GroupSection(found, of="audited people", expected=expected),),
+        required=tuple(figures),
+        people=(People(found, "audited people", expected),),
         notes=tuple(notes),
     )
-    write(html, page)
+    page.write(html)

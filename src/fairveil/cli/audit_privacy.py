@@ -178,17 +178,16 @@ def audit_privacy(
             )
     told = None if own is None else found.attach(own)
     if out is not None and out.suffix.lower() == ".html":
-        from ..report import Report, privacy_audit, write
+        from ..show.report import Report
 
         often = "once" if one_run else "many times"
         subject = f"{found.target}, run {often} on rows that were made up: nobody's were read."
-        write(
-            out,
-            Report("Audit of privacy", subject=subject, statement=told, audit=privacy_audit(found)),
-        )
+        sections = (("What an audit found", found),)
+        Report("Audit of privacy", subject, statement=told, sections=sections).write(out)
     elif out is not None:
         out.write_text(
-            found.figure() if out.suffix.lower() == ".svg" else found.to_json(), encoding="utf-8"
+            found.chart().to_svg() if out.suffix.lower() == ".svg" else found.to_json(),
+            encoding="utf-8",
         )
     if statement is not None and told is not None:
         statement.write_text(told.to_json(), encoding="utf-8")

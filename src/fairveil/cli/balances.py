@@ -116,10 +116,11 @@ def numbers(ledger: Ledger) -> dict[str, Any]:
 
 def page(ledger: Ledger, path: Path) -> None:
     """A page of one budget, and its twin; every line is read, and checked."""
-    from ..report import Report, write
-    from ..report import ledger as section
+    from ..privacy.ledger.page import LedgerPage
+    from ..show.report import Report
 
-    write(path, Report(f"The budget of {ledger.dataset}", ledger=section(ledger)))
+    title = f"The budget of {on_one_line(ledger.dataset)}"
+    Report(title, sections=(("The ledger", LedgerPage.of(ledger)),)).write(path)
 
 
 def lines_as_words(lines: Sequence[Entry]) -> None:

@@ -59,26 +59,25 @@ def card(
     Numbers come from the statement, the report and the certificate. Facts are name, license and
     dataset. Exit status: 0 written, 2 refused.
     """
-    from ..cards import model_card
-    from ..cards.hugging_face import WORDS
     from ..errors import InputError
+    from ..show.card import model_card
     from .deciding import loaded
     from .folders import require_file
 
+    words = ("name", "license", "dataset")
     if out is not None:
         require_file(out, force=force)
     given = _facts(facts)
     clf = loaded(model)
-    strange = sorted(set(given) - set(WORDS))
+    strange = sorted(set(given) - set(words))
     if strange:
         remedy = "Leave it out of the file."
         raise InputError.expected(
-            f"only {', '.join(WORDS)}", of="--facts", got=strange[0], remedy=remedy, among=WORDS
+            f"only {', '.join(words)}", of="--facts", got=strange[0], remedy=remedy, among=words
         )
     report = model / "report.json"
-    text = model_card(
-        clf, certificate=certificate, report=report if report.is_file() else None, **given
-    )
+    own = None if certificate is None else _certificate(certificate)
+    text = model_card(clf, certificate=own, report=report if report.is_file() else None, **given)
     _written(text, out)
 
 
@@ -101,3 +100,12 @@ def _written(text: str, out: Path | None) -> None:
         return
     write_file(out, text.encode())
     typer.echo(f"Written: {out}")
+
+
+def _certificate(path: Path) -> Any:
+    from .._reading import MIB, read_bytes
+    from ..estimators import Certificate
+
+    remedy = "Pass a certificate's file."
+    raw = read_bytes(path, what="a certificate", most=64 * MIB, remedy=remedy)
+    return Certificate.from_json(raw.decode("utf-8", "replace"))

@@ -211,12 +211,8 @@ def _print(found: Certificate, out: Path | None, html: Path | None) -> None:
 
 
 def _page(found: Certificate, html: Path, source: str) -> None:
-    from ..report import Report, certificate, write
+    from ..show.report import Report
 
     subject = f"Decisions of {found.model} about people set aside: {source}."
-    write(
-        html,
-        Report(
-            "Certificate", subject=subject, statement=found.privacy_, certificate=certificate(found)
-        ),
-    )
+    page = Report("Certificate", subject, statement=found.privacy_, certificate=found)
+    page.write(html)

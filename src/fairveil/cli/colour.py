@@ -21,7 +21,7 @@ STYLES = {
 VERDICTS = {
     "met": "good",
     "not met": "bad",
-    "cannot be told": "unclear",
+    "inconclusive": "unclear",
     "better": "good",
     "worse": "bad",
 }

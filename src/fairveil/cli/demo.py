@@ -1,11 +1,13 @@
-"""`fairveil demo`: the main job on people who do not exist: a frontier, and one model in full."""
+"""`fairveil demo`: the main job on made-up people: one certified model at epsilon 1 and, below it, a
+sweep with its own price."""
 
 from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,16 +15,17 @@ from . import options
 
 if TYPE_CHECKING:
     from ..estimators import RateConstrainedClassifier
-    from ..figures import Floor
     from ..models.folders import Staged
-    from ..report import Report
+    from ..show.frontier import Floor, Series
+    from ..show.report import Report
     from ..study import Frontier
     from .samples import CodedSample, Truth
 
 GAPS = (0.15, 0.1, 0.05, 0.02)
 EPSILONS = (0.5, 1.0, 3.0)
 CHOSEN = (1.0, 0.05)
-"""The model that the report shows in full: fixed here, before any data are seen."""
+"""The certified model, on top of the report: epsilon and gap fixed here, before any data are seen."""
+CONFIDENCE = 0.95
 SEEDS = 5
 SHARE = 0.25
 DELTA = 5e-10
@@ -51,7 +54,7 @@ def demo(
     to look at."""
     from .._waiting import waiting
     from ..estimators import RateConstrainedClassifier
-    from ..report.words import verdict
+    from ..fairness import DemographicParity
     from ..study import frontier
     from .folders import require_free, staged
     from .printing import Fact, print_facts
@@ -65,36 +68,40 @@ def demo(
     train, held = rows.split(SHARE, seed)
     typer.echo(f"Data: {source}")
     typer.echo(
-        f"Training {len(EPSILONS) * len(GAPS) * (1 if seed is None else SEEDS)} models with "
-        f"record-level privacy ..."
+        f"Training one certified model, then {len(EPSILONS) * len(GAPS) * (1 if seed is None else SEEDS)}"
+        f" models with record-level privacy ..."
     )
-    with options.warnings_as_notes() as notes, waiting("Fitting the models"):
-        found = frontier(
-            *train.fit_arguments,
-            gaps=GAPS,
-            epsilons=EPSILONS,
-            seeds=None if seed is None else range(seed, seed + SEEDS),
-            test=held.fit_arguments,
-            # How many people are made up is public.
-            estimator=RateConstrainedClassifier(delta=DELTA, public_rows=round(ROWS * (1 - SHARE))),
-        )
-    clf = found.models[(*CHOSEN, seed)]
+    # How many people are made up is public.
+    public: dict[str, Any] = {"delta": DELTA, "public_rows": round(ROWS * (1 - SHARE))}
+    asked = DemographicParity(CHOSEN[1], confidence=CONFIDENCE)
+    template = RateConstrainedClassifier(**public)
+    sweep: dict[str, Any] = {"gaps": GAPS, "test": held.fit_arguments, "estimator": template}
+    X, y, sensitive = train.fit_arguments
+    with options.warnings_as_notes() as notes:
+        with waiting("Fitting the certified model"):
+            clf = RateConstrainedClassifier(asked, epsilon=CHOSEN[0], random_state=seed, **public)
+            clf.fit(X, y, sensitive_features=sensitive)
+        with waiting("Fitting the sweep"):
+            seeds = None if seed is None else range(seed, seed + SEEDS)
+            found = frontier(X, y, sensitive, epsilons=EPSILONS, seeds=seeds, **sweep)
+            # Without noise a seed changes nothing.
+            free = frontier(X, y, sensitive, epsilons=(math.inf,), seeds=(0,), **sweep)
     assert isinstance(held, CodedSample)
-    report = _report(found, clf, held, source, notes)
+    report = _report(found, free.series, clf, held, source, notes)
     known = tuple(facts(report))
     with staged(output, force=True, mark=MARK, of="--output") as made:
         _write(made, found, clf, report)
     if verbose:
-        typer.echo(f"{verdict(report)}\n{found}\n")
+        typer.echo(f"{clf.privacy_.summary()}\n")
     print_facts(
         (
             Fact(
                 "shown",
                 f"the model for epsilon {CHOSEN[0]:g} and a gap of {100 * CHOSEN[1]:g} points, "
-                f"chosen before any row was seen",
+                f"certified; chosen before any row was seen",
             ),
             *known,
-            Fact("all models", str(found)),
+            Fact("the sweep", found.summary),
             *written(
                 output, "report.html, a model, its statement, all_models.json", clf.privacy_, None
             ),
@@ -115,22 +122,23 @@ def _rows() -> tuple[CodedSample, str]:
 
 def _report(
     found: Frontier,
+    without_privacy: tuple[Series, ...],
     clf: RateConstrainedClassifier,
     held: CodedSample,
     source: str,
     notes: list[str],
 ) -> Report:
     from ..fairness import DemographicParity
-    from ..report import GroupSection, Report
+    from ..show.parts import Note, listed
+    from ..show.report import People, Report
     from .deciding import Shown
     from .measured import measure, table_of
     from .required import notion_figure
 
-    epsilon, gap = CHOSEN
     truth, prediction = held.truth(), Shown(clf, held.features, None).judged()
     assert clf.cells_ is not None
     classes = clf.classes_.tolist()
-    notion = DemographicParity(gap)
+    notion = DemographicParity(CHOSEN[1], confidence=CONFIDENCE)
     value = measure(notion, truth, prediction, groups=clf.cells_, classes=classes)
     one = (
         "one model with secure noise"
@@ -138,50 +146,34 @@ def _report(
         else f"mean of {SEEDS} models with seeded noise"
     )
     name = source.partition(",")[0].capitalize()
-    figure = found.figure(
+    shown = replace(found, published=(*without_privacy, *found.published)).shown(
         dataset=name,
         floor=_floor(found, truth, held),
-        notes=(f"Each point: {one}.",),
-        layout="by-epsilon",
+        notes=(f"Each point of Fairveil at an epsilon: {one}.",),
     )
+    price = Note(f"The price of this sweep, apart from the model above: {found.summary}")
     return Report(
-        f"Fair and private models: {name}",
-        subject=(
-            f"Linear models of people who do not exist: {source}, a quarter of them held out. "
-            f"Privacy is record-level."
-        ),
+        f"A fair and private model: {name}",
+        subject=f"A linear model of {source}, a quarter of them held out. Privacy is record-level.",
+        method="RaCO-DP, a linear model, certified",
         statement=clf.privacy_,
-        all_models=found.privacy,
         statement_file="statement.json",
-        gaps=tuple(notion_figure(clf, notion, value)),
-        tables=(GroupSection(table_of(truth, prediction, groups=clf.cells_, classes=classes)),),
-        frontiers=(figure,),
-        not_covered=(_price_of_all(found, clf),),
+        required=tuple(notion_figure(clf, notion, value)),
+        people=(People(table_of(truth, prediction, groups=clf.cells_, classes=classes)),),
+        baselines=clf.baselines_,
+        certificate=clf.certificate_,
+        sections=(("The sweep: what fairness and privacy cost", listed(price, *shown)),),
+        not_covered=(
+            f"The models of the sweep: {found.price} (all_models.json), which is beside the statement "
+            f"of the model above.",
+            "The curve that is fair, not private: fitted without noise, to compare with.",
+        ),
         verify=("fairveil verify all_models.json",),
         notes=(
-            f"Shown in full: the model for epsilon {epsilon:g} and a gap of at most {100 * gap:g} "
-            f"points, "
-            "chosen before any data were seen.",
+            f"On top: the model for epsilon {CHOSEN[0]:g} and a gap of at most {100 * CHOSEN[1]:g} "
+            f"points, with {100 * CONFIDENCE:g}% confidence; chosen before any data were seen.",
             *notes,
         ),
-    )
-
-
-def _price_of_all(found: Frontier, clf: RateConstrainedClassifier) -> str:
-    """What looking at all models costs, beside the one that is shown."""
-    from ..privacy.shown import at_most
-    from ..report.words import delta_words
-
-    delta = delta_words(found.privacy.delta)
-    alone, together = (
-        at_most(clf.privacy_.epsilon, clf.privacy_.promise.epsilon),
-        at_most(found.epsilon),
-    )
-    return (
-        f"The model shown in full costs epsilon {alone} for whoever has not seen the others only: "
-        f"looking "
-        f"at all {len(found.runs)} models of this page costs epsilon {together} at delta {delta} "
-        f"(all_models.json)."
     )
 
 
@@ -194,7 +186,7 @@ def _floor(found: Frontier, truth: Truth, held: CodedSample) -> Floor:
     """
     import numpy as np
 
-    from ..figures import Floor
+    from ..show.frontier import Floor
     from .deciding import Shown
 
     fairest = [clf for (_, target, _), clf in found.models.items() if target == min(GAPS)]
@@ -213,11 +205,10 @@ def _floor(found: Frontier, truth: Truth, held: CodedSample) -> Floor:
 
 def _write(made: Staged, found: Frontier, clf: RateConstrainedClassifier, report: Report) -> None:
     from ..estimators import save
-    from ..report import write
 
     made.free()
     save(clf, made.folder)
     (made.folder / MARK).write_text(found.to_json(), encoding="utf-8")
     found.privacy.write(made.folder / "all_models.json")
-    write(made.folder / "report.html", report)
+    report.write(made.folder / "report.html")
     made.move()

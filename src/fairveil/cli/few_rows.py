@@ -17,13 +17,12 @@ from collections.abc import Sequence
 
 from .._verdicts import UNCLEAR
 from ..errors import TooFewRows, complaint
-from ..figures import GapFigure
-from ..figures.scales import with_unit
 from ..metrics import GroupTable
-from ..report.rates import name_of
+from ..show.numbers import with_unit
+from ..show.report import Requirement
 
 
-def warn_of_few(figures: Sequence[GapFigure], table: GroupTable) -> None:
+def warn_of_few(figures: Sequence[Requirement], table: GroupTable) -> None:
     """Warn for each figure whose interval on the held-out rows is wider than what is required."""
     groups = [row for row in table.rows if row.rows > 0]
     if not groups:
@@ -44,7 +43,7 @@ def warn_of_few(figures: Sequence[GapFigure], table: GroupTable) -> None:
             expected=f"enough of every group to tell whether the {figure.name} is at most "
             f"{with_unit(bound, unit)}",
             of="held-out rows",
-            got=f"{least.rows:,} of group {name_of(least)}, and an interval "
+            got=f"{least.rows:,} of group {least.name}, and an interval "
             f"{with_unit(high - low, unit)} wide",
             remedy=f"About {enough:,} of that group would do: hold out more (--holdout), or "
             f"measure on other rows (--test).",

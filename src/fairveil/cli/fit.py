@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,10 +13,10 @@ from . import fit_options as asking
 from . import options
 
 if TYPE_CHECKING:
-    from ..figures import CurvesFigure
     from ..models.folders import Staged
     from ..privacy.statement.statement import PrivacyStatement
-    from ..report import Baselines, Certainty, CertificateSection, Payments, Report
+    from ..show.parts import Shown
+    from ..show.report import Report
     from .deciding import Fitted
     from .method_options import FitRequest
     from .methods import Method
@@ -89,7 +90,6 @@ def fit(
     from .. import _checks
     from .._waiting import waiting
     from ..estimators import save
-    from ..report.words import verdict
     from . import persons
     from .by_group import resolved
     from .certify import certificate_facts
@@ -195,7 +195,7 @@ def fit(
         known = tuple(facts(report))
         _write(clf, report, made)
     if verbose:
-        typer.echo(f"{verdict(report)}\n\n{clf.privacy_.summary()}\n")
+        typer.echo(f"{clf.privacy_.summary()}\n")
     print_facts(
         (
             *known,
@@ -243,8 +243,9 @@ def report_of(
 ) -> Report:
     """The page of a fit: what was promised, asked for, seen in training and measured on rows that
     were not trained on."""
-    from ..report import GroupSection, Report
-    from .deciding import Shown, by_chance
+    from ..estimators.reading.fitted_parts import parts_of
+    from ..show.report import People, Report
+    from .deciding import Shown, by_chance, guarantee_of
     from .few_rows import warn_of_few
     from .measured import losses_said, objectives_said, table_of
     from .methods import remarks
@@ -260,7 +261,7 @@ def report_of(
     tables, gaps = [], figures_of(clf, method, asked, truth, prediction, held)
     if truth is not None:
         found_table = table_of(truth, prediction, groups=clf.cells_ or "product", classes=classes)
-        tables.append(GroupSection(found_table, expected=by_chance(clf)))
+        tables.append(People(found_table, expected=by_chance(clf)))
         with options.warnings_as_notes() as few:
             warn_of_few(gaps, found_table)
         said += few
@@ -270,14 +271,11 @@ def report_of(
         method=method.name,
         statement=clf.privacy_,
         statement_file="statement.json",
-        gaps=tuple(gaps),
-        tables=tuple(tables),
-        guarantee=_certain(clf),
-        payments=_payments(clf),
-        baselines=_baselines(clf),
-        coefficients=_coefficients(clf),
-        terms=_terms(clf),
-        certificate=_certificate(clf),
+        required=tuple(gaps),
+        people=tuple(tables),
+        baselines=parts_of(clf).baselines,
+        certificate=parts_of(clf).certificate,
+        sections=tuple(_sections(clf, guarantee_of(clf))),
         notes=tuple(said),
     )
 
@@ -322,76 +320,35 @@ def _described(
     return clf
 
 
-def _certain(clf: Fitted) -> Certainty | None:
-    from ..report import certain
-    from .deciding import guarantee_of
-
-    found = guarantee_of(clf)
-    return None if found is None else certain(found)
-
-
-def _payments(clf: Fitted) -> Payments | None:
-    from ..estimators import TailoredClassifier
-    from ..report import payments
-
-    return payments(clf.tailoring_) if isinstance(clf, TailoredClassifier) else None
-
-
-def _baselines(clf: Fitted) -> Baselines | None:
-    from ..estimators.reading.fitted_parts import parts_of
-    from ..report import baselines
-
-    found = parts_of(clf).baselines
-    return None if found is None else baselines(found)
-
-
-def _certificate(clf: Fitted) -> CertificateSection | None:
-    from ..estimators.reading.fitted_parts import parts_of
-    from ..report import certificate
-
-    found = parts_of(clf).certificate
-    return None if found is None else certificate(found)
-
-
-def _coefficients(clf: Fitted) -> tuple[Any, ...]:
-    """Those of the second of two classes, in the units of the table; of a model that is one linear
-    classifier."""
+def _sections(clf: Fitted, guarantee: Any) -> Iterator[tuple[str, Shown]]:
+    """What else a fit says of itself: bounds that are certain, shares of groups, coefficients of a
+    model that is one linear classifier of two classes, and the curves of an additive one."""
     from ..estimators import TailoredClassifier
     from ..estimators.descending import DescentClassifier
-    from ..report import Coefficient
+    from ..show.parts import Column, Table, listed
 
+    if guarantee is not None:
+        yield "What is certain", guarantee
+    if isinstance(clf, TailoredClassifier):
+        yield "What each group spends", clf.tailoring_
     linear = isinstance(clf, DescentClassifier | TailoredClassifier) and hasattr(clf, "coef_")
-    if not linear or len(clf.classes_) != 2:
-        return ()
-    weights = [
-        ("(intercept)", float(clf.intercept_[0])),
-        *zip(clf.coef_names_, clf.coef_[0].tolist(), strict=True),
-    ]
-    return tuple(Coefficient(_line(name), weight) for name, weight in weights)
-
-
-def _terms(clf: Fitted) -> tuple[CurvesFigure, ...]:
-    """The curves of an additive model of two classes, that is one score."""
-    from ..estimators import TailoredClassifier
-    from ..estimators.descending import DescentClassifier
-
-    one_score = (
-        isinstance(clf, DescentClassifier | TailoredClassifier)
-        and hasattr(clf, "coef_")
-        and len(clf.coef_) == 1
-    )
-    if not one_score or clf.coding_.shapes is None:
-        return ()
-    return tuple(term.figure() for term in clf.terms())
+    if not linear or len(clf.coef_) != 1:
+        return
+    if clf.coding_.shapes is not None:
+        yield "What each number adds", listed(*(term.chart() for term in clf.terms()))
+    names = ("(intercept)", *map(_line, clf.coef_names_))
+    weights = (float(clf.intercept_[0]), *clf.coef_[0].tolist())
+    about = "A positive weight moves decisions towards the second class"
+    table = Table((Column("feature", names), Column("weight", weights, "weight")), about)
+    yield "Coefficients of the linear score", listed(table)
 
 
 def _write(clf: Fitted, report: Report, made: Staged) -> None:
     from ..estimators import save
-    from ..report import write
 
     made.free()
     save(clf, made.folder)
-    write(made.folder / "report.html", report)
+    report.write(made.folder / "report.html")
     made.move()
 
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._aligned import aligned
+from ..show.parts import aligned
 from . import options
 from .completing import GAPS as GAP_NOTIONS
 from .completing import out_of
 from .helping import FAIRNESS, MEASURED, PRIVACY
 
 if TYPE_CHECKING:
-    from ..figures import FrontierFigure
     from ..models.folders import Staged
     from ..privacy.ledger import Ledger
     from ..study import Frontier
@@ -226,11 +225,12 @@ def _numbers(found: Frontier, folder: Path) -> None:
     found.privacy.write(folder / "statement.json")
 
 
-def _write(found: Frontier, source: str, notes: list[str], made: Staged) -> FrontierFigure | None:
-    from ..figures import svg_frontier, with_dark
-    from ..report import Report, write
+def _write(found: Frontier, source: str, notes: list[str], made: Staged) -> list[Any] | None:
+    from ..show.parts import listed
+    from ..show.report import Report
 
     figure = _figure(found)
+    shown = [] if figure is None else [("What fairness and privacy cost", listed(*figure))]
     report = Report(
         f"What fairness and privacy cost: {found.measure}",
         subject="".join(
@@ -240,27 +240,27 @@ def _write(found: Frontier, source: str, notes: list[str], made: Staged) -> Fron
         statement=found.privacy,
         all_models=found.privacy,
         statement_file="statement.json",
-        frontiers=() if figure is None else (figure,),
-        notes=(str(found), *(() if figure is not None else (NO_FIGURE,)), *notes),
+        sections=tuple(shown),
+        notes=(found.summary, *(() if figure is not None else (NO_FIGURE,)), *notes),
     )
     made.free()
     _numbers(found, made.folder)
     if figure is not None:
-        (made.folder / "frontier.svg").write_text(
-            with_dark(svg_frontier(figure)) + "\n", encoding="utf-8"
-        )
-    write(made.folder / "report.html", report)
+        (made.folder / "frontier.svg").write_text(figure[0].to_svg() + "\n", encoding="utf-8")
+    report.write(made.folder / "report.html")
     made.move()
     return figure
 
 
-def _tell(found: Frontier, figure: FrontierFigure | None, out: Path, book: Ledger | None) -> None:
-    from ..report.phrases import stamps
+def _tell(found: Frontier, figure: list[Any] | None, out: Path, book: Ledger | None) -> None:
+    from ..show.numbers import STAMP_WORDS
     from .printing import Fact, print_facts
     from .written import written
 
-    print_facts([Fact("warning", words) for words in stamps(found.privacy)])
-    typer.echo(str(found))
+    print_facts(
+        [Fact("warning", words) for words in (STAMP_WORDS[stamp] for stamp in found.privacy.stamps)]
+    )
+    typer.echo(found.summary)
     typer.echo(_table(found))
     if figure is None:
         typer.echo(f"fairveil: note: {NO_FIGURE}", err=True)
@@ -274,7 +274,7 @@ def _tell(found: Frontier, figure: FrontierFigure | None, out: Path, book: Ledge
     )
 
 
-def _figure(found: Frontier) -> FrontierFigure | None:
+def _figure(found: Frontier) -> list[Any] | None:
     """The plot; None where no gap is defined on the held-out rows: the models are charged, so the
     rest is written."""
     if all(line["held_out_gap"] is None for line in found.table()):
@@ -282,7 +282,7 @@ def _figure(found: Frontier) -> FrontierFigure | None:
     models = (
         "one model a point" if found.privacy.noise == "secure" else "mean over the seeds of a point"
     )
-    return found.figure(
+    return found.shown(
         dataset=f"{found.held_out_rows:,} held-out rows", notes=(f"Each point: {models}.",)
     )
 

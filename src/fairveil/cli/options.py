@@ -271,11 +271,12 @@ def schema_of(path: Path | None) -> Schema | None:
 def require_words(**named: str | None) -> None:
     """What a statement will say, checked before there is one: after the fit an error would come too
     late."""
-    from ..figures.checked import line
+    from ..errors import InputError
 
     for name, text in named.items():
-        if text is not None:
-            line(empty=False, **{name: text})
+        if text is not None and not (text.isprintable() and text.strip()):
+            remedy = f"Say {name} in words, without line breaks."
+            raise InputError.expected("some words on one line", of=name, got=text, remedy=remedy)
 
 
 def protection(word: str) -> str:

@@ -131,6 +131,7 @@ def _print(found: Plan) -> None:
     """One fact a line, then the releases and the constraints."""
     import sys
 
+    from ..show.parts import Table
     from . import colour
     from .printing import on_one_line, print_table
 
@@ -139,13 +140,11 @@ def _print(found: Plan) -> None:
     for label, words in facts:
         named = colour.painted(f"{label:{width}}", "strong", sys.stdout)
         typer.echo(f"{named}  {on_one_line(words)}", color=colour.allowed(sys.stdout))
-    for title, shown in (
-        ("Releases", found.releases_table()),
-        ("Constraints, in percentage points", found.constraints_table()),
-    ):
-        if shown[1]:
-            typer.echo(f"\n{title}")
-            print_table(shown[0], [tuple(map(on_one_line, row)) for row in shown[1]])
+    for part in found.parts():
+        if isinstance(part, Table):
+            typer.echo(f"\n{part.title}")
+            rows = [tuple(map(on_one_line, row)) for row in part.lines()]
+            print_table([column.head for column in part.columns], rows)
 
 
 def shares_of(given: Sequence[str], schema: Schema) -> dict[str, dict[Any, float]]:
@@ -191,5 +190,5 @@ def _ending(out: Path | None) -> None:
 
 def _text(found: Plan, ending: str) -> str:
     if ending == ".svg":
-        return found.figure()
+        return found.chart().to_svg()
     return found.to_json() if ending == ".json" else f"{found}\n"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import typer
 
-from .._aligned import aligned
+from ..show.parts import aligned
 from . import colour
 
 LABEL = 12

@@ -106,15 +106,9 @@ def _print(found: PrivateTable, out: Path | None, html: Path | None) -> None:
 
 
 def _page(found: PrivateTable, html: Path, source: str) -> None:
-    from ..report import Report, private_table, write
+    from ..show.report import Report
 
     subject = f"Decisions of {found.model}, counted once with noise: {source}."
-    write(
-        html,
-        Report(
-            "Decisions, group by group",
-            subject=subject,
-            statement=found.privacy_,
-            private_table=private_table(found),
-        ),
-    )
+    sections = (("Group by group, from private counts", found),)
+    page = Report("Decisions, group by group", subject, statement=found.privacy_, sections=sections)
+    page.write(html)

@@ -14,8 +14,8 @@ from ..fairness.notions import BoundedGroupLoss, FalseNegativeRate
 from ..fairness.objectives import Bound
 from ..fairness.rates import RateConstraint
 from ..fairness.sentences import sentence
-from ..figures import GAP, GapFigure, Measure
-from ..figures.contents import Unit
+from ..show.charts import Axis
+from ..show.report import GAP, Requirement
 from ..tables.given import Values
 from ..tables.keys import shown
 from .deciding import Fitted, by_chance
@@ -48,9 +48,9 @@ def figures_of(
     truth: Truth | None,
     prediction: Values | None,
     held: Sample | None,
-) -> list[GapFigure]:
+) -> list[Requirement]:
     """One for each notion and each other bound, in the order in which they were asked for."""
-    found: list[GapFigure] = []
+    found: list[Requirement] = []
     classes: Any = clf.classes_.tolist()
     for notion in asked.notions:
         if not method.bounds and clf.cells_ is None:  # nothing was distinguished; the notes say so
@@ -74,7 +74,7 @@ def figures_of(
 
 def notion_figure(
     clf: Fitted, notion: Notion, held: Measured | None, *, bounded: bool = True
-) -> list[GapFigure]:
+) -> list[Requirement]:
     """Required (nothing, where no gap is bounded), measured in training with noise, and on held-out
     rows. May be none."""
     training, noise = training_value(clf, notion)
@@ -90,7 +90,7 @@ def notion_figure(
     name, measure_of = named(notion)
     words = "" if target is None else _line(sentence(notion, clf.cells_, clf.classes_.tolist()))
     others = None if target is None or training is None else population_verdict(clf, notion)
-    return [GapFigure(name, *numbers, measure_of, noise, told, words, others)]
+    return [Requirement(name, *numbers, measure_of, noise, told, words, others)]
 
 
 def bound_of(notion: Notion) -> float | None:
@@ -104,40 +104,40 @@ def bound_of(notion: Notion) -> float | None:
     return None if bound is None or notion.is_vacuous else float(bound)
 
 
-def named(notion: Notion) -> tuple[str, Measure]:
+def named(notion: Notion) -> tuple[str, Axis]:
     """What a page calls the notion's value, and in which unit: name and measure make one phrase.
 
     >>> named(FalseNegativeRate(0.2))
-    ('false negative', Measure(name='rate', unit='percent'))
+    ('false negative', Axis(name='rate', unit='percent', log=False))
     """
     name = _line(words_of(notion))
     match notion:
         case GapNotion():
             return name, GAP
         case FalseNegativeRate():
-            return "false negative", Measure("rate", "percent")
+            return "false negative", Axis("rate", "percent")
         case BoundedGroupLoss(loss="zero_one"):
-            return "largest group's", Measure("error", "percent")
+            return "largest group's", Axis("error", "percent")
         case RateConstraint():
-            return name, Measure("value", "points")
-    return name, Measure("value", "plain")
+            return name, Axis("value", "points")
+    return name, Axis("value")
 
 
 def _bound_figure(
     clf: GroupObjectiveClassifier, bound: Bound, truth: Truth | None, prediction: Values | None
-) -> GapFigure:
+) -> Requirement:
     """Of a bound on an objective that is no notion: on held-out rows it has a value, and no
     interval."""
     words = _line(sentence(bound, clf.cells_, clf.classes_.tolist()))
-    unit: Unit = "percent" if "%" in words else "points" if "points" in words else "plain"
+    unit = "percent" if "%" in words else "points" if "points" in words else "plain"
     line = next((one for one in clf.constraint_report_.lines if one.target == str(bound)), None)
     known = line is not None and not math.isnan(line.value)
-    return GapFigure(
+    return Requirement(
         _line(str(bound.objective).replace("_", " ")),
         bound.bound,
         line.value if known and line is not None else None,
         objective_values(bound.objective, clf, truth, prediction),
-        measure=Measure("value", unit),
+        measure=Axis("value", unit),
         training_noise=line.noise if known and line is not None else None,
         training_verdict=None if line is None else line.verdict,
         sentence=words,
@@ -145,7 +145,7 @@ def _bound_figure(
     )
 
 
-def _loss_figures(clf: TailoredClassifier, held: Sample | None) -> list[GapFigure]:
+def _loss_figures(clf: TailoredClassifier, held: Sample | None) -> list[Requirement]:
     """Of bounds on groups' mean log losses: one figure for a bound on all, else one for each group
     that has one."""
     assert clf.cells_ is not None
@@ -156,13 +156,13 @@ def _loss_figures(clf: TailoredClassifier, held: Sample | None) -> list[GapFigur
         for at in range(len(keys))
     ]
     lines, bounds = clf.constraint_report_.lines, clf.group_loss_bound
-    loss = Measure("mean log loss", "plain")
+    loss = Axis("mean log loss")
     if not isinstance(bounds, Mapping):
         assert bounds is not None
         worst = max(lines, key=lambda line: line.value, default=None)
         known = [one for one in lost if one is not None]
         return [
-            GapFigure(
+            Requirement(
                 "largest group's",
                 float(bounds),
                 None if worst is None else worst.value,
@@ -182,7 +182,7 @@ def _loss_figures(clf: TailoredClassifier, held: Sample | None) -> list[GapFigur
         )
         at = next((place for place, other in enumerate(keys) if other == key), None)
         found.append(
-            GapFigure(
+            Requirement(
                 _line(f"{shown(key)}'s"),
                 float(bound),
                 None if line is None else line.value,

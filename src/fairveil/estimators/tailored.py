@@ -3,16 +3,15 @@ say of each group."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .. import _checks, _html
+from .. import _checks
 from .._json import Document, Node
 from .._types import Floats
 from ..core.cost import gaussian_mu
@@ -24,6 +23,7 @@ from ..learning.allocation import STANDARD_ERROR, Allocation, Shares, checked_ru
 from ..privacy.shown import at_most
 from ..privacy.statement.parts import NamedGroups
 from ..privacy.statement.statement import PrivacyStatement
+from ..show.parts import Column, Fact, Facts, Note, Part, Shown, Table
 from ..tables import keys
 from .fitting import unused
 from .reports.constraint_report import ConstraintLine
@@ -35,7 +35,7 @@ COLUMNS = ("shares", "errors", "counts", "epsilons")
 
 
 @dataclass(frozen=True)
-class TailoringReport:
+class TailoringReport(Shown):
     """What each group was given: released and public values only.
 
     `shares` of the last stage's budget, which add up to 1 in each sensitive column; `errors`:
@@ -123,43 +123,29 @@ class TailoringReport:
         ]
         return {"rule": self.rule, "why": self.why, "fixed": self.fixed, "groups": groups}
 
-    def to_json(self) -> str:
-        """The report as a JSON document."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-    def _repr_html_(self) -> str:
-        def row(line: dict[str, Any]) -> list[str]:
-            error = "-" if line["standard_error"] is None else f"{line['standard_error']:.4g}"
-            count = "-" if line["count"] is None else f"{line['count']:,.0f}"
-            return [
-                str(line["group"]),
-                f"{line['share']:.4g}",
-                at_most(line["epsilon"]),
-                error,
-                count,
-            ]
-
-        heads = ("group", "share", "epsilon", "standard error", "rows, about")
-        return _html.paragraph(str(self).splitlines()[0]) + _html.table(
-            heads, map(row, self.table())
+    def parts(self) -> Iterator[Part]:
+        """A line a group, and what the numbers mean."""
+        yield Facts((Fact("shares of the budget", f"{self.rule} ({self.why})"),))
+        table = self.table()
+        units = {"group": "", "share": "percent", "epsilon": "", "standard_error": "plain"}
+        shown = {
+            name: tuple(line[name] if name != "epsilon" else at_most(line[name]) for line in table)
+            for name in (*units, "count")
+        }
+        yield Table(
+            tuple(Column(n, v, units.get(n, "count"), missing="-") for n, v in shown.items()),
+            "What each group's people spend",
         )
-
-    def __str__(self) -> str:
-        head = f"Shares of the budget: {self.rule} ({self.why})."
-        body = [
-            f"  {line['group']}: share {line['share']:.4g}, epsilon {at_most(line['epsilon'])}"
-            + (
-                ""
-                if line["standard_error"] is None
-                else f", standard error {line['standard_error']:.4g}"
+        yield Note(
+            "A larger epsilon is a weaker guarantee for that group. Each epsilon is at the delta of "
+            "the whole fit, of people who are in that group in one of two neighboring tables."
+        )
+        if not self.fixed:
+            yield Note(
+                "Shares were made of released answers, so a group's own epsilon is that of this "
+                "outcome. The table shows the smaller of it and the guarantee that was fixed in "
+                "advance; the smaller one holds at twice delta."
             )
-            + ("" if line["count"] is None else f", about {line['count']:,.0f} rows")
-            for line in self.table()
-        ]
-        tail = "A larger epsilon is a weaker guarantee for that group."
-        return "\n".join(
-            [head, *body, tail if self.fixed else f"{tail} Shares were made of released answers."]
-        )
 
 
 def check(estimator: BaseEstimator, solver: GroupDescent | Moments) -> None:

@@ -1,26 +1,59 @@
 """The group table: counts beside rates, an interval for each rate, small groups flagged, undefined
-stays undefined."""
+stays undefined; how far apart groups are in each rate, and whether decisions are better than one
+answer for everybody.
+
+    gap of a rate = largest difference of two groups' rates
+
+The interval of a difference is Newcombe's, of two Wilson intervals; those of the m pairs of groups
+are made at level 1 - (1 - confidence) / m each (Bonferroni), so that the largest difference lies
+between the largest lower and the largest upper end.
+
+The best constant is compared row by row: of n rows, b are wrong by the model alone and a by the
+constant alone,
+
+    d = (b - a) / n,  with Bonett and Price's interval of a difference of paired proportions (2012),
+    one row added to each.
+
+`a` and `b` are made of the table's own rates: a constant k errs where the label is not k.
+
+Guarantees (tests/metrics/test_metrics_compared.py):
+1. Both intervals cover at their level.
+"""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from statistics import NormalDist
 from typing import Any
 
-from .. import _checks, _html
-from .._aligned import aligned
+from .. import _checks
 from .._types import ColumnsLike, Floats
+from .._verdicts import UNCLEAR
 from ..errors import InputError
 from ..facts import Cells
 from ..fairness.gap_notion import Outcome, positive_class
+from ..show.charts import Axis, Row, Rows
+from ..show.numbers import percent, printable
+from ..show.parts import Column, Note, Part, Shown, Table, draw_on
 from ..tables import keys
 from ..tables.frames import pandas_for
 from .histograms import cell_counts
 from .inputs import Decisions, read_decisions
 from .measures import outcome_rate, tally
+
+MOST_DRAWN = 40
+"""Of more groups a picture shows those with the most rows; the table has all."""
+MOST_PICTURES = 3
+KINDS = ("selection_rate", "true_positive_rate", "false_positive_rate", "error")
+MOST_GROUPS = 60
+"""Of more groups those with the smallest and the largest rates are compared, at the level of all
+pairs."""
+
+
+SAME = "the same"
 
 
 @dataclass(frozen=True)
@@ -54,9 +87,14 @@ class GroupRow:
     rates: dict[str, Estimate]
     small: bool
 
+    @property
+    def name(self) -> str:
+        """The group as a reader wants it."""
+        return "everyone" if self.group is None else printable(keys.shown(self.group))
+
 
 @dataclass(frozen=True)
-class GroupTable:
+class GroupTable(Shown):
     """Exact counts and rates by group. Computed from the rows given: publishing it is not private.
 
     Rates: `selection_rate[k]` = P(prediction = k), `true_positive_rate[k]` = P(prediction = k |
@@ -92,10 +130,6 @@ class GroupTable:
             "groups": [self._row(row) for row in self.rows],
         }
 
-    def to_json(self) -> str:
-        """The table as JSON text."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
-
     def to_pandas(self) -> Any:
         """A pandas frame: one line a group, values only."""
         pd = pandas_for("to_pandas")
@@ -110,46 +144,128 @@ class GroupTable:
             )
         return pd.DataFrame(lines)
 
-    def _lines(self) -> list[list[str]]:
-        """The head and a line a group, in words."""
+    def gaps(self, required: Collection[str] = ()) -> tuple[OtherGap, ...]:
+        """How far apart groups are in each rate, the largest gap first.
+
+        Parameters
+        ----------
+        required : collection of str, default=()
+            Kinds of rates that were bounded, such as ``"selection_rate"``.
+
+        Returns
+        -------
+        tuple of OtherGap
+            A gap a rate, with its interval; none where fewer than two groups have one.
+        """
+        return gaps_of(self, required)
+
+    def against_constant(self) -> AgainstConstant | None:
+        """Compare with the one answer that is wrong least often on these very rows.
+
+        Returns
+        -------
+        AgainstConstant or None
+            The difference of errors, with its interval; None with weights, or without rows.
+        """
+        return against_constant(self)
+
+    @property
+    def main(self) -> tuple[str, ...]:
+        """The rates that are shown: of the positive class where there is one, else every class's
+        selection rate; then the error."""
         if self.positive is None:
-            shown = [f"selection_rate[{keys.shown(k)}]" for k in self.classes] + ["accuracy"]
-        else:
-            named = ("selection_rate", "true_positive_rate", "false_positive_rate")
-            shown = [f"{name}[{keys.shown(self.positive)}]" for name in named] + ["accuracy"]
-        head = [
-            "group",
-            "rows",
-            *(f"label {keys.shown(k)}" for k in self.classes),
-            *(name.replace("_", " ") for name in shown),
+            return (*(f"selection_rate[{keys.shown(k)}]" for k in self.classes), "error")
+        of = keys.shown(self.positive)
+        kinds = ("selection_rate", "true_positive_rate", "false_positive_rate")
+        return (*(f"{kind}[{of}]" for kind in kinds), "error")
+
+    def parts(self) -> Iterator[Part]:
+        """Counts beside rates, a line a group, the last one everyone's; a picture a rate."""
+        rows = (*self.rows, self.overall)
+        columns = [
+            Column("group", tuple(row.name + " *" * row.small for row in rows)),
+            Column("rows", tuple(row.rows for row in rows), "count"),
         ]
-        lines = [head]
-        for row in (*self.rows, self.overall):
-            title = ("everyone" if row is self.overall else keys.shown(row.group)) + (
-                " *" if row.small else ""
+        columns += [
+            Column(
+                f"label {printable(keys.shown(k))}", tuple(row.labels[at] for row in rows), "count"
             )
-            lines.append(
-                [
-                    title,
-                    str(row.rows),
-                    *map(str, row.labels),
-                    *(_percent(row.rates[name]) for name in shown),
-                ]
+            for at, k in enumerate(self.classes)
+        ]
+        for name in self.main:
+            found = [row.rates[name] for row in rows]
+            values, low, high = (
+                tuple(getattr(one, end) for one in found) for end in ("value", "low", "high")
             )
-        return lines
+            columns.append(Column(rate_words(name).lower(), values, "percent", low, high, "-"))
+        yield Table(tuple(columns), tail=True)
+        few = f" *: fewer than {self.small_below} rows." if any(row.small for row in rows) else ""
+        yield Note(f"{percent(self.confidence)} intervals (Wilson). -: undefined, no rows.{few}")
+        yield from map(self.chart, self._drawn)
 
-    def _notes(self) -> list[str]:
-        notes = [f"Intervals: {self.confidence:.0%}, Wilson. '-': undefined, no rows."]
-        if any(row.small for row in self.rows):
-            notes.append(f"*: fewer than {self.small_below} rows.")
-        return notes
+    def chart(self, rate: str) -> Rows:
+        """The picture of one rate.
 
-    def _repr_html_(self) -> str:
-        head, *lines = self._lines()
-        return _html.table(head, lines) + "".join(map(_html.paragraph, self._notes()))
+        Parameters
+        ----------
+        rate : str
+            Name of the rate, such as ``"error"`` or ``"selection_rate[yes]"``.
 
-    def __str__(self) -> str:
-        return "\n".join([*aligned(self._lines(), right_from=1), *self._notes()])
+        Returns
+        -------
+        Rows
+            A row a group, the last one everyone's; of many groups those with the most rows.
+        """
+        if rate not in self.overall.rates:
+            known = tuple(self.overall.rates)
+            raise InputError.expected(
+                "a rate of this table",
+                of="rate",
+                got=rate,
+                remedy=f"Known: {', '.join(known)}.",
+                among=known,
+            )
+        largest = sorted(self.rows, key=lambda row: -row.rows)[:MOST_DRAWN]
+        rows = (*(row for row in self.rows if row in largest), self.overall)
+        drawn = tuple(Row(row.name, *_ends(row.rates[rate]), hollow=row.small) for row in rows)
+        name = rate_words(rate)
+        title = f"{name} by group" + (
+            f", the {MOST_DRAWN} largest" if len(largest) < len(self.rows) else ""
+        )
+        return Rows(title, Axis(name, "percent"), drawn, confidence=self.confidence, half=True)
+
+    def plot(self, ax: object = None, rate: str | None = None) -> Any:
+        """Draw a rate of each group with its interval; marks of small groups are hollow.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, default=None
+            Axes to draw on. None: new axes.
+        rate : str, default=None
+            Such as ``"error"`` or ``"selection_rate[yes]"``. None: the selection rate of the
+            positive class.
+
+        Returns
+        -------
+        matplotlib axes
+            The axes.
+        """
+        return draw_on(self.chart(self.main[0] if rate is None else rate), ax)
+
+    @property
+    def _drawn(self) -> tuple[str, ...]:
+        """The rates that have a picture: of more than two classes the selection rates in which groups
+        differ most."""
+
+        def spread(name: str) -> float:
+            values = [row.rates[name].value for row in self.rows]
+            known = [value for value in values if not math.isnan(value)]
+            return max(known) - min(known) if known else 0.0
+
+        *rates, last = self.main
+        if self.positive is None:
+            rates = sorted(rates, key=spread, reverse=True)[:MOST_PICTURES]
+        return (*rates, last)
 
     def _row(self, row: GroupRow) -> dict[str, Any]:
         return {
@@ -318,7 +434,130 @@ def _complement(rate: Estimate) -> Estimate:
     return Estimate(1 - rate.value, 1 - rate.high, 1 - rate.low, rate.size)
 
 
-def _percent(rate: Estimate) -> str:
+def rate_words(rate: str) -> str:
+    """
+    >>> rate_words("selection_rate[>50K]"), rate_words("error")
+    ('Selection rate of >50K', 'Error')
+    """
+    name, bracket, rest = rate.partition("[")
+    words = name.replace("_", " ")
+    return words[:1].upper() + words[1:] + (f" of {printable(rest[:-1])}" if bracket else "")
+
+
+def _ends(rate: Estimate) -> tuple[float | None, float | None, float | None]:
     if math.isnan(rate.value):
-        return "-"
-    return f"{100 * rate.value:.1f}% ({100 * rate.low:.1f}-{100 * rate.high:.1f})"
+        return None, None, None
+    return rate.value, rate.low, rate.high
+
+
+@dataclass(frozen=True)
+class OtherGap:
+    """One rate's gap. `most` and `least`: the groups with the largest and the smallest rate;
+    `required`: it was bounded."""
+
+    rate: str
+    gap: float
+    low: float
+    high: float
+    most: GroupRow
+    least: GroupRow
+    required: bool
+
+    def words(self, *, short: bool = False) -> str:
+        """The rate in words; `short`: without the class that it is of."""
+        return rate_words(self.rate.partition("[")[0] if short else self.rate)
+
+
+def gaps_of(table: GroupTable, required: Collection[str] = ()) -> tuple[OtherGap, ...]:
+    """The gap of every rate that two groups or more have, the largest first. `required`: kinds of
+    rates that were bounded.
+
+    Of two classes the positive one's rates, of more every class's. Small groups count: their
+    intervals say how little is known.
+    """
+    classes = table.classes if table.positive is None else (table.positive,)
+    names = [f"{kind}[{keys.shown(k)}]" for kind in KINDS[:3] for k in classes] + ["error"]
+    found = [_gap(table, name, name.partition("[")[0] in required) for name in names]
+    return tuple(sorted((one for one in found if one is not None), key=lambda one: -one.gap))
+
+
+def _gap(table: GroupTable, name: str, required: bool) -> OtherGap | None:
+    known = [
+        row for row in table.rows if name in row.rates and not math.isnan(row.rates[name].value)
+    ]
+    if len(known) < 2:
+        return None
+    ordered = sorted(known, key=lambda row: row.rates[name].value)
+    least, most = ordered[0], ordered[-1]
+    gap = most.rates[name].value - least.rates[name].value
+    confidence = 1.0 - (1.0 - table.confidence) / math.comb(len(ordered), 2)
+    if len(ordered) > MOST_GROUPS:
+        ordered = ordered[: MOST_GROUPS // 2] + ordered[-MOST_GROUPS // 2 :]
+    pairs = list(combinations(ordered, 2))
+    ends = {id(row): _newcombe(row.rates[name], confidence) for row in ordered}
+    low, high = 0.0, gap
+    for lower, upper in pairs:  # the rate of `upper` is at least that of `lower`
+        difference = upper.rates[name].value - lower.rates[name].value
+        (below, above), (under, over) = ends[id(upper)], ends[id(lower)]
+        value, other = upper.rates[name].value, lower.rates[name].value
+        low = max(low, difference - math.hypot(value - below, over - other))
+        # Either sign of the difference may be the largest in the population.
+        high = max(high, difference + math.hypot(above - value, other - under))
+        high = max(high, -difference + math.hypot(value - below, over - other))
+    return OtherGap(name, gap, low, min(1.0, high), most, least, required)
+
+
+def _newcombe(rate: Estimate, confidence: float) -> tuple[float, float]:
+    return wilson(rate.value, rate.size, confidence)
+
+
+@dataclass(frozen=True)
+class AgainstConstant:
+    """A model and the best constant on the same rows: `answer`, its `error`, and the model's error
+    minus that, with its interval. `verdict`: "better", "worse", "inconclusive", or "the same": it
+    decides every row as the constant does."""
+
+    answer: str
+    error: float
+    difference: float
+    low: float
+    high: float
+    verdict: str
+
+
+def against_constant(table: GroupTable) -> AgainstConstant | None:
+    """Held against the constant that errs least on these very rows; None where rows have weights,
+    or there are none."""
+    everyone = table.overall
+    rows = everyone.rows
+    error = everyone.rates["error"].value
+    if not rows or math.isnan(error) or abs(everyone.weight - rows) > 1e-9 * rows:
+        return None
+    best = max(range(len(table.classes)), key=lambda at: everyone.labels[at])
+    right = [
+        0.0 if not count else count * everyone.rates[_right(table, at)].value
+        for at, count in enumerate(everyone.labels)
+    ]
+    alone = everyone.labels[best] - right[best]  # wrong by the model alone
+    saved = sum(right) - right[best]  # wrong by the constant alone
+    constant = 1.0 - everyone.labels[best] / rows
+    answer = printable(keys.shown(table.classes[best]))
+    if alone + saved < 1e-9 * rows:
+        return AgainstConstant(answer, constant, 0.0, 0.0, 0.0, SAME)
+    low, high = _paired(alone, saved, rows, table.confidence)
+    difference = (alone - saved) / rows
+    verdict = "worse" if low > 0 else "better" if high < 0 else UNCLEAR
+    return AgainstConstant(answer, constant, difference, low, high, verdict)
+
+
+def _right(table: GroupTable, at: int) -> str:
+    return f"true_positive_rate[{keys.shown(table.classes[at])}]"
+
+
+def _paired(alone: float, saved: float, rows: int, confidence: float) -> tuple[float, float]:
+    """The interval of (alone - saved) / rows."""
+    p, q, size = (alone + 1) / (rows + 2), (saved + 1) / (rows + 2), rows + 2
+    reach = NormalDist().inv_cdf(0.5 + confidence / 2) * math.sqrt(
+        max(p + q - (p - q) ** 2, 0.0) / size
+    )
+    return max(-1.0, p - q - reach), min(1.0, p - q + reach)

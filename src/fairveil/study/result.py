@@ -10,8 +10,8 @@ from typing import Any
 
 from .._json import MALFORMED, Document, Node
 from ..errors import FairveilError
-from ..figures import Point, Series
 from ..privacy.statement.statement import PrivacyStatement
+from ..show.frontier import Point, Series
 from .result_contents import FrontierContents
 from .runs import Run
 
@@ -45,7 +45,7 @@ class Frontier(FrontierContents):
     See Also
     --------
     frontier : Makes one.
-    FrontierDisplay : Draws one on axes.
+    fairveil.show.page : Writes one as a page.
     """
 
     def to_json(self) -> str:
@@ -56,7 +56,17 @@ class Frontier(FrontierContents):
         str
             The document. Models are saved with `fairveil.save`.
         """
-        return to_json(self)
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the frontier as plain JSON values.
+
+        Returns
+        -------
+        dict
+            Every number, with the statement.
+        """
+        return content_of(self)
 
     @staticmethod
     def from_json(text: str) -> Frontier:
@@ -77,9 +87,9 @@ class Frontier(FrontierContents):
         return from_json(text)
 
 
-def to_json(frontier: FrontierContents) -> str:
+def content_of(frontier: FrontierContents) -> dict[str, Any]:
     """The document."""
-    content = {
+    return {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "measure": frontier.measure,
@@ -89,7 +99,6 @@ def to_json(frontier: FrontierContents) -> str:
         "privacy": frontier.privacy.to_dict(),
         "published": [_plain(dataclasses.asdict(series)) for series in frontier.published],
     }
-    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def from_json(text: str) -> Frontier:
@@ -158,7 +167,7 @@ def _only(node: Node, of: type) -> Node:
 def _series(node: Node) -> Series:
     values = _only(node, Series).mapping()
     points = tuple(_point(point) for point in node["points"].list())
-    for name in {"label", "protects", "source", "short"} & set(values):
+    for name in {"label", "protects", "source"} & set(values):
         node[name].text()
     if "published" in values:
         node["published"].truth()

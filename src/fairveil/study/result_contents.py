@@ -4,28 +4,27 @@ has cost."""
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .. import _html
 from ..errors import InputError
 from ..estimators import RateConstrainedClassifier
-from ..figures import Floor, FrontierFigure, Measure, Point, Series, svg_frontier
 from ..privacy.shown import at_most
 from ..privacy.statement.statement import PrivacyStatement
+from ..show.frontier import Floor, Point, Series, charts
+from ..show.frontier import table as points_table
+from ..show.parts import Note, Part, Shown, first_chart
 from .runs import Run, point
 
 Key = tuple[float, float | None, int | None]
 
 
 @dataclass(frozen=True, eq=False)
-class FrontierContents:
+class FrontierContents(Shown):
     """The runs, the statement of all of them, and all that follows from them. See `Frontier`."""
 
     measure: str
@@ -77,15 +76,40 @@ class FrontierContents:
             for name in lines[0]
         }
 
-    def figure(
+    @property
+    def summary(self) -> str:
+        """How many models, and what looking at all of them costs."""
+        count = (
+            f"{len(self.runs)} models, {len(self.epsilons)} epsilons, {len(self.targets)} targets "
+            f"of the {self.measure}"
+        )
+        return f"{count}; {self.price}."
+
+    @property
+    def price(self) -> str:
+        """What looking at all models costs, in words."""
+        if math.isinf(self.epsilon):
+            return "some are not private: looking at them all is covered by no guarantee"
+        return (
+            f"looking at all of them costs epsilon {at_most(self.epsilon)} at delta "
+            f"{self.privacy.delta:g}"
+        )
+
+    def parts(self) -> Iterator[Part]:
+        """The price of all models, every point, and error against the swept gap."""
+        yield Note(f"{self.summary[:1].upper()}{self.summary[1:]}")
+        if self.held_out_rows is not None and self.series:
+            yield from self.shown()
+
+    def shown(
         self,
         *,
         dataset: str = "held-out rows",
         floor: Floor | None = None,
         notes: Sequence[str] = (),
-        layout: str = "auto",
-    ) -> FrontierFigure:
-        """Figure of error against the swept gap on held-out rows, one curve an epsilon.
+    ) -> list[Part]:
+        """Error against the swept gap on held-out rows: a chart with one curve an epsilon, one beside
+        published curves, and a table of every point.
 
         Parameters
         ----------
@@ -95,14 +119,11 @@ class FrontierContents:
             Gap that an exactly fair model measures at on so few rows. None: not drawn.
         notes : sequence of str, default=()
             Sentences for the text alternative.
-        layout : {"auto", "together", "by-epsilon"}, default="auto"
-            One pair of axes for all curves, or one for each epsilon. ``"auto"``: chosen for the
-            curves.
 
         Returns
         -------
-        FrontierFigure
-            Contents to draw as SVG, or on axes by `FrontierDisplay`.
+        list of charts and a table
+            The parts.
         """
         if self.held_out_rows is None:
             raise InputError.expected(
@@ -114,87 +135,39 @@ class FrontierContents:
                     "y, sensitive_features))."
                 ),
             )
-        lines = [
-            line
-            for line in self.table()
-            if line["error"] is not None and line["held_out_gap"] is not None
-        ]
-        left_out = len(self.table()) - len(lines)
-        if left_out:
-            notes = (
-                *notes,
-                f"{left_out} points are left out: their gap is undefined on the held-out rows.",
-            )
-        series = [
-            self._series(epsilon, lines)
-            for epsilon in self.epsilons
-            if any(x["epsilon"] == epsilon for x in lines)
-        ]
+        series = self.series
         if not series:
             remedy = "A group has no held-out row that a rate is about: hold more rows out."
             raise InputError.expected("a gap that is defined", of="plot", got="none", remedy=remedy)
-        unit: Any = "points" if self.measure.endswith("gap") else "percent"
-        return FrontierFigure(
-            self.measure.removesuffix(" gap"),
-            dataset,
-            (*series, *self.published),
-            floor=floor,
-            notes=tuple(notes),
-            interval=self._interval,
-            gap=Measure(self.measure, unit),
-            layout=layout,  # type: ignore[arg-type]  # the figure checks the word
+        left_out = len(self.table()) - sum(len(one.points) for one in series)
+        said = (self._interval, *notes)
+        if left_out:
+            undefined = "points are left out: their gap is undefined on the held-out rows"
+            said = (*said, f"{left_out} {undefined}.")
+        unit = "points" if self.measure.endswith("gap") else "percent"
+        required = [one for one in self.targets if one is not None]
+        every = (*series, *self.published)
+        drawn = charts(
+            self.measure, dataset, every, floor=floor, required=required, notes=said, unit=unit
         )
+        return [*drawn, points_table(every, self.measure, unit), *map(Note, said)]
 
-    def plot(
-        self, path: str | os.PathLike[str] | None = None, *, width: int = 720, **options: Any
-    ) -> str:
-        """Draw the figure as SVG.
+    def plot(self, ax: object = None, **options: Any) -> Any:
+        """Draw error against the swept gap on held-out rows.
 
         Parameters
         ----------
-        path : path, default=None
-            File that it is written to, ending in .svg. None: it is not written.
-        width : int, default=720
-            Width in pixels.
+        ax : matplotlib axes, default=None
+            Axes to draw on. None: new axes.
         **options
-            Those of `figure`.
+            Those of `shown`.
 
         Returns
         -------
-        str
-            The SVG.
+        matplotlib axes
+            The axes.
         """
-        drawn = svg_frontier(self.figure(**options), width=width)
-        if path is not None:
-            if Path(path).suffix.lower() != ".svg":
-                remedy = "Pass plot('frontier.svg')."
-                raise InputError.expected(
-                    "a name that ends .svg", of="path", got=str(path), remedy=remedy
-                )
-            Path(path).write_text(drawn + "\n", encoding="utf-8")
-        return drawn
-
-    def _repr_html_(self) -> str:
-        drawn = (
-            ""
-            if self.held_out_rows is None
-            else svg_frontier(self.figure(), name=f"frontier-{id(self):x}")
-        )
-        return _html.paragraph(str(self)) + drawn
-
-    def __str__(self) -> str:
-        count = (
-            f"{len(self.runs)} models, {len(self.epsilons)} epsilons, {len(self.targets)} targets "
-            f"of the {self.measure}"
-        )
-        if math.isinf(self.epsilon):
-            price = "some are not private: looking at them all is covered by no guarantee"
-        else:
-            price = (
-                f"looking at all of them costs epsilon {at_most(self.epsilon)} at delta "
-                f"{self.privacy.delta:g}"
-            )
-        return f"{count}; {price}."
+        return first_chart(self.shown(**options), ax)
 
     @property
     def _interval(self) -> str:
@@ -209,22 +182,29 @@ class FrontierContents:
             f"; of a point with one model, {one}" if alone else ""
         )
 
-    def _series(self, epsilon: float, lines: Sequence[Mapping[str, Any]]) -> Series:
-        private = not math.isinf(epsilon)
-        points = tuple(
-            Point(
-                line["error"],
-                line["held_out_gap"],
-                line["error_low"],
-                line["error_high"],
-                line["held_out_gap_low"],
-                line["held_out_gap_high"],
-                target=line["target"],
-                seeds=line["models"],
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """A curve an epsilon, of the points whose gap is defined."""
+        found = []
+        for epsilon in self.epsilons:
+            points = tuple(
+                Point(
+                    line["error"],
+                    line["held_out_gap"],
+                    line["error_low"],
+                    line["error_high"],
+                    line["held_out_gap_low"],
+                    line["held_out_gap_high"],
+                    target=line["target"],
+                    seeds=line["models"],
+                )
+                for line in self.table()
+                if line["epsilon"] == epsilon
+                and line["error"] is not None
+                and line["held_out_gap"] is not None
             )
-            for line in lines
-            if line["epsilon"] == epsilon
-        )
-        return Series(
-            "Fairveil", epsilon, self.privacy.promise.protects if private else "nothing", points
-        )
+            if points:
+                private = not math.isinf(epsilon)
+                protects = self.privacy.promise.protects if private else "nothing"
+                found.append(Series("Fairveil", epsilon, protects, points))
+        return tuple(found)

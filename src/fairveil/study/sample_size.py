@@ -12,16 +12,15 @@ nothing is known.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from .. import _checks
-from .._aligned import aligned
 from ..core.promise import NEIGHBOURS
 from ..errors import InputError
 from ..facts import Cells
+from ..show.parts import Column, Note, Part, Shown, Table
 from . import sample_bounds as bounds
 from .sample_bounds import Convex, Decisions, Listed, Setting, Shattering
 
@@ -47,7 +46,7 @@ class SampleSizeLine:
 
 
 @dataclass(frozen=True)
-class SampleSizePlan:
+class SampleSizePlan(Shown):
     """What `plan_sample_size` found, with what it was asked."""
 
     alpha: float
@@ -66,24 +65,29 @@ class SampleSizePlan:
         """One mapping of plain values for each theorem."""
         return [asdict(line) for line in self.lines]
 
-    def to_json(self) -> str:
-        """All of it as a JSON document."""
-        return json.dumps(asdict(self), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
 
-    def __str__(self) -> str:
-        head = (
+    def parts(self) -> Iterator[Part]:
+        """What was asked, and a line a theorem."""
+        yield Note(
             f"Within alpha {self.alpha:g} of the best f, g at most alpha, but for a chance of "
-            f"{self.failure:g}: "
-            f"epsilon {self.epsilon:g}, delta {self.delta:g}, {self.neighbours}; "
-            f"K = {self.groups}, each row in {self.rows_in}; "
-            f"Lipschitz constants {self.lipschitz[0]:g} and {self.lipschitz[1]:g}, G = "
-            f"{self.penalty:.4g}."
+            f"{self.failure:g}: epsilon {self.epsilon:g}, delta {self.delta:g}, {self.neighbours}; "
+            f"K = {self.groups}, each row in {self.rows_in}; Lipschitz constants "
+            f"{self.lipschitz[0]:g} and {self.lipschitz[1]:g}, G = {self.penalty:.4g}."
         )
-        cells = [("theorem", "about", "rows", "oracle calls", "bound")]
-        for line in self.lines:
-            counts = ("-" if count is None else f"{count:,}" for count in (line.rows, line.calls))
-            cells.append((line.theorem, line.about, *counts, line.bound))  # type: ignore[arg-type]
-        return "\n".join((head, "", *aligned(cells)))
+        yield Table(
+            (
+                Column("theorem", tuple(line.theorem for line in self.lines)),
+                Column("about", tuple(line.about for line in self.lines)),
+                Column("rows", tuple(line.rows for line in self.lines), "count", missing="-"),
+                Column(
+                    "oracle calls", tuple(line.calls for line in self.lines), "count", missing="-"
+                ),
+                Column("bound", tuple(line.bound for line in self.lines)),
+            )
+        )
 
 
 def plan_sample_size(

@@ -49,7 +49,7 @@ from ..estimators.reading import inputs
 from ..estimators.reading.carried import groups_of
 from ..estimators.reading.training import ReadOptions, Training
 from ..fairness import DemographicParity
-from ..figures import Series
+from ..show.frontier import Series
 from .families import Family, Judge
 from .held_out import HeldOut
 from .of_parity import of_parity

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from ... import _html
 from ...facts import Cells
 from ...fairness import Notion
 from ...fairness.ratios import SelectionRateRatio
@@ -21,10 +19,11 @@ from ...learning.certificates.parts import Layout, layout_of
 from ...learning.certificates.replacing import Replaced
 from ...learning.counts.noise import CountNoise
 from ...privacy.statement.statement import PrivacyStatement
+from ...show.charts import Axis, Row, Rows
+from ...show.numbers import percent
+from ...show.parts import Column, Fact, Facts, Note, Part, Shown, Table
 
-if TYPE_CHECKING:
-    pass
-
+FEW = 30
 CERTIFIED, REFUSED = "certified", "not certified"
 ASSUMED = (
     "the people set aside are independent draws from the population that this certificate is about",
@@ -37,7 +36,7 @@ ASSUMED = (
 
 
 @dataclass(frozen=True, eq=False)
-class CertificateContents:
+class CertificateContents(Shown):
     """The counts, what they were made of, and all that follows from them. See `Certificate`."""
 
     notions: tuple[Notion, ...]
@@ -127,25 +126,42 @@ class CertificateContents:
         """What is certified, where decisions of the model were replaced; else nothing to say."""
         return "" if self.replaced is None else self.replaced.in_words(self.classes)
 
-    def _repr_html_(self) -> str:
-        shares = [(one.value, one.low, one.high) for one in self.rates]
-        shown = [
-            ["undefined" if share is None else per_cent(share) for share in line] for line in shares
+    def parts(self) -> Iterator[Part]:
+        """The verdict, a line a notion, every rate with its interval, and what is assumed."""
+        after = f", of what is returned: {self.handed_out}" if self.handed_out else ""
+        sure = f"with {percent(self.confidence)} confidence{after}"
+        facts = [Fact("verdict", sure, CERTIFIED if self.certified else REFUSED)]
+        facts += [
+            Fact("certified" if one.certified else "required", words)
+            for words, one in zip(self.sentences, self.bounds, strict=True)
         ]
-        rates = [(one.name, *line) for one, line in zip(self.rates, shown, strict=True)]
-        caption = f"Rates in the population, each with {self.confidence:.6g} confidence"
-        said = "".join(map(_html.paragraph, str(self).splitlines()))
-        return said + (
-            _html.table(("rate", "released", "at least", "at most"), rates, caption)
-            if rates
-            else ""
-        )
-
-    def __str__(self) -> str:
-        lines = [self.verdict]
-        lines += [f"Assumed: {one}." for one in self.assumptions]
-        lines.append(f"People set aside, as released: {self.people:,.0f}. {self.privacy_.promise}")
-        return "\n".join(lines)
+        facts += [
+            Fact("people set aside", f"{self.people:,.0f}, as released"),
+            Fact("privacy", str(self.privacy_.promise)),
+        ]
+        yield Facts(tuple(facts))
+        if self.rates:
+            low, high = (tuple(getattr(one, end) for one in self.rates) for end in ("low", "high"))
+            names, values = (
+                tuple(getattr(one, of) for one in self.rates) for of in ("name", "value")
+            )
+            rows = tuple(
+                Row(one.name, one.value, one.low, one.high, hollow=one.fewest < FEW)
+                for one in self.rates
+            )
+            title = f"Rates in the population, each with {percent(self.confidence)} confidence by itself"
+            yield Table(
+                (Column("rate", names), Column("released", values, "percent", low, high)), title
+            )
+            axis = Axis("rate in the population", "percent")
+            yield Rows(
+                "Rates in the population, sampling and noise together",
+                axis,
+                rows,
+                confidence=self.confidence,
+            )
+        for one in self.assumptions:
+            yield Note(f"Assumed: {one}.")
 
     def _sentence(self, notion: Notion, bound: NotionBound) -> str:
         asked = asked_of(notion, self.cells, self.classes)

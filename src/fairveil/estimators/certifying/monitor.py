@@ -22,7 +22,7 @@ Guarantees (tests/estimators/test_estimators_monitor.py, test_estimators_monitor
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +47,7 @@ from ...learning.certificates.plan import PartsPlan, plan
 from ...models.model import known_classes
 from ...privacy.ledger.ambient import checked, current
 from ...privacy.statement.statement import PrivacyStatement
+from ...show.parts import Column, Facts, Part, Shown, Table
 from ...tables import keys
 from ..fitting import promises
 from ..wrapped import bases, decided_rows
@@ -71,7 +72,7 @@ class Period:
     wealth: float
 
 
-class Monitor:
+class Monitor(Shown):
     """Private watch of a model's decisions, period by period.
 
     Begin with `create`, and continue with `open`.
@@ -409,6 +410,16 @@ class Monitor:
         """Of the bets, now; 1 / `false_alarm` raises the alarm."""
         return self.periods[-1].wealth if self.periods else self._begun.wealth
 
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the monitor as plain JSON values.
+
+        Returns
+        -------
+        dict
+            Released counts and everything that was fixed in advance, as in the file.
+        """
+        return self._content
+
     def to_json(self) -> str:
         """Released counts and everything that was fixed in advance, as in the file.
 
@@ -419,15 +430,23 @@ class Monitor:
         """
         return json.dumps(self._content, indent=2, allow_nan=False) + "\n"
 
-    def __str__(self) -> str:
+    def parts(self) -> Iterator[Part]:
+        """Whether there was an alarm, and a line a period."""
         raised = "no alarm" if self.alarm is None else f"alarm in {self.alarm}"
         rate = f"false alarm over the whole run at most {self.false_alarm:g}"
-        lines = [f"{raised}; {len(self.periods)} periods, {rate}; {self.promise}"]
-        lines += [
-            f"{one.name}: p {one.p:.3g}, wealth {one.wealth:.3g} of {1.0 / self.false_alarm:g}"
-            for one in self.periods
-        ]
-        return "\n".join(lines)
+        yield Facts.of(
+            (
+                ("verdict", f"{raised}; {len(self.periods)} periods"),
+                ("chance", rate),
+                ("privacy", self.promise),
+            )
+        )
+        columns = (
+            Column("period", tuple(one.name for one in self.periods)),
+            Column("p", tuple(one.p for one in self.periods), "plain"),
+            Column("wealth", tuple(one.wealth for one in self.periods), "plain"),
+        )
+        yield Table(columns, f"Periods; wealth of {1.0 / self.false_alarm:g} raises the alarm")
 
     def _p(self, counts: npt.NDArray[np.float64]) -> float:
         key = tuple(counts.tolist())

@@ -3,7 +3,7 @@ interval."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ... import _html
-from ..._aligned import aligned
 from ...errors import InputError
-from ...figures import Measure, Rate
-from ...figures.axes import axes_of
-from ...figures.axes_rows import draw_rows
 from ...learning.counts.noise import CountNoise
 from ...learning.private_tables import gaps as table_gaps
 from ...learning.private_tables.layout import EVERYONE, TableLayout
 from ...learning.private_tables.rates import TableEvidence, TableLine, TableRate
 from ...privacy.statement.statement import PrivacyStatement
+from ...show.charts import Axis, Row, Rows
+from ...show.numbers import percent, printable
+from ...show.parts import Column, Note, Part, Shown, Table, draw_on
 from ...tables import keys
 from ...tables.frames import pandas_for
 
@@ -70,7 +68,7 @@ class Gap:
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateTableContents:
+class PrivateTableContents(Shown):
     """The counts, what they were made of, and all that follows from them. See `PrivateTable`."""
 
     ABOUT_ROWS: ClassVar[str] = "counts are about these rows"
@@ -225,65 +223,65 @@ class PrivateTableContents:
             dict.fromkeys((name for name in frame if frame[name].isna().any()), float)
         )
 
-    def plot(self, rate: str | None = None, *columns: str, ax: object = None) -> Any:
+    def plot(self, ax: object = None, rate: str | None = None, *columns: str) -> Any:
         """Draw points with their intervals by group. Marks of small groups are hollow.
 
         Parameters
         ----------
+        ax : matplotlib axes, default=None
+            Axes to draw on. None: new axes.
         rate : str, default=None
             Name of the rate. None: the first.
         *columns : str
             Sensitive columns that make the groups; without one, those of the finest level.
-        ax : matplotlib axes, default=None
-            Axes to draw on. None: new axes.
 
         Returns
         -------
         matplotlib axes
             The axes.
         """
-        name, groups = self._rate(rate), self.level(*columns)
-        axes, rates = axes_of(ax), []
-        for label, line in [
-            *((keys.shown(key), line) for key, line in groups.items()),
-            ("everyone", self.lines[EVERYONE, None]),
-        ]:
-            found = line.rates[name]
-            rates.append(Rate(label, found.value, found.low, found.high, found.people, line.small))
-        draw_rows(rates, Measure(name.replace("_", " "), "percent"), axes)
-        return axes
+        groups = self.level(*columns)
+        return draw_on(
+            self._chart(self._rate(rate), [*groups.items(), (None, self.lines[EVERYONE, None])]), ax
+        )
 
-    def _table(self) -> list[list[str]]:
-        """The head and a line a group, in words."""
-        head = ["group", "people", *(name.replace("_", " ") for name in self.layout.main)]
-        table = [head]
-        for (_, key), line in self.lines.items():
-            title = self._shown(key) + (" *" if line.small else "")
-            people = f"{line.people.value:,.0f} ({line.people.low:,.0f}-{line.people.high:,.0f})"
-            table.append(
-                [title, people, *(self._cell(line.rates[name]) for name in self.layout.main)]
-            )
-        return table
-
-    def _repr_html_(self) -> str:
-        head, *lines = self._table()
-        return _html.table(head, lines) + "".join(map(_html.paragraph, self._notes()))
-
-    def __str__(self) -> str:
-        return "\n".join([*aligned(self._table(), right_from=1), *self._notes()])
-
-    def _notes(self) -> list[str]:
-        notes = [
-            f"Intervals: {self.confidence:.6g}, {self.held}, noise and sampling together. '-': "
-            f"undefined."
+    def _chart(self, rate: str, lines: Sequence[tuple[Hashable, TableLine]]) -> Rows:
+        rows = [
+            Row(self._shown(key), *_ends(line.rates[rate]), hollow=line.small)
+            for key, line in lines
         ]
-        few = any(line.small for line in self.lines.values())
-        return notes + ([f"*: perhaps fewer than {self.small_below} people."] if few else [])
+        name = rate.replace("_", " ").capitalize()
+        axis = Axis(name, "percent")
+        return Rows(f"{name} by group", axis, tuple(rows), confidence=self.confidence, half=True)
 
-    def _cell(self, rate: TableRate) -> str:
-        if rate.value is None or rate.low is None or rate.high is None:
-            return "-"
-        return f"{100 * rate.value:.1f}% ({100 * rate.low:.1f}-{100 * rate.high:.1f})"
+    def parts(self) -> Iterator[Part]:
+        """Counts and rates with their intervals, a line a group; the widest gaps; a picture a
+        rate."""
+        found = [(self._shown(key), line) for (_, key), line in self.lines.items()]
+        people = [line.people for _, line in found]
+        ends = [tuple(getattr(one, end) for one in people) for end in ("value", "low", "high")]
+        columns = [
+            Column("group", tuple(name + " *" * line.small for name, line in found)),
+            Column("people", ends[0], "count", ends[1], ends[2]),
+        ]
+        for name in self.layout.main:
+            cells = zip(*(_ends(line.rates[name]) for _, line in found), strict=True)
+            values, low, high = map(tuple, cells)
+            columns.append(Column(name, values, "percent", low, high, "-"))
+        yield Table(tuple(columns))
+        few = any(line.small for _, line in found)
+        mark = f" *: perhaps fewer than {self.small_below} people." if few else ""
+        yield Note(
+            f"{percent(self.confidence)} intervals, {self.held}, noise and sampling together: "
+            f"{self.ABOUT_PEOPLE}; {self.ABOUT_ROWS}. -: undefined.{mark}"
+        )
+        for level, gaps in self.gaps.items():
+            for gap in gaps:
+                yield Note(
+                    f"Groups of {self._columns(level)}, widest difference: {printable(gap)}."
+                )
+        for name in self.layout.main:
+            yield self._chart(name, [(key, line) for (_, key), line in self.lines.items()])
 
     def _gap(self, found: TableGap) -> Gap:
         def named(groups: Sequence[int]) -> Keys:
@@ -338,7 +336,13 @@ class PrivateTableContents:
         return ", ".join(self.layout.cells.names[j] for j in level)
 
     def _shown(self, key: Hashable) -> str:
-        return "everyone" if key is None else keys.shown(key)
+        return "everyone" if key is None else printable(keys.shown(key))
+
+
+def _ends(rate: TableRate) -> tuple[float | None, float | None, float | None]:
+    if rate.value is None or rate.low is None or rate.high is None:
+        return None, None, None
+    return rate.value, rate.low, rate.high
 
 
 def results(table: PrivateTableContents) -> dict[str, Any]:

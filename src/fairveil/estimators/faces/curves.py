@@ -13,13 +13,15 @@ Guarantees (tests/estimators/test_curves.py):
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..._types import Floats
 from ...errors import InputError
-from ...figures import Curve, CurvesFigure, Measure, svg_curves
+from ...show.charts import Axis, Curve, Curves
+from ...show.parts import Part, Shown
 from ..reading.additive import ANYWHERE
 from ..reading.coding import Coding, SchemaCoding
 from ..reading.shapes import Side
@@ -28,7 +30,7 @@ DEVIATIONS = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class Term(Shown):
     """One number's part of a linear score. `ends`: of the intervals, low to high; `left`, `right`:
     the term at both ends of each interval; `noise`: the standard deviation of a step, at most;
     None: not known."""
@@ -39,12 +41,12 @@ class Term:
     right: Floats
     noise: float | None
 
-    def svg(self, *, width: int = 640) -> str:
-        """A picture: the term against the number, and two deviations of the noise of its steps."""
-        return svg_curves(self.figure(), width=width, name="term")
+    def parts(self) -> Iterator[Part]:
+        """The picture."""
+        yield self.chart()
 
-    def figure(self) -> CurvesFigure:
-        """What the picture shows."""
+    def chart(self) -> Curves:
+        """The term against the number, and two deviations of the noise of its steps."""
         gap = 1e-9 * float(self.ends[-1] - self.ends[0])
         across = np.column_stack([self.ends[:-1] + gap, self.ends[1:] - gap]).ravel()
         up = np.column_stack([self.left, self.right]).ravel()
@@ -57,10 +59,10 @@ class Term:
         elif self.noise is None:
             notes += ("How much of it is noise is not known.",)
         name = self.name if self.name.isprintable() else ascii(self.name)
-        return CurvesFigure(
+        return Curves(
             title=f"Term of {name} in the score",
-            across=Measure(name, "plain"),
-            up=Measure("added to the log-odds", "plain"),
+            across=Axis(name),
+            up=Axis("added to the log-odds"),
             curves=(Curve(name, points, low, high),),
             notes=notes,
         )

@@ -149,7 +149,7 @@ class LinearClassifier(CodedClassifier):
         Returns
         -------
         tuple of Term
-            Draw one by ``clf.terms()[0].svg()``.
+            Draw one by ``clf.terms()[0].plot()``.
         """
         check_is_fitted(self, "model_")
         if not hasattr(self, "coef_") or len(self.coef_) != 1:

@@ -3,28 +3,25 @@ Public facts alone."""
 
 from __future__ import annotations
 
-import html
-import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ..._aligned import aligned
 from ...core.promise import Promise
-from ...figures import CurvesFigure, svg_curves
 from ...learning.forecasting.forecast import groups_of
 from ...learning.forecasting.foretold import Forecast, Line
 from ...learning.forecasting.releases import Release
 from ...learning.forecasting.supposed import Supposed
+from ...show.charts import Curves
+from ...show.parts import Column, Facts, Note, Part, Shown, Table
 from ...tables import keys
-from .plan_figure import figure
+from .plan_figure import chart
 from .plan_search import least, short, smallest_share
 from .plan_words import from_points, noise_in_words, plain, points, rows_up, up
 
 EQUAL = "supposed equal: nobody stated them"
-Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 MOST_LINES = 12  # of constraints in print; `table()` has them all
 
 
@@ -44,12 +41,12 @@ class Enough:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(Shown):
     """What a fit would do, from public facts alone: nothing was read, and nothing is spent.
 
     `forecast`: its releases and the noise of each constraint's value. `supposed`: the rows and
     shares that it is worked out for. Print it, or take `verdict`, `table()`, `to_dict()`,
-    `figure()`.
+    `chart()`.
     """
 
     estimator: str
@@ -258,18 +255,10 @@ class Plan:
             "not_foretold": self.forecast.why or None,
         }
 
-    def to_json(self) -> str:
-        """The plan as a JSON document."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-    def figure(self, *, width: int = 720, name: str = "plan") -> str:
-        """An SVG: the smallest bound that can be enforced against epsilon, one line a group, and
-        the bound that is required."""
-        return svg_curves(self.curves(), width=width, name=name)
-
-    def curves(self) -> CurvesFigure:
-        """What the picture shows: `fairveil.NoiseDisplay` draws it on axes."""
-        return figure(self.forecast, self.supposed, self.promise, self._again)
+    def chart(self) -> Curves:
+        """The smallest bound that can be enforced against epsilon, one line a group, and the bound
+        that is required."""
+        return chart(self.forecast, self.supposed, self.promise, self._again)
 
     def facts(self) -> list[tuple[str, str]]:
         """One fact a line: (label, words)."""
@@ -344,34 +333,36 @@ class Plan:
             out.append((label, f"{by_epsilon}, or {by_rows}, would do"))
         return out
 
-    def releases_table(self) -> Table:
-        """(heads, rows) in words."""
-        heads = ("release", "noise multiplier", "sensitivity", "times", "share of the budget")
-        rows: list[tuple[str, ...]] = []
-        for one in self.releases:
-            size = (
-                f"epsilon {one.epsilon:.3g}" if one.multiplier is None else f"{one.multiplier:.4g}"
-            )
-            moved = "-" if one.sensitivity is None else f"{one.sensitivity:.4g}"
-            rows.append((one.name, size, moved, f"{one.times:,}", f"{one.share:.1%}"))
-        return heads, rows
+    def _releases(self) -> Table:
+        rows = self.releases
+        sizes = tuple(
+            f"epsilon {one.epsilon:.3g}" if one.multiplier is None else f"{one.multiplier:.4g}"
+            for one in rows
+        )
+        columns = (
+            Column("release", tuple(one.name for one in rows)),
+            Column("noise multiplier", sizes),
+            Column("sensitivity", tuple(one.sensitivity for one in rows), "plain", missing="-"),
+            Column("times", tuple(one.times for one in rows), "count"),
+            Column("share of the budget", tuple(one.share for one in rows), "percent"),
+        )
+        return Table(columns, "What would be released")
 
-    def constraints_table(self) -> Table:
-        """(heads, rows) in words, the noisiest first; of two that are each other's opposite one."""
-        heads = ("constraint", "noise", "enforceable from", "verifiable from", "sampling error")
-        rows: list[tuple[str, ...]] = []
-        for line in self._apart[:MOST_LINES]:
-            sampling = "-" if line.sampling is None else points(line.sampling)
-            rows.append(
-                (
-                    line.name,
-                    points(line.noise),
-                    points(line.enforceable),
-                    points(line.verifiable),
-                    sampling,
-                )
-            )
-        return heads, rows
+    def _constraints(self) -> Table:
+        """The noisiest first; of two that are each other's opposite one."""
+        rows = self._apart
+        numbers: dict[str, list[float | None]] = {
+            "noise": [line.noise for line in rows],
+            "enforceable from": [line.enforceable for line in rows],
+            "verifiable from": [line.verifiable for line in rows],
+            "sampling error": [line.sampling for line in rows],
+        }
+        columns = [
+            Column(name, tuple(values), "points", missing="-") for name, values in numbers.items()
+        ]
+        names = Column("constraint", tuple(line.name for line in rows))
+        title = "Standard deviations, and the smallest bounds that could be kept"
+        return Table((names, *columns), title, shown=MOST_LINES)
 
     @property
     def _apart(self) -> list[Line]:
@@ -381,19 +372,14 @@ class Plan:
             found.setdefault((line.cells, line.bound, f"{line.noise:.9g}"), line)
         return list(found.values())
 
-    def __str__(self) -> str:
-        facts = self.facts()
-        width = max(len(label) for label, _ in facts)
-        lines = [f"{label:<{width}}  {words}" for label, words in facts]
+    def parts(self) -> Iterator[Part]:
+        """What a fit would do: in facts, its releases, a line a constraint, and the picture."""
+        yield Facts.of(self.facts())
         if self.releases:
-            heads, rows = self.releases_table()
-            lines += ["", *aligned([heads, *rows])]
+            yield self._releases()
         if self.lines:
-            more = len(self._apart) - MOST_LINES
-            heads, rows = self.constraints_table()
-            lines += ["", "In percentage points:", *aligned([heads, *rows])]
-            lines += [f"and {more} with no more noise: see table()"] if more > 0 else []
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+            yield self._constraints()
+        if self.promise.is_private and any(line.noise for line in self.lines):
+            yield self.chart()
+        else:
+            yield Note("Nothing has noise, so there is nothing to draw.")

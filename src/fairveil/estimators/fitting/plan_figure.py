@@ -10,10 +10,10 @@ import numpy as np
 
 from ...core.promise import Promise
 from ...errors import InputError
-from ...figures import Curve, CurvesFigure, Measure, Rule
 from ...learning.forecasting.forecast import groups_of
 from ...learning.forecasting.foretold import DEVIATIONS, Forecast
 from ...learning.forecasting.supposed import Supposed
+from ...show.charts import Axis, Curve, Curves, Rule
 from ...tables import keys
 
 PLACES = 9
@@ -21,14 +21,14 @@ MOST = 6
 WIDEST = 40  # letters of a label
 
 
-def figure(
+def chart(
     forecast: Forecast, supposed: Supposed, promise: Promise, again: Callable[..., Forecast]
-) -> CurvesFigure:
+) -> Curves:
     """What the picture shows, priced anew at every epsilon."""
     if not promise.is_private or not any(line.noise for line in forecast.lines):
         remedy = "There is nothing to draw: print the plan."
         raise InputError.expected(
-            "a plan with noise", of="figure", got=forecast.why or "none", remedy=remedy
+            "a plan with noise", of="chart", got=forecast.why or "none", remedy=remedy
         )
     low, high = min(0.1, promise.epsilon / 3.0), max(10.0, promise.epsilon * 3.0)
     epsilons = sorted({*np.geomspace(low, high, PLACES).tolist(), promise.epsilon})
@@ -51,13 +51,11 @@ def figure(
             f"Nobody stated the shares of {', '.join(supposed.guessed)}: they are supposed to be "
             f"equal."
         )
-    return CurvesFigure(
+    return Curves(
         title="Smallest bound that can be enforced, by epsilon",
-        across=Measure("epsilon", "plain"),
-        up=Measure("two standard deviations of the noise", "points"),
+        across=Axis("epsilon", log=True),
+        up=Axis("two standard deviations of the noise", "points", log=True),
         curves=tuple(curves),
-        log_across=True,
-        log_up=True,
         notes=tuple(notes),
         rules=tuple(rules),
     )

@@ -7,19 +7,18 @@ Every number is released, with the noise of its release, and about training rows
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from ... import _html
 from ..._json import Node
 from ..._verdicts import deviations
 from ...errors import NoBetterThanConstant, RandomizedModel, WorseThanBaseline
 from ...learning.comparison import Comparison, Constant, Rival
 from ...learning.least_squares.task import RegressionOutcome
+from ...show.parts import Column, Fact, Facts, Part, Shown, Table
 
 CONSTANT, MIXING, FREE = "the best constant", "mixing", "no constraint"
 OF_SAME_BUDGET = "the same budget's model without constraints"
@@ -29,7 +28,7 @@ MATERIAL = 0.001
 """Of an error, or as a part of what an objective comes to: less is nothing to warn of."""
 DEAF = 0.5
 """Errors are shares: through more noise than this none can be told from another."""
-Standing = Literal["better", "worse", "cannot be told"]
+Standing = Literal["better", "worse", "inconclusive"]
 REMEDY = "Use fewer groups, a larger epsilon, a larger bound or another method"
 REMEDY_OF_FEW = "Use more rows or a larger epsilon."
 
@@ -50,22 +49,22 @@ class Compared:
 
     @property
     def verdict(self) -> Standing:
-        """Whether the model is "better" or "worse" than this baseline, or that "cannot be told"
+        """Whether the model is "better" or "worse" than this baseline, or that "inconclusive"
         from the noise."""
         if math.isnan(self.difference) or math.isnan(self.noise):
-            return "cannot be told"
+            return "inconclusive"
         away = deviations(0.95) * self.noise
         return (
             "worse"
             if self.difference > away
             else "better"
             if self.difference < -away
-            else "cannot be told"
+            else "inconclusive"
         )
 
 
 @dataclass(frozen=True)
-class BaselineReport:
+class BaselineReport(Shown):
     """The `error` in training of the final model, through `noise`, and its baselines.
 
     `unit`: of all errors here: the share of wrong decisions, the mean squared error, or the
@@ -119,10 +118,6 @@ class BaselineReport:
             "baselines": self.table(),
         }
 
-    def to_json(self) -> str:
-        """The report as a JSON document."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
     @staticmethod
     def from_dict(node: Node) -> BaselineReport:
         """The inverse of `to_dict`; verdicts are made anew."""
@@ -136,35 +131,45 @@ class BaselineReport:
             node["remark"].text(),
         )
 
-    def _repr_html_(self) -> str:
-        head = _html.paragraph(str(self).splitlines()[0])
-        rows = [
-            (line.name, line.remark, _shown(line.error, self.unit), line.verdict)
-            for line in self.lines
-        ]
-        return head + _html.table(
-            ("baseline", "what it is", self.unit, "what is handed out is"), rows
+    def parts(self) -> Iterator[Part]:
+        """The error of the model, and what each baseline costs or saves."""
+        told = (
+            f"{_shown(self.error, self.unit)} (noise {_shown(self.noise, self.unit)}) in training"
+        )
+        facts = [Fact(self.unit, told)]
+        if self.handed_out != MODEL:
+            facts.append(Fact("returned", f"not the model that was found, but {self.remark}"))
+        yield Facts(tuple(facts))
+        unit = "percent" if self.unit == ERROR else "plain"
+        columns: dict[str, tuple[str, list[Any]]] = {
+            "baseline": ("", [line.name for line in self.lines]),
+            "what_it_is": ("", [line.remark for line in self.lines]),
+            self.unit.replace(" ", "_"): (unit, [self._inside(line.error) for line in self.lines]),
+            "against_it": ("", [self.cost(line) for line in self.lines]),
+        }
+        yield Table(
+            tuple(Column(name, tuple(values), of) for name, (of, values) in columns.items()),
+            "What the model is compared with, in training, through noise",
         )
 
-    def __str__(self) -> str:
-        head = (
-            f"Training {self.unit} of what is handed out: {_shown(self.error, self.unit)} +- "
-            f"{_shown(self.noise, self.unit)}."
+    def cost(self, line: Compared) -> str:
+        """What the model costs, or saves, against a baseline, and whether noise explains it."""
+        beside = "" if line.fair else "; it satisfies the constraints less well"
+        if math.isnan(line.difference):
+            return f"{line.verdict}{beside}"
+        size = (
+            f"{100 * line.difference:+.1f} points"
+            if self.unit == ERROR
+            else f"{line.difference:+.3g}"
         )
-        instead = (
-            []
-            if self.handed_out == MODEL
-            else [f"Handed out is not the model that was found, but {self.remark}."]
-        )
-        return "\n".join([head, *(f"  {self._said(line)}" for line in self.lines), *instead])
+        if line.name == FREE:
+            sure = "" if line.verdict == "worse" else f", {line.verdict}"
+            return f"cost of the constraint: {size}{sure}{beside}"
+        return f"{size}, {line.verdict}{beside}"
 
-    def _said(self, line: Compared) -> str:
-        size = f"{_shown(line.error, self.unit)}"
-        beside = "" if line.fair else ", which keeps the constraints less well"
-        told = {"better": "handed out is better", "worse": "handed out is worse"}.get(
-            line.verdict, "which is better cannot be told"
-        )
-        return f"{line.name} ({line.remark}{beside}): {size}; {told}"
+    def _inside(self, error: float) -> float:
+        """Noise may carry a share below 0 or above 1, where no share is."""
+        return min(max(error, 0.0), 1.0) if self.unit == ERROR else error
 
 
 def of_comparison(

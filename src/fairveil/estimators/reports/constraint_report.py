@@ -12,16 +12,14 @@ all the same.
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ... import _html
 from ... import _verdicts as verdicts
 from ..._verdicts import Verdict
 from ...errors import ConstraintNotMet, NotEnforced
@@ -30,6 +28,9 @@ from ...learning.descent import Reason
 from ...learning.game.equilibrium import Equilibrium
 from ...learning.group_objective.found import Found
 from ...learning.least_squares.task import RegressionOutcome
+from ...show.charts import Axis, Row, Rows
+from ...show.numbers import percent
+from ...show.parts import Column, Fact, Facts, Note, Part, Shown, Table
 
 MATERIAL = 0.01
 GIVEN_UP = 0.5
@@ -39,6 +40,7 @@ NOTHING_LEARNT = (
     "favours no class"
 )
 PEOPLE = "the people that the training rows were drawn from"
+CONFIDENT = percent(verdicts.CONFIDENCE)
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class ConstraintLine:
 
     @property
     def verdict(self) -> Verdict:
-        """Of the training rows: "met", "not met", or "cannot be told" from the noise (or because
+        """Of the training rows: "met", "not met", or "inconclusive" from the noise (or because
         the value is undefined)."""
         return verdicts.of_noisy(
             self._possible, self.bound, self.noise, among=self.among, looks=self.looks
@@ -90,7 +92,7 @@ class ConstraintLine:
 
 
 @dataclass(frozen=True)
-class ConstraintReport:
+class ConstraintReport(Shown):
     """Released values only: rates of the model's decisions on the training rows, measured once with
     noise of the plan.
 
@@ -222,57 +224,66 @@ class ConstraintReport:
             "constraints": list(map(_written, self.table())),
         }
 
-    def to_json(self) -> str:
-        """The report as a JSON document."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-    def _repr_html_(self) -> str:
-        def row(line: ConstraintLine) -> list[str]:
-            numbers = (line.value, line.bound, line.noise, line.sampling)
-            words = [_points(number, self.of_what) for number in numbers]
-            return [line.target.partition(" <= ")[0], *words, line.verdict, line.population_verdict]
-
-        heads = (
-            "constraint",
-            "measured",
-            "at most",
-            "noise",
-            "sampling error",
-            "training rows",
-            "people",
-        )
-        told = f"For {PEOPLE}: {self.verdict}." if self.lines else "No constraint was required."
-        return _html.paragraph(told) + (
-            _html.table(heads, map(row, self.lines)) if self.lines else ""
-        )
-
-    def __str__(self) -> str:
-        count = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
-        head = (
-            f"{count}: {self.reason}."
-            if self.rounds
-            else f"{self.reason[:1].upper()}{self.reason[1:]}."
-        )
+    def parts(self) -> Iterator[Part]:
+        """Both verdicts, a line a constraint, and the picture of their intervals."""
+        rounds = f"{self.rounds}: {self.reason}" if self.rounds else self.reason
         if not self.lines:
-            return f"{head}\nNo constraint was required."
-        told = [
-            *(f"Required: {one}." for one in self.required),
-            f"For {PEOPLE}: {self.verdict}. On the training rows: {self.training_verdict}. "
-            f"Confidence: 95%.",
-        ]
-        body = [
-            f"  {line.target}: {line.value:.4f} +- {line.noise:.4f}{_drawn(line)}, "
-            f"{line.population_verdict}; on the training "
-            f"rows {line.verdict}"
-            for line in self.lines
+            yield Facts((Fact("rounds", rounds),))
+            yield Note("No constraint was required.")
+            return
+        told = [Fact("required", one) for one in self.required]
+        told += [
+            Fact("people", f"{PEOPLE}, at {CONFIDENT} confidence", self.verdict or ""),
+            Fact("training", "the training rows, over the noise", self.training_verdict or ""),
+            Fact("rounds", rounds),
         ]
         if self.training_verdict == verdicts.NOT_MET and self.worst is not None:
-            told.append(self._excess(self.worst))
-        of = (
-            f"Training values of the model's {self.of_what}, with the noise of their release and "
-            f"their sampling error:"
+            told.append(Fact("missed", self._excess(self.worst)))
+        yield Facts(tuple(told))
+        unit = "points" if self.of_what == "decisions" else "plain"
+        columns: dict[str, tuple[str, Iterable[Any]]] = {
+            "constraint": ("", (line.target.partition(" <= ")[0] for line in self.lines)),
+            "value": (unit, (line.value for line in self.lines)),
+            "at_most": (unit, (line.bound for line in self.lines)),
+            "noise": (unit, (line.noise for line in self.lines)),
+            "sampling_error": (unit, (line.sampling for line in self.lines)),
+            "training_rows": ("", (line.verdict for line in self.lines)),
+            "people": ("", (line.population_verdict for line in self.lines)),
+        }
+        yield Table(
+            tuple(Column(name, tuple(values), of) for name, (of, values) in columns.items()),
+            f"Values of the model's {self.of_what} in training, and the standard deviations of their "
+            f"noise and sampling error",
         )
-        return "\n".join([*told, head, of, *body])
+        yield self._chart(unit)
+
+    def _chart(self, unit: str) -> Rows:
+        """A row a constraint; of two gaps that are each other's opposite, the larger one."""
+        mirrored = {(line.bound, line.noise, -line.value) for line in self.lines if line.value > 0}
+        rows = []
+        for line in self.lines:
+            if line.value < 0 and (line.bound, line.noise, line.value) in mirrored:
+                continue
+            noise, both = (
+                verdicts.deviations(0.5 + verdicts.CONFIDENCE / 2) * spread
+                for spread in (line.noise, math.hypot(line.noise, line.sampling))
+            )
+            known = math.isfinite(line.value) and math.isfinite(noise)
+            rows.append(
+                Row(
+                    f"{line.verdict}: {line.target.partition(' <= ')[0]}",
+                    _defined(line.value),
+                    line.value - noise if known else None,
+                    line.value + noise if known else None,
+                    hollow=line.verdict == verdicts.UNCLEAR,
+                    bound=line.bound if math.isfinite(line.bound) else None,
+                    wider=(line.value - both, line.value + both)
+                    if known and math.isfinite(both)
+                    else None,
+                )
+            )
+        title = "Constraints in training, through the noise of privacy; bars: what was required"
+        return Rows(title, Axis("value", unit), tuple(rows), confidence=verdicts.CONFIDENCE)
 
     def _excess(self, line: ConstraintLine) -> str:
         """By how much a constraint is missed on the training rows, and what helps."""
@@ -280,13 +291,6 @@ class ConstraintReport:
         by = f"{100 * over:.2g} points" if self.of_what == "decisions" else f"{over:.2g}"
         more = "" if self.reason != Reason.LIMIT.value else ": more rounds may bring it inside"
         return f"On the training rows {line.target.partition(' <= ')[0]} is above by {by}{more}."
-
-
-def _points(value: float, of_what: str) -> str:
-    """In percentage points where decisions are compared, which are shares."""
-    if math.isnan(value):
-        return "undefined"
-    return f"{100 * value:.1f} points" if of_what == "decisions" else f"{value:.4g}"
 
 
 def _all_of(found: Iterable[Verdict]) -> Verdict | None:
@@ -298,10 +302,6 @@ def _all_of(found: Iterable[Verdict]) -> Verdict | None:
             verdicts.together(told)
         ]
     )
-
-
-def _drawn(line: ConstraintLine) -> str:
-    return "" if math.isnan(line.sampling) else f" +- {line.sampling:.4f}"
 
 
 def _defined(value: float) -> float | None:

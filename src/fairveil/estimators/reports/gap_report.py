@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ... import _html
 from ...learning import Outcome
+from ...show.parts import Column, Fact, Facts, Note, Part, Shown, Table
 
 NOT_REQUIRED = (
     "no bound was required: a penalty makes gaps smaller, so none of them is met or not met"
@@ -27,7 +27,7 @@ class GapLine:
 
 
 @dataclass(frozen=True)
-class GapReport:
+class GapReport(Shown):
     """Released values only: differences of rates of the model's decisions on the training rows."""
 
     lines: tuple[GapLine, ...]
@@ -68,41 +68,29 @@ class GapReport:
             "gaps": self.table(),
         }
 
-    def to_json(self) -> str:
-        """The report as a JSON document."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-    def _repr_html_(self) -> str:
+    def parts(self) -> Iterator[Part]:
+        """What is said of it, and a line a gap, the widest first."""
+        yield Facts(
+            (
+                Fact("verdict", NOT_REQUIRED),
+                Fact("rounds", f"{self.rounds}: {self.reason}"),
+            )
+        )
         widest = sorted(
             (line for line in self.lines if line.value >= 0), key=lambda line: -line.value
-        )[:SHOWN]
-        rows = [
-            (line.what, f"{100 * line.value:.1f} points", f"{100 * line.noise:.1f} points")
-            for line in widest
-        ]
-        said = _html.paragraph(f"{NOT_REQUIRED[:1].upper()}{NOT_REQUIRED[1:]}.")
-        return said + (_html.table(("comparison", "measured", "noise"), rows) if rows else "")
-
-    def __str__(self) -> str:
-        head = (
-            f"{NOT_REQUIRED[:1].upper()}{NOT_REQUIRED[1:]}.\n{self.rounds} rounds: {self.reason}."
         )
         if not self.lines:
-            return f"{head}\nThe fit had no groups."
-        widest = sorted(
-            (line for line in self.lines if line.value >= 0), key=lambda line: -line.value
-        )
-        body = [f"  {line.what}: {line.value:.4f} +- {line.noise:.4f}" for line in widest[:SHOWN]]
-        more = (
-            [f"  and {len(widest) - SHOWN} smaller ones, in table()"] if len(widest) > SHOWN else []
-        )
-        return "\n".join(
-            [
-                head,
-                "Gaps of the model's decisions in training, with the noise of their release:",
-                *body,
-                *more,
-            ]
+            yield Note("The fit had no groups.")
+            return
+        columns = zip(*((line.what, line.value, line.noise) for line in widest), strict=True)
+        heads = zip(("comparison", "gap", "noise"), ("", "points", "points"), strict=True)
+        yield Table(
+            tuple(
+                Column(name, values, unit)
+                for (name, unit), values in zip(heads, columns, strict=True)
+            ),
+            "Gaps of the model's decisions in training, with the standard deviation of their noise",
+            shown=SHOWN,
         )
 
 

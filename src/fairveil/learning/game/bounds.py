@@ -23,7 +23,7 @@ not public.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -32,6 +32,8 @@ from scipy.special import ndtri
 
 from ..._types import Floats
 from ...fairness import ConstraintSystem
+from ...show.bounds import NO_BOUND, Bound, bounds, points
+from ...show.parts import Part, Shown
 
 PARTS = 6.0
 """In how many parts 1 - confidence is shared."""
@@ -134,7 +136,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class Guarantee(Shown):
     """What holds with probability `confidence` over the noise, as numbers for this fit, of the
     training rows.
 
@@ -249,16 +251,27 @@ class Guarantee:
             ),
         )
 
-    def __str__(self) -> str:
-        error = (
-            "not known: the oracle's own regret is not"
-            if math.isinf(self.error_excess)
-            else f"{self.error_excess:.4f}"
-        )
-        return (
-            f"With probability {self.confidence:g}: no constraint is above its bound by more than "
-            f"{self.gap_excess:.4f} on the "
-            f"training rows; error above the best of the class: {error}."
+    def parts(self) -> Iterator[Part]:
+        """The bounds, and what they are conditional on."""
+        what = f"the training values of constraints are not bounded: {NO_BOUND}"
+        if math.isfinite(self.gap_excess):
+            what = (
+                f"no constraint's training value is above its bound by more than "
+                f"{points(self.gap_excess)}"
+            )
+        regret = "this oracle's own regret is not known"
+        yield from bounds(
+            self.confidence,
+            what,
+            (
+                Bound("largest value of a constraint", self.worst),
+                Bound("furthest above its bound", self.gap_excess),
+                Bound("error above that of the best mixture", self.error_excess, missing=regret),
+            ),
+            "It is about expected rates, of the distribution of decisions: a single draw of all "
+            "decisions varies around them.",
+            "The best mixture is that of the oracle's own class of rules. Some mixture of them is "
+            "assumed to keep every bound, as a constant rule does where only gaps are bounded.",
         )
 
 

@@ -34,7 +34,9 @@ Guarantees (tests/learning/test_learning_exponential.py):
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -46,6 +48,8 @@ from ...curator import Curator, Score, moved_by_one
 from ...curator.choices.ranges import of_decisions
 from ...fairness.group_function import corollary_4_2, range_of
 from ...privacy import calibrate
+from ...show.bounds import NO_BOUND, Bound, bounds, points
+from ...show.parts import Part, Shown
 from ..descent import Progress, Reason
 from ..oracles.classes import Class
 from ..oracles.oracle import (
@@ -67,7 +71,7 @@ CHANCE = 0.9  # of 1 - confidence, for the choice; the rest is for the counts
 
 
 @dataclass(frozen=True, slots=True)
-class Certain:
+class Certain(Shown):
     """What holds but for probability 1 - `confidence`: the chosen f is above the best feasible one
     by at most `f`, and its g above 0 by at most `g`, or above the least that there is, where no
     decision is feasible. f and g are of exact counts over released shares: a rate over exact shares
@@ -76,6 +80,33 @@ class Certain:
     f: float
     g: float
     confidence: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; what is not known is None."""
+        numbers = {"objective": self.f, "bound": self.g, "confidence": self.confidence}
+        return {name: value if math.isfinite(value) else None for name, value in numbers.items()}
+
+    def parts(self) -> Iterator[Part]:
+        """The bounds, and what they are conditional on."""
+        what = f"the objective of the chosen decision is not bounded: {NO_BOUND}"
+        if math.isfinite(self.f):
+            what = (
+                f"the objective of the chosen decision is above that of the best one in the list by "
+                f"at most {points(self.f)}"
+            )
+        yield from bounds(
+            self.confidence,
+            what,
+            (
+                Bound("objective above that of the best decision that keeps the bounds", self.f),
+                Bound("furthest above a bound", self.g),
+            ),
+            "The best decision is that of the same list of decisions, which was fixed without the "
+            "data. Where none of them keeps the bounds, what was chosen is compared with the one that "
+            "comes nearest to them.",
+            "Rates are taken over the released numbers of rows, without those of so few rows that "
+            "noise hides them: a rate over exact numbers differs by their noise.",
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,8 @@ Guarantees (tests/learning/test_learning_postprocess.py, a simulation over seeds
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -26,13 +25,16 @@ from scipy import sparse
 
 from ..._types import Floats
 from ...fairness import ConstraintSystem
+from ...show.bounds import Bound, bounds, points
+from ...show.numbers import bound
+from ...show.parts import Column, Part, Shown, Table
 from . import mixing, threshold_bounds
 from .counting import Released
 from .mixing import Mixed, Program
 
 
 @dataclass(frozen=True)
-class MixingGuarantee:
+class MixingGuarantee(Shown):
     """Bounds for one fit, on the training rows, about the distribution of its decisions, with
     probability `confidence` over the noise.
 
@@ -84,24 +86,38 @@ class MixingGuarantee:
             float(values["confidence"]), tuple(map(str, values["names"])), **lists, **numbers
         )
 
-    def to_json(self) -> str:
-        """The bounds as a JSON document."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-    def __str__(self) -> str:
-        lines = [f"With probability {self.confidence:g} over the noise, on the training rows:"]
-        lines += [
-            f"  {name}: {value:.4f} released, at most {bound:.4f}"
-            for name, value, bound in zip(self.names, self.values, self.value_bounds, strict=True)
+    def parts(self) -> Iterator[Part]:
+        """The bounds, and what they are conditional on."""
+        over = [
+            value - most
+            for value, most in zip(self.value_bounds, self.bounds, strict=True)
+            if not math.isnan(value)
         ]
-        more = (
-            ""
-            if math.isnan(self.excess_bound)
-            else f", at most {self.excess_bound:.4f} above the best without noise"
+        no_table = "no table of chances is certain to keep the bounds"
+        yield from bounds(
+            self.confidence,
+            f"every constraint's training value is at most {points(self.gap_bound)}",
+            (
+                Bound("largest value of a constraint", self.gap_bound, self.gap),
+                Bound("furthest above its bound", max(0.0, max(over, default=0.0))),
+                Bound("error", self.error_bound, self.error, "percent"),
+                Bound(
+                    "error above that of the best table without noise",
+                    self.excess_bound,
+                    missing=no_table,
+                ),
+            ),
+            "It is about expected rates, of the distribution of decisions: a single draw of all "
+            "decisions varies around them.",
+            "The base classifier is taken as it is: what it might have decided otherwise is not "
+            "compared.",
         )
-        return "\n".join(
-            [*lines, f"  error: {self.error:.4f} released, at most {self.error_bound:.4f}{more}"]
+        columns = (
+            Column("constraint", self.names),
+            Column("released", self.values, "points"),
+            Column("at most", tuple(f"{bound(one, 'points')} points" for one in self.value_bounds)),
         )
+        yield Table(columns, "Training values")
 
 
 def guarantee(

@@ -13,13 +13,13 @@ Guarantees (tests/privacy/ledger/test_ledger_balance.py):
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from ... import _html
+from ...show.parts import Fact, Facts, Part, Shown
 from ..shown import promised
 from .costs import WHOLE
 from .stores.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED, Entry
@@ -42,7 +42,7 @@ class Under:
 
 
 @dataclass(frozen=True)
-class Balance:
+class Balance(Shown):
     """Shares are of the filter's budget. `spent` and `left` are epsilons at the ledger's delta, as
     one release each: what is left is what one more release may cost, and neither is a difference of
     the other. `open`: spends that nobody settled yet (running, or dead); they are charged as
@@ -70,24 +70,19 @@ class Balance:
         """Plain JSON values."""
         return asdict(self)
 
-    def _repr_html_(self) -> str:
-        return _html.facts(
-            (
-                (
-                    "budget",
-                    f"epsilon = {promised(self.epsilon)} at delta = {delta_words(self.delta)}",
-                ),
-                ("spent", spent_share(self.spent_share)),
-                (
-                    "left",
-                    f"{left_share(self.left_share)} (as one release epsilon = "
-                    f"{left_epsilon(self.left)})"
-                    + ("" if self.more is None else f": {more_words(self.more)}"),
-                ),
-                ("releases", f"{self.committed + self.open:,}, of them not settled: {self.open:,}"),
-            ),
-            self.dataset,
+    def parts(self) -> Iterator[Part]:
+        """The budget, what is spent of it and what is left."""
+        whole = f"epsilon = {promised(self.epsilon)} at delta = {delta_words(self.delta)}"
+        one = f"{left_share(self.left_share)} (as one release epsilon = {left_epsilon(self.left)})"
+        more = "" if self.more is None else f": {more_words(self.more)}"
+        releases = f"{self.committed + self.open:,}, of them not settled: {self.open:,}"
+        facts = (
+            Fact("budget", whole),
+            Fact("spent", spent_share(self.spent_share)),
+            Fact("left", one + more),
+            Fact("releases", releases),
         )
+        yield Facts(facts, self.dataset)
 
     def __str__(self) -> str:
         whole = f"epsilon = {promised(self.epsilon)} at delta = {delta_words(self.delta)}"

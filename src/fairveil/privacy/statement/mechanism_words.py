@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..._aligned import aligned
+from ...show.parts import aligned
 from ..shown import at_most
 from .contents import StatementContents
 from .releases import ALL_ROWS, MADE_BY, NORMS, Release

@@ -24,14 +24,14 @@ statement. Which fields are recomputed and which are taken on trust `checks.RECO
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ... import _html
 from ...core.events import Composed, Event, NoOp, compose, spelled_out
 from ...core.promise import Promise
 from ...errors import StatementError
+from ...show.parts import Column, Facts, Part, Shown, Table
 from .contents import StatementContents
 from .parts import Arithmetic, Audit, NamedGroups, Noise, PublicFact, Receipt, StatedBound, UserCode
 from .releases import Release, same_releases
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .checks import Finding
 
 
-class PrivacyStatement(StatementContents):
+class PrivacyStatement(StatementContents, Shown):
     """Statement of a release: its cost, its guarantee, and what the guarantee does not cover.
 
     Make one with `PrivacyStatement.of`. Every fit has one as `privacy_`.
@@ -258,10 +258,18 @@ class PrivacyStatement(StatementContents):
     def __str__(self) -> str:
         return self.summary()
 
-    def _repr_html_(self) -> str:
-        from .words import items
+    def parts(self) -> Iterator[Part]:
+        """An item after another; the releases as a table."""
+        from .mechanism_words import HEADS, MOST_RELEASES, table
+        from .words import MECHANISMS, items
 
-        return _html.facts(items(self), "Privacy statement")
+        rows = table(self)
+        yield Facts.of(pair for pair in items(self) if pair[0] != MECHANISMS or not rows)
+        if rows:
+            columns = zip(HEADS, zip(*rows, strict=True), strict=True)
+            yield Table(
+                tuple(Column(head, values) for head, values in columns), MECHANISMS, MOST_RELEASES
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the statement as plain JSON values.

@@ -17,11 +17,12 @@ from ...core.events import (
     Repeated,
     VisiblySampled,
 )
+from ...show.numbers import STAMP_WORDS as STAMP_WORDS
 from ..accounting.two_steps import KIND as TWO_STEPS
 from ..shown import at_least, at_most, promised
 from .contents import StatementContents
 from .mechanism_words import mechanisms
-from .parts import READ_FROM_DATA, GroupGuarantee, Stamp
+from .parts import READ_FROM_DATA, GroupGuarantee
 from .prefixes import is_whole
 
 if TYPE_CHECKING:
@@ -36,13 +37,6 @@ WEAKER = (
 
 NOT_STATED = "Not stated. If this model was picked from several fits, that choice is not covered."
 MECHANISMS = "Mechanisms"
-
-STAMP_WORDS: dict[Stamp, str] = {
-    "not-private": "NOT PRIVATE",
-    "seeded-noise": "INSECURE (seeded noise)",
-    "data-dependent-bounds": "BOUNDS READ FROM THE DATA",
-    "user-code-trusted": "USER CODE WAS TRUSTED",
-}
 
 
 def items(statement: StatementContents) -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,870 @@
+"""A report: a decision statement on top, then each result as a section; a page and its JSON twin.
+
+The decision statement says, in one block: warnings, the certified or required bound with its verdict,
+level and people, privacy on a named scale, the error and what the constraint costs, what was not
+assessed, and lines to sign. The command line prints the same facts.
+
+Guarantees (tests/show/test_show_report.py):
+1. "met" and "certified" stand first only where every verdict about the constraint is so, or where it
+   says of which rows; never of a model that is not shown to be better than one answer for everybody.
+2. Page and twin hold the same numbers: both are made of the same parts.
+3. Page and twin reach the disk both whole, or what was there before stays.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .. import _checks
+from .._verdicts import MET, NOT_MET, UNCLEAR, Verdict, deviations, of_interval, of_noisy
+from ..errors import InputError
+from .charts import Axis, Row, Rows, Rule
+from .numbers import (
+    FACTOR,
+    STAMP_WORDS,
+    at_most,
+    delta_words,
+    number,
+    percent,
+    printable,
+    promised,
+    with_unit,
+)
+from .numbers import ends as between
+from .parts import Column, Fact, Facts, Note, Part, Shown, Table, dict_of, render
+from .scale import strength
+
+FORMAT, VERSION = "fairveil-report", 2
+GUARDED = {"records": "records", "sensitive_features": "the sensitive columns only"}
+MORE_THAN_PROMISED = "MORE WAS SPENT THAN THE BUDGET"
+NOTHING_REQUIRED = "No fairness constraint was required."
+NOT_RATED = "How strong that is cannot be said: anyone with the seed can take the noise away."
+TARGETS_THE_BOUND = (
+    "The fit targets the bound itself, where chance decides the verdict: with a confidence of 0.95 "
+    "for the constraint it targets a tighter bound, and certifies the required one."
+)
+TOO_NOISY = "The noise is wider than the bound: more rows, a larger epsilon or a larger bound help."
+BEST_CONSTANT, FREE = "the best constant", "no constraint"
+CERTIFIED, NOT_CERTIFIED, CONSTANT = "certified", "not certified", "no verdict"
+RATES: dict[str, tuple[str, ...]] = {
+    "demographic parity": ("selection_rate",),
+    "equal opportunity": ("true_positive_rate",),
+    "equalized odds": ("true_positive_rate", "false_positive_rate"),
+    "false positive rate parity": ("false_positive_rate",),
+    "error rate parity": ("error",),
+}
+"""The rates that a notion compares."""
+MOST_GAPS, MOST_LETTERS = 4, 60
+GAP = Axis("gap", "points")
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """What was required of one gap or rate, and what is known of it: the noisy value in training, and
+    the one of held-out people with its interval. None: not there.
+
+    `training_noise`: the standard deviation of the noise. `training_verdict`: of all constraints of
+    which `training_noisy` is the largest; None: that of the largest alone. `population_verdict`:
+    about the people that the training rows were drawn from. `measure`: what is bounded, for what is
+    no gap `Axis("rate", "percent")`. `sentence`: the constraint in words, without a full stop.
+    """
+
+    notion: str
+    target: float | None
+    training_noisy: float | None = None
+    held_out: float | None = None
+    held_out_low: float | None = None
+    held_out_high: float | None = None
+    confidence: float = 0.95
+    notes: tuple[str, ...] = ()
+    measure: Axis = GAP
+    training_noise: float | None = None
+    training_verdict: Verdict | None = None
+    sentence: str = ""
+    population_verdict: Verdict | None = None
+
+    def __post_init__(self) -> None:
+        known = (
+            self.target,
+            self.training_noisy,
+            self.held_out,
+            self.held_out_low,
+            self.held_out_high,
+        )
+        if not all(one is None or math.isfinite(one) for one in known):
+            remedy = "Leave out what is undefined."
+            raise InputError.expected("finite numbers", of=self.notion, got=known, remedy=remedy)
+        if self.target is None or self.training_noisy is None or self.training_noise is None:
+            return
+        if self.training_verdict is None:
+            told = of_noisy(
+                self.training_noisy, self.target, self.training_noise, confidence=self.confidence
+            )
+            _checks.normalise(self, training_verdict=told)
+
+    @property
+    def name(self) -> str:
+        """What is bounded, such as "demographic parity gap"."""
+        return f"{self.notion} {self.measure.name}"
+
+    @property
+    def held_out_verdict(self) -> Verdict | None:
+        """Whether the people that the held-out ones were drawn from keep the bound; None: no bound,
+        or not measured."""
+        if self.target is None or self.held_out is None:
+            return None
+        return of_interval(self.held_out_low, self.held_out_high, self.target)
+
+    @property
+    def training_ends(self) -> tuple[float, float] | None:
+        """The interval of the training value over its noise."""
+        if self.training_noisy is None or self.training_noise is None:
+            return None
+        reach = deviations(0.5 + self.confidence / 2) * self.training_noise
+        low, high = self.training_noisy - reach, self.training_noisy + reach
+        return possible(low, self.measure.unit), possible(high, self.measure.unit)
+
+    def chart(self) -> Rows:
+        """The numbers that are often taken for one, under each other."""
+        unit = self.measure.unit
+        noisy = None if self.training_noisy is None else possible(self.training_noisy, unit)
+        low, high = self.training_ends or (None, None)
+        rows = (
+            Row("training, noisy", noisy, low, high, hollow=True),
+            Row("held-out people", self.held_out, self.held_out_low, self.held_out_high),
+        )
+        known = tuple(row for row in rows if row.value is not None)
+        rule = (
+            None
+            if self.target is None
+            else Rule(f"required: at most {with_unit(self.target, unit)}", self.target)
+        )
+        title = f"{capital(self.name)}: required and measured"
+        return Rows(title, Axis(self.name, unit), known, rule, self.confidence, half=True)
+
+
+@dataclass(frozen=True)
+class People:
+    """A group table and whose it is: `of`, in the plural and without a number. `expected`: its rates
+    are expected ones of a model that is randomized, not those of one draw."""
+
+    table: Any
+    of: str = "held-out people"
+    expected: bool = False
+
+
+class Section(NamedTuple):
+    """A heading and a result under it."""
+
+    heading: str
+    result: Shown
+
+
+@dataclass(frozen=True)
+class Report(Shown):
+    """A decision statement and the results that it rests on. Everything but the title may be left
+    out.
+
+    Parameters
+    ----------
+    title : str
+        What it is about.
+    subject : str, default=""
+        A sentence or two on data and model.
+    method : str, default=None
+        How the model was found.
+    statement, all_models : PrivacyStatement, default=None
+        Of the model, and of all models together whose numbers the page shows.
+    statement_file : str, default=None
+        Where the statement lies beside the page.
+    required : tuple of Requirement, default=()
+        What was required, and what is known of it.
+    people : tuple of People, default=()
+        Group tables of people whom the fit did not see: exact, and not private.
+    baselines : BaselineReport, default=None
+        What the model was compared with in training.
+    certificate : Certificate, default=None
+        What holds for people outside the table.
+    sections : tuple of (str, result), default=()
+        Further results, each under its heading.
+    warnings, not_covered, notes : tuple of str, default=()
+        Sentences: above all else, beside the statement's own, and at the end.
+    verify : tuple of str, default=()
+        Commands.
+    created : str, default=None
+        The date in words. None: a line to write it on, and the same report gives the same bytes.
+    """
+
+    title: str
+    subject: str = ""
+    method: str | None = None
+    statement: Any = None
+    all_models: Any = None
+    statement_file: str | None = None
+    required: tuple[Requirement, ...] = ()
+    people: tuple[People, ...] = ()
+    baselines: Any = None
+    certificate: Any = None
+    sections: tuple[tuple[str, Shown], ...] = ()
+    warnings: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    verify: tuple[str, ...] = ()
+    created: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("title", "subject"):
+            text: Any = getattr(self, name)
+            if (
+                not isinstance(text, str)
+                or not text.isprintable()
+                or (name == "title" and not text)
+            ):
+                remedy = f"Say {name} in words, without line breaks."
+                raise InputError.expected(
+                    "some words on one line", of=name, got=text, remedy=remedy
+                )
+        for name in (
+            "required",
+            "people",
+            "sections",
+            "warnings",
+            "not_covered",
+            "notes",
+            "verify",
+        ):
+            given = getattr(self, name)
+            if isinstance(given, str) or not isinstance(given, (list, tuple)):
+                raise InputError.expected(
+                    "a list", of=name, got=given, remedy=f"Pass {name}=[...]."
+                )
+            _checks.normalise(self, **{name: tuple(given)})
+
+    def decision(self) -> tuple[Fact, ...]:
+        """What a reader is told first, a fact a line; labels are empty where a fact goes on.
+
+        Returns
+        -------
+        tuple of Fact
+            Warnings, fairness, privacy, error, other gaps, and what was not assessed.
+        """
+        out: list[Fact] = []
+        for label, lines in (
+            ("Warning", [Fact("", one) for one in self._warned()]),
+            ("Fairness", list(self._fairness())),
+            ("Privacy", list(self._privacy())),
+            ("Error", list(self._error())),
+            ("Other gaps", list(self._other_gaps())),
+            ("Not assessed", [Fact("", one) for one in self._not_assessed()]),
+        ):
+            out += [
+                one._replace(label=one.label or label * (not at)) for at, one in enumerate(lines)
+            ]
+        return tuple(out)
+
+    def parts(self) -> Iterator[Part]:
+        """The decision, then each section."""
+        yield Facts(self.decision())
+        for heading, parts in self.under():
+            yield Note(heading)
+            yield from parts
+
+    def under(self) -> Iterator[tuple[str, list[Part]]]:
+        """Each section: its heading and its parts."""
+        if self.certificate is not None:
+            yield "What is certified", list(self.certificate.parts())
+        if self.required:
+            yield (
+                "Required and measured",
+                [
+                    *(_table_of(self.required) if self.required else ()),
+                    *(one.chart() for one in self.required if one.chart().rows),
+                    *(Note(note) for one in self.required for note in one.notes),
+                ],
+            )
+        for one in self.people:
+            yield f"Group by group: {one.of}", [*one.table.parts(), *self._gaps_table(one)]
+        if not self.people and self.method is not None:
+            yield (
+                "Group by group",
+                [
+                    Note(
+                        "Rates by group are not known: no rows were held out, and the fit released no "
+                        "group's rates. What is measured on held-out rows is exact, and not private."
+                    )
+                ],
+            )
+        if self.baselines is not None:
+            yield "Compared with", list(self.baselines.parts())
+        for heading, result in self.sections:
+            yield heading, list(result.parts())
+        if self.statement is not None:
+            yield "Privacy statement", list(self.statement.parts())
+        uncovered = self._uncovered()
+        if uncovered:
+            yield "What is not covered", [Note(one) for one in uncovered]
+        yield "How to verify", [Facts(tuple(self._commands()))]
+        if self.notes:
+            yield "Notes", [Note(one) for one in self.notes]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the report as plain JSON values: what the page shows, unrounded.
+
+        Returns
+        -------
+        dict
+            Title, decision, sections; the statement and the tables of people as they are.
+        """
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "title": self.title,
+            "subject": self.subject,
+            "method": self.method,
+            "created": self.created,
+            "decision": [one._asdict() for one in self.decision()],
+            "sections": [
+                {"heading": heading, "parts": dict_of(parts)} for heading, parts in self.under()
+            ],
+            "results": {heading: result.to_dict() for heading, result in self.sections},
+            "gaps": [
+                {
+                    **{name: value for name, value in vars(one).items() if name != "measure"},
+                    "name": one.name,
+                    "unit": one.measure.unit,
+                    "held_out_verdict": one.held_out_verdict,
+                }
+                for one in self.required
+            ],
+            "tables": [
+                {"of": one.of, "expected": one.expected, **one.table.to_dict()}
+                for one in self.people
+            ],
+            "notes": list(self.notes),
+            "not_covered": self._uncovered(),
+            "certificate": None if self.certificate is None else self.certificate.to_dict(),
+            "statement": None if self.statement is None else self.statement.to_dict(),
+            "all_models": None if self.all_models is None else self.all_models.to_dict(),
+        }
+
+    def to_html(self, title: str | None = None) -> str:
+        """Write the report as a page that needs no network.
+
+        Parameters
+        ----------
+        title : str, default=None
+            Title of the page. None: the report's.
+
+        Returns
+        -------
+        str
+            The page.
+        """
+        signed = bool(self.required or self.method or self.certificate is not None)
+        about = {"subject": self.subject, "method": self.method, "created": self.created}
+        return render(title or self.title, self.under(), self.decision(), signed=signed, **about)
+
+    def _repr_html_(self) -> str:
+        import html
+
+        page, title = html.escape(self.to_html(), quote=True), html.escape(self.title)
+        return f'<iframe title="{title}" srcdoc="{page}" width="100%" height="800"></iframe>'
+
+    def write(self, path: str | os.PathLike[str]) -> tuple[Path, Path]:
+        """Write the page (`report.html`, or a folder for it) and its JSON twin beside it.
+
+        Both are made in memory first: bad input, a full disk or an interruption leave what was
+        there.
+
+        Parameters
+        ----------
+        path : path
+            File that ends in .html, or a folder. Files of these names are replaced.
+
+        Returns
+        -------
+        tuple of Path
+            The page, and the twin.
+        """
+        target = Path(path)
+        target = target / "report.html" if target.is_dir() else target
+        if target.suffix.lower() not in (".html", ".htm"):
+            remedy = "Name the file report.html, for example."
+            raise InputError.expected(
+                "a file that ends in .html, or a folder", of="path", got=str(target), remedy=remedy
+            )
+        twin = target.with_suffix(".json")
+        try:
+            contents = {twin: self.to_json().encode(), target: self.to_html().encode()}
+        except UnicodeEncodeError as error:
+            got, remedy = (
+                error.object[error.start : error.end],
+                "Use texts that can be written as UTF-8.",
+            )
+            raise InputError.expected(
+                "letters that can be written", of="report", got=got, remedy=remedy
+            ) from None
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _replace(contents)
+        return target, twin
+
+    # What must not be overlooked
+
+    def _warned(self) -> Iterator[str]:
+        found = [*self.warnings]
+        for _, result in self.sections:
+            found += getattr(result, "warnings", ())
+        if self.baselines is not None:
+            found += _worse(self.baselines)
+        for one in self.people:
+            found += _worse_held_out(one)
+        for statement in (self.statement, self.all_models):
+            if statement is None:
+                continue
+            found += [f"{STAMP_WORDS[stamp]}." for stamp in statement.stamps]
+            if statement.promise.is_private and statement.epsilon > statement.promise.epsilon:
+                found.append(f"{MORE_THAN_PROMISED}.")
+        yield from dict.fromkeys(found)
+
+    # Fairness
+
+    @property
+    def constant(self) -> str | None:
+        """That the model is one answer for everybody, or not shown to be better than one: it keeps
+        bounds on rates without being fair. None where it is better, or nothing is known."""
+        told = {}
+        for one in self.people:
+            found = one.table.against_constant()
+            if found is not None:
+                told[found.verdict] = found.answer
+        if "the same" in told:
+            return f"The model is a constant, always {cut(told['the same'])}"
+        if self.baselines is None or "better" in told:
+            return None
+        if self.baselines.handed_out == "constant":
+            return f"The model is a constant, {printable(self.baselines.remark)}"
+        best = next(
+            (one for one in self.baselines.lines if one.name == BEST_CONSTANT and one.fair), None
+        )
+        if best is None or best.verdict == "better":
+            return None
+        return f"The model is not shown to be better than a constant, {printable(best.remark)}"
+
+    def _fairness(self) -> Iterator[Fact]:
+        certified = self._certified()
+        for one in self.required:
+            yield from self._of_one(one, certified.pop(one.sentence, None))
+        for sentence, fact in certified.items():
+            yield Fact("Fairness", f"Required: {sentence}.", fact.verdict)
+            yield fact
+        if not self.required and self.certificate is None and self.method is not None:
+            yield Fact("", NOTHING_REQUIRED)
+
+    def _certified(self) -> dict[str, Fact]:
+        """What the people set aside say of each constraint, by its sentence."""
+        if self.certificate is None:
+            return {}
+        found = self.certificate
+        people = f"The people set aside ({found.people:,.0f}, as released)"
+        sure = f"with {percent(found.confidence)} confidence"
+        out = {}
+        for words, bound in zip(found.sentences, found.bounds, strict=True):
+            asked, _, told = words.partition(": ")
+            out[asked] = Fact(
+                "", f"{people}: {told}, {sure}.", CERTIFIED if bound.certified else NOT_CERTIFIED
+            )
+        return out
+
+    def _of_one(self, one: Requirement, certified: Fact | None) -> Iterator[Fact]:
+        """The bound and the verdict about it, then what that rests on, a line each."""
+        unit = one.measure.unit
+        known = {
+            "on the training rows": one.training_verdict,
+            "for the people that they were drawn from": one.population_verdict,
+            "on held-out people": one.held_out_verdict,
+        }
+        if one.sentence:
+            asked = f"Required: {one.sentence}."
+        else:
+            at = "" if one.target is None else f", required: at most {with_unit(one.target, unit)}"
+            asked = f"{capital(one.name)}{at}."
+        if self.constant is not None:
+            yield Fact("Fairness", f"{self.constant}. {asked}", CONSTANT)
+        else:
+            said = overall(known, None if certified is None else certified.verdict)
+            yield Fact("Fairness", asked, said)
+        if certified is not None:
+            yield certified
+        if one.population_verdict is not None:
+            yield Fact(
+                "", "The people that the training rows were drawn from.", one.population_verdict
+            )
+        if one.training_noisy is not None:
+            ends = one.training_ends
+            within = "noise unknown"
+            if ends is not None:
+                within = f"{percent(one.confidence)} interval over the noise {between(*ends, unit)}"
+            shown = with_unit(possible(one.training_noisy, unit), unit)
+            over = one.training_noisy - (math.inf if one.target is None else one.target)
+            by = ""
+            if (
+                over > 0
+                and one.training_verdict == NOT_MET
+                and shown == with_unit(one.target or 0.0, unit)
+            ):
+                by = f" Above its bound by {over * FACTOR.get(unit, 1.0):.2g}."
+            yield Fact("", f"Training rows: {shown} ({within}).{by}", one.training_verdict or "")
+        if one.held_out is not None:
+            shown = with_unit(one.held_out, unit)
+            if one.held_out_low is not None and one.held_out_high is not None:
+                ends = one.held_out_low, one.held_out_high
+                shown += f" ({percent(one.confidence)} interval {between(*ends, unit)})"
+            yield Fact("", f"Held-out people{self._rows}: {shown}.", one.held_out_verdict or "")
+        if certified is None and UNCLEAR in (one.training_verdict, one.population_verdict):
+            yield from _inconclusive(one)
+
+    @property
+    def _rows(self) -> str:
+        """How many people were held out, and in the smallest group."""
+        if not self.people:
+            return ""
+        table = self.people[0].table
+        least = min(table.rows, key=lambda row: row.rows, default=None)
+        if least is None or len(table.rows) < 2:
+            return f" ({table.overall.rows:,})"
+        return f" ({table.overall.rows:,}; {least.rows:,} in the smallest group)"
+
+    # Privacy
+
+    def _privacy(self) -> Iterator[Fact]:
+        whole = self.all_models or self.statement
+        if whole is None:
+            return
+        if self.statement is not None:
+            yield Fact("", _spent(self.statement))
+        if self.all_models is not None and self.all_models != self.statement:
+            yield Fact("", f"Looking at all models of this page: {_spent(self.all_models)}")
+        if whole.is_private:
+            rated = whole.noise == "secure"
+            words = strength(whole.epsilon, whole.delta, whole.promise) if rated else NOT_RATED
+            yield Fact("", words)
+        if whole.ledger is not None:
+            yield Fact(
+                "",
+                f"Recorded as line {whole.ledger.entry} of the ledger of {whole.ledger.dataset}.",
+            )
+
+    # Error
+
+    def _error(self) -> Iterator[Fact]:
+        for one in self.people:
+            error, confidence = one.table.overall.rates["error"], one.table.confidence
+            if math.isnan(error.value):
+                continue
+            ends = between(error.low, error.high, "percent")
+            rows = f"Of {one.table.overall.rows:,} {one.of}, {with_unit(error.value, 'percent')}"
+            yield Fact("", f"{rows} are decided wrongly ({percent(confidence)} interval {ends}).")
+            yield from _against(one.table.against_constant())
+            small = sum(row.small for row in one.table.rows)
+            if small:
+                which = "1 group has" if small == 1 else f"{small} groups have"
+                yield Fact(
+                    "",
+                    f"{which} fewer than {one.table.small_below} rows: rates of so few mean little.",
+                )
+        if self.baselines is not None:
+            yield from _in_training(self.baselines)
+        elif not self.people and self.method is not None:
+            yield Fact("", "Not known: no rows were held out, and the fit released none.")
+
+    # Other gaps
+
+    def _bounded(self) -> set[str]:
+        return {
+            kind
+            for one in self.required
+            if one.target is not None
+            for kind in RATES.get(one.notion, ())
+        }
+
+    def _other_gaps(self) -> Iterator[Fact]:
+        for people in self.people:
+            found = people.table.gaps(self._bounded())
+            others = [one for one in found if not one.required][:MOST_GAPS]
+            if not others:
+                continue
+            told = []
+            for one in others:
+                name = one.words(short=people.table.positive is not None).lower()
+                rates = [
+                    f"{cut(who.name)} {with_unit(who.rates[one.rate].value, 'percent')}"
+                    for who in (one.most, one.least)
+                ]
+                ends = f"{number(one.low, 'points')} to {number(one.high, 'points')}"
+                told.append(f"{name} {with_unit(one.gap, 'points')} ({ends}; {', '.join(rates)})")
+            which = "other gaps" if len(others) < len(found) and self._bounded() else "gaps"
+            sure = percent(people.table.confidence)
+            yield Fact(
+                "", f"Largest {which} on {people.of}, with {sure} intervals: {', '.join(told)}."
+            )
+
+    def _gaps_table(self, people: People) -> Iterator[Part]:
+        found = people.table.gaps(self._bounded())
+        if not found:
+            return
+        columns: dict[str, tuple[Any, ...]] = {
+            "rate": tuple(one.words() for one in found),
+            "largest_in": tuple(one.most.name for one in found),
+            "smallest_in": tuple(one.least.name for one in found),
+            "required": tuple("yes" if one.required else "no" for one in found),
+        }
+        gaps, low, high = (
+            tuple(getattr(one, of) for one in found) for of in ("gap", "low", "high")
+        )
+        rate, *rest = (Column(name, values) for name, values in columns.items())
+        gap = Column("gap", gaps, "points", low, high)
+        yield Table((rate, gap, *rest), "Gaps of every rate: the largest difference of two groups")
+        if people.expected:
+            yield Note(
+                "Rates are expected ones: this classifier is randomized, and one draw varies."
+            )
+
+    # What was not assessed
+
+    def _not_assessed(self) -> Iterator[str]:
+        if self.method is None and not self.required:
+            return
+        if self.certificate is None:
+            yield "No bound is certified for people outside the table."
+        if not self.people and self.certificate is not None:
+            yield "The error of people outside the table: no rows were held out."
+        elif not self.people:
+            yield "No held-out people were measured: their error and their gaps are not known."
+        yield (
+            "Gaps between groups that were not named, whether labels are right, and whether people "
+            "elsewhere are like those of the table."
+        )
+
+    def _uncovered(self) -> list[str]:
+        found = list(self.not_covered)
+        found += [
+            f"The group table ({one.of}): exact counts and rates of these rows, without noise."
+            for one in self.people
+        ]
+        if any(one.held_out is not None for one in self.required):
+            found.append("The held-out values: measured exactly on the rows that were held out.")
+        if self.statement is None and self.all_models is None and not self.sections:
+            found.append("Everything: no privacy statement was passed to this page.")
+        return found
+
+    def _commands(self) -> Iterator[Fact]:
+        if self.statement_file is not None:
+            file = shlex.quote(self.statement_file)
+            yield Fact("recompute epsilon from the events listed", f"fairveil verify {file}")
+            if any(
+                one is not None and one.ledger is not None
+                for one in (self.statement, self.all_models)
+            ):
+                yield Fact(
+                    "look the release up in its ledger",
+                    f"fairveil ledger check LEDGER --statement {file}",
+                )
+        for command in self.verify:
+            yield Fact("run", command)
+        yield Fact("every number, unrounded", "the JSON file beside this page")
+
+
+def overall(known: dict[str, Verdict | None], certified: str | None) -> str:
+    """The verdict that stands first. It is never better than one of those that it is made of.
+
+    >>> overall({"on the training rows": "met", "on held-out people": "met"}, None)
+    'met'
+    >>> overall({"on the training rows": "met", "on held-out people": None}, None)
+    'met on the training rows'
+    >>> overall({"on the training rows": "met", "on held-out people": "not met"}, "certified")
+    'certified, not met on held-out people'
+    """
+    told = {where: verdict for where, verdict in known.items() if verdict is not None}
+    if certified is not None:
+        against = next((where for where, one in told.items() if one == NOT_MET), None)
+        return certified if against is None else f"{certified}, not met {against}"
+    for worst in (NOT_MET, UNCLEAR):
+        if worst in told.values():
+            return worst
+    outside = [where for where in told if where != "on the training rows"]
+    return "" if not told else MET if outside else f"{MET} on the training rows"
+
+
+def _table_of(required: Sequence[Requirement]) -> Iterator[Table]:
+    """Every number, a line a constraint; a table for each unit."""
+    for unit in dict.fromkeys(one.measure.unit for one in required):
+        found = [one for one in required if one.measure.unit == unit]
+        ends = [one.training_ends or (None, None) for one in found]
+        columns = (
+            Column("constraint", tuple(one.sentence or one.name for one in found)),
+            Column("at_most", tuple(one.target for one in found), unit, missing="-"),
+            Column(
+                "training_noisy",
+                tuple(one.training_noisy for one in found),
+                unit,
+                tuple(low for low, _ in ends),
+                tuple(high for _, high in ends),
+                missing="-",
+            ),
+            Column(
+                "held_out",
+                tuple(one.held_out for one in found),
+                unit,
+                tuple(one.held_out_low for one in found),
+                tuple(one.held_out_high for one in found),
+                missing="not measured",
+            ),
+        )
+        yield Table(columns, "What was required, and what was measured of it")
+
+
+def _inconclusive(one: Requirement) -> Iterator[Fact]:
+    """How near the bound the value is, why, and what helps."""
+    noisy, noise, target, unit = (
+        one.training_noisy,
+        one.training_noise,
+        one.target,
+        one.measure.unit,
+    )
+    if noisy is None or noise is None or target is None:
+        return
+    shown, required = with_unit(possible(noisy, unit), unit), with_unit(target, unit)
+    if one.training_verdict != UNCLEAR:  # the noise alone leaves no doubt
+        why = f"{shown} on the training rows, required {required}, and who is in the table is chance, too"
+        yield Fact(
+            "", f"Inconclusive for the people that they were drawn from: {why}. {TARGETS_THE_BOUND}"
+        )
+        return
+    reach = deviations(0.5 + one.confidence / 2) * noise
+    plain = number(possible(noisy, unit), unit)
+    near = f"{plain} ± {with_unit(reach, unit)} over the noise, required {required}"
+    yield Fact("", f"Inconclusive: {near}. {TARGETS_THE_BOUND if reach < target else TOO_NOISY}")
+
+
+def _spent(statement: Any) -> str:
+    if not statement.is_private:
+        return "Epsilon is infinite: nobody has a guarantee."
+    promise = statement.promise
+    of = f" of a budget of {promised(promise.epsilon)}" if promise.is_private else ""
+    epsilon, delta = at_most(statement.epsilon, promise.epsilon), delta_words(statement.delta)
+    return (
+        f"Epsilon = {epsilon}{of} was spent at delta = {delta}; protected: "
+        f"{GUARDED[promise.protects]}, {promise.neighbours} ."
+    ).replace(" .", ".")
+
+
+def _against(found: Any) -> Iterator[Fact]:
+    if found is None:
+        return
+    constant = f"the best constant on these rows, always {cut(found.answer)}, {with_unit(found.error, 'percent')}"
+    if found.verdict == "the same":
+        yield Fact("", f"They are the decisions of {constant}.")
+        return
+    ends = between(found.low, found.high, "points")
+    difference = f"difference {number(found.difference, 'points')} points, {ends}"
+    yield Fact("", f"Against {constant} ({difference}).", found.verdict)
+
+
+def _in_training(found: Any) -> Iterator[Fact]:
+    share = found.unit == "error"
+    unit = "percent" if share else "plain"
+    if math.isfinite(found.error):
+        reach = deviations(0.975) * found.noise
+        within = "noise unknown"
+        if math.isfinite(reach):
+            low, high = possible(found.error - reach, unit), possible(found.error + reach, unit)
+            within = f"95% interval over the noise {between(low, high, unit)}"
+        error = with_unit(possible(found.error, unit), unit)
+        what = f"Of the training rows, {error} are decided wrongly"
+        yield Fact(
+            "",
+            f"{what if share else f'On the training rows, {error} is the {found.unit}'} ({within}).",
+        )
+    if found.handed_out != "model":
+        yield Fact(
+            "", f"Returned is not the model that was found, but {found.remark or found.handed_out}."
+        )
+    for one in found.lines:
+        remark = f", {one.remark}" if one.remark else ""
+        size = f", {with_unit(possible(one.error, unit), unit)}" if math.isfinite(one.error) else ""
+        if one.name == FREE:
+            yield Fact("", f"Against {one.name}{remark}{size}: {found.cost(one)}.")
+            continue
+        unfair = "" if one.fair else " (it satisfies the constraints less well)"
+        yield Fact("", f"Against {one.name}{remark}{size}{unfair}.", one.verdict)
+
+
+def _worse(found: Any) -> Iterator[str]:
+    unit = "percent" if found.unit == "error" else "plain"
+    for one in found.worse:
+        if math.isfinite(one.error) and math.isfinite(found.error):
+            remark = f" ({one.remark})" if one.remark else ""
+            mine, theirs = (
+                with_unit(possible(value, unit), unit) for value in (found.error, one.error)
+            )
+            yield (
+                f"WORSE THAN {one.name.upper()}{remark}: {found.unit} {mine} against {theirs} on the "
+                f"training rows, through noise."
+            )
+
+
+def _worse_held_out(people: People) -> Iterator[str]:
+    found, table = people.table.against_constant(), people.table
+    if found is None:
+        return
+    if found.verdict == "the same":
+        yield (
+            f"A CONSTANT: the model decides all {table.overall.rows:,} {people.of} equally, "
+            f"{cut(found.answer)}."
+        )
+    elif found.verdict == "worse":
+        error = with_unit(table.overall.rates["error"].value, "percent")
+        told = f"{error} of {people.of} are decided wrongly, {with_unit(found.error, 'percent')}"
+        yield f"WORSE THAN THE BEST CONSTANT: {told} by answering always {cut(found.answer)}."
+
+
+def possible(value: float, unit: str) -> float:
+    """Noise may carry a share below 0 or above 1, where no share is."""
+    return max(0.0, value if unit == "plain" else min(1.0, value))
+
+
+def cut(name: str) -> str:
+    """A group's name or an answer, in a line."""
+    return name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…"
+
+
+def capital(text: str) -> str:
+    """With a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
+def _replace(contents: dict[Path, bytes]) -> None:
+    for file in contents:
+        if file.is_dir():
+            raise InputError.expected(
+                "a file name that is free", of="path", got=str(file), remedy="Pass another path."
+            )
+    made = {file: file.with_name(f".{file.name}.{secrets.token_hex(6)}.part") for file in contents}
+    try:
+        for file, content in contents.items():
+            with open(made[file], "xb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+        for file, part in made.items():
+            os.replace(part, file)
+    finally:
+        for part in made.values():
+            part.unlink(missing_ok=True)
