@@ -16,7 +16,7 @@ page cache). Shown are the fastest of the others, for other work on the machine 
 pass, their median, and the peak of private memory (`RssAnon`, without pages of mapped files), the
 workers' included. CPU time is that of all processes, a pass on the mean: other work on the machine
 hardly moves it. `opened` is what `data.open` gives of a Parquet file that is too large to hold,
-`database` the same of a table of SQLite; `parquet` streams, and reads ahead. Kinds take turns,
+`database` the same of a table of SQLite. Kinds take turns,
 `--repeats` times, and ratios are of the fastest. Stores and files are made once for each number of
 rows.
 
@@ -57,11 +57,11 @@ import numpy as np
 import fairveil as fv
 from fairveil import data
 from fairveil.curator import Curator, GradientSum, Linear, Measurement, PredictionHistogram, Rows
-from fairveil.data.encoded import BLOCK_ROWS
+from fairveil.data.rows import BLOCK_ROWS
 from fairveil.facts import Cells, RowBlock, RowLayout
 from sets import SCHEMA, Made, dense, whole
 
-KINDS = ("memory", "store", "opened", "database", "parquet", "dask")
+KINDS = ("memory", "store", "opened", "database", "dask")
 BATCH = 512
 NOTHING: dict[str, Any] = {"time": math.nan, "work": math.nan}
 
@@ -317,14 +317,14 @@ def _encoding(rows: int, folder: Path, repeats: int) -> None:
         for _ in parquet.ParquetFile(path).iter_batches(BLOCK_ROWS):
             pass
 
-    def streamed() -> None:
+    def held() -> None:
         for _ in data.load_parquet(path, SCHEMA, precision="float32").blocks():
             pass
 
     def encoded() -> None:
         data.encode(path, SCHEMA, out, precision="float32", overwrite=True)
 
-    ways = {"pyarrow alone": read, "checked and streamed": streamed, "encoded": encoded}
+    ways = {"pyarrow alone": read, "coded in memory": held, "encoded": encoded}
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for _ in range(1 + repeats):
         for name, work in ways.items():
@@ -350,7 +350,7 @@ def _held(kind: str, source: Any) -> Rows:
 
         rows: Rows = ShardedRows(source.shards(), Taking(source.layout), source)
     else:
-        rows = Rows(source, in_memory=kind != "parquet")
+        rows = Rows(source)
     return rows.rescaled(np.full(6, 1.7), np.full(6, 0.01))
 
 
@@ -453,13 +453,11 @@ def _source(
         path = _parquet(rows, folder)
     if only_written:
         return None, 0.0
-    if kind in ("opened", "database"):
-        os.environ |= {"FAIRVEIL_MEMORY": "1", "FAIRVEIL_SPILL": str(folder)}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            query = {"query": "people"} if kind == "database" else {}
-            return data.open(path, SCHEMA, precision="float32", **query), path.stat().st_size
-    return data.load_parquet(path, SCHEMA, precision="float32"), path.stat().st_size
+    os.environ |= {"FAIRVEIL_MEMORY": "1", "FAIRVEIL_SPILL": str(folder)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        query = {"query": "people"} if kind == "database" else {}
+        return data.open(path, SCHEMA, precision="float32", **query), path.stat().st_size
 
 
 def _database(blocks: Iterable[Any], names: tuple[str, ...], path: Path) -> Path:
@@ -533,8 +531,6 @@ def _options() -> Any:
     asked = parser.parse_args()
     if set(asked.kinds) & set(RIVALS) and not asked.fit:
         parser.error("fairlearn and opacus have no pass: add --fit")
-    if asked.fit and set(asked.kinds) & {"parquet"}:
-        asked.kinds = [kind for kind in asked.kinds if kind != "parquet"]  # a fit codes it: opened
     return asked
 
 

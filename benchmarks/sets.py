@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 import fairveil as fv
 from fairveil import data
-from fairveil.data.encoded import BLOCK_ROWS
+from fairveil.data.rows import BLOCK_ROWS
 from fairveil.facts import Boolean, RowBlock, RowLayout
 from fairveil.models import MixtureModel
 from named import named

@@ -55,7 +55,7 @@ def test_the_frame_loads_nothing_heavy(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["fit", "predict", "audit", "frontier", "verify", "demo", "data", "ledger"]
+    "command", ["fit", "predict", "audit", "frontier", "verify", "demo", "ledger"]
 )
 def test_a_commands_help_loads_nothing_heavy(command: str) -> None:
     # new versions read a command's arguments with pydantic

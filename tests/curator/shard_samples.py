@@ -289,7 +289,7 @@ def spoilt(folder: Path, how: str) -> Any:
 
             parquet.write_table(pa.table(table(300, seed=9)), folder / "people" / "0.parquet")
         elif how == "cut short":
-            file = folder / "people.store" / "rows.bin"
+            file = folder / "people.store"
             os.truncate(file, file.stat().st_size - 64)
         else:
             data.write_store(

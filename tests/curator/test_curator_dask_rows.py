@@ -39,8 +39,9 @@ from shard_samples import (
 import fairveil as fv
 from fairveil import data
 from fairveil.curator import Curator, RowCount, Rows
+from fairveil.curator.shards.asking import Asking
 from fairveil.distributed import DaskRows, dask_rows, local_cluster
-from fairveil.distributed.dask_rows import DaskShards, require_private
+from fairveil.distributed.dask_rows import Actors, _require_private
 from fairveil.errors import FairveilError, InputError, PrivacyError
 from fairveil.privacy import Promise
 
@@ -70,7 +71,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_guarantee_1_the_same_bits_though_workers_are_killed_before_they_answer(
     client: Any, tmp_path: Path
 ) -> None:
-    shards = DaskShards(client, Halting.recipes(tmp_path, 4), threads=1, patience=120.0)
+    shards = Asking(Halting.recipes(tmp_path, 4), Actors(client), patience=120.0)
     killer = Killer(tmp_path, seed=1, most=1)
     truth = answers(Rows(data.encode(table(), SCHEMA)))
     assert same(answers(rows_of(shards), between=killer), truth)
@@ -89,17 +90,17 @@ def test_guarantee_1_a_worker_that_hangs_is_replaced(client: Any, store: Any) ->
     rows = rows_of(shards)
     expected = answers(Rows(data.encode(table(), SCHEMA)))
     processes = client.run(os.getpid)
-    hung = processes[shards._actors[0]._address]  # type: ignore[attr-defined]
+    hung = processes[shards.workers.actors[0]._address]
     os.kill(hung, signal.SIGSTOP)
-    require = shards._require_scheduler  # type: ignore[attr-defined]
+    require = shards.workers.require_scheduler
 
     def patiently() -> None:
         """Once a worker was late: long patience with the one that must be made anew."""
-        shards.patience = 60.0  # type: ignore[attr-defined]
+        shards.patience = 60.0
         require()
 
-    shards._require_scheduler = patiently  # type: ignore[attr-defined]
-    shards.patience = 3.0  # type: ignore[attr-defined]
+    shards.workers.require_scheduler = patiently
+    shards.patience = 3.0
     try:
         assert same(answers(rows), expected)
     finally:
@@ -124,41 +125,37 @@ def test_files_that_are_others_where_they_are_read_end_a_fit_before_its_charge(
     refuses_and_spends_nothing(lambda: rows, tmp_path, SPOILT[how])
 
 
-def test_a_dask_dataframe_is_coded_by_workers_to_the_same_bits(
-    client: Any, tmp_path: Path, caplog: Any
+@pytest.mark.parametrize("shards", [1, 3, 17])
+def test_guarantee_1_the_same_bits_whatever_the_cut_also_of_a_frame_that_was_written(
+    client: Any, store: Any, tmp_path: Path, shards: int
 ) -> None:
     frames = pytest.importorskip("dask.dataframe")
     people = pd.DataFrame(table())
-    frame = frames.from_pandas(people, npartitions=3)
-    rows = DaskRows.from_dataframe(client, frame, SCHEMA, tmp_path / "stores")
-    assert same(answers(rows_of(rows.shards())), answers(Rows(data.encode(people, SCHEMA))))
-    assert sorted(path.name for path in (tmp_path / "stores").iterdir()) == [
-        "part-00000",
-        "part-00001",
-        "part-00002",
-    ]
-    with pytest.raises(InputError, match="an empty folder"):
-        DaskRows.from_dataframe(client, frame, SCHEMA, tmp_path / "stores")
-    with pytest.raises(InputError, match="stores of these partitions alone"):
-        DaskRows.from_dataframe(
-            client, frame.partitions[:2], SCHEMA, tmp_path / "stores", overwrite=True
-        )
-    with pytest.raises(PrivacyError, match=r"data\.encode"):
-        DaskRows.from_dataframe(client, frame, SCHEMA.with_unit("person", 2), tmp_path / "none")
-    with pytest.raises(InputError, match="from_dataframe"):
+    truth = answers(Rows(data.encode(people, SCHEMA)))
+    source = DaskRows(client, store, shards=shards)
+    assert len(source.pieces) == shards
+    assert same(answers(rows_of(source.shards())), truth)
+    frame = frames.from_pandas(people, npartitions=shards)
+    frame.to_parquet(tmp_path / "frame")
+    source = DaskRows(client, tmp_path / "frame", SCHEMA, shards=shards)
+    assert same(answers(rows_of(source.shards())), truth)
+    with pytest.raises(InputError, match="to_parquet"):
         fv.RateConstrainedClassifier().fit(frame, people["hired"], sensitive_features="sex")
-    strange = people.assign(sex=[PLANTED, *people["sex"][1:]])
-    with pytest.raises(InputError, match="partition 0") as error:
-        DaskRows.from_dataframe(
-            client, frames.from_pandas(strange, npartitions=2), SCHEMA, tmp_path / "strange"
-        )
-    assert "'sex'" in str(error.value)
-    seen = [
-        f"{error.value!r} {error.value.__context__!r}",
-        caplog.text,
-        str(client.run_on_scheduler(_state)),
-    ]
-    assert not any(PLANTED in one for one in [*seen, str(client.get_worker_logs())])
+
+
+def test_guarantee_4_persons_in_several_parts_are_refused(client: Any, tmp_path: Path) -> None:
+    whose = SCHEMA.with_unit("who", 2)
+    people = pd.DataFrame(table()).assign(who="ann")
+    (tmp_path / "p").mkdir()
+    (tmp_path / "s").mkdir()
+    for number in range(2):
+        people.to_parquet(tmp_path / "p" / f"{number}.parquet")
+        data.encode(people, whose, tmp_path / "s" / f"{number}.store")
+    for place, schema in ((tmp_path / "p", whose), (tmp_path / "s", None)):
+        with pytest.raises(PrivacyError, match="one store of all rows"):
+            DaskRows(client, place, schema)
+    data.encode(people, whose, tmp_path / "one.store", block_rows=100)
+    assert len(DaskRows(client, tmp_path / "one.store", shards=17).pieces) == 1  # all are ann's
 
 
 def test_guarantee_2_beyond_this_machine_tls_is_demanded() -> None:
@@ -169,7 +166,7 @@ def test_guarantee_2_beyond_this_machine_tls_is_demanded() -> None:
         "inproc://a/1",
         "localhost:8786",
     ):
-        require_private(address, trust_network=False)
+        _require_private(address, False)
     for address in (
         "tcp://10.0.0.1:8786",
         "scheduler:8786",
@@ -178,10 +175,10 @@ def test_guarantee_2_beyond_this_machine_tls_is_demanded() -> None:
         "tcp://127.example.org",
     ):
         with pytest.raises(PrivacyError, match="TLS beyond this machine"):
-            require_private(address, trust_network=False)
+            _require_private(address, False)
         with pytest.raises(PrivacyError):
             DaskRows(address, "nowhere.store")  # refused before anything is connected
-        require_private(address, trust_network=True)
+        _require_private(address, True)
 
 
 WORKER = """
@@ -232,7 +229,7 @@ def test_guarantee_3_nothing_that_the_engine_keeps_shows_a_row(client: Any, tmp_
     logging.getLogger().addHandler(handler)
     try:
         with pytest.raises(FairveilError) as error:
-            rows_of(DaskShards(client, [Wrong(str(tmp_path))], threads=1, patience=60.0))
+            rows_of(Asking([Wrong(str(tmp_path))], Actors(client), patience=60.0))
     finally:
         logging.getLogger().removeHandler(handler)
     seen = [f"{error.value!r} {error.value} {error.value.__context__!r}", heard.getvalue()]
@@ -282,9 +279,7 @@ def test_a_scheduler_that_ends_ends_the_fit_and_what_was_spent_stays(store: Any)
     cluster = local_cluster(1)
     client = distributed.Client(cluster)
     try:
-        shards = DaskShards(
-            client, DaskRows(client, store, shards=1).pieces, threads=1, patience=20.0
-        )
+        shards = DaskRows(client, store, shards=1, patience=20.0).shards()
         curator = Curator(rows_of(shards), Promise(5.0, 1e-6))
         curator.answer([(RowCount(), 9.0)])
         cluster.close()

@@ -35,20 +35,9 @@ from fairveil.curator import (
 )
 from fairveil.curator.rows.sharded import ShardFacts
 from fairveil.curator.shards import asking
-from fairveil.curator.shards.here import ShardsHere
-from fairveil.distributed.dask_rows import ShardedSource
 from fairveil.errors import ChecksumError, FairveilError, InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
-
-
-class Here(ShardedSource):
-    """Shards of a source, in this process."""
-
-    def shards(self) -> ShardsHere:
-        return ShardsHere(self.pieces)
-
-    def close(self) -> None:
-        """There is nothing to let go of."""
+from shards_here import Here, ShardsHere, WorkersHere
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +65,8 @@ def test_a_round_over_public_features_is_one_message_a_shard(tmp_path: Path) -> 
     first round, take a second message."""
     rows = rows_of(ShardsHere(recipes(written(tmp_path, "store"), 3)))
     messages, shards = [], rows.shards
-    asked = shards._asked
-    shards._asked = lambda wanted: messages.append(wanted) or asked(wanted)
+    asked = shards.workers.asked
+    shards.workers.asked = lambda of, wanted: messages.append(wanted) or asked(of, wanted)
     cells, model = rows.cells(), Linear(np.full(1 + rows.layout.width, 0.01))
     promise = Promise(1e4, 1e-6, protects="sensitive_features")
     with Curator(rows, promise, noise=NoiseSource.seeded(0)) as curator:
@@ -89,31 +78,32 @@ def test_a_round_over_public_features_is_one_message_a_shard(tmp_path: Path) -> 
 
 
 def test_an_answer_that_comes_twice_counts_once(tmp_path: Path) -> None:
-    class Twice(ShardsHere):
-        def _asked(self, wanted: Any) -> Any:
-            found = super()._asked(wanted)
+    class Twice(WorkersHere):
+        def asked(self, asking: Any, wanted: Any) -> Any:
+            found = super().asked(asking, wanted)
             first = dict(list(found.items())[:1])
             return (
                 found
                 if next(iter(wanted.values()))[0] != "answer"
-                else {**first, **(super()._asked(first and wanted))}
+                else {**first, **(super().asked(asking, first and wanted))}
             )
 
-    rows = rows_of(Twice(recipes(written(tmp_path, "store"), 4)))
+    rows = rows_of(ShardsHere(recipes(written(tmp_path, "store"), 4), Twice()))
     assert Curator(rows, Promise(float("inf"), 0.0)).answer([(RowCount(), 0.0)])[0] == 600
 
 
 def test_a_worker_that_never_answers_ends_the_fit_and_what_was_spent_stays(tmp_path: Path) -> None:
-    class Lost(ShardsHere):
+    class Lost(WorkersHere):
         lost = False
 
-        def _asked(self, wanted: Any) -> Any:
-            return {} if self.lost else super()._asked(wanted)
+        def asked(self, asking: Any, wanted: Any) -> Any:
+            return {} if self.lost else super().asked(asking, wanted)
 
-    shards = Lost(recipes(written(tmp_path, "store"), 2))
+    workers = Lost()
+    shards = ShardsHere(recipes(written(tmp_path, "store"), 2), workers)
     curator = Curator(rows_of(shards), Promise(5.0, 1e-6))
     curator.answer([(RowCount(), 9.0)])
-    shards.lost = True
+    workers.lost = True
     with pytest.raises(PrivacyError, match=f"none after {asking.TRIES} workers"):
         curator.answer([(RowCount(), 9.0)])
     assert len(curator.log) == 1
@@ -127,9 +117,9 @@ def test_a_worker_that_never_answers_ends_the_fit_and_what_was_spent_stays(tmp_p
 def test_a_shard_whose_file_changed_is_refused(tmp_path: Path) -> None:
     found = recipes(written(tmp_path, "store"), 3)
     rows = rows_of(ShardsHere(found))
-    file = tmp_path / "people.store" / "rows.bin"
+    file = tmp_path / "people.store"
     raw = bytearray(file.read_bytes())
-    raw[5] ^= 1
+    raw[len(raw) // 2] ^= 1
     file.write_bytes(raw)
     with pytest.raises(PrivacyError, match="shard 0"):
         Curator(rows, Promise(1.0, 1e-6)).answer([(RowCount(), 9.0)])
@@ -141,9 +131,9 @@ def test_a_shard_that_is_made_anew_must_have_the_first_ones_rows(tmp_path: Path)
     folder = written(tmp_path, "parquet")
     shards = ShardsHere(recipes(folder, 2))
     opened = shards._opened[0]
-    shards._require_same(0, opened)
+    shards.require_same(0, opened)
     with pytest.raises(PrivacyError, match="the rows of the first time"):
-        shards._require_same(0, type(opened)(opened.rows, "another"))
+        shards.require_same(0, type(opened)(opened.rows, "another"))
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -225,7 +215,7 @@ def test_a_schema_that_is_not_the_stores_is_refused_wherever_it_is_said(tmp_path
         dict(SCHEMA.columns) | {"age": data.Number(17, 91)}, target="hired", sensitive=("sex",)
     )
     for make in (
-        lambda: Here(store, wider, 1, False, "float64"),
+        lambda: Here(store, wider, shards=1),
         lambda: data.open(tmp_path / "people.store", wider),
     ):
         refuses_and_spends_nothing(make, tmp_path, "schema|features|encoding", FairveilError)
@@ -277,12 +267,12 @@ def test_one_shard_at_least() -> None:
 def test_an_answer_that_is_not_what_was_asked_ends_the_run(tmp_path: Path, wrong: Any) -> None:
     """Added as it is, a number would count in every cell, and nothing would be no rows."""
 
-    class Lying(ShardsHere):
-        def _one(self, number: int, what: str, value: object) -> Any:
-            found = super()._one(number, what, value)
+    class Lying(WorkersHere):
+        def _one(self, asking: Any, number: int, what: str, value: object) -> Any:
+            found = super()._one(asking, number, what, value)
             return wrong(found) if what == "answer" and number == 1 else found
 
-    rows = rows_of(Lying(recipes(written(tmp_path, "store"), 2)))
+    rows = rows_of(ShardsHere(recipes(written(tmp_path, "store"), 2), Lying()))
     curator = Curator(rows, Promise(5.0, 1e-5), noise=NoiseSource.seeded(0))
     with pytest.raises(PrivacyError, match="shard 1"):
         curator.answer([(CellCounts(rows.cells()), 4.0)])

@@ -151,7 +151,7 @@ def test_guarantee_2_ids_that_occur_twice_or_lack_are_refused_without_being_show
 def test_guarantee_2_planted_an_id_twice_would_move_two_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "require_once", lambda *_: None)
+    monkeypatch.setattr(module, "_require_once", lambda *_: None)
     (tmp_path / "company.csv").write_text(COMPANY.replace("b2", "a1"))
     held = [register(tmp_path, {"a1": value}, f"{value}.csv") for value in "fm"]
     one, other = (load_joined(tmp_path / "company.csv", path, SCHEMA, id="id") for path in held)
@@ -230,7 +230,7 @@ def test_guarantee_4_rows_are_those_of_the_joined_table_from_files_databases_and
     tmp_path: Path,
 ) -> None:
     table, held = large(tmp_path)
-    whole = load_csv(tmp_path / "whole.csv", SCHEMA, in_memory=True)
+    whole = load_csv(tmp_path / "whole.csv", SCHEMA)
     assert isinstance(whole, EncodedRows)
     table.to_parquet(tmp_path / "t.parquet")
     held.to_parquet(tmp_path / "h.parquet")

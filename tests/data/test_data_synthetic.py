@@ -11,9 +11,8 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from fairveil.data import encode
-from fairveil.data.synthetic import GroupedClasses, GroupedLines, ManyRows
+from fairveil.data.synthetic import GroupedClasses
 from fairveil.errors import InputError
-from fairveil.facts import RowSource
 
 POPULATIONS: list[dict[str, Any]] = [
     {},
@@ -76,53 +75,6 @@ def test_no_other_cut_beats_the_best_classifier_and_equal_groups_have_no_gap() -
     assert one_cut.equalized_odds_gap == pytest.approx(norm.cdf(1.5) - norm.cdf(0.5), abs=1e-12)
 
 
-def test_lines_have_the_stated_coefficients_and_losses() -> None:
-    lines = GroupedLines(
-        shares=(50, 1, 3),
-        slopes=((-1.0, 2.0), (3.0, 0.0), (0.5, 0.5)),
-        intercepts=(0.0, 1.0, -1.0),
-        noise=(1.0, 0.5, 2.0),
-    )
-    rows = 108_000
-    table = lines.draw(rows, 0)
-    assert lines.sizes(rows) == (100_000, 2_000, 6_000)
-    assert sum(lines.sizes(10)) == 10
-    x = np.column_stack([table["x0"], table["x1"], np.ones(rows)])
-    slopes, intercept = lines.pooled
-    losses = lines.group_losses(slopes, intercept)
-    for k in range(3):
-        mine = table["group"] == k
-        found, *_ = np.linalg.lstsq(x[mine], table["y"][mine], rcond=None)
-        error = lines.noise[k] * np.sqrt(np.diag(np.linalg.inv(x[mine].T @ x[mine])))
-        assert np.all(np.abs(found - [*lines.coefficients[k], lines.intercepts[k]]) <= 5 * error)
-        squares = (table["y"][mine] - x[mine] @ [*slopes, intercept]) ** 2
-        assert abs(squares.mean() - losses[k]) <= 5 * squares.std() / np.sqrt(mine.sum())
-    block = next(encode(table, lines.schema()).blocks())
-    assert np.abs(block.labels).max() < 1
-
-
-def test_many_rows_are_the_same_at_each_pass_and_follow_their_model() -> None:
-    many = ManyRows(rows=150_001, seed=5)
-    assert isinstance(many, RowSource)
-    first, again = list(many.blocks()), list(many.blocks())
-    assert sum(block.rows for block in first) == 150_001
-    for one, other in zip(first, again, strict=True):
-        for name in ("numbers", "codes", "labels", "sensitive"):
-            assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
-    shorter = next(ManyRows(rows=70_000, seed=5).blocks())
-    assert shorter.numbers.tobytes() == first[0].numbers.tobytes()
-    assert first[0].numbers.tobytes() != first[1].numbers[:, : first[0].rows].tobytes()
-    residual = score_sum = 0.0
-    for block in first:
-        score, at = many.coefficients[:6] @ block.numbers + 0.5 * (block.sensitive[0] - 0.5), 6
-        for row, size in zip(block.codes, many.code_sizes, strict=True):
-            score, at = score + many.coefficients[at : at + size][row], at + size
-        chance = 1 / (1 + np.exp(-score))
-        residual += float(((block.labels - chance) * np.sign(score)).sum())
-        score_sum += float((chance * (1 - chance)).sum())
-    assert abs(residual) <= 5 * np.sqrt(score_sum)
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -131,11 +83,6 @@ def test_many_rows_are_the_same_at_each_pass_and_follow_their_model() -> None:
         lambda: GroupedClasses(category_sizes=(1,)),
         lambda: GroupedClasses(shift=float("nan")),
         lambda: GroupedClasses().threshold([0.0, 1.0]),
-        lambda: GroupedLines(shares=(1.0,)),
-        lambda: GroupedLines(shares=(1.0, 0.0)),
-        lambda: GroupedLines(slopes=((1.0, 2.0), 3.0)),
-        lambda: ManyRows(rows=-1, seed=0),
-        lambda: ManyRows(rows=1, seed=0, precision="half"),
     ],
 )
 def test_impossible_populations_are_refused(make: Any) -> None:

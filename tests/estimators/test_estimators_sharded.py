@@ -11,21 +11,9 @@ import pytest
 
 import fairveil as fv
 from fairveil import data
-from fairveil.curator.shards.here import ShardsHere
-from fairveil.distributed.dask_rows import ShardedSource
 from fairveil.errors import InputError, PrivacyError
 from knobs import made
-
-
-class HereRows(ShardedSource):
-    """Shards in this process: the same path through estimators, without workers to start."""
-
-    def shards(self) -> Any:
-        return ShardsHere(self.pieces)
-
-    def close(self) -> None:
-        pass
-
+from shards_here import Here
 
 SCHEMA = data.Schema(
     {
@@ -59,11 +47,11 @@ def table(rows: int = 1000) -> dict[str, Any]:
 
 
 @pytest.fixture
-def shards(tmp_path: Path) -> Iterator[HereRows]:
+def shards(tmp_path: Path) -> Iterator[Here]:
     store = data.write_store(
         data.encode(table(), SCHEMA, block_rows=100), tmp_path / "s", block_rows=100
     )
-    with HereRows(store, None, 3, False, "float64") as found:
+    with Here(store, shards=3) as found:
         yield found
 
 
@@ -84,7 +72,7 @@ def shards(tmp_path: Path) -> Iterator[HereRows]:
     ],
     ids=["rates", "rates-sensitive", "additive", "fermi", "tailored"],
 )
-def test_guarantee_1_a_fit_of_shards_is_that_of_memory(shards: HereRows, made: Any) -> None:
+def test_guarantee_1_a_fit_of_shards_is_that_of_memory(shards: Here, made: Any) -> None:
     here = made(random_state=0).fit(data.encode(table(), SCHEMA))
     there = made(random_state=0).fit(shards)
     assert np.array_equal(there.coef_, here.coef_)
@@ -92,7 +80,7 @@ def test_guarantee_1_a_fit_of_shards_is_that_of_memory(shards: HereRows, made: A
 
 
 def test_guarantee_2_what_shards_cannot_answer_is_refused_before_anything_is_reserved(
-    shards: HereRows, tmp_path: Path
+    shards: Here, tmp_path: Path
 ) -> None:
     book = fv.Ledger.create(
         f"sqlite:///{tmp_path}/book.db", dataset="people", epsilon=10.0, delta=1e-5
@@ -121,7 +109,7 @@ def test_guarantee_3_a_public_copy_of_a_sensitive_column_is_refused(tmp_path: Pa
     )
     fair = fv.RateConstrainedClassifier("demographic_parity:0.1", protects="sensitive_features")
     with (
-        HereRows(store, None, 3, False, "float64") as shards,
+        Here(store, shards=3) as shards,
         pytest.raises(PrivacyError, match="'job'"),
     ):
         fair.fit(shards)

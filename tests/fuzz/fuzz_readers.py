@@ -21,12 +21,22 @@ from typing import Any
 
 import fuzz_mutations as change
 import numpy as np
+import pyarrow as pa
 
 import fairveil as fv
 from fairveil.cli.tables import Place
 from fairveil.core.events import Gaussian
 from fairveil.curator import Journal
-from fairveil.data import Category, Number, Schema, load_csv, load_parquet, load_sql
+from fairveil.data import (
+    Category,
+    Number,
+    Schema,
+    encode,
+    load_csv,
+    load_parquet,
+    load_sql,
+    open_store,
+)
 from fairveil.data.encoding import Encoding
 from fairveil.errors import FairveilError, Overspent
 from fairveil.estimators import files as estimator_files
@@ -464,9 +474,12 @@ def _schemas(folder: Path) -> list[Reader]:
         return change.of_text("\n".join(lines), draw)
 
     def encoding(text: str) -> None:
-        path = folder / "encoding.json"
-        path.write_bytes(text.encode("utf-8", "surrogatepass"))
-        use(Encoding.load(path).schema)
+        """As a coded store has it."""
+        path, told = folder / "t.store", text.encode("utf-8", "surrogatepass")
+        kept = pa.schema([], metadata={"fairveil_encoding": told})
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, kept):
+            pass
+        use(open_store(path).encoding.schema)
 
     def resealed(draw: random.Random) -> str:
         changed = change.of_values(coded, draw)
@@ -514,6 +527,8 @@ def _tables(folder: Path) -> list[Reader]:
             "insert into people values (?, ?, ?, ?)", list(zip(*columns.values(), strict=True))
         )
     base = (folder / "made.db").read_bytes()
+    encode(columns, SCHEMA, folder / "made.store", block_rows=25)
+    stored = (folder / "made.store").read_bytes()
 
     def at(name: str, raw: bytes) -> Path:
         path = folder / name
@@ -542,7 +557,7 @@ def _tables(folder: Path) -> list[Reader]:
                 )
                 + raw[place:]
             )
-        return draw.choice(["pyarrow", "csv", "columns"]), raw
+        return draw.choice(["pyarrow", "columns"]), raw
 
     def read_csv(case: tuple[str, bytes]) -> None:
         engine, raw = case
@@ -550,7 +565,7 @@ def _tables(folder: Path) -> list[Reader]:
         if engine == "columns":
             Place(str(path)).columns()
         else:
-            for _ in load_csv(path, SCHEMA, engine=engine).blocks():
+            for _ in load_csv(path, SCHEMA).blocks():
                 pass
 
     def read_parquet(case: tuple[bool, bytes]) -> None:
@@ -560,6 +575,10 @@ def _tables(folder: Path) -> list[Reader]:
         else:
             for _ in load_parquet(path, SCHEMA).blocks():
                 pass
+
+    def read_store(raw: bytes) -> None:
+        for block in open_store(at("changed.store", raw)).blocks():
+            float(block.numbers.sum() + block.codes.sum())
 
     def read_database(raw: bytes) -> None:
         for _ in load_sql(f"sqlite:///{at('changed.db', raw)}", "people", SCHEMA).blocks():
@@ -572,6 +591,7 @@ def _tables(folder: Path) -> list[Reader]:
             lambda draw: (draw.random() < 0.3, change.of_bytes(columnar, draw)),
             read_parquet,
         ),
+        Reader("coded store", lambda draw: change.of_bytes(stored, draw), read_store),
         Reader("SQLite rows", lambda draw: change.of_bytes(base, draw), read_database),
     ]
 

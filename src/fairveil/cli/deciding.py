@@ -38,7 +38,7 @@ from ..models.model import draw_codes
 from .tables import Columns, Place, picked
 
 if TYPE_CHECKING:
-    from ..data import EncodedRows, StreamedRows
+    from ..data import EncodedRows
 
 Fitted = (
     RateConstrainedClassifier
@@ -245,7 +245,7 @@ def _by_schema(clf: Fitted, coding: SchemaCoding, place: Place, names: dict[str,
     return Shown(clf, rows, {name: groups[here] for name, here in names.items()} if names else None)
 
 
-def _values_of(rows: EncodedRows | StreamedRows) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+def _values_of(rows: EncodedRows) -> Iterator[tuple[str, npt.NDArray[Any]]]:
     """The sensitive columns of coded rows as values."""
     blocks = list(rows.blocks())
     for at, (name, values) in enumerate(

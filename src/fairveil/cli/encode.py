@@ -10,7 +10,7 @@ from . import options
 from .helping import DATA
 
 if TYPE_CHECKING:
-    from ..data import Store
+    from ..data import EncodedRows
 
 
 def encode(
@@ -28,18 +28,17 @@ def encode(
     ] = False,
     force: options.Force = False,
 ) -> None:
-    """Code a table by its schema, once, into a folder that `fit`, `predict` and the library read in
+    """Code a table by its schema, once, into a file that `fit`, `predict` and the library read in
     place of the table.
 
-    The folder is a copy of the rows, readable by its owner alone; delete it when it is no longer
-    needed. An interrupted run is resumed where it ended.
+    The file is a copy of the rows, readable by its owner alone; delete it when it is no longer
+    needed.
 
     Exit status: 0 written; 2 refused, nothing written.
     """
     from .._waiting import waiting
     from ..data import encode as encode_rows
     from ..errors import InputError
-    from ..estimators.fitting.progress import progress
     from .printing import Fact, print_facts
 
     known = options.schema_of(schema)
@@ -48,16 +47,15 @@ def encode(
         raise InputError.expected("a schema", of="--schema", got=None, remedy=remedy)
     place = options.place_of(table, query)
     place.kind()  # which says what to do in words of the command line
-    with waiting("Checking the table"), progress("Coding") as tick:
+    with waiting("Coding the table"):
         precision = "float32" if single else "float64"
-        store: Store = encode_rows(
+        store: EncodedRows = encode_rows(
             place.address,
             known,
             out,
             query=query,
             precision=precision,
             overwrite=force,
-            progress=tick,
         )
     print_facts(
         [
@@ -65,7 +63,7 @@ def encode(
             Fact("size", f"{store.nbytes / 2**20:,.1f} MiB, readable by its owner alone"),
             Fact(
                 "use",
-                f"fairveil fit {out} --schema {schema} ...; delete the folder when it is no longer "
+                f"fairveil fit {out} --schema {schema} ...; delete the file when it is no longer "
                 f"needed",
             ),
         ]

@@ -12,14 +12,9 @@ from __future__ import annotations
 import csv
 import io
 import re
-from typing import Any
 
-from .._urls import scrubbed
-from ..data.csv_rows import headed
-from ..data.databases import Failure, connector_for
-from ..data.files import BROKEN_GZIP, open_bytes
-from ..data.sql import QUERY
-from ..errors import DataNotFoundError, SchemaError
+from ..data.reading import BROKEN_GZIP, Database, headed, open_bytes
+from ..errors import SchemaError
 from .tables import Place
 
 NUMBERS = re.compile(r"int|float|double|decimal|numeric|real|halffloat", re.IGNORECASE)
@@ -78,28 +73,9 @@ def _of_parquet(place: Place) -> dict[str, str | None]:
 
 
 def _of_database(place: Place) -> dict[str, str | None]:
-    text = str(place.query).strip().rstrip(";").rstrip()
-    connector = connector_for(place.address)
-    table = None if QUERY.match(text) else ".".join(map(connector.quoted, text.split(".")))
-    what = f"({text}\n) AS fairveil_rows" if table is None else table
-    names = _rows(place, f"SELECT * FROM {what} WHERE 1 = 0")[0]
-    known: dict[str, str] = {}
-    if table is not None and type(connector).__name__ == "_Sqlite":
-        known = {str(row[1]): str(row[2]) for row in _rows(place, f"PRAGMA table_info({table})")[1]}
-    return {name: _kind(known.get(name, "")) for name in names}
-
-
-def _rows(place: Place, query: str) -> tuple[tuple[str, ...], Any]:
-    try:
-        cursor = connector_for(place.address).run(query)
-        try:
-            return cursor.names, cursor.fetch(10_000)
-        finally:
-            cursor.close()
-    except Failure as failure:
-        got = scrubbed(str(failure), place.address)
-    remedy = "Look for the table's name, or mend the query."
-    raise DataNotFoundError.expected("columns from a query", of=place.shown, got=got, remedy=remedy)
+    database = Database(place.address, str(place.query))
+    known = database.sqlite_types()
+    return {name: _kind(known.get(name, "")) for name in database.names()}
 
 
 def _kind(type_name: str) -> str | None:

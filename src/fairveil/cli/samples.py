@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from .._types import Mask
 from ..data import EncodedRows
-from ..data.chosen_rows import ChosenRows
+from ..data.rows import ChosenRows
 from ..errors import InputError
 from ..estimators.faces.coded import as_array
 from ..estimators.reading import inputs

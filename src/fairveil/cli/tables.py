@@ -14,18 +14,23 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from .._urls import scrubbed, without_password
-from ..data import EncodedRows, Store, StreamedRows
+from .._urls import without_password
+from ..data import EncodedRows
 from ..data import open as open_rows
-from ..data.csv_rows import headed, rows_from
-from ..data.databases import Failure, connector_for
-from ..data.file_lists import CSV, PARQUET, files_of
-from ..data.files import unreadable
-from ..data.opening import delimiter_of, kind_of
-from ..data.parquet_files import BROKEN
-from ..data.sql import QUERY
+from ..data.reading import (
+    BROKEN,
+    CSV,
+    PARQUET,
+    Database,
+    delimiter_of,
+    files_of,
+    headed,
+    kind_of,
+    parquet_schema,
+    rows_from,
+    unreadable,
+)
 from ..errors import (
-    DataNotFoundError,
     FairveilError,
     InputError,
     RowsOnDisk,
@@ -36,7 +41,6 @@ from ..tables.frames import column_of
 from .csv_columns import columns_from
 
 Columns = dict[str, npt.NDArray[Any]]
-FETCHED = 65_536
 NOT_READ = np.empty(0, dtype=object)
 
 
@@ -54,25 +58,21 @@ class Place:
 
     def coded(
         self, schema: Schema, *, sensitive_as_feature: bool = False, precision: str = "float64"
-    ) -> EncodedRows | StreamedRows:
+    ) -> EncodedRows:
         """Rows coded by a schema, in memory; of a coded store, or where they do not fit memory,
         mapped from the disk."""
         with _said_at_once():
             return self._coded(schema, sensitive_as_feature, precision)
 
-    def _coded(
-        self, schema: Schema, sensitive_as_feature: bool, precision: str
-    ) -> EncodedRows | StreamedRows:
+    def _coded(self, schema: Schema, sensitive_as_feature: bool, precision: str) -> EncodedRows:
         self.kind()
-        found = open_rows(
+        return open_rows(
             self.address,
             schema,
             query=self.query,
             sensitive_as_feature=sensitive_as_feature,
             precision=precision,
         )
-        assert not isinstance(found, Store)  # a store read by a schema is rows
-        return found
 
     def columns(self, words: Collection[str] = (), only: Collection[str] | None = None) -> Columns:
         """The columns as they come. In a CSV file a column whose cells are all numbers is numbers,
@@ -131,18 +131,7 @@ class Place:
 
     def parquet_schema(self) -> Any:
         """Names and types of a Parquet file, without a row."""
-        import importlib.util
-
-        if importlib.util.find_spec("pyarrow") is None:
-            remedy = "pip install 'fairveil[data]'"
-            raise InputError.expected("pyarrow", of=self.shown, got="no pyarrow", remedy=remedy)
-        from pyarrow import parquet
-
-        try:
-            return parquet.read_schema(self.files[0])
-        except BROKEN:
-            pass
-        raise unreadable(Path(self.address), "a whole Parquet file")
+        return parquet_schema(self.files[0])
 
     def _from_csv(self, words: Collection[str], only: Collection[str] | None) -> Columns:
         rows = rows_from(Path(self.address), self.delimiter)
@@ -168,40 +157,13 @@ class Place:
         raise unreadable(Path(self.address), "a whole Parquet file")
 
     def _from_sql(self) -> Columns:
-        text = str(self.query).strip().rstrip(";").rstrip()
-        connector = connector_for(self.address)
-        what = (
-            f"({text}\n) AS fairveil_rows"
-            if QUERY.match(text)
-            else ".".join(map(connector.quoted, text.split(".")))
-        )
-        rows: list[Any] = []
-        try:
-            cursor = connector.run(f"SELECT * FROM {what}")
-            try:
-                names = cursor.names
-                while part := cursor.fetch(FETCHED):
-                    rows += part
-            finally:
-                cursor.close()
-        except Failure as failure:
-            got, connected = scrubbed(str(failure), self.address), failure.connected
-            remedy = (
-                "Look for the table's name, or mend the query."
-                if connected
-                else "Check address, user and password."
-            )
-            error = DataNotFoundError.expected(
-                "rows from a query", of=self.shown, got=got, remedy=remedy
-            )
-        else:
-            columns = zip(*rows, strict=True) if rows else ((),) * len(names)
-            return {
-                name: column_of(list(column), name)
-                for name, column in zip(names, columns, strict=True)
-            }
-        # outside: no context holds the driver's own message, which may show the password
-        raise error
+        database = Database(self.address, str(self.query))
+        names = database.names()
+        rows = [row for part in database.rows(names, ()) for row in part]
+        columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+        return {
+            name: column_of(list(column), name) for name, column in zip(names, columns, strict=True)
+        }
 
 
 @contextmanager

@@ -14,19 +14,16 @@ if TYPE_CHECKING:
     from ..facts.columns import Number as Number
     from ..facts.schema import Schema as Schema
     from . import synthetic as synthetic
-    from .csv_files import load_csv as load_csv
-    from .encoded import EncodedRows as EncodedRows
     from .encoding import Encoding as Encoding
     from .joined import load_joined as load_joined
     from .opening import encode as encode
+    from .opening import load_csv as load_csv
+    from .opening import load_parquet as load_parquet
+    from .opening import load_sql as load_sql
     from .opening import open as open
-    from .parquet_files import load_parquet as load_parquet
-    from .sql import load_sql as load_sql
-    from .store import Store as Store
+    from .rows import EncodedRows as EncodedRows
     from .store import open_store as open_store
-    from .store_writer import write_store as write_store
-    from .streamed import StreamedRows as StreamedRows
-    from .synthetic.tints import as_floats as as_floats
+    from .store import write_store as write_store
 
 if not TYPE_CHECKING:
     __getattr__, __dir__, __all__ = lazily(__name__)

@@ -181,7 +181,6 @@ def category_codes(raw: Raw, column: Category | Boolean, place: Place) -> npt.ND
 
 
 MISSING, UNKNOWN = -1, -2
-NEAR = 1 << 16  # of whole numbers whose codes are looked up: a knob of speed only
 
 
 class _Coder:
@@ -253,50 +252,11 @@ def _as_listed(text: str) -> int | float:
         return float(text)
 
 
-def _looked_up(
-    values: npt.NDArray[Any], column: Category | Boolean
-) -> npt.NDArray[np.int32] | None:
-    """Codes of whole numbers by a table, where those listed are near each other; None elsewhere."""
-    numbers = [
-        (value, code) for code, value in enumerate(column.values) if not isinstance(value, str)
-    ]
-    whole = [
-        (int(value), code)
-        for value, code in numbers
-        if abs(value) <= NEAR**2 and value == int(value)
-    ]
-    if (
-        values.dtype.kind not in "iub"
-        or values.dtype.str[1:] == "u8"
-        or not whole
-        or len(whole) < len(numbers)
-    ):
-        return None
-    low, high = min(whole)[0], max(whole)[0]
-    if high - low > NEAR:
-        return None
-    codes = np.full(high - low + 2, UNKNOWN, np.int32)  # the last: of all others
-    for value, code in whole:
-        codes[value - low] = code
-    at = values.astype(np.int64)
-    at -= low
-    if len(at) and at.min() >= 0 and at.max() <= high - low:
-        return codes[at]
-    at[(at < 0) | (at > high - low)] = high - low + 1
-    return codes[at]
-
-
 def _numeric_codes(
     values: npt.NDArray[Any], column: Category | Boolean
 ) -> npt.NDArray[np.int32] | None:
-    """Codes of an array of numbers; None where they must be looked at one by one."""
-    found = _looked_up(values, column)
-    return _searched(values, column) if found is None else found
-
-
-def _searched(values: npt.NDArray[Any], column: Category | Boolean) -> npt.NDArray[np.int32] | None:
-    """Codes by binary search, where float64 holds both the values and the list exactly; None
-    elsewhere."""
+    """Codes of an array of numbers by binary search, where float64 holds both the values and the
+    list exactly; None elsewhere: then they are looked at one by one."""
     listed = [
         (float(value), code)
         for code, value in enumerate(column.values)

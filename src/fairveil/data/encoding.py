@@ -3,27 +3,22 @@ back to the table's units."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
-from .._json import Document
-from .._reading import read_text
 from ..errors import SchemaError
 from ..facts.columns import Boolean, Category, Number
 from ..facts.rows import RowBlock, RowLayout
-from ..facts.schema import LARGEST_FILE, Schema
+from ..facts.schema import Schema
 from ..tables.raw import Raw
 from .coding import Place, category_codes, number_codes
-from .person_names import names_of
+from .persons import names_of
 
 FORMAT = 1
 PRECISIONS = ("float64", "float32")
@@ -248,13 +243,13 @@ class Encoding:
                 f"exactly {sorted(keys)}, fairveil_encoding {FORMAT}",
                 of="encoding",
                 got=values if not isinstance(values, Mapping) else sorted(map(str, values)),
-                remedy="Write encodings with save().",
+                remedy="Write it anew.",
             )
         if not isinstance(values["sensitive_as_feature"], bool) or not isinstance(
             values["precision"], str
         ):
             got = [values["sensitive_as_feature"], values["precision"]]
-            remedy = "Write encodings with save()."
+            remedy = "Write it anew."
             raise SchemaError.expected(
                 "true or false, and a precision", of="encoding", got=got, remedy=remedy
             )
@@ -266,54 +261,12 @@ class Encoding:
                 encoding.schema.fingerprint,
                 of="fingerprint of the schema",
                 got=values["fingerprint"],
-                remedy="The file was changed by hand: save the encoding again.",
+                remedy="It was changed by hand: write it anew.",
             )
         return encoding
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write JSON, whole or not at all."""
-        target = Path(path)
-        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-        try:
-            partial.write_text(
-                json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n", encoding="utf-8"
-            )
-            # One step for the file system: a reader finds the old file or the new one.
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> Encoding:
-        """Read what `save` wrote."""
-        text = read_text(
-            path,
-            what="an encoding",
-            most=LARGEST_FILE,
-            remedy="Write one with save().",
-            error=SchemaError,
-        )
-        values = Document(str(path), "Write encodings with save().", SchemaError).json(text)
-        return Encoding.from_dict(values)
 
 
 def _code_type(largest: int) -> type[np.integer]:
     if largest <= 2**8:
         return np.uint8
     return np.uint16 if largest <= 2**16 else np.int32
-
-
-class ByEncoding:
-    """Rows that an encoding codes."""
-
-    _encoding: Encoding
-
-    @property
-    def encoding(self) -> Encoding:
-        """How the rows are coded."""
-        return self._encoding
-
-    @property
-    def layout(self) -> RowLayout:
-        """The public shape."""
-        return self._encoding.layout

@@ -21,9 +21,8 @@ Guarantees (tests/data/test_data_joined.py):
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,20 +32,16 @@ from ..errors import InputError, JoinError, SchemaError
 from ..facts.columns import Boolean, Category, Ignored
 from ..facts.schema import Schema
 from ..privacy.statement.parts import READ_FROM_DATA, PublicFact
-from ..tables.raw import Listed, Plain, Raw
-from . import csv_files, parquet_files, sql
-from .coding import Place as Cell
-from .coding import category_codes
-from .encoded import BLOCK_ROWS, EncodedRows
+from ..tables.raw import Listed, Plain, Raw, is_missing
+from .coding import Place, category_codes
 from .encoding import Encoding
-from .files import PathLike
-from .joined_ids import ids_of, require_once
-from .opening import delimiter_of, kind_of
-from .store import open_store
-from .streamed import Chunk, Reader, rows_of
+from .reading import PathLike, chunks_of, kind_of
+from .rows import Chunk, EncodedRows, coded
+from .store import held, open_store
 
 UNMATCHED = ("group", "drop")
 ATTRIBUTE = "the attribute's table"
+SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -57,28 +52,6 @@ class Matched:
     rows: int
     matched: int
     unused: int
-
-
-@dataclass(frozen=True, eq=False, repr=False)  # it holds what is private
-class Attribute:
-    """Entries of the sensitive columns by id: `places` of the ids, `codes` (columns, entries)."""
-
-    names: tuple[str, ...]
-    values: tuple[tuple[Any, ...], ...]
-    places: Mapping[str, int]
-    codes: npt.NDArray[np.int32]
-
-    def at(self, ids: Sequence[str]) -> npt.NDArray[np.int64]:
-        """The place of each id's entry, -1 without one."""
-        return np.fromiter((self.places.get(one, -1) for one in ids), np.int64, len(ids))
-
-    def columns(self, at: npt.NDArray[np.int64]) -> dict[str, Raw]:
-        """The sensitive columns of rows with these entries."""
-        padded = np.concatenate([self.codes, np.full((len(self.codes), 1), -1, np.int32)], axis=1)
-        return {
-            name: Listed(line[at], values)
-            for name, line, values in zip(self.names, padded, self.values, strict=True)
-        }
 
 
 def load_joined(
@@ -122,154 +95,45 @@ def load_joined(
     >>> next(rows.blocks()).sensitive.tolist()
     [[2, 0]]
     """
-    joining = Joining.of(table, attribute, schema, id, unmatched, ids, query, attribute_query)
-    encoding = Encoding(schema, precision=precision)
-    found = (
-        joining.of_store()
-        if joining.reader is None
-        else rows_of(joining, encoding, None, BLOCK_ROWS)
-    )
-    assert isinstance(found, EncodedRows)
+    join = _Join.of(table, attribute, schema, id, unmatched, ids, query, attribute_query)
+    if join.ids is not None:
+        found = join.of_store()
+    else:
+        encoding = Encoding(schema, precision=precision)
+        found = held(coded(join.chunks(), encoding), encoding)
     return replace(found, facts=facts_of(schema, unmatched))
 
 
-def matched(table: PathLike, attribute: PathLike, schema: Schema, **options: Any) -> Matched:
+def matched(
+    table: PathLike,
+    attribute: PathLike,
+    schema: Schema,
+    *,
+    id: str,
+    unmatched: str = "group",
+    ids: PathLike | None = None,
+    query: str | None = None,
+    attribute_query: str | None = None,
+) -> Matched:
     """How many rows would be matched: exact counts for the attribute's holder, who should not pass
     them on. For options see `load_joined`."""
-    named = {
-        "id": None,
-        "unmatched": "group",
-        "ids": None,
-        "query": None,
-        "attribute_query": None,
-        **options,
-    }
-    joining = Joining.of(table, attribute, schema, *named.values())
-    found = np.concatenate([np.empty(0, np.int64), *(at for at, _ in joining.pairs())])
+    join = _Join.of(table, attribute, schema, id, unmatched, ids, query, attribute_query)
+    found = np.concatenate([np.empty(0, np.int64), *(at for at, _ in join.pairs())])
     used = int((found >= 0).sum())
-    return Matched(len(found), used, len(joining.attribute.places) - used)
+    return Matched(len(found), used, len(join.places) - used)
 
 
 def facts_of(schema: Schema, unmatched: str) -> tuple[PublicFact, ...]:
     """What the statement of whoever uses joined rows says of the join."""
     names = ", ".join(schema.sensitive)
-    joined = PublicFact(
-        f"joined {names}",
-        "by id, from another holder's table; each id once in either table",
-        "argument",
-    )
+    words = "by id, from another holder's table; each id once in either table"
+    joined = PublicFact(f"joined {names}", words, "argument")
     if unmatched == "drop":
         words = "rows without an entry are left out, so who has an entry is not protected"
         return joined, PublicFact("unmatched ids", words, READ_FROM_DATA)
-    counted = ", ".join(f"{name} {schema.columns[name].missing!r}" for name in schema.sensitive)  # type: ignore[union-attr]
-    return joined, PublicFact(
-        "unmatched ids", f"count as {counted}; who has an entry is protected, too", "schema"
-    )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Joining:
-    """A reader of the joined table. `reader`: of the table, with the ids; None: it is a store,
-    whose ids are elsewhere."""
-
-    place: str
-    schema: Schema
-    id: str
-    drops: bool
-    attribute: Attribute
-    reader: Reader | None
-    ids: Reader | None
-
-    @staticmethod
-    def of(
-        table: PathLike,
-        attribute: PathLike,
-        schema: Schema,
-        id: str,
-        unmatched: str,
-        ids: PathLike | None,
-        query: str | None,
-        attribute_query: str | None,
-    ) -> Joining:
-        """Checked, with the attribute's table read."""
-        require_rule(schema, id, unmatched)
-        bare, place = schema.without(*schema.sensitive), os.fspath(table)
-        is_store = kind_of(place, query) == "store"
-        if is_store != (ids is not None):
-            remedy = (
-                "Name a file with the column of ids, in the order of the store's rows."
-                if is_store
-                else "Leave it out."
-            )
-            expected = (
-                "a file of ids beside a coded store"
-                if is_store
-                else "None: the ids are a column of the table"
-            )
-            raise InputError.expected(expected, of="ids", got=ids, remedy=remedy)
-        needed = (id, *schema.sensitive)
-        held = _read(reader_of(attribute, attribute_query, schema, needed), schema, id)
-        own = None if is_store else reader_of(table, query, bare, (id, *Encoding(bare).needed()))
-        others = None if ids is None else reader_of(ids, None, bare, (id,))
-        return Joining(place, schema, id, unmatched == "drop", held, own, others)
-
-    def identity(self) -> object:
-        """Of the table; the attribute is in memory."""
-        assert self.reader is not None
-        return self.reader.identity()
-
-    def counted(self) -> None:
-        """Rows without an entry may be dropped."""
-
-    def chunks(self) -> Iterator[Chunk]:
-        """All rows, with their attribute."""
-        for at, chunk in self.pairs():
-            assert chunk is not None
-            columns, kept = (
-                {name: raw for name, raw in chunk.columns.items() if name != self.id},
-                at,
-            )
-            if self.drops and (at < 0).any():
-                chosen = at >= 0
-                columns, kept = (
-                    {name: _of(raw, chosen) for name, raw in columns.items()},
-                    at[chosen],
-                )
-            yield Chunk({**columns, **self.attribute.columns(kept)}, len(kept), text=chunk.text)
-
-    def pairs(self) -> Iterator[tuple[npt.NDArray[np.int64], Chunk | None]]:
-        """The entry of each row, run by run."""
-        reader = self.reader or self.ids
-        assert reader is not None
-        seen: set[str] = set()
-        first = 0
-        for chunk in reader.chunks():
-            found = ids_of(chunk.columns[self.id], "the table", self.id, first)
-            require_once(found, seen, "the table", first)
-            first += chunk.rows
-            yield self.attribute.at(found), chunk
-
-    def of_store(self) -> EncodedRows:
-        """The rows of a coded store, with their attribute."""
-        bare = self.schema.without(*self.schema.sensitive)
-        store = open_store(self.place).rows(bare)
-        encoding = Encoding(self.schema, precision=store.encoding.precision)
-        at = np.concatenate([np.empty(0, np.int64), *(found for found, _ in self.pairs())])
-        rows = sum(block.rows for block in store.blocks())
-        if len(at) != rows:
-            remedy = "Take the ids of the rows that the store was written from, in their order."
-            expected, got = "an id for each row of the store", "another number"
-            raise JoinError.expected(expected, of="ids", got=got, remedy=remedy, quote=False)
-        codes = _codes(self.attribute.columns(at), self.schema)
-        blocks, start = [], 0
-        for block in store.blocks():
-            groups = np.ascontiguousarray(codes[:, start : start + block.rows], np.uint16)
-            blocks.append(replace(block, sensitive=groups))
-            start += block.rows
-        whole = EncodedRows(encoding, tuple(blocks), require_same=store.require_same)
-        found = whole.chosen(np.flatnonzero(at >= 0)) if self.drops else whole
-        assert isinstance(found, EncodedRows)
-        return found
+    counted = ", ".join(f"{name} {_missing(schema, name)!r}" for name in schema.sensitive)
+    words = f"count as {counted}; who has an entry is protected, too"
+    return joined, PublicFact("unmatched ids", words, "schema")
 
 
 def require_rule(schema: Schema, id: str, unmatched: str) -> None:
@@ -288,10 +152,8 @@ def require_rule(schema: Schema, id: str, unmatched: str) -> None:
         raise SchemaError.expected(
             "a column that is no feature and no role", of="id", got=id, remedy=remedy
         )
-    if unmatched == "drop":
-        return
-    lacking = [name for name in schema.sensitive if schema.columns[name].missing is None]  # type: ignore[union-attr]
-    if lacking:
+    lacking = [name for name in schema.sensitive if _missing(schema, name) is None]
+    if lacking and unmatched != "drop":
         expected = f"a value for unmatched ids declared for {', '.join(lacking)}"
         remedy = (
             "Declare it: Category(values, missing='unknown'), with 'unknown' among the values. Or "
@@ -300,49 +162,118 @@ def require_rule(schema: Schema, id: str, unmatched: str) -> None:
         raise SchemaError.expected(expected, of="schema", got=None, remedy=remedy)
 
 
-def reader_of(place: PathLike, query: str | None, schema: Schema, needed: Sequence[str]) -> Reader:
-    """Columns of a CSV or Parquet file, or of a database."""
-    kind = kind_of(place, query)
-    if kind == "sql":
-        return sql.reader_of(place, str(query), needed)
-    if kind == "store":
-        remedy = "Name the table that it was made from: a store keeps no ids."
-        raise InputError.expected(
-            "a table", of=os.fspath(place), got="a coded store", remedy=remedy
-        )
-    if kind == "parquet":
-        return parquet_files.reader_of(place, needed)
-    return csv_files.reader_of(place, schema, needed, delimiter=delimiter_of(place))
+def _missing(schema: Schema, name: str) -> object:
+    return getattr(schema.columns[name], "missing", None)
 
 
-def _read(reader: Reader, schema: Schema, id: str) -> Attribute:
-    places: set[str] = set()
-    ids: list[str] = []
-    parts: list[npt.NDArray[np.int32]] = []
-    for chunk in reader.chunks():
-        found = ids_of(chunk.columns[id], ATTRIBUTE, id, len(ids))
-        require_once(found, places, ATTRIBUTE, len(ids))
-        parts.append(_codes(chunk.columns, schema, first=len(ids), text=chunk.text))
-        ids += found
-    codes = np.concatenate([np.empty((len(schema.sensitive), 0), np.int32), *parts], axis=1)
-    return Attribute(
-        schema.sensitive, schema.groups, {one: at for at, one in enumerate(ids)}, codes
-    )
+@dataclass(frozen=True, eq=False, repr=False)  # it holds what is private
+class _Join:
+    """A table being joined. `rows`: runs of it, with the ids; `ids`: of a store's rows. Of the
+    attribute the place of each id, and `codes` (columns, entries)."""
+
+    place: str
+    schema: Schema
+    id: str
+    drops: bool
+    ids: PathLike | None
+    rows: Iterator[Chunk]
+    places: Mapping[str, int]
+    codes: npt.NDArray[np.int32]
+
+    @staticmethod
+    def of(
+        table: PathLike,
+        attribute: PathLike,
+        schema: Schema,
+        id: str,
+        unmatched: str,
+        ids: PathLike | None,
+        query: str | None,
+        attribute_query: str | None,
+    ) -> _Join:
+        """Checked, with the attribute's table read."""
+        require_rule(schema, id, unmatched)
+        bare, is_store = schema.without(*schema.sensitive), kind_of(table, query) == "store"
+        if is_store != (ids is not None):
+            expected, remedy = "None: the ids are a column of the table", "Leave it out."
+            if is_store:
+                expected = "a file of ids beside a coded store"
+                remedy = "Name a file with the column of ids, in the order of the store's rows."
+            raise InputError.expected(expected, of="ids", got=ids, remedy=remedy)
+        places: dict[str, int] = {}
+        parts = [np.empty((len(schema.sensitive), 0), np.int32)]
+        needed = (id, *schema.sensitive)
+        for chunk in chunks_of(attribute, needed, schema=schema, query=attribute_query):
+            first = len(places)
+            found = _ids_of(chunk.columns[id], ATTRIBUTE, id, first)
+            _require_once(found, places.keys(), ATTRIBUTE, first)
+            places |= {one: first + at for at, one in enumerate(found)}
+            parts.append(_codes(chunk.columns, schema, first, chunk.text))
+        if ids is None:
+            needed = (id, *Encoding(bare).needed())
+            rows = chunks_of(table, needed, schema=bare, query=query)
+        else:
+            rows = chunks_of(ids, (id,), schema=bare)
+        codes, drops = np.concatenate(parts, axis=1), unmatched == "drop"
+        return _Join(os.fspath(table), schema, id, drops, ids, rows, places, codes)
+
+    def pairs(self) -> Iterator[tuple[npt.NDArray[np.int64], Chunk]]:
+        """The entry of each row (-1 without one), run by run."""
+        seen, first = set[str](), 0
+        for chunk in self.rows:
+            found = _ids_of(chunk.columns[self.id], "the table", self.id, first)
+            _require_once(found, seen, "the table", first)
+            seen |= set(found)
+            first += chunk.rows
+            at = np.fromiter((self.places.get(one, -1) for one in found), np.int64, len(found))
+            yield at, chunk
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All rows, with their attribute."""
+        for at, chunk in self.pairs():
+            chosen = at >= 0 if self.drops else np.ones(len(at), np.bool_)
+            columns = {
+                name: _of(raw, chosen) for name, raw in chunk.columns.items() if name != self.id
+            }
+            columns |= self.attribute(at[chosen])
+            yield Chunk(columns, int(chosen.sum()), text=chunk.text)
+
+    def attribute(self, at: npt.NDArray[np.int64]) -> dict[str, Raw]:
+        """The sensitive columns of rows with these entries."""
+        padded = np.concatenate([self.codes, np.full((len(self.codes), 1), -1, np.int32)], axis=1)
+        told = zip(self.schema.sensitive, padded, self.schema.groups, strict=True)
+        return {name: Listed(line[at], values) for name, line, values in told}
+
+    def of_store(self) -> EncodedRows:
+        """The rows of a coded store, with their attribute."""
+        store = open_store(self.place).by(self.schema.without(*self.schema.sensitive))
+        at = np.concatenate([np.empty(0, np.int64), *(found for found, _ in self.pairs())])
+        if len(at) != sum(block.rows for block in store.blocks()):
+            remedy = "Take the ids of the rows that the store was written from, in their order."
+            expected, got = "an id for each row of the store", "another number"
+            raise JoinError.expected(expected, of="ids", got=got, remedy=remedy, quote=False)
+        codes, blocks, start = _codes(self.attribute(at), self.schema), [], 0
+        for block in store.blocks():
+            groups = np.ascontiguousarray(codes[:, start : start + block.rows], np.uint16)
+            blocks.append(replace(block, sensitive=groups))
+            start += block.rows
+        encoding = Encoding(self.schema, precision=store.encoding.precision)
+        whole = EncodedRows(encoding, tuple(blocks), require_same=store.require_same)
+        found = whole.chosen(np.flatnonzero(at >= 0)) if self.drops else whole
+        assert isinstance(found, EncodedRows)
+        return found
 
 
 def _codes(
-    columns: Mapping[str, Raw], schema: Schema, *, first: int = 0, text: bool = False
+    columns: Mapping[str, Raw], schema: Schema, first: int = 0, text: bool = False
 ) -> npt.NDArray[np.int32]:
     """Codes (columns, rows) of the sensitive columns, by their declarations."""
     lines = []
     for name in schema.sensitive:
         column = schema.columns[name]
         assert isinstance(column, Category | Boolean)
-        lines.append(
-            category_codes(
-                columns[name], column, Cell(name, first, text, schema.missing_values, False)
-            )
-        )
+        place = Place(name, first, text, schema.missing_values, shows_values=False)
+        lines.append(category_codes(columns[name], column, place))
     return np.stack(lines)
 
 
@@ -350,3 +281,43 @@ def _of(raw: Raw, chosen: npt.NDArray[np.bool_]) -> Raw:
     if isinstance(raw, Listed):
         return Listed(raw.at[chosen], raw.values)
     return Plain(raw.values[chosen], None if raw.null is None else raw.null[chosen])
+
+
+def _ids_of(raw: Raw, of: str, column: str, first: int) -> list[str]:
+    """Ids as texts: guarantee 2."""
+    if isinstance(raw, Listed):
+        texts = [*map(_text, raw.values), None]
+        found = [texts[at] for at in raw.at.tolist()]  # -1, a missing one, is the last
+    else:
+        null = np.zeros(raw.rows, np.bool_) if raw.null is None else raw.null
+        cells = zip(raw.values.tolist(), null.tolist(), strict=True)
+        found = [None if is_null else _text(value) for value, is_null in cells]
+    rows = [first + at + 1 for at, one in enumerate(found) if one is None][:SHOWN]
+    if rows:
+        remedy = "Give every row an id: a text, or a whole number."
+        expected, got = f"an id in column {column!r}", f"none in row {', '.join(map(str, rows))}"
+        raise JoinError.expected(expected, of=of, got=got, remedy=remedy, quote=False)
+    return [one for one in found if one is not None]
+
+
+def _text(value: object) -> str | None:
+    """One id, or None for what is none."""
+    if isinstance(value, str):
+        return value.strip() or None
+    if is_missing(value) or isinstance(value, bool | float):
+        return None
+    return str(value) if isinstance(value, int | np.integer) else None
+
+
+def _require_once(found: Sequence[str], before: Set[str], of: str, first: int) -> None:
+    """An id that came before is refused, by the numbers of its rows alone."""
+    if len(set(found)) == len(found) and before.isdisjoint(found):
+        return
+    seen, twice = set(before), []
+    for at, one in enumerate(found):
+        if one in seen:
+            twice.append(str(first + at + 1))
+        seen.add(one)
+    remedy = "Keep one row a person in either table: a second one would move two rows by one entry."
+    got = f"one that came before in row {', '.join(twice[:SHOWN])}"
+    raise JoinError.expected("each id once", of=of, got=got, remedy=remedy, quote=False)

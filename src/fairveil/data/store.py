@@ -1,344 +1,423 @@
-"""A coded store: coded rows on this machine's disk, written once, mapped at every pass, so that
-memory holds no table.
+"""A coded store: one Arrow file of coded rows, written once and mapped, so that memory holds no
+table. It is a copy of the rows, as private as the table itself, and its owner's alone (0600).
 
-    people.store/           0700
-      store.json            encoding, blocks: rows and checksum of each
-      rows.bin              blocks one after another: numbers, codes, labels, groups, each array at
-      a multiple of 64 bytes
+Each record batch is a block, in one row of lists: `numbers` (features, one after another), `codes`,
+`labels`, `groups` and, where the schema tells persons apart, `persons`, which says where persons
+begin and where each row stood in the table; then no person has rows in two blocks. Names of persons
+are not kept. A batch's own metadata has the digest of its bytes, the file's metadata the encoding.
 
-Where the schema tells persons apart, rows stand person by person and no person has rows in two
-blocks. A fifth array says where persons begin, and where each row stood in the table. Names are not
-kept.
-
-Both files are their owner's alone (0600). They hold rows of people: as private as the table itself,
-and a copy of it.
+Rows that do not fit memory lie in such a file without a name, whose space is free again when nobody
+holds the rows, however the process ends.
 
 Guarantees (tests/data/test_data_store.py):
-1. A store gives the blocks that were written, to the bit; fits on it are those on the rows in
-   memory, to the bit.
-2. A store is there whole or not at all; one that was interrupted, also by kill -9, is resumed,
-   and ends in the same bytes.
-3. Bytes that changed are refused: by checksums when it is opened, by size and time of writing at
+1. A store gives the rows that were written, to the bit; fits on it are those on the rows in memory.
+2. A store is there whole or not at all: a write that fails or is killed leaves nothing.
+3. Bytes that changed are refused: by digests when it is opened, by size and time of writing at
    every pass.
-4. What it needs of the disk is taken before the first block is written.
+4. That rows go to the disk, and where, is said before they do.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import json
+import mmap
 import os
-import shutil
-from collections.abc import Iterator
-from dataclasses import replace
+import tempfile
+import uuid
+import warnings
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .._json import Document, Node
+from .. import _checks
 from ..errors import (
     ChecksumError,
-    DataNotFoundError,
     InputError,
     PrivacyError,
-    SchemaError,
+    RowsOnDisk,
+    complaint,
 )
-from ..facts.rows import RowBlock, Traits
-from ..facts.schema import Schema
-from ..models.folders import LARGEST_TEXT, read_folder
-from .chosen_rows import ChosenRows
-from .encoded import EncodedRows
-from .encoding import ByEncoding, Encoding
-from .files import PathLike, identity_of
-from .store_blocks import Shape, checksum, read_block
+from ..facts.rows import PERSON_BY_PERSON, CodedSource, RowBlock, RowSource, held_blocks
+from .encoding import Encoding
+from .persons import person_by_person
+from .reading import PathLike, existing, identity_of, need_package
+from .rows import BLOCK_ROWS, EncodedRows, in_blocks_of, size_of
 
-FORMAT, VERSION, OF_PERSONS = "fairveil-store", 1, 2
-STORE_FILE, ROWS_FILE = "store.json", "rows.bin"
-FIELDS = (
-    "format",
-    "version",
-    "encoding",
-    "block_rows",
-    "rows",
-    "labels",
-    "sensitive",
-    "types",
-    "sums",
-)
-DOCUMENT = Document(
-    STORE_FILE, "It is not what was written: write the store again.", largest=LARGEST_TEXT
-)
-MOST_BLOCKS = 1 << 22
+ENCODING, DIGEST = b"fairveil_encoding", b"digest"
+ARROW = b"ARROW1"
+NUMBERS, CODES, LABELS = ("<f8", "<f4"), ("|u1", "<u2", "<i4"), ("<i4", "<f8")
+LINES = ("numbers", "codes", "labels", "groups", "persons")
+SHARE = 0.25  # of the memory of this machine, or of what the process may use of it
+LIMIT, FOLDER = "FAIRVEIL_MEMORY", "FAIRVEIL_SPILL"
+CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
-class Store(ByEncoding):
-    """Coded rows on disk, as a `RowSource`: pass it to `fit`, to `Rows`, to a frontier. Made by
-    `open_store`, `write_store`."""
+def write_store(
+    source: RowSource, path: PathLike, *, overwrite: bool = False, block_rows: int = BLOCK_ROWS
+) -> EncodedRows:
+    """Write coded rows (`encode`, `load_csv`, `load_parquet`, `load_sql`) to a file, whole or not
+    at all, and map it.
 
-    def __init__(
-        self,
-        path: Path,
-        encoding: Encoding,
-        shapes: tuple[Shape, ...],
-        identity: object,
-        digest: str,
-        start: int = 0,
-    ) -> None:
-        self.path, self._encoding, self._shapes, self._identity = path, encoding, shapes, identity
-        self.fingerprint, self._start = digest, start
-        file = path / ROWS_FILE
-        mapped = np.memmap(file, np.uint8, "r") if file.stat().st_size else np.empty(0, np.uint8)
-        # A plain array over the mapping: views of it are cheaper than those of a memmap.
-        self._bytes: npt.NDArray[np.uint8] = np.asarray(mapped)
-
-    @property
-    def traits(self) -> Traits:
-        """What a fit must know of these rows."""
-        return Traits(
-            is_mapped=True,
-            require_same=self.require_same,
-            fingerprint=self.fingerprint,
-            identity=self._identity,
+    `overwrite`: replace a store that is there.
+    """
+    encoding = source.encoding if isinstance(source, CodedSource) else None
+    if not isinstance(encoding, Encoding):
+        remedy = "Code the table first: data.open(path, schema), or data.encode(table, schema)."
+        raise InputError.expected(
+            "rows coded by a schema", of="source", got=type(source).__name__, remedy=remedy
         )
+    return written(source.blocks(), encoding, path, overwrite, block_rows)
 
-    @property
-    def nbytes(self) -> int:
-        """What it takes on the disk; private where the number of rows is."""
-        return int(self._bytes.nbytes)
 
-    def blocks(self) -> Iterator[RowBlock]:
-        """All rows, in their order: views of the file, read when they are used. Guarantee 3."""
-        self.require_same()
-        start = self._start
-        for shape in self._shapes:
-            yield read_block(self._bytes, start, shape)
-            start += shape.nbytes
-        self.require_same()
-
-    @property
-    def block_count(self) -> int:
-        """How many blocks there are; private where the number of rows is."""
-        return len(self._shapes)
-
-    def rows(self, schema: Schema, *, sensitive_as_feature: bool = False) -> EncodedRows:
-        """The rows as this schema has them: of the same features, and perhaps without the target or
-        a sensitive column."""
-        own, encoding = (
-            self._encoding.schema,
-            Encoding(schema, sensitive_as_feature, self._encoding.precision),
+def written(
+    blocks: Iterable[RowBlock],
+    encoding: Encoding,
+    path: PathLike,
+    overwrite: bool,
+    block_rows: int = BLOCK_ROWS,
+) -> EncodedRows:
+    """The rows in a new file of that name, mapped."""
+    place, each = Path(path), _checks.whole(at_least=1, block_rows=block_rows)
+    _require_free(place, overwrite)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    blocks, unit = iter(blocks), encoding.schema.unit
+    first = next(blocks, None)
+    if first is not None and first.rows and first.persons is None and unit is not None:
+        remedy = "Encode a table with that column and the target, or by schema.without_unit()."
+        got = f"no column {unit!r} beside a target"
+        raise InputError.expected(
+            "whose each row is", of="source", got=got, remedy=remedy, quote=False
         )
-        there = {name: own.columns.get(name) for name in encoding.needed()}
-        same = encoding.features == self._encoding.features and there == {
-            name: schema.columns[name] for name in there
-        }
-        if (
-            not same
-            or schema.target not in (None, own.target)
-            or not set(schema.sensitive) <= set(own.sensitive)
-        ):
-            remedy = "Write the store by the schema and the roles that are asked for now."
-            expected, got = (
-                f"features {', '.join(one.features)}" for one in (encoding, self._encoding)
-            )
-            raise SchemaError.expected(
-                expected, of="the store", got=f"{got}, or other roles", remedy=remedy, quote=False
-            )
-        at = [own.sensitive.index(name) for name in schema.sensitive]
-        if schema.unit not in (None, own.unit):
-            remedy = "Encode the table anew by a schema with that unit."
-            raise SchemaError.expected(
-                f"unit={own.unit!r}", of="the store", got=schema.unit, remedy=remedy
-            )
-        blocks = [
-            _with_roles(block, schema.target is not None, at, schema.unit is not None)
-            for block in self.blocks()
-        ]
-        return EncodedRows(encoding, tuple(blocks), is_mapped=True, require_same=self.require_same)
-
-    def chosen(self, at: npt.NDArray[np.intp]) -> EncodedRows | ChosenRows:
-        """Some of the rows, by their places in ascending order, gathered at each pass."""
-        return self.rows(
-            self._encoding.schema, sensitive_as_feature=self._encoding.sensitive_as_feature
-        ).chosen(at)
-
-    def delete(self) -> None:
-        """Remove both files and the folder. What else lies there stays. The rows are then no longer
-        readable through this."""
-        self._bytes = np.empty(0, np.uint8)
-        self._shapes = ()
-        for name in (STORE_FILE, ROWS_FILE):
-            (self.path / name).unlink(missing_ok=True)
-        if self.path.is_dir() and not any(self.path.iterdir()):
-            self.path.rmdir()
-        self._identity = None
-
-    def require_same(self) -> None:
-        file = self.path / ROWS_FILE
-        if self._identity is None or not file.is_file() or identity_of(file) != self._identity:
-            remedy = "Keep the store as it is while it is used; open it anew."
-            raise PrivacyError.expected(
-                "the rows that were checked", of="the store", got="others", remedy=remedy
-            )
-
-    def __repr__(self) -> str:
-        return f"Store({str(self.path)!r}, {self._encoding!r})"
+    with _whole_file(place, overwrite) as file:
+        blocks = blocks if first is None else chain([first], blocks)
+        _write(blocks, encoding, file, each, place.parent)
+    return described_store(place)
 
 
-def _with_roles(block: RowBlock, labels: bool, at: list[int], persons: bool) -> RowBlock:
-    groups = block.sensitive
-    if groups is not None and at != list(range(len(groups))):
-        groups = np.ascontiguousarray(groups[at]) if at else None
-    told = block.persons if persons else None
-    return replace(block, labels=block.labels if labels else None, sensitive=groups, persons=told)
-
-
-def open_store(path: PathLike) -> Store:
-    """A store that `write_store` wrote, checked against its checksums: this reads it once.
+def open_store(path: PathLike) -> EncodedRows:
+    """A store that `write_store` wrote, checked against its digests: this reads it once.
 
     >>> import tempfile
     >>> from fairveil.data import Category, Number, Schema, encode, write_store
     >>> schema = Schema({"age": Number(0, 100), "sex": Category(("f", "m"))}, sensitive="sex")
     >>> rows = encode({"age": [25, 50], "sex": ["m", "f"]}, schema)
-    >>> folder = tempfile.mkdtemp()
-    >>> _ = write_store(rows, folder + "/people.store")
-    >>> next(open_store(folder + "/people.store").blocks()).numbers.tolist()
+    >>> path = tempfile.mkdtemp() + "/people.store"
+    >>> _ = write_store(rows, path)
+    >>> next(open_store(path).blocks()).numbers.tolist()
     [[-0.5, 0.0]]
     """
-    return _opened(Path(path))
+    return _mapped(Path(path))
 
 
-def open_blocks(path: PathLike, first: int, last: int, digest: str) -> Store:
-    """Blocks `first` up to `last` of the store whose description has this digest: these alone are
-    read, and checked."""
-    return _opened(Path(path), (first, last), digest)
+def store_part(path: PathLike, first: int, last: int, fingerprint: str) -> EncodedRows:
+    """Blocks `first` up to `last` of the store that has this fingerprint: these alone are read, and
+    checked."""
+    return _mapped(Path(path), first, last, fingerprint)
 
 
-def describe_store(path: PathLike) -> Store:
+def described_store(path: PathLike) -> EncodedRows:
     """A store whose blocks are checked where they will be read: nothing of them is read here."""
-    return _opened(Path(path), checked=False)
+    return _mapped(Path(path), checked=False)
 
 
-def _opened(
-    folder: Path,
-    part: tuple[int, int] | None = None,
-    digest: str | None = None,
+def is_store(path: Path) -> bool:
+    """By the first bytes."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(ARROW)) == ARROW
+
+
+def held(blocks: Iterable[RowBlock], encoding: Encoding) -> EncodedRows:
+    """Rows in memory where they fit a quarter of it (or FAIRVEIL_MEMORY), else mapped from a file
+    without a name."""
+    kept: list[RowBlock] = []
+    size, most, cut = 0, most_in_memory(), in_blocks_of(blocks, BLOCK_ROWS)
+    for block in cut:
+        kept.append(block)
+        size += size_of(block)
+        if size > most:
+            return _spilled(chain(_taken(kept), cut), encoding, most)
+    return EncodedRows(encoding, tuple(kept))
+
+
+def most_in_memory() -> int:
+    """Bytes of coded rows that are held: FAIRVEIL_MEMORY, or a quarter of what there is."""
+    stated = os.environ.get(LIMIT)
+    if stated is not None:
+        with contextlib.suppress(ValueError):
+            return _checks.whole(at_least=1, FAIRVEIL_MEMORY=int(stated))
+        remedy = "Set it to a number of bytes: 2000000000, for example."
+        raise InputError.expected("bytes", of=LIMIT, got=stated, remedy=remedy)
+    try:
+        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # no such question on this system
+        found = 1 << 33
+    with contextlib.suppress(OSError, ValueError):
+        found = min(found, int(CGROUP.read_text("ascii")))
+    return int(SHARE * found)
+
+
+def _taken(kept: list[RowBlock]) -> Iterator[RowBlock]:
+    """The blocks, each let go when it is taken."""
+    kept.reverse()
+    while kept:
+        yield kept.pop()
+
+
+def _spilled(blocks: Iterable[RowBlock], encoding: Encoding, most: int) -> EncodedRows:
+    # /tmp may itself be memory
+    large = Path("/var/tmp")
+    usual = large if large.is_dir() and os.access(large, os.W_OK) else tempfile.gettempdir()
+    folder = Path(os.environ.get(FOLDER) or usual)
+    if not folder.is_dir():
+        remedy = "Name a folder on a disk with space."
+        raise InputError.expected("a folder", of=FOLDER, got=str(folder), remedy=remedy)
+    expected = f"rows of at most {most / 2**30:.2f} GiB, to be held in memory"
+    remedy, in_shell = (
+        f"They are copied to a file in {folder}, for their owner alone, and gone after use. To "
+        f"keep them use {name}; name another folder in {FOLDER}, or set {LIMIT} to more bytes."
+        for name in ("data.write_store", "`fairveil encode`")
+    )
+    warning = RowsOnDisk(
+        complaint(expected=expected, of="X", got="more of them", remedy=remedy, quote=False)
+    )
+    warning.in_shell = f"the table is larger than memory should hold. {in_shell}"
+    warnings.warn(warning, stacklevel=2)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        _write(blocks, encoding, file, BLOCK_ROWS, folder)
+        file.flush()
+        found = _read(file, "rows on the disk")
+    return EncodedRows(encoding, tuple(block for block, _ in found[1]), is_mapped=True)
+
+
+# Writing
+
+
+def _write(
+    blocks: Iterable[RowBlock], encoding: Encoding, file: IO[bytes], each: int, folder: Path
+) -> None:
+    need_package("pyarrow", "a coded store")
+    import pyarrow as pa
+
+    told = {ENCODING: json.dumps(encoding.to_dict(), allow_nan=False)}
+    writer: Any = None
+    first: list[str] = []
+    try:
+        for block in _in_order(iter(blocks), encoding, each, folder):
+            lines = _lines(block)
+            kinds = [line.dtype.str if len(line) else "none" for line in lines]
+            columns = [pa.array([block.rows], pa.int64()), *map(_listed, lines)]
+            if writer is None:
+                fields = zip(("rows", *LINES), columns, strict=True)
+                kept = pa.schema([(name, column.type) for name, column in fields], metadata=told)
+                first, writer = kinds, pa.ipc.new_file(file, kept)
+            elif kinds != first:
+                remedy = "Code all blocks alike: with labels and groups in all of them or in none."
+                raise InputError.expected(
+                    "blocks of one kind", of="source", got="several", remedy=remedy
+                )
+            batch = pa.record_batch(columns, schema=kept)
+            writer.write_batch(batch, custom_metadata={DIGEST: _digest(lines, block.rows)})
+        writer.close()
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+    else:
+        return
+    remedy = "Write it to another disk, or free space."
+    raise InputError.expected("space on the disk", of=str(folder), got="none left", remedy=remedy)
+
+
+def _in_order(
+    blocks: Iterator[RowBlock], encoding: Encoding, each: int, folder: Path
+) -> Iterator[RowBlock]:
+    """Blocks as they are written: cut, or put person by person. Those of a store of persons stay."""
+    first = next(blocks, None)
+    if first is None:
+        return held_blocks(EncodedRows(encoding, ()))
+    blocks = chain([first], blocks)
+    if first.persons is None:
+        return in_blocks_of(blocks, each)
+    if first.persons.dtype == PERSON_BY_PERSON:
+        return blocks
+    return person_by_person(blocks, each, folder)
+
+
+def _lines(block: RowBlock) -> list[npt.NDArray[Any]]:
+    """The arrays of a block, each one after another."""
+    if block.weights is not None:
+        remedy = "Write rows without weights; pass sample_weight to fit."
+        raise InputError.expected("rows without weights", of="source", got="weights", remedy=remedy)
+    none = np.empty(0, np.int32)
+    labels = none if block.labels is None else block.labels
+    groups = np.empty((0, 0), np.uint16) if block.sensitive is None else block.sensitive
+    persons = np.empty(0, PERSON_BY_PERSON) if block.persons is None else block.persons
+    types = tuple(getattr(one, "dtype", None) for one in (block.numbers, block.codes, labels))
+    if hasattr(block.numbers, "indptr") or not all(
+        kind in known for kind, known in zip(types, (NUMBERS, CODES, LABELS), strict=True)
+    ):
+        remedy = "Code the table with data.encode or a loader."
+        raise InputError.expected("dense coded rows", of="source", got="others", remedy=remedy)
+    lines = (block.numbers, block.codes, labels, groups, persons.view(np.uint8))
+    return [np.ascontiguousarray(one).reshape(-1) for one in lines]
+
+
+def _listed(line: npt.NDArray[Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.LargeListArray.from_arrays(np.array([0, len(line)], np.int64), pa.array(line))
+
+
+def _digest(lines: list[npt.NDArray[Any]], rows: int) -> str:
+    """Of a block's bytes and of what they are said to be: shows damage, not authorship."""
+    shape = [(line.dtype.str, len(line)) for line in lines]
+    told = hashlib.blake2b(f"{rows} {shape}".encode(), digest_size=16)
+    for line in lines:
+        told.update(line.data)
+    return told.hexdigest()
+
+
+@contextlib.contextmanager
+def _whole_file(path: Path, overwrite: bool) -> Iterator[IO[bytes]]:
+    """A file that has its name when all is on the disk. Until then it has none, where the system
+    can do that: so nothing is left of a process that is killed."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    hidden: Path | None = None
+    try:
+        try:
+            number = os.open(path.parent, os.O_TMPFILE | os.O_RDWR, 0o600)
+            os.stat(f"/proc/self/fd/{number}")
+        except (AttributeError, OSError):
+            number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+            hidden = Path(name)
+        with os.fdopen(number, "w+b") as file:
+            yield file
+            file.flush()
+            os.fsync(number)
+            if hidden is None:
+                # A name of its own is only needed where one is replaced: in one step, by a rename.
+                given = path
+                if overwrite:
+                    given = hidden = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+                here = f"/proc/self/fd/{number}"
+                os.link(here, given, src_dir_fd=folder, follow_symlinks=True)
+            if hidden is not None:
+                os.replace(hidden, path)
+        os.fsync(folder)  # the name is in the folder, which has to reach the disk, too
+    finally:
+        if hidden is not None:
+            hidden.unlink(missing_ok=True)
+        os.close(folder)
+
+
+def _require_free(path: Path, overwrite: bool) -> None:
+    """Only a store is ever replaced."""
+    if (path.exists() or path.is_symlink()) and not (
+        overwrite and is_store(path) and not path.is_symlink()
+    ):
+        remedy = "Pass another path, or overwrite=True where it is a store."
+        raise InputError.expected(
+            "a file that is not there yet", of="path", got=str(path), remedy=remedy
+        )
+
+
+# Reading
+
+
+def _mapped(
+    path: Path,
+    first: int = 0,
+    last: int | None = None,
+    fingerprint: str | None = None,
     *,
     checked: bool = True,
-) -> Store:
-    text = read_folder(folder, (STORE_FILE,))[STORE_FILE]
-    content = DOCUMENT.node(text)
-    encoding, shapes = described(content)
-    found = hashlib.blake2b(
-        json.dumps(content.value, sort_keys=True).encode(), digest_size=16
-    ).hexdigest()
-    # Shards on other machines must be cut from the store that the plan was made for.
-    if digest is not None and found != digest:
+) -> EncodedRows:
+    existing(path, "a coded store")
+    need_package("pyarrow", "a coded store")
+    identity = identity_of(path)
+    with path.open("rb") as file:
+        encoding, found = _read(file, str(path))
+    told = json.dumps([encoding.to_dict(), [digest for _, digest in found]]).encode()
+    known = hashlib.blake2b(told, digest_size=16).hexdigest()
+    # Parts on other machines must be cut from the store that the plan was made for.
+    if fingerprint not in (None, known):
         remedy = "Use the same store on all machines, and leave it as it is."
         raise ChecksumError.expected(
-            "the store that was cut into shards", of=str(folder), got="another", remedy=remedy
+            "the store that was cut into parts", of=str(path), got="another", remedy=remedy
         )
-    file = folder / ROWS_FILE
-    if file.is_symlink() or not file.is_file():
-        remedy = "Part of the store is missing: write it again."
-        raise DataNotFoundError.expected(
-            f"a plain file {ROWS_FILE}", of="path", got=str(folder), remedy=remedy
-        )
-    identity, size = identity_of(file), sum(shape.nbytes for shape in shapes)
-    # Before the checksums: reading a map past the end of its file would kill the process.
-    if file.stat().st_size != size:
-        _damaged(f"{size} bytes", file.stat().st_size)
-    first, last = (0, len(shapes)) if part is None else part
-    start, wanted = (
-        sum(shape.nbytes for shape in shapes[:first]),
-        content["sums"].texts()[first:last],
+    mine = found[first:last]
+    for block, digest in mine if checked else ():
+        if _digest(_lines(block), block.rows) != digest:
+            raise _damaged(str(path))
+
+    def require_same() -> None:
+        if not path.is_file() or identity_of(path) != identity:
+            remedy = "Keep the store as it is while it is used; open it anew."
+            raise PrivacyError.expected(
+                "the rows that were checked", of="the store", got="others", remedy=remedy
+            )
+
+    return EncodedRows(
+        encoding,
+        tuple(block for block, _ in mine),
+        is_mapped=True,
+        require_same=require_same,
+        path=path,
+        fingerprint=known if last is None else f"{known} {first} {last}",
     )
-    mine = found if part is None else f"{found} {first} {last}"
-    store = Store(folder, encoding, shapes[first:last], identity, mine, start)
-    for shape, told in zip(store._shapes, wanted, strict=True) if checked else ():
-        if checksum(store._bytes[start : start + shape.nbytes], shape) != told:
-            _damaged("the bytes that were written", "others")
-        start += shape.nbytes
-    return store
 
 
-def described(content: Node) -> tuple[Encoding, tuple[Shape, ...]]:
-    """The encoding of a store, and the shape of each of its blocks."""
-    found, version = content.mapping().get("format"), content.mapping().get("version")
-    if found != FORMAT or version not in (VERSION, OF_PERSONS):
-        content.refuse(f"{FORMAT!r}, version {VERSION} or {OF_PERSONS}", found)
-    by_person = version == OF_PERSONS
-    content.only((*FIELDS, "sizes") if by_person else FIELDS)
-    encoding = Encoding.from_dict(content["encoding"].value)
-    layout, most = encoding.layout, content["block_rows"].whole(at_least=1)
-    rows, sums = content["rows"].whole(), content["sums"].texts()
-    # Compared before any list is made: a few bytes may ask for 2**62 blocks.
-    blocks = len(content["sizes"].list()) if by_person else -(-rows // most)
-    if len(sums) > MOST_BLOCKS or len(sums) != blocks:
-        content["sums"].refuse(f"{blocks} checksums, one a block", len(sums))
-    if by_person:
-        sizes = [one.whole(at_least=1) for one in content["sizes"].list()]
-        if sum(sizes) != rows or encoding.schema.unit is None:
-            content["sizes"].refuse(f"{rows} rows in all, of a schema of persons", sum(sizes))
-    else:
-        sizes = [min(most, rows - start) for start in range(0, rows, most)]
-    types = tuple(content["types"].texts())
-    labelled, grouped = content["labels"].truth(), content["sensitive"].truth()
-    whole = Shape.of(layout, most, labelled, grouped, types, by_person)
-    if whole is None:
-        content["types"].refuse(
-            "types of numbers, codes and labels that this version knows", list(types)
+def _read(file: IO[bytes], of: str) -> tuple[Encoding, list[tuple[RowBlock, str]]]:
+    """The encoding, and each block, whose arrays are views of the file, with its digest as told."""
+    import pyarrow as pa
+
+    told: Any = None
+    found: list[tuple[RowBlock, str]] = []
+    try:
+        reader = pa.ipc.open_file(
+            pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         )
-    assert whole is not None
-    return encoding, tuple(map(whole.of_rows, sizes))
+        told = (reader.schema.metadata or {}).get(ENCODING)
+        if told is not None:
+            encoding = Encoding.from_dict(json.loads(told))
+            for number in range(reader.num_record_batches):
+                batch, own = reader.get_batch_with_custom_metadata(number)
+                batch.validate()
+                found.append((_block(batch, encoding), own[DIGEST].decode()))
+            return encoding, [one for one in found if one[0].rows]
+    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, RecursionError):
+        raise _damaged(of) from None
+    remedy = "Write one with data.encode(table, schema, out)."
+    raise InputError.expected("a coded store", of=of, got="another Arrow file", remedy=remedy)
 
 
-def written(
-    encoding: Encoding,
-    shapes: tuple[Shape, ...],
-    block_rows: int,
-    types: tuple[str, ...],
-    sums: list[str],
-) -> dict[str, Any]:
-    """What `described` reads."""
-    first = shapes[0] if shapes else None
-    by_person = first is not None and first.persons
-    return {
-        "format": FORMAT,
-        "version": OF_PERSONS if by_person else VERSION,
-        "encoding": encoding.to_dict(),
-        "block_rows": block_rows,
-        "rows": sum(shape.rows for shape in shapes),
-        "labels": bool(first and first.labels),
-        "sensitive": bool(first and first.sensitive),
-        "types": list(types),
-        "sums": sums,
-        **({"sizes": [shape.rows for shape in shapes]} if by_person else {}),
-    }
+def _block(batch: Any, encoding: Encoding) -> RowBlock:
+    rows, layout, schema = batch.column("rows")[0].as_py(), encoding.layout, encoding.schema
+    lines = [batch.column(name).values.to_numpy(zero_copy_only=True) for name in LINES]
+    numbers, codes, labels, groups, persons = lines
+    labelled = len(labels) > 0 or (rows == 0 and schema.target is not None)
+    grouped = len(groups) > 0 or (rows == 0 and len(schema.sensitive) > 0)
+    block = RowBlock(
+        numbers.reshape(layout.numbers, rows),
+        codes.reshape(len(layout.code_sizes), rows),
+        labels if labelled else None,
+        groups.reshape(len(schema.sensitive), rows) if grouped else None,
+        None,
+        persons.view(PERSON_BY_PERSON) if len(persons) else None,
+    )
+    if {len(one) for one in (block.labels, block.persons) if one is not None} - {rows}:
+        raise ValueError
+    return block
 
 
-def _damaged(expected: str, got: object) -> None:
+def _damaged(of: str) -> ChecksumError:
     remedy = "The file is damaged or was cut short: write the store again from its source."
-    raise ChecksumError.expected(expected, of=ROWS_FILE, got=got, remedy=remedy, quote=False)
-
-
-def require_room(folder: Path, needed: int) -> None:
-    """An error, before anything is written, where the disk has no room."""
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        remedy = "Write it to another disk, or free space."
-        got = f"{free / 2**30:.2f} GiB"
-        raise InputError.expected(
-            f"{needed / 2**30:.2f} GiB of space",
-            of=str(folder),
-            got=got,
-            remedy=remedy,
-            quote=False,
-        )
-
-
-def owner_only(descriptor: int) -> None:
-    """Where the system knows owners."""
-    if hasattr(os, "fchmod"):
-        os.fchmod(descriptor, 0o600)
+    return ChecksumError.expected("the bytes that were written", of=of, got="others", remedy=remedy)

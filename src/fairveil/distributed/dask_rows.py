@@ -6,6 +6,7 @@ Guarantees (tests/curator/test_curator_dask_rows.py):
 2. What travels is public (questions, recipes) or an exact total: never a row. Without TLS only this
    machine is trusted, unless told otherwise in so many words.
 3. The scheduler, its dashboard and all logs see bytes: no value, no traceback of ours.
+4. A person's rows lie in one store, cut between persons; else they are refused.
 """
 
 from __future__ import annotations
@@ -13,28 +14,22 @@ from __future__ import annotations
 import ipaddress
 import uuid
 import weakref
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 from .. import _checks
-from ..curator.rows.sharded import Recipe, Shards
 from ..curator.shards.asking import Asking
-from ..curator.shards.serving import VERSION, version
+from ..curator.shards.serving import VERSION, Worker, version
 from ..curator.shards.shard import Failed, packed, unpacked
-from ..data.encoding import ByEncoding
-from ..data.files import PathLike
 from ..data.pieces import pieces_of
-from ..data.store import Store
+from ..data.reading import PathLike, need_package
+from ..data.rows import EncodedRows
 from ..errors import InputError, PrivacyError
-from ..facts.rows import RowBlock, Traits
+from ..facts.rows import RowBlock, RowLayout, Traits
 from ..facts.schema import Schema
-from .dask_actor import ShardActor
-from .dask_writing import write_partitions
 
 PATIENCE = 600.0
-INSTALL = "pip install 'fairveil[dask]'"
 LOCAL = "local"
 QUIET = {
     "distributed.worker.profile.enabled": False,  # a look at every stack each 10 ms
@@ -45,57 +40,9 @@ QUIET = {
 round."""
 
 
-class ShardedSource(ByEncoding, ABC):
-    """A `RowSource` whose rows are elsewhere: pass it to `fit`. Abstract."""
-
-    def __init__(
-        self,
-        source: PathLike | Store,
-        schema: Schema | None,
-        shards: int,
-        sensitive_as_feature: bool,
-        precision: str,
-    ) -> None:
-        self._encoding, self.pieces = pieces_of(
-            source,
-            schema,
-            shards=shards,
-            sensitive_as_feature=sensitive_as_feature,
-            precision=precision,
-        )
-
-    @property
-    def traits(self) -> Traits:
-        """What a fit must know of these rows."""
-        return Traits(is_sharded=True)
-
-    def blocks(self) -> Iterator[RowBlock]:
-        """The rows, read in this process: for what is done with each row, such as predictions. A
-        fit does not call it."""
-        for piece in self.pieces:
-            yield from piece.open().blocks()
-
-    @abstractmethod
-    def shards(self) -> Shards:
-        """The shards at work, opened for one fit."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Let go of what works for this source."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self.pieces)} shards)"
-
-
-class DaskRows(ShardedSource):
+class DaskRows:
     """A coded store, a Parquet or CSV file, a folder or a pattern of these, read by the workers of
-    a dask cluster.
+    a dask cluster: a `RowSource` for `fit`.
 
     `client`: a `distributed.Client`, or the address of a scheduler; None: workers of this machine
     (`local_cluster`). Files must be where workers find them by the same path. `shards`: as many as
@@ -108,7 +55,7 @@ class DaskRows(ShardedSource):
     def __init__(
         self,
         client: Any,
-        source: PathLike | Store,
+        source: PathLike | EncodedRows,
         schema: Schema | None = None,
         *,
         shards: int | None = None,
@@ -119,237 +66,161 @@ class DaskRows(ShardedSource):
         precision: str = "float64",
     ) -> None:
         self._patience, self._threads = _checks.positive(patience=patience), threads
-        own = client is None or isinstance(client, str)
-        if isinstance(client, str) and client != LOCAL:
-            require_private(client, trust_network=trust_network)
-        self._client = connected(client)
+        self._client = _connected(client, trust_network)
+        own = self._client is not client
         self._end = weakref.finalize(self, _left, self._client) if own else None
+        self._trust_network = trust_network
         try:
-            self._trust_network = trust_network
-            count = threads_of(self._client, trust_network=trust_network)
-            super().__init__(source, schema, shards or count, sensitive_as_feature, precision)
+            options: Any = {"sensitive_as_feature": sensitive_as_feature, "precision": precision}
+            count = _threads_of(self._client, trust_network)
+            found = pieces_of(source, schema, shards=shards or count, **options)
+            self.encoding, self.pieces = found
         except BaseException:
             self.close()
             raise
 
-    @classmethod
-    def from_dataframe(
-        cls,
-        client: object,
-        frame: Any,
-        schema: Schema,
-        folder: PathLike,
-        *,
-        overwrite: bool = False,
-        sensitive_as_feature: bool = False,
-        precision: str = "float64",
-        **options: Any,
-    ) -> DaskRows:
-        """The rows of a dask dataframe, each partition coded and written to `folder` by the worker
-        that has it.
+    @property
+    def layout(self) -> RowLayout:
+        """The public shape."""
+        return self.encoding.layout
 
-        Parameters
-        ----------
-        client : distributed.Client, str or None
-            The cluster that computes the frame: its client, its address, or None for workers of
-            this machine.
-        frame : dask dataframe
-            Partitions are the stores, in their order. Each must fit the memory of its worker.
-        schema : Schema
-            How rows are coded. One with a unit is refused: a person's rows may lie in any
-            partition.
-        folder : path
-            Where all workers find it by the same path. It holds a copy of the rows, for its owner
-            alone: remove it after use.
-        overwrite : bool, default=False
-            Replace stores that are there.
-        sensitive_as_feature : bool, default=False
-            Whether sensitive columns are features, too.
-        precision : {"float64", "float32"}, default="float64"
-            How numbers are kept.
-        **options : dict
-            `shards`, `threads`, `patience`, `trust_network` of `DaskRows`.
+    @property
+    def traits(self) -> Traits:
+        """What a fit must know of these rows."""
+        return Traits(is_sharded=True)
 
-        Returns
-        -------
-        DaskRows
-            A source for `fit`.
+    def blocks(self) -> Iterator[RowBlock]:
+        """The rows, read in this process: for what is done with each row, such as predictions. A
+        fit does not call it."""
+        for piece in self.pieces:
+            yield from piece.open().blocks()
 
-        Raises
-        ------
-        InputError
-            A partition could not be computed, coded or written. The error shows no value of a row.
-        PrivacyError
-            The scheduler is on another machine without TLS, or the schema has a unit.
-        """
-        own = client is None or isinstance(client, str)
-        if isinstance(client, str) and client != LOCAL:
-            require_private(client, trust_network=bool(options.get("trust_network")))
-        found = connected(client)
-        try:
-            threads_of(found, trust_network=bool(options.get("trust_network")))
-            coded: dict[str, Any] = {
-                "sensitive_as_feature": sensitive_as_feature,
-                "precision": precision,
-            }
-            write_partitions(found, frame, schema, folder, overwrite=overwrite, **coded)
-            rows = cls(found, folder, **options)
-        except BaseException:
-            if own:
-                _left(found)
-            raise
-        rows._end = weakref.finalize(rows, _left, found) if own else None
-        return rows
-
-    def shards(self) -> Shards:
+    def shards(self) -> Asking:
         """Actors of their own for each fit."""
-        settings: dict[str, Any] = {"threads": self._threads, "patience": self._patience}
-        return DaskShards(self._client, self.pieces, **settings, trust_network=self._trust_network)
+        actors = Actors(self._client, self._threads, self._trust_network)
+        return Asking(self.pieces, actors, self._patience)
 
     def close(self) -> None:
         """Leave the cluster; end one that was started here."""
         if self._end is not None:
             self._end()
 
+    def __enter__(self) -> Self:
+        return self
 
-class DaskShards(Asking):
-    """Actors of a cluster, one a shard. What they say is bytes, made and read by us."""
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
-    def __init__(
-        self,
-        client: Any,
-        recipes: Sequence[Recipe],
-        *,
-        threads: int | None,
-        patience: float,
-        trust_network: bool = False,
-    ) -> None:
+    def __repr__(self) -> str:
+        return f"DaskRows({len(self.pieces)} shards)"
+
+
+class ShardActor:
+    """A shard on a worker. Bytes in, bytes out; nothing is raised: guarantee 3."""
+
+    def __init__(self, threads: int | None) -> None:
+        self._worker = Worker(threads)
+
+    def done(self, message: bytes) -> bytes:
+        """The answers to some messages."""
+        try:
+            return packed(self._worker.done(unpacked(message)))
+        except Exception:
+            return packed([Failed()])
+
+
+class Actors:
+    """One actor of a cluster for each shard. `late`: workers that did not answer in time: others
+    are asked first."""
+
+    def __init__(self, client: Any, threads: int | None = 1, trust_network: bool = False) -> None:
         self._client, self._threads, self._trust_network = client, threads, trust_network
-        self._actors: dict[int, Any] = {}
-        self._late: set[str] = set()  # workers that did not answer in time: others are asked first
-        super().__init__(recipes, patience)
+        self.actors: dict[int, Any] = {}
+        self.late: set[str] = set()
 
     def close(self) -> None:
         """Let the actors go."""
-        self._actors.clear()
+        self.actors.clear()
 
-    def _asked(self, wanted: dict[int, tuple[str, Any]]) -> dict[int, Any]:
-        self._make([number for number in wanted if number not in self._actors], wanted)
+    def asked(self, asking: Asking, wanted: dict[int, tuple[str, Any]]) -> dict[int, Any]:
+        """Answers by shard: see `Workers`."""
+        self._make(asking, wanted)
         messages: dict[int, bytes] = {}
-        packed_once: dict[int, bytes] = {}
+        once: dict[int, bytes] = {}  # what all are asked is packed once
         for number, (what, value) in wanted.items():
             if what == "open":
-                messages[number] = packed([(0, "open", self.recipes[number])])
+                messages[number] = packed([(0, "open", asking.recipes[number])])
             else:
-                messages[number] = packed_once.setdefault(id(value), packed([(0, what, value)]))
-        found = self._exchanged(messages)
+                messages[number] = once.setdefault(id(value), packed([(0, what, value)]))
+        found = self._exchanged(messages, asking.patience)
         return {number: answers[0] for number, answers in found.items()}
 
-    def _make(self, numbers: Sequence[int], wanted: dict[int, tuple[str, Any]]) -> None:
+    def _make(self, asking: Asking, wanted: dict[int, tuple[str, Any]]) -> None:
         """Actors where there are none: a lost one is made from its recipe, and told what the first
         was told."""
-        futures = {
-            number: self._client.submit(
-                ShardActor,
-                self._threads,
-                actor=True,
-                pure=False,
-                key=f"fairveil-shard-{number}-{uuid.uuid4().hex}",
-                **self._prompt(),
-            )
-            for number in numbers
-        }
+        prompt: dict[str, Any] = {}
+        if self.late:  # rather on others, without insisting on it
+            known = _within(self._client.nthreads) or ()
+            others = [one for one in known if one not in self.late]
+            prompt = {"workers": others, "allow_other_workers": True} if others else {}
+        futures = {}
+        for number in sorted(wanted.keys() - self.actors.keys()):
+            key = f"fairveil-shard-{number}-{uuid.uuid4().hex}"
+            how: dict[str, Any] = {"actor": True, "pure": False, "key": key, **prompt}
+            futures[number] = self._client.submit(ShardActor, self._threads, **how)
         for number, future in futures.items():
-            actor = _within(lambda future=future: future.result(timeout=self.patience))
+            actor = _within(lambda future=future: future.result(timeout=asking.patience))
             if actor is not None:
                 # a worker may have come later
-                require_private(str(actor._address), trust_network=self._trust_network)
-                self._actors[number] = actor
-        made = {
-            number: packed([(0, VERSION, None)]) for number in numbers if number in self._actors
-        }
-        for found in self._exchanged(made).values():
+                _require_private(str(actor._address), self._trust_network)
+                self.actors[number] = actor
+        asked = packed([(0, VERSION, None)])
+        for found in self._exchanged(dict.fromkeys(futures, asked), asking.patience).values():
             if found[0] != version():
                 remedy = "Install one version of fairveil and numpy on all machines."
                 raise PrivacyError.expected(version(), of="a worker", got=found[0], remedy=remedy)
-        again = [
-            number for number in numbers if number in self._actors and wanted[number][0] != "open"
-        ]
-        lines = {
-            number: packed(
-                [
-                    (0, what, self.recipes[number] if what == "open" else value)
-                    for what, value in self._remade(number)
-                ]
-            )
-            for number in again
-        }
-        for number, answers in self._exchanged(lines).items():
-            self._require_same(number, answers[0])
+        lines = {}
+        for number in futures:
+            if wanted[number][0] != "open":
+                told = asking.remade(number)
+                told[0] = ("open", asking.recipes[number])
+                lines[number] = packed([(0, *one) for one in told])
+        for number, answers in self._exchanged(lines, asking.patience).items():
+            asking.require_same(number, answers[0])
             for answer in answers[1:]:
                 if isinstance(answer, Failed):
-                    self._refuse(number, answer)
+                    asking.refuse(number, answer)
 
-    def _prompt(self) -> dict[str, Any]:
-        """Where actors are made anew, once a worker was late: rather on others, without insisting
-        on it."""
-        others = (
-            [one for one in _within(self._client.nthreads) or () if one not in self._late]
-            if self._late
-            else []
-        )
-        return {"workers": others, "allow_other_workers": True} if others else {}
-
-    def _exchanged(self, messages: dict[int, bytes]) -> dict[int, Any]:
+    def _exchanged(self, messages: dict[int, bytes], patience: float) -> dict[int, Any]:
         """Answers by shard; one whose worker is lost, or late, is missing, and so is its actor from
         then on."""
-        waiting = {}
-        for number, message in messages.items():
-            if number in self._actors:
-                waiting[number] = _within(
-                    lambda number=number, message=message: self._actors[number].done(message)
-                )
+        waiting = {
+            number: _within(lambda n=number, message=message: self.actors[n].done(message))
+            for number, message in messages.items()
+            if number in self.actors
+        }
         answers: dict[int, Any] = {}
         for number, future in waiting.items():
-            raw = (
-                None
-                if future is None
-                else _within(lambda future=future: future.result(timeout=self.patience))
-            )
+            raw = None
+            if future is not None:
+                raw = _within(lambda future=future: future.result(timeout=patience))
             if raw is None:
-                lost = self._actors.pop(number, None)
-                self._late |= (
-                    {str(lost._address)}
-                    if lost is not None and hasattr(lost, "_address")
-                    else set()
-                )
-                self._require_scheduler()
+                lost = self.actors.pop(number, None)
+                self.late |= {str(lost._address)} if hasattr(lost, "_address") else set()
+                self.require_scheduler()
             else:
                 answers[number] = unpacked(raw)
         return answers
 
-    def _require_scheduler(self) -> None:
+    def require_scheduler(self) -> None:
         """A scheduler that ended ends the fit: what was spent stays spent."""
-        if self._client.status in ("running", "connecting"):
-            known = _within(lambda: self._client.run_on_scheduler(_alive))
-            if known is not None:
-                return
+        is_on = self._client.status in ("running", "connecting")
+        if is_on and _within(lambda: self._client.run_on_scheduler(_alive)) is not None:
+            return
         remedy = "Start it again, and resume with checkpoint=; what was spent is on the ledger."
         raise PrivacyError.expected(
             "a scheduler that answers", of="dask", got="none", remedy=remedy
         )
-
-
-def _left(client: Any) -> None:
-    """Of a client that was made here, and a cluster that was started here."""
-    cluster = client.cluster
-    client.close()
-    if cluster is not None:
-        cluster.close()
-
-
-def _alive() -> bool:
-    return True
 
 
 def _within(work: Any) -> Any:
@@ -360,66 +231,65 @@ def _within(work: Any) -> Any:
         return None
 
 
-def connected(client: object) -> Any:
+def _alive() -> bool:
+    return True
+
+
+def _left(client: Any) -> None:
+    """Of a client that was made here, and a cluster that was started here."""
+    cluster = client.cluster
+    client.close()
+    if cluster is not None:
+        cluster.close()
+
+
+def _connected(client: object, trust_network: bool) -> Any:
     """A client of a cluster: as it is, of an address, or of workers of this machine."""
-    try:
-        import distributed
-    except ImportError:
-        raise InputError.expected(
-            "dask.distributed", of="client", got="none", remedy=INSTALL
-        ) from None
+    need_package("distributed", "client", "dask")
+    import distributed
+
     if isinstance(client, distributed.Client):
         return client
     if client is None or client == LOCAL:
         return distributed.Client(local_cluster())  # type: ignore[no-untyped-call]
-    remedy = (
-        'Pass Client("tls://scheduler:8786", security=...), that address, or None for this machine.'
-    )
-    client = _checks.instance(str, "client", client, remedy, "a client of a cluster")
-    try:
-        return distributed.Client(client, timeout=10)  # type: ignore[no-untyped-call]
-    except (OSError, TypeError, ValueError, TimeoutError):
-        failed = True
-    assert failed
-    remedy = "Check the address, and the certificates that dask is configured with."
-    raise InputError.expected("a scheduler that answers", of="client", got=client, remedy=remedy)
+    remedy = 'Pass Client("tls://scheduler:8786", security=...), that address, or None.'
+    address = _checks.instance(str, "client", client, remedy, "a client of a cluster")
+    _require_private(address, trust_network)
+    made = _within(lambda: distributed.Client(address, timeout=10))  # type: ignore[no-untyped-call]
+    if made is None:
+        remedy = "Check the address, and the certificates that dask is configured with."
+        raise InputError.expected(
+            "a scheduler that answers", of="client", got=client, remedy=remedy
+        )
+    return made
 
 
 def local_cluster(workers: int | None = None, **options: object) -> Any:
     """Worker processes of this machine under dask, without dashboard and profiler:
     `distributed.LocalCluster`, made quiet."""
-    try:
-        import dask
-        from distributed import LocalCluster
-    except ImportError:
-        raise InputError.expected(
-            "dask.distributed", of="client", got="none", remedy=INSTALL
-        ) from None
-    given = {
-        "n_workers": workers,
-        "threads_per_worker": 1,
-        "dashboard_address": None,
-        "memory_limit": 0,
-        "silence_logs": 50,
-    }
+    need_package("distributed", "client", "dask")
+    import dask
+    from distributed import LocalCluster
+
+    given: dict[str, object] = {"n_workers": workers, "threads_per_worker": 1, "memory_limit": 0}
+    given |= {"dashboard_address": None, "silence_logs": 50}
     with dask.config.set(QUIET):  # workers take it over when they are started
         return LocalCluster(**(given | options))  # type: ignore[no-untyped-call]
 
 
-def threads_of(client: Any, *, trust_network: bool) -> int:
+def _threads_of(client: Any, trust_network: bool) -> int:
     """How many threads a cluster's workers have, once scheduler and workers were found to be where
     totals may travel."""
-    require_private(str(client.scheduler.address), trust_network=trust_network)
     workers: dict[str, int] = client.nthreads()
-    for address in workers:
-        require_private(address, trust_network=trust_network)
+    for address in (str(client.scheduler.address), *workers):
+        _require_private(address, trust_network)
     if not any(workers.values()):
         remedy = "Start workers: dask worker ADDRESS."
         raise InputError.expected("a cluster with workers", of="client", got="none", remedy=remedy)
     return sum(workers.values())
 
 
-def require_private(address: str, *, trust_network: bool) -> None:
+def _require_private(address: str, trust_network: bool) -> None:
     """Un-noised totals travel: encrypted, or inside this machine."""
     told = urlsplit(address if "://" in address else f"tcp://{address}")
     if trust_network or told.scheme in ("tls", "wss", "inproc", "ucxx+tls"):

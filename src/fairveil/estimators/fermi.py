@@ -12,7 +12,7 @@ import numpy as np
 from .. import _checks
 from .._types import ColumnsLike, TableLike
 from ..core.promise import Promise
-from ..data.files import PathLike
+from ..data.reading import PathLike
 from ..errors import InputError, NoGroups, complaint
 from ..facts import Cells, Schema
 from ..fairness import Notion

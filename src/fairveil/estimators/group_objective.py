@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
-from ..data.files import PathLike
+from ..data.reading import PathLike
 from ..errors import InputError
 from ..facts import Cells, Schema
 from ..fairness.objectives import Constraint, Error, Objective, parse_constraint, parse_objective

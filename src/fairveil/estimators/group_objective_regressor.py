@@ -9,7 +9,7 @@ from typing import ClassVar
 from .. import _checks
 from .._types import ColumnsLike, TableLike
 from ..core.promise import Promise
-from ..data.files import PathLike
+from ..data.reading import PathLike
 from ..errors import InputError
 from ..facts import Cells, RowSource, Schema
 from ..fairness import BoundedGroupLoss

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from .._types import ColumnsLike, Floats, TableLike
-from ..data.files import PathLike
+from ..data.reading import PathLike
 from ..facts import Cells, RowBlock, Schema
 from ..fairness import FalsePositiveRateParity, Notion
 from ..learning.descent import Reason

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._types import ColumnsLike, Floats, TableLike
 from ..core.promise import Promise
-from ..data.files import PathLike
+from ..data.reading import PathLike
 from ..facts import Cells, Schema
 from ..fairness import Notion
 from ..learning import LinearDescent, NetworkDescent, Outcome, Settings

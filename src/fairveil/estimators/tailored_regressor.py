@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from .._types import ColumnsLike, TableLike
 from ..core.promise import Promise
-from ..data.files import PathLike
+from ..data.reading import PathLike
 from ..errors import ConstraintNotMet
 from ..facts import Cells, Schema
 from ..fairness.objectives import Constraint, Error, MeanGroupLoss

@@ -135,15 +135,14 @@ def held_blocks(source: RowSource) -> Iterator[RowBlock]:
     )
 
 
-@dataclass(frozen=True, repr=False)  # `row_count` may be private
+@dataclass(frozen=True)
 class Traits:
     """What a source tells of itself beside its rows. A source without `traits` has these.
 
     `is_mapped`: blocks are views of a file. `is_streamed`: they are read again at each pass.
     `is_sharded`: they are in other processes. `read_from_data`: public facts that were not stated
-    but read from the rows. `require_same`: an error where a file has changed. `settled`: the rows
-    as a fit holds them. `row_count`: how many there are, where that was counted. `fingerprint`,
-    `identity`: what says that the rows are the same another time.
+    but read from the rows. `require_same`: an error where a file has changed. `fingerprint`: what
+    says that the rows are the same another time.
     """
 
     is_mapped: bool = False
@@ -151,10 +150,7 @@ class Traits:
     is_sharded: bool = False
     read_from_data: tuple[str, ...] = ()
     require_same: Callable[[], None] | None = None
-    settled: Callable[[], RowSource] | None = None
-    row_count: int | None = None
     fingerprint: str | None = None
-    identity: object = None
 
 
 @runtime_checkable

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     import narwhals as nw
     import pyarrow as pa
 
-LAZY = (
-    "A lazy frame: call .collect() first; of dask use fairveil.distributed.DaskRows.from_dataframe"
-)
+LAZY = "A lazy frame: call .collect() first; of dask, .to_parquet(folder) and fairveil.distributed.DaskRows"
 FRAMES = (
     "a pandas, polars or pyarrow table, a mapping of columns, a structured array, or a 2-D array "
     "with names="

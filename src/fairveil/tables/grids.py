@@ -215,7 +215,9 @@ def _is_frame(X: TableLike) -> bool:
     refuse_one_column(X)
     wrapped = nw.from_native(X, pass_through=True)
     if isinstance(wrapped, nw.LazyFrame):
-        remedy = "Call .collect() first; of dask use fairveil.distributed.DaskRows.from_dataframe."
+        remedy = (
+            "Call .collect() first; of dask, .to_parquet(folder) and fairveil.distributed.DaskRows."
+        )
         raise InputError.expected("a table in memory", of="X", got="a lazy frame", remedy=remedy)
     return isinstance(wrapped, nw.DataFrame)
 

@@ -11,9 +11,8 @@ Guarantees (tests/curator/test_curator_shards.py):
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -26,14 +25,27 @@ from .shard import Failed, Opened
 TRIES = 4
 
 
-class Asking(ABC):
-    """Shards that are asked somewhere else. Abstract: `_asked` moves requests there and answers
-    back.
+class Workers(Protocol):
+    """What moves requests to shards, and answers back."""
+
+    def asked(self, asking: Asking, wanted: dict[int, tuple[str, Any]]) -> dict[int, Any]:
+        """Answers by shard; a shard that is missing was lost, and must be made anew by what is
+        asked next: see `Asking.remade`."""
+        ...
+
+    def close(self) -> None:
+        """Let workers go."""
+        ...
+
+
+class Asking:
+    """Shards that are asked by workers.
 
     `patience`: seconds after which a worker that has not answered is taken for lost, and replaced.
     """
 
-    def __init__(self, recipes: Sequence[Recipe], patience: float) -> None:
+    def __init__(self, recipes: Sequence[Recipe], workers: Workers, patience: float) -> None:
+        self.workers = workers
         if not recipes:
             raise InputError.expected(
                 "at least one shard", of="source", got="none", remedy="Pass rows."
@@ -70,14 +82,9 @@ class Asking(ABC):
         self._all([("read", one) for one in self._readings[-1]])
         return number
 
-    @abstractmethod
     def close(self) -> None:
         """Let workers go."""
-
-    @abstractmethod
-    def _asked(self, wanted: dict[int, tuple[str, Any]]) -> dict[int, Any]:
-        """Answers by shard; a shard that is missing was lost, and must be made anew by what is
-        asked next."""
+        self.workers.close()
 
     def _all(self, wanted: Sequence[tuple[str, Any] | None]) -> list[Any]:
         answers: dict[int, Any] = {}
@@ -89,9 +96,9 @@ class Asking(ABC):
             }
             if not missing:
                 break
-            for number, answer in self._asked(missing).items():
+            for number, answer in self.workers.asked(self, missing).items():
                 if isinstance(answer, Failed):
-                    self._refuse(number, answer)
+                    self.refuse(number, answer)
                 # Guarantee 1: a lost worker's answer may come late, beside that of its successor.
                 answers.setdefault(number, answer)
         lacking = [
@@ -107,7 +114,7 @@ class Asking(ABC):
             raise PrivacyError.expected("an answer", of=of, got=got, remedy=remedy, quote=False)
         return [answers.get(number) for number in range(len(wanted))]
 
-    def _remade(self, number: int) -> list[tuple[str, Any]]:
+    def remade(self, number: int) -> list[tuple[str, Any]]:
         """What a shard must be told before it can answer, when it is made anew."""
         taking = [] if self._taking is None else [("take", self._taking)]
         return [
@@ -116,9 +123,9 @@ class Asking(ABC):
             *(("read", readings[number]) for readings in self._readings),
         ]
 
-    def _require_same(self, number: int, opened: object) -> None:
+    def require_same(self, number: int, opened: object) -> None:
         if isinstance(opened, Failed):
-            self._refuse(number, opened)
+            self.refuse(number, opened)
         # Sums over other rows would be priced as those of the first, so a changed file ends the
         # fit.
         if self._opened and opened != self._opened[number]:
@@ -127,7 +134,7 @@ class Asking(ABC):
                 "the rows of the first time", of=f"shard {number}", got=_Others(), remedy=remedy
             )
 
-    def _refuse(self, number: int, failed: Failed) -> NoReturn:
+    def refuse(self, number: int, failed: Failed) -> NoReturn:
         family = getattr(errors, failed.kind, None)
         if failed.words and isinstance(family, type) and issubclass(family, FairveilError):
             raise family(f"shard {number}: {failed.words}") from None

@@ -12,7 +12,6 @@ from ...core.promise import Promise
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError
 from ...facts import RowSource
-from ...facts.rows import traits_of
 from ...fairness import Notion
 from ..reading.columns import read_labels
 from .asked import CERTIFY
@@ -50,7 +49,7 @@ def require_certifiable(
     """A table whose rows can be set aside, of people who count once, and no losses."""
     given = estimator.get_params(deep=False)
     found: list[tuple[str, str, Any]] = []
-    if isinstance(X, RowSource) and not (hasattr(X, "chosen") or traits_of(X).settled):
+    if isinstance(X, RowSource) and not hasattr(X, "chosen"):
         found.append(("X", "a table in memory, whose rows can be set aside", type(X).__name__))
     if sample_weight is not None:
         of_people = "None: a certificate is about people, who count once"

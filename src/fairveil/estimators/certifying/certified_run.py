@@ -52,7 +52,6 @@ from ...core.noise import NoiseSource
 from ...core.promise import Promise
 from ...curator.elsewhere import Elsewhere
 from ...errors import DecisionsReplaced, InputError
-from ...facts.rows import traits_of
 from ...fairness import Notion
 from ...fairness.objectives import Bound
 from ...fairness.ratios import SelectionRateRatio
@@ -126,8 +125,6 @@ class Both:
     ) -> Any:
         """Set aside, fit, certify, publish."""
         require_certifiable(self.estimator, self.promise, self.of, X, sample_weight)
-        if (settled := traits_of(X).settled) is not None:  # once, for both parts
-            X = settled()
         training = self._read(X, y, groups)
         aim, inside = self._aim(training)
         parts, whose = self._parts(X, y, groups, training.rows.persons)

@@ -28,10 +28,7 @@ class Blocks(Sequence[RowBlock]):
 
     @staticmethod
     def of(source: RowSource) -> Blocks:
-        """All blocks of a source of rows. Those of one that streams are settled first: in memory,
-        or on the disk."""
-        settled = traits_of(source).settled
-        source = source if settled is None else settled()
+        """All blocks of a source of rows."""
         away = traits_of(source).is_streamed or is_sharded(source)
         return Blocks(None, source) if away else Blocks(held_blocks(source), source)
 

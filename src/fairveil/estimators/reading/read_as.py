@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..._types import ColumnsLike, TableLike
 from ...data import Encoding, encode
-from ...data.encoded import EncodedRows
+from ...data.rows import EncodedRows
 from ...errors import InputError, OtherGroups, complaint
 from ...facts import RowBlock, RowLayout, RowSource, Schema
 from ...facts.columns import Boolean, Category

@@ -28,7 +28,7 @@ from ...core.promise import Promise
 from ...curator import Rows
 from ...data import EncodedRows, Encoding
 from ...data import open as open_rows
-from ...data.opening import kind_of
+from ...data.reading import kind_of
 from ...errors import InputError
 from ...estimators.fitting.row_parts import rows_at
 from ...estimators.reading import shapes_json
@@ -377,15 +377,9 @@ def read(served: Served, schema: Schema, sensitive_as_feature: bool) -> EncodedR
     """The rows of a place, coded and checked by a schema."""
     if served.join is not None:
         return served.join.rows(served.rows, served.query, schema)
-    found = open_rows(
-        served.rows,
-        schema,
-        query=served.query,
-        in_memory=True,
-        sensitive_as_feature=sensitive_as_feature,
+    return open_rows(
+        served.rows, schema, query=served.query, sensitive_as_feature=sensitive_as_feature
     )
-    assert isinstance(found, EncodedRows)
-    return found
 
 
 def _steps(text: str, layout: RowLayout) -> Any:

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...data.coding import Place, plain_numbers
-from ...data.joined import reader_of
-from ...data.opening import kind_of
+from ...data.reading import chunks_of, kind_of
 from ...errors import InputError, SchemaError
 from ...facts import Schema
 from ...facts.columns import Ignored
@@ -47,7 +46,7 @@ def require_weights(
 def weights_of(place: str, schema: Schema, name: str) -> npt.NDArray[np.float64]:
     """One weight a row, in the order of the table."""
     parts, first = [np.zeros(0)], 0
-    for chunk in reader_of(place, None, schema, (name,)).chunks():
+    for chunk in chunks_of(place, (name,), schema=schema):
         at = Place(name, first, chunk.text, schema.missing_values, shows_values=False)
         found = plain_numbers(chunk.columns[name], at)
         wrong = np.flatnonzero(~np.isfinite(found) | (found < 0.0))

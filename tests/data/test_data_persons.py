@@ -1,4 +1,4 @@
-"""Coded stores of persons: the guarantees of `data/grouping.py`, and fits on them."""
+"""Rows of persons: the guarantees of `data/persons.py`, and fits on them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ from fairveil.core.noise import NoiseSource
 from fairveil.curator import CellCounts, Curator, Rows
 from fairveil.curator.rows.sampling import Poisson
 from fairveil.curator.rows.sharded import ShardedRows, Taking
-from fairveil.curator.shards.here import ShardsHere
-from fairveil.data import grouping
-from fairveil.data.person_names import names_of
+from fairveil.data import persons
+from fairveil.data.persons import names_of
 from fairveil.data.pieces import pieces_of
-from fairveil.data.store import STORE_FILE
-from fairveil.distributed.dask_rows import ShardedSource
 from fairveil.errors import DataNotFoundError, FairveilError, InputError, PrivacyError, SchemaError
 from fairveil.privacy import Promise, Unit
 from fairveil.tables.raw import Plain
 from knobs import made
+from shards_here import Here
 
 SCHEMA = data.Schema(
     {
@@ -63,26 +61,16 @@ def _quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         yield
 
 
-class Here(ShardedSource):
-    """Shards in this process."""
-
-    def shards(self) -> Any:
-        return ShardsHere(self.pieces)
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
 # ---- guarantee 1: whole persons, in the order of their first rows
 # --------------------------------------------------------
 
 
-@pytest.mark.parametrize("of_a_file", [1 << 26, 9000])
+@pytest.mark.parametrize("files", [1, 64])
 @pytest.mark.parametrize("block_rows", [1, 30, 10_000])
 def test_guarantee_1_no_person_has_rows_in_two_blocks(
-    monkeypatch, of_a_file: int, block_rows: int
+    monkeypatch, files: int, block_rows: int
 ) -> None:
-    monkeypatch.setattr(grouping, "OF_A_FILE", of_a_file)
+    monkeypatch.setattr(persons, "FILES", files)
     people = table()
     store = data.encode(people, SCHEMA, "people.store", block_rows=block_rows)
     blocks = list(store.blocks())
@@ -138,28 +126,34 @@ def test_guarantee_1_blocks_with_a_part_of_a_person_are_refused() -> None:
 
 def test_guarantee_2_nothing_is_left_and_nobody_is_named() -> None:
     data.encode(table(), SCHEMA, "people.store")
-    assert sorted(path.name for path in Path("people.store").iterdir()) == ["rows.bin", STORE_FILE]
-    assert not [path for path in Path.cwd().iterdir() if path.name != "people.store"]
-    assert not any(b"planted" in path.read_bytes() for path in Path("people.store").iterdir())
+    assert [path.name for path in Path.cwd().iterdir()] == ["people.store"]
+    assert b"planted" not in Path("people.store").read_bytes()
 
 
 # ---- fits
 # --------------------------------------------------------------------------------------------------
 
 
+def spilled() -> Any:
+    """Put person by person on the disk, in a file without a name."""
+    with pytest.MonkeyPatch.context() as context:
+        context.setenv("FAIRVEIL_MEMORY", "2000")
+        context.setenv("FAIRVEIL_SPILL", str(Path.cwd()))
+        return data.open("people.csv", SCHEMA)
+
+
 def sources() -> dict[str, Any]:
-    """The same rows in memory, as a stream that spills, as a store, some of a store (all), and in
-    shards."""
+    """The same rows in memory, spilled, as a store, some of a store (all), and in shards."""
     people = table()
     people.to_csv("people.csv", index=False)
     store = data.encode("people.csv", SCHEMA, "people.store", block_rows=50, overwrite=True)
     return {
         "coded": data.encode(people, SCHEMA),
         "csv": data.open("people.csv", SCHEMA),
-        "stream": data.load_csv("people.csv", SCHEMA),
+        "spilled": spilled(),
         "store": store,
         "chosen": store.chosen(np.arange(len(people))),
-        "shards": Here("people.store", None, 5, False, "float64"),
+        "shards": Here("people.store", shards=5),
     }
 
 
@@ -175,9 +169,7 @@ def sources() -> dict[str, Any]:
         ),
     ],
 )
-def test_estimators_give_the_bits_of_the_table_from_every_source(
-    monkeypatch, kind, options
-) -> None:
+def test_estimators_give_the_bits_of_the_table_from_every_source(kind, options) -> None:
     people = table()
     asked = {
         fv.RateConstrainedClassifier: "demographic_parity:0.1",
@@ -192,17 +184,13 @@ def test_estimators_give_the_bits_of_the_table_from_every_source(
 
     told = fitted(people.drop(columns="hired"), people["hired"], sensitive_features="sex")
     for name, source in sources().items():
-        if name == "stream":
-            monkeypatch.setenv("FAIRVEIL_MEMORY", "2000")  # it is put person by person on the disk
-            monkeypatch.setenv("FAIRVEIL_SPILL", str(Path.cwd()))
         assert fitted(source) == told, name
-        monkeypatch.delenv("FAIRVEIL_MEMORY", raising=False)
 
 
 def test_batches_of_persons_are_the_same_from_store_and_shards() -> None:
     promise = Promise(5.0, 1e-5, unit=Unit("patient", 2))
     found = sources()
-    shards = Here("people.store", None, 4, False, "float64")
+    shards = Here("people.store", shards=4)
     held = {name: Rows(found[name]) for name in ("coded", "store")}
     held["chosen"] = Rows(found["chosen"], in_memory=False)
     held["shards"] = ShardedRows(shards.shards(), Taking(shards.layout), shards)
@@ -267,12 +255,6 @@ def test_a_part_of_a_store_reads_the_rows_that_a_part_of_the_table_reads() -> No
 # --------------------------------------------------------------------------------------------------
 
 
-def test_streams_that_are_not_grouped_are_refused_with_the_way_out() -> None:
-    table().to_csv("people.csv", index=False)
-    with pytest.raises(InputError, match="coded store"):
-        Rows(data.load_csv("people.csv", SCHEMA), in_memory=False)
-
-
 def test_what_contradicts_a_store_of_persons_is_refused() -> None:
     people, store = table(), data.encode(table(), SCHEMA, "people.store")
     clf = fv.RateConstrainedClassifier(
@@ -286,17 +268,17 @@ def test_what_contradicts_a_store_of_persons_is_refused() -> None:
     with pytest.raises(InputError, match="rows that know"):
         clf.set_params(unit="other").fit(store)
     with pytest.raises(SchemaError, match="unit"):
-        store.rows(SCHEMA.with_unit("other"))
+        store.by(SCHEMA.with_unit("other"))
     assert fv.RateConstrainedClassifier(
         "demographic_parity:0.1", epsilon=3.0, solver=fv.Descent(rounds=3)
-    ).fit(store.rows(SCHEMA.without_unit()))
+    ).fit(store.by(SCHEMA.without_unit()))
     with pytest.raises(FairveilError):
         fv.OracleGameClassifier("demographic_parity:0.1", epsilon=3.0).fit(store)
     with pytest.raises(InputError, match="person for every row"):
         data.encode(people.assign(patient=[None, *people["patient"][1:]]), SCHEMA, "missing.store")
     assert not Path("missing.store").exists()
     # one block: a shard is never less than a block
-    assert len(pieces_of("people.store", shards=3)[1]) == 1
+    assert len(pieces_of("people.store", None, shards=3)[1]) == 1
 
 
 # ---- a person in several parts of a source
@@ -319,7 +301,7 @@ def write_parts(parts: list[pd.DataFrame], kind: str) -> None:
     folder = Path(kind)
     folder.mkdir()
     for number, part in enumerate(parts):
-        path = folder / f"part-{number:05}"
+        path = folder / f"part-{number:05}.store"
         if kind == "stores":
             data.encode(part, SCHEMA, path, block_rows=16)
         elif kind == "csv":
@@ -341,7 +323,7 @@ def several_parts(kind: str, parts: list[pd.DataFrame]) -> Rows:
     if way == "opened":
         return Rows(data.open(folder, SCHEMA))
     if way == "in shards":
-        source = Here(folder, None if folder == "stores" else SCHEMA, 8, False, "float64")
+        source = Here(folder, None if folder == "stores" else SCHEMA, shards=8)
         return ShardedRows(source.shards(), Taking(source.layout), source)
     if way == "chained":
 
@@ -408,14 +390,13 @@ def test_a_person_in_several_parts_counts_once_or_is_refused(
         assert np.abs(totals[1] - totals[0]).sum() == 2.0
 
 
-@pytest.mark.parametrize("in_memory", [True, False, None])
-def test_a_person_whose_name_is_a_text_in_one_file_and_a_number_in_another(in_memory) -> None:
+def test_a_person_whose_name_is_a_text_in_one_file_and_a_number_in_another() -> None:
     people = table(60, 20).assign(patient=range(60))
     Path("mixed").mkdir()
     people.to_parquet("mixed/0.parquet")
     people.assign(patient=people["patient"].astype(str)).to_parquet("mixed/1.parquet")
     with pytest.raises(SchemaError, match="one kind"):
-        data.open("mixed", SCHEMA, in_memory=in_memory)
+        data.open("mixed", SCHEMA)
     with pytest.raises(SchemaError, match="one kind"):
         data.encode("mixed", SCHEMA, "mixed.store")
     # A column of whole numbers with a gap is one of floats: these are the same names.

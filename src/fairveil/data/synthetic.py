@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp, ndtr
 
-from ... import _checks
-from ..._types import Floats
-from ...errors import InputError
-from ...facts.columns import Category, Column, Number
-from ...facts.schema import Schema
+from .. import _checks
+from .._types import Floats
+from ..errors import InputError
+from ..facts.columns import Category, Column, Number
+from ..facts.schema import Schema
 
 REACH = 12.0
 GRID = 4_001

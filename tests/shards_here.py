@@ -1,0 +1,67 @@
+"""Shards in this process, one after another: the same path through curator and estimators as on a
+cluster, without workers to start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairveil.curator.shards.asking import Asking
+from fairveil.curator.shards.shard import Shard, attempted
+from fairveil.data.pieces import pieces_of
+from fairveil.facts.rows import Traits
+
+
+class WorkersHere:
+    """The simplest way to ask shards."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._shards: dict[int, Shard] = {}
+        self._threads = threads
+
+    def close(self) -> None:
+        """Forget the rows."""
+        self._shards.clear()
+
+    def asked(self, asking: Any, wanted: dict[int, tuple[str, Any]]) -> dict[int, Any]:
+        return {number: self._one(asking, number, *one) for number, one in wanted.items()}
+
+    def _one(self, asking: Any, number: int, what: str, value: object) -> Any:
+        if what == "open":
+            recipe = asking.recipes[number]
+            made = attempted(lambda: Shard(recipe, self._threads), shows=True)
+            if not isinstance(made, Shard):
+                return made
+            self._shards[number] = made
+            return attempted(made.opened, shows=True)
+        shard = self._shards[number]
+        return attempted(lambda: shard.done(what, value))
+
+
+class ShardsHere(Asking):
+    """Shards asked so."""
+
+    def __init__(self, recipes: Any, workers: Any = None) -> None:
+        super().__init__(recipes, workers or WorkersHere(), patience=0.0)
+
+
+class Here:
+    """A source whose rows are in such shards."""
+
+    traits = Traits(is_sharded=True)
+
+    def __init__(self, source: Any, schema: Any = None, shards: int = 4) -> None:
+        self.encoding, self.pieces = pieces_of(source, schema, shards=shards)
+        self.layout = self.encoding.layout
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is held."""
+
+    def blocks(self) -> Any:
+        for piece in self.pieces:
+            yield from piece.open().blocks()
+
+    def shards(self) -> Any:
+        return ShardsHere(self.pieces)
