@@ -13,7 +13,6 @@ from fairveil.data import encoding
 from fairveil.estimators.certifying import certificate, private_table
 from fairveil.estimators.released import saving
 from fairveil.facts import schema
-from fairveil.privacy.ledger.stores import creating
 
 PAGE = (Path(__file__).parent.parent / "docs" / "file_formats.md").read_text("utf-8")
 
@@ -48,6 +47,5 @@ def test_files_that_say_their_version_otherwise_are_listed() -> None:
     versions = {
         "fairveil_schema": schema.FORMAT,
         "fairveil_encoding": encoding.FORMAT,
-        "user_version": creating.VERSION,
     }
     assert {name: int(version) for name, version in rows.items()} == versions

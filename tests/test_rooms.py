@@ -21,7 +21,7 @@ LINES = (
     ("facts",),
     ("tables",),
     ("privacy", "fairness", "models"),  # ring 1
-    ("metrics",),
+    ("metrics", "ledger"),
     ("curator",),  # ring 2
     ("learning",),  # ring 3
     ("data",),  # ring 4: estimators code tables with it
@@ -49,7 +49,6 @@ INSIDE = {
         ("shown",),
         ("accounting",),
         ("statement",),
-        ("ledger",),
         ("importing",),
     ),
     "curator": (
@@ -101,6 +100,8 @@ CONFINED = {
     "safetensors": ("models/*.py",),
     "dp_accounting": (),
     "cryptography": ("privacy/statement/signing_keys.py",),
+    "sqlalchemy": ("ledger/store.py", "data/*.py", "data/*/*.py"),
+    "psycopg": ("ledger/store.py", "data/*.py", "data/*/*.py"),
     "dask": ("distributed/dask_*.py",),
     "distributed": ("distributed/dask_*.py",),
     "starlette": ("serving/door/*.py",),

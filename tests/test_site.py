@@ -44,10 +44,8 @@ def test_every_public_class_and_function_has_a_page_of_its_own(pages: Any) -> No
     assert len(places) == len(set(places)) > 300
     for name in ("RateConstrainedClassifier", "Frontier", "Ledger"):
         assert sum(name in names for names in found.values()) == 1
-    assert ".. autoclass:: Ledger\n   :members:" in pages.object_page(
-        "fairveil.privacy.ledger", "Ledger"
-    )
-    assert ".. autofunction:: ledger" in pages.object_page("fairveil.privacy.ledger", "ledger")
+    assert ".. autoclass:: Ledger\n   :members:" in pages.object_page("fairveil.ledger", "Ledger")
+    assert ".. autofunction:: current" in pages.object_page("fairveil.ledger", "current")
 
 
 def test_every_public_name_is_at_home_on_one_page_or_linked(pages: Any) -> None:

@@ -13,7 +13,7 @@ ROOMS = (
     "fairveil.estimators",
     "fairveil.privacy",
     "fairveil.core.events",
-    "fairveil.privacy.ledger",
+    "fairveil.ledger",
     "fairveil.privacy.importing",
     "fairveil.curator",
     "fairveil.fairness",

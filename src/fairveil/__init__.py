@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from . import facts as facts
     from . import fairness as fairness
     from . import learning as learning
+    from . import ledger as ledger
     from . import metrics as metrics
     from . import models as models
     from . import privacy as privacy
@@ -69,11 +70,10 @@ if TYPE_CHECKING:
     from .fairness import FalsePositiveRateParity as FalsePositiveRateParity
     from .fairness import RateConstraint as RateConstraint
     from .fairness import SelectionRateRatio as SelectionRateRatio
+    from .ledger import Ledger as Ledger
     from .metrics import demographic_parity_gap as demographic_parity_gap
     from .metrics import equalized_odds_gap as equalized_odds_gap
     from .metrics import group_table as group_table
-    from .privacy.ledger import Ledger as Ledger
-    from .privacy.ledger import ledger as ledger
     from .privacy.statement.statement import PrivacyStatement as PrivacyStatement
     from .serving import RemoteData as RemoteData
     from .serving import remote as remote

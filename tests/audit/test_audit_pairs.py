@@ -22,7 +22,8 @@ from fairveil.audit import (
 from fairveil.core.events import Gaussian, Laplace
 from fairveil.curator import Curator, Rows
 from fairveil.errors import InputError, LedgerError, Overspent
-from fairveil.privacy import Ledger, NoiseSource, PrivacyStatement, Promise, epsilon
+from fairveil.ledger import Ledger
+from fairveil.privacy import NoiseSource, PrivacyStatement, Promise, epsilon
 
 
 def laplace_scores(eps, trials, seed):

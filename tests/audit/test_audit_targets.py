@@ -36,7 +36,7 @@ def test_guarantee_1_the_estimator_and_its_ledger_are_left_alone() -> None:
     assert clf.get_params(deep=False) == before
     assert not hasattr(clf, "privacy_")
     assert ledger.is_untouched
-    with fv.ledger(ledger):
+    with ledger.recording():
         target.run(THERE, 2)
     assert ledger.is_untouched
 

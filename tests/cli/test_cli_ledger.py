@@ -19,7 +19,7 @@ import fairveil as fv
 from fairveil.cli.printing import bar
 from fairveil.core.events import Gaussian, Pure
 from fairveil.facts import Schema
-from fairveil.privacy.ledger import Ledger
+from fairveil.ledger import Ledger
 
 TERMS = ("--epsilon", "2", "--delta", "1e-6")
 
@@ -316,14 +316,12 @@ def test_a_budget_that_agrees_is_said_to(fairveil: Command, budget: Ledger) -> N
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE fairveil_ledger_entries SET purpose = 'another' WHERE number = 3",
-        "UPDATE fairveil_ledger_entries SET who = x'00ff' WHERE number = 3",
-        "UPDATE fairveil_ledger_entries SET content = '{}' WHERE number = 0",
-        "UPDATE fairveil_ledger_entries SET content = replace(content, '2.0', '9.0') WHERE number "
-        "= 0",
-        "DELETE FROM fairveil_ledger_entries WHERE number = 7",
-        "DELETE FROM fairveil_ledger_entries WHERE number = 0",
-        "DELETE FROM fairveil_ledger_heads",
+        "UPDATE fairveil_ledger SET purpose = 'another' WHERE number = 3",
+        "UPDATE fairveil_ledger SET who = x'00ff' WHERE number = 3",
+        "UPDATE fairveil_ledger SET content = '{}' WHERE number = 0",
+        "UPDATE fairveil_ledger SET content = replace(content, '2.0', '9.0') WHERE number = 0",
+        "DELETE FROM fairveil_ledger WHERE number = 6",
+        "DELETE FROM fairveil_ledger WHERE number = 0",
     ],
 )
 def test_an_edited_line_is_found(

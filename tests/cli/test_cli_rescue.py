@@ -18,8 +18,8 @@ import pytest
 
 import fairveil as fv
 from fairveil.cli import folders
+from fairveil.ledger import Ledger
 from fairveil.models import folders as model_folders
-from fairveil.privacy.ledger import Ledger
 
 COMMAND = importlib.import_module("fairveil.cli.fit")
 FIT = ("--epsilon", "0.5", "--delta", "1e-7", "--public-rows", "300", "--out", "model")
@@ -134,13 +134,13 @@ def test_a_fit_that_is_interrupted_says_what_is_charged(
     fairveil: Any, table: Path, schema: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = begun(tmp_path)
-    real = fv.privacy.ledger.Ledger.reserve
+    real = fv.Ledger.reserve
 
     def reserve(*given: Any, **named: Any) -> Any:
         real(*given, **named)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fv.privacy.ledger.Ledger, "reserve", reserve)
+    monkeypatch.setattr(fv.Ledger, "reserve", reserve)
     told = fit(fairveil, table, schema)
     assert told.code == 130
     assert "not finished; the ledger charges" in told.err

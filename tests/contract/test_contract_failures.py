@@ -175,7 +175,7 @@ def test_a_production_ledger_refuses_seeds_and_data_dependent_facts(
 
 def test_a_block_records_what_is_fitted_inside(row: Configuration, table: Table) -> None:
     ledger = ledger_of(row)
-    with fv.ledger(ledger):
+    with ledger.recording():
         row.run(table)
     assert kinds(ledger) == lines_of(row)
 

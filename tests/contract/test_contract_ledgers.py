@@ -17,6 +17,7 @@ import pytest
 import fairveil as fv
 from fairveil.core.events import Approximate, Event, Gaussian, PerCell, Pure, Repeated
 from fairveil.errors import FairveilError
+from fairveil.ledger import Entry
 from fairveil.privacy import (
     Filter,
     NamedGroups,
@@ -29,7 +30,6 @@ from fairveil.privacy import (
     sign,
     verify_signature,
 )
-from fairveil.privacy.ledger import Entry
 
 UNITS = 1 << 60  # of a budget
 PROMISE = Promise(1.0, 1e-6)

@@ -10,8 +10,8 @@ from fairveil.core.events import Gaussian, Repeated
 from fairveil.core.filters import Filter
 from fairveil.curator import CellCounts, Curator, FeatureSums, Journal, Rows, Weighed
 from fairveil.errors import BudgetError, PrivacyError
+from fairveil.ledger import Ledger
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.ledger import Ledger
 
 PROMISE = Promise(3.0, 1e-6, neighbours="replace-one")
 

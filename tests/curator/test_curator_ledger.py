@@ -36,10 +36,10 @@ from fairveil.errors import (
     PrivacyError,
     WentOnElsewhere,
 )
+from fairveil.ledger import Ledger
+from fairveil.ledger.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED
+from fairveil.ledger.store import Store
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.ledger import Ledger, ledger
-from fairveil.privacy.ledger.stores.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED
-from fairveil.privacy.ledger.stores.store import MemoryStore
 from fairveil.privacy.statement.parts import READ_FROM_DATA, PublicFact, StatedBound
 
 PROMISE = Promise(3.0, 1e-6, neighbours="replace-one")
@@ -192,7 +192,7 @@ def test_guarantee_1_what_the_runs_own_filter_refuses_is_given_back(rows, book) 
 
 def test_guarantee_1_the_block_s_ledger_is_used_and_only_a_ledger_is_taken(rows, book) -> None:
     other = budget(name="others")
-    with ledger(book):
+    with book.recording():
         curator_of(rows, None).close()
         curator_of(rows, other).close()
     curator_of(rows, None).close()
@@ -206,7 +206,7 @@ def test_an_attack_on_released_answers_needs_no_ledger(rows, book) -> None:
     """It adds up the attacker's own data sets; the block is of those who release."""
     promise = Promise(3.0, 1e-6, "sensitive_features")
     question = GradientSum(Linear(np.zeros(3)), 1.0, rows.cells(), np.ones((2, 1, 2)))
-    with ledger(book):
+    with book.recording():
         score = Witness(rows, rows, promise).score(
             [Heard((Measurement(question, 9.0),), FULL, (np.zeros(3),))]
         )
@@ -289,7 +289,7 @@ def test_guarantee_2_what_cannot_be_settled_stays_charged_and_hides_no_error(
     follow(broken, rows, 1)
     free = curator_of(rows, book, None)
     with monkeypatch.context() as patch:
-        patch.setattr(MemoryStore, "writing", away)
+        patch.setattr(Store, "write", away)
         with pytest.warns(NotSettled, match="the store is away"):
             done.finish()
         with pytest.raises(Killed) as killed, broken:
@@ -335,7 +335,7 @@ def test_guarantee_2_a_run_that_may_go_on_hides_no_error_where_the_store_is_away
 
     curator = curator_of(rows, book, earlier=Journal(tmp_path / "j"))
     follow(curator, rows, 1)
-    monkeypatch.setattr(MemoryStore, "of_spend", away)
+    monkeypatch.setattr(Store, "of_spend", away)
     with pytest.raises(Killed) as killed, curator:
         raise Killed
     assert "the store is away" in killed.value.__notes__[0]
@@ -519,5 +519,5 @@ def test_guarantee_3_a_sitting_that_cannot_be_written_gives_back_nothing(
 
 def test_the_front_door_has_the_names() -> None:
     assert fv.Ledger is Ledger
-    assert fv.ledger is ledger
+    assert fv.ledger.Ledger is Ledger
     assert next(budget().history()).kind == CREATED

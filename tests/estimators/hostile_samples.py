@@ -25,7 +25,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
 from fairveil.errors import FairveilError
-from fairveil.privacy.ledger import Ledger
+from fairveil.ledger import Ledger
 from knobs import made
 
 ROWS = 120

@@ -28,7 +28,7 @@ from fairveil.curator.books import Books
 from fairveil.errors import ConstraintNotMet, LedgerError, Overspent, PrivacyError
 from fairveil.estimators.wrapped import spends as base_spends
 from fairveil.facts import Boolean, Category, Number, Schema
-from fairveil.privacy.ledger.stores.entries import COMMITTED, REFUNDED, RESERVED, RESUMED
+from fairveil.ledger.entries import COMMITTED, REFUNDED, RESERVED, RESUMED
 from knobs import made
 
 ROWS = 240
@@ -254,7 +254,7 @@ def test_a_search_in_two_processes_spends_exactly_the_sum_of_its_fits(
     )
     search = GridSearchCV(pipe, {"fair__epsilon": [0.5, 2.0]}, cv=2, n_jobs=2)
     if block:
-        with fv.ledger(tmp_path / "budget.db"):
+        with fv.Ledger.open(tmp_path / "budget.db").recording():
             search.fit(X, LABELS)
     else:
         search.fit(X, LABELS)
@@ -272,7 +272,7 @@ def test_a_clone_and_a_pickle_that_was_not_fitted_have_the_block_s_ledger(
     tmp_path: Path, book: fv.Ledger
 ) -> None:
     kept, one = budget(url=tmp_path / "budget.db"), post(rated())
-    with fv.ledger(kept):
+    with kept.recording():
         for copy in (clone(one), pickle.loads(pickle.dumps(one))):
             assert copy.ledger.address == copy.estimator.ledger.address == kept.address
         assert clone(post(rated(), ledger=book)).ledger is book
@@ -288,7 +288,7 @@ def test_a_clone_and_a_pickle_that_was_not_fitted_have_the_block_s_ledger(
     assert clone(one).ledger is None
     assert pickle.loads(pickle.dumps(one)).ledger is None
     assert kinds(kept) == [RESERVED, COMMITTED] * 2
-    with fv.ledger(book), pytest.raises(LedgerError, match="in memory"):
+    with book.recording(), pytest.raises(LedgerError, match="in memory"):
         pickle.dumps(one)
 
 
@@ -387,7 +387,7 @@ def test_base_and_counts_have_one_ledger(book: fv.Ledger) -> None:
     with pytest.raises(LedgerError, match="as around it"):
         fitted(post(rated(ledger=other)), ledger=book)
     fitted(post(rated(ledger=book)))
-    with fv.ledger(other):
+    with other.recording():
         fitted(clone(post(rated(), ledger=book)))
     assert kinds(book) == [RESERVED, COMMITTED] * 4
     assert kinds(other) == []

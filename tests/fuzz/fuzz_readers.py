@@ -41,12 +41,11 @@ from fairveil.data.encoding import Encoding
 from fairveil.errors import FairveilError, Overspent
 from fairveil.estimators import files as estimator_files
 from fairveil.learning.checkpoint import Checkpoint
+from fairveil.ledger import Entry, findings
+from fairveil.ledger.entries import parsed
 from fairveil.models import files as model_files
 from fairveil.models import npz
 from fairveil.privacy.importing.documents import parse_import
-from fairveil.privacy.ledger import documents
-from fairveil.privacy.ledger.checking import findings
-from fairveil.privacy.ledger.stores.entries import Entry
 from fairveil.privacy.statement import documents as statement_json
 from knobs import made
 
@@ -248,8 +247,8 @@ def _exports() -> Reader:
         return change.of_text(json.dumps(changed), draw)
 
     def read(text: str) -> None:
-        lines = documents.parse(text)
-        findings(lines, (lines[-1].number, lines[-1].hash))
+        lines = parsed(text)
+        findings(lines)
         restored = fv.Ledger.restore(None, text)  # type: ignore[arg-type]
         restored.balance()
         restored.check()

@@ -11,10 +11,10 @@ import pytest
 
 from fairveil.cli import balances
 from fairveil.core.events import Event, Gaussian, Laplace, PerCell, Repeated
+from fairveil.ledger import Ledger
+from fairveil.ledger.page import LedgerPage
 from fairveil.privacy import Promise
 from fairveil.privacy.accounting.calibration import calibrate, full_batch
-from fairveil.privacy.ledger import Ledger
-from fairveil.privacy.ledger.page import LedgerPage
 from fairveil.privacy.statement.parts import NamedGroups
 from fairveil.privacy.statement.statement import PrivacyStatement
 from fairveil.show import Report

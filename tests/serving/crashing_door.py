@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fairveil.privacy.ledger import Ledger
+from fairveil.ledger import Ledger
 from fairveil.serving.analyst.connection import Connection
 from fairveil.serving.door.door import Door
 from fairveil.serving.door.holder import Holder

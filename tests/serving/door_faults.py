@@ -6,7 +6,7 @@ from __future__ import annotations
 from doors import Place
 
 from fairveil.core.events import compose, from_dict, spelled_out
-from fairveil.privacy.ledger import Ledger
+from fairveil.ledger import Ledger
 from fairveil.serving.door.record_rows import ENDED, OPEN
 from fairveil.serving.door.records import Records
 from fairveil.serving.door.settling import spend_of

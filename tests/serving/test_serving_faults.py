@@ -151,7 +151,7 @@ def test_a_finished_run_whose_ledger_was_away_is_finished_there_later(
     run = one.open()
     for _ in range(4):
         one.ask(run)
-    monkeypatch.setattr("fairveil.privacy.ledger.Ledger._settle", _away)
+    monkeypatch.setattr("fairveil.ledger.Ledger._settle", _away)
     with pytest.warns(UserWarning, match="stays charged"):
         one.act(run, "finish", {})
     monkeypatch.undo()
@@ -181,7 +181,7 @@ def test_a_ledger_that_is_away_is_busy_and_says_nothing_of_where_it_is(
     """Neither an opening nor a run that is taken up again is lost by it: the same request goes on
     later."""
     one = Analyst(door)
-    monkeypatch.setattr("fairveil.privacy.ledger.Ledger.reserve", _away)
+    monkeypatch.setattr("fairveil.ledger.Ledger.reserve", _away)
     with pytest.raises(LedgerAway) as error:
         one.open()
     refusal = refusal_of(error.value)
@@ -193,7 +193,7 @@ def test_a_ledger_that_is_away_is_busy_and_says_nothing_of_where_it_is(
     with_next = place.door()
     two = Analyst(with_next)
     two.token = one.token
-    monkeypatch.setattr("fairveil.privacy.ledger.Ledger.resume", _away)
+    monkeypatch.setattr("fairveil.ledger.Ledger.resume", _away)
     with pytest.raises(LedgerAway):
         two.ask(run)
     monkeypatch.undo()

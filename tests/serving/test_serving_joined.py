@@ -17,7 +17,7 @@ import fairveil as fv
 from fairveil.data import load_csv
 from fairveil.errors import FairveilError, InputError, PrivacyError
 from fairveil.facts import Category, Schema
-from fairveil.privacy.ledger import Ledger
+from fairveil.ledger import Ledger
 from fairveil.privacy.statement import signing_keys
 from fairveil.serving import RemoteData
 from fairveil.serving.door.door import Door

@@ -16,7 +16,7 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import InputError
-from fairveil.privacy.ledger.page import LedgerPage
+from fairveil.ledger.page import LedgerPage
 from fairveil.show import Axis, Column, Curve, Curves, Fact, Facts, Note, Row, Rows, Rule, Table
 from fairveil.show.charts import COLORS
 from fairveil.show.numbers import bound, left, spent

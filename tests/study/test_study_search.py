@@ -18,8 +18,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import fairveil as fv
 from fairveil.core.events import PrivateSelection, Repeated
 from fairveil.errors import FairveilError, InputError, Overspent, PrivacyError
+from fairveil.ledger import current
 from fairveil.privacy import epsilon
-from fairveil.privacy.ledger.ambient import current
 from fairveil.study import private_search, search_fits, search_price, search_scores
 from fairveil.study.search_scores import WORST, Scoring
 from knobs import made
@@ -142,7 +142,7 @@ def test_guarantee_2_an_error_of_one_run_says_nothing_of_it(
 def test_guarantee_3_a_ledger_has_one_spend_of_the_worst_case(way) -> None:
     X, y, A = rows()
     ledger = fv.Ledger.create(None, "people", epsilon=2.5, delta=1e-5)
-    with fv.ledger(ledger):
+    with ledger.recording():
         found = search(way=way).fit(X, y, sensitive_features=A)
         assert current() is ledger
     assert ledger.balance().committed == 1

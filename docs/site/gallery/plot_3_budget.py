@@ -11,7 +11,7 @@ A ledger keeps what every release took of one privacy budget.
 # Here they are told by their events; fits record themselves.
 import fairveil as fv
 from fairveil.core.events import Gaussian
-from fairveil.privacy.ledger.page import LedgerPage
+from fairveil.ledger.page import LedgerPage
 
 ledger = fv.Ledger.create(None, "applicants", epsilon=1.0, delta=1e-6)
 for purpose, multiplier in (

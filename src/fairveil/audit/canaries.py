@@ -37,7 +37,7 @@ from ..errors import InputError
 from ..estimators import load
 from ..facts import Schema
 from ..facts.columns import Number
-from ..privacy.ledger.ambient import already_charged
+from ..ledger import already_charged
 from . import canary_bounds as bounds
 from .bounds import mu_of
 from .canary_estimate import HeardRun, heard_run

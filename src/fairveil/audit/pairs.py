@@ -34,9 +34,7 @@ import numpy.typing as npt
 from .. import _checks
 from .._types import Floats
 from ..errors import InputError
-from ..privacy.ledger import Ledger
-from ..privacy.ledger import ledger as recorded_in
-from ..privacy.ledger.ambient import checked
+from ..ledger import Ledger, given_ledger
 from ..privacy.statement.statement import PrivacyStatement
 from . import bounds
 from .claims import Claim, claim_of
@@ -119,8 +117,8 @@ def audit_pair(
     """
     trials, seed = _checks.whole(at_least=8, trials=trials), _checks.whole(seed=seed)
     share = _checks.fraction(choosing=choosing, low_open=True, high_open=True)
-    kept = checked(ledger)
-    with nullcontext() if kept is None else recorded_in(kept):
+    kept = given_ledger(ledger)
+    with nullcontext() if kept is None else kept.recording():
         here = _released([run(seed + 2 * i) for i in range(trials)])
         there = _released([run_neighbour(seed + 2 * i + 1) for i in range(trials)])
     if here.shape != there.shape:

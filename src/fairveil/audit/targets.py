@@ -31,7 +31,7 @@ from ..errors import InputError
 from ..estimators.reading.coding import SchemaCoding
 from ..estimators.reading.fitted_parts import parts_of
 from ..facts import Schema
-from ..privacy.ledger.ambient import already_charged
+from ..ledger import already_charged
 from ..privacy.statement.statement import PrivacyStatement
 from .claims import Claim, claim_of
 from .corners import Pair, Table

@@ -7,23 +7,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from ..privacy.ledger.balance import Balance, Told, share, told
-from ..privacy.ledger.costs import WHOLE
-from ..privacy.ledger.handle import Ledger
-from ..privacy.ledger.stores.entries import CREATED, Entry
-from ..privacy.ledger.terms_words import (
-    APART,
-    NO_SUM,
-    delta_words,
-    items,
-    left_epsilon,
-    left_share,
-    more_words,
-    spent_epsilon,
-    spent_share,
-    unsettled,
-)
-from ..privacy.shown import promised
+from ..ledger import Balance, Entry, Ledger
+from ..ledger.account import APART, NO_SUM, Told, items, told, unsettled
+from ..ledger.balance import left_share, more_words, share, spent_share
+from ..ledger.entries import CREATED, WHOLE
+from ..show.numbers import at_least, at_most, delta_words, promised
 from .printing import bar, on_one_line, print_table
 
 MOST_OPEN = 20
@@ -56,9 +44,9 @@ def words(ledger: Ledger) -> str:
                 (
                     "spent",
                     f"{spent:>7}, as one release epsilon = "
-                    f"{spent_epsilon(balance.spent, balance.epsilon)} {at}",
+                    f"{at_most(balance.spent, balance.epsilon)} {at}",
                 ),
-                ("left", f"{left:>7}, as one release epsilon = {left_epsilon(balance.left)} {at}"),
+                ("left", f"{left:>7}, as one release epsilon = {at_least(balance.left)} {at}"),
             ]
         ),
         *([] if balance.more is None else _headed([("", more_words(balance.more))])),
@@ -116,7 +104,7 @@ def numbers(ledger: Ledger) -> dict[str, Any]:
 
 def page(ledger: Ledger, path: Path) -> None:
     """A page of one budget, and its twin; every line is read, and checked."""
-    from ..privacy.ledger.page import LedgerPage
+    from ..ledger.page import LedgerPage
     from ..show.report import Report
 
     title = f"The budget of {on_one_line(ledger.dataset)}"

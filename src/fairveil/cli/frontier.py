@@ -16,8 +16,8 @@ from .completing import out_of
 from .helping import FAIRNESS, MEASURED, PRIVACY
 
 if TYPE_CHECKING:
+    from ..ledger import Ledger
     from ..models.folders import Staged
-    from ..privacy.ledger import Ledger
     from ..study import Frontier
 
 MARK = "frontier.json"

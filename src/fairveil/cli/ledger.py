@@ -152,7 +152,7 @@ def create(
 
     Exit status: 0 begun, 2 refused: then nothing was written.
     """
-    from ..privacy.ledger import Ledger
+    from ..ledger import Ledger
     from .balances import about
     from .ledger_checks import text_of
 
@@ -212,7 +212,7 @@ def show(
 ) -> None:
     """Show the budget, what is spent and left, and what is not settled; of several data sets a line
     each."""
-    from ..privacy.ledger import Ledger
+    from ..ledger import Ledger
     from .balances import numbers, page, several, words
     from .folders import require_page
     from .printing import print_json

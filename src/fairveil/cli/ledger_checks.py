@@ -14,12 +14,8 @@ import typer
 from .. import _urls
 from .._reading import read_text
 from ..errors import DataNotFoundError, FairveilError, LedgerError, StatementError
-from ..privacy.ledger import documents
-from ..privacy.ledger.checking import findings
-from ..privacy.ledger.handle import Ledger
-from ..privacy.ledger.lines import terms_of
-from ..privacy.ledger.receipts import findings_of
-from ..privacy.ledger.stores.entries import Entry
+from ..ledger import Entry, Ledger, Terms, findings, statement_findings
+from ..ledger.entries import parsed
 from ..privacy.statement.checks import Finding
 from ..privacy.statement.parts import Receipt
 from ..privacy.statement.pricing import UNPRICED
@@ -155,9 +151,9 @@ def _lines_of(lines: Iterable[Entry], spends: set[str]) -> dict[str, list[Entry]
 
 
 def _exported(place: str, dataset: str | None, spends: set[str]) -> list[Checked]:
-    lines = documents.parse(text_of(Path(place)))
+    lines = parsed(text_of(Path(place)))
     try:
-        name = terms_of(lines[0]).dataset
+        name = Terms.of(lines[0]).dataset
     except UNPRICED as error:
         return [
             Checked(dataset or "?", len(lines), lines[-1].hash, (_unreadable(error),), {}, _nothing)
@@ -167,7 +163,7 @@ def _exported(place: str, dataset: str | None, spends: set[str]) -> list[Checked
         raise DataNotFoundError.expected(
             f"{name!r}, which this is", of="--dataset", got=dataset, remedy=remedy
         )
-    found = findings(lines, (lines[-1].number, lines[-1].hash))
+    found = findings(lines)
     return [
         Checked(
             name,
@@ -208,7 +204,7 @@ def _compared(
     named = [one for one in ledgers if receipt is not None and one.dataset == receipt.dataset]
     if receipt is None or named:
         lines = named[0].lines.get(receipt.spend, []) if receipt is not None else []
-        found = findings_of(statement, lines, named[0].first if named else _nothing)
+        found = statement_findings(statement, lines, named[0].first if named else _nothing)
     else:
         found = [
             Finding(

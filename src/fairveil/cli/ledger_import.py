@@ -51,8 +51,8 @@ def bring_in(
     Exit status: 0 charged, 2 refused: then nothing was written.
     """
     from ..errors import InputError, within
+    from ..ledger import Ledger
     from ..privacy.importing import read_import
-    from ..privacy.ledger import Ledger
     from .ledger_words import place_of_ledger
     from .printing import print_json
 
@@ -93,7 +93,8 @@ def bring_in(
 def _words(
     found: Imported, dataset: str, shown: str, epsilon: float, delta: float, line: int | None
 ) -> list[str]:
-    from ..privacy.ledger.terms_words import delta_words, spent_epsilon
+    from ..privacy.shown import at_most
+    from ..show.numbers import delta_words
 
     head = (
         f"Charged: line {line} of {dataset} in {shown}"
@@ -101,7 +102,6 @@ def _words(
         else f"Not charged: {dataset} in {shown}"
     )
     alone = (
-        f"alone, epsilon = {spent_epsilon(epsilon)} at delta = {delta_words(delta)} "
-        f"({found.neighbours})"
+        f"alone, epsilon = {at_most(epsilon)} at delta = {delta_words(delta)} ({found.neighbours})"
     )
     return [head, f"{found.library}: {alone}", *(f"note: {note}" for note in found.notes)]

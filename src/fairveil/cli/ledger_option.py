@@ -4,8 +4,8 @@ it says afterwards."""
 from __future__ import annotations
 
 from ..errors import InputError
-from ..privacy.ledger import Ledger
-from ..privacy.ledger.lines import MOST_WORDS
+from ..ledger import Ledger
+from ..ledger.entries import MOST_WORDS
 from . import options
 
 ROOM = 100

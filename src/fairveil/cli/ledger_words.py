@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from . import options
 
 if TYPE_CHECKING:
-    from ..privacy.ledger import Entry, Ledger
+    from ..ledger import Entry, Ledger
 
 USUAL = 20
 Value = TypeVar("Value")
@@ -40,7 +40,7 @@ def place_and_name(
 
 
 def opened(place: str, dataset: str | None) -> Ledger:
-    from ..privacy.ledger import Ledger
+    from ..ledger import Ledger
 
     return Ledger.open(place, dataset, read_only=True)
 

@@ -18,9 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..privacy.ledger import Ledger
-from ..privacy.ledger.costs import WHOLE
-from ..privacy.ledger.stores.entries import RESERVED
+from ..ledger import Ledger
+from ..ledger.entries import RESERVED, WHOLE
 from ..privacy.shown import at_most
 from ..privacy.statement.statement import PrivacyStatement
 from .ending import INTERRUPTED, Ended
@@ -81,7 +80,7 @@ def _spent(done: PrivacyStatement, book: Ledger | None) -> str:
 
 def _say_charged(book: Ledger, before: int) -> None:
     """What the ledger charges for a fit that did not end."""
-    new = [line for line in book.history(before) if line.kind == RESERVED and line.who == book._who]
+    new = [line for line in book.history(before) if line.kind == RESERVED and line.who == book.who]
     if new:
         share = sum(book.standing(line.spend).units for line in new) / WHOLE
         lines = ", ".join(str(line.number) for line in new[:5])

@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..privacy.ledger import Ledger
-from ..privacy.ledger.terms_words import left_share
+from ..ledger import Ledger
+from ..ledger.balance import left_share
 from ..privacy.statement.statement import PrivacyStatement
 from .printing import Fact
 

@@ -22,7 +22,7 @@ from ..core.events import Event, NoOp, compose
 from ..core.filters import Filter
 from ..core.promise import Promise
 from ..errors import InputError, PrivacyError
-from ..privacy.ledger import Ledger
+from ..ledger import Ledger
 from ..privacy.statement.parts import Arithmetic, NamedGroups, PublicFact, StatedBound, names_read
 from ..privacy.statement.releases import releases_of
 from ..privacy.statement.statement import PrivacyStatement

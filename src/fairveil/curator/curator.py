@@ -35,7 +35,7 @@ from ..core.filters import Filter
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..facts import Cells
-from ..privacy.ledger import Ledger
+from ..ledger import Ledger
 from ..privacy.statement.parts import NamedGroups, PublicFact, StatedBound
 from ..privacy.statement.statement import PrivacyStatement
 from . import pricing
@@ -91,7 +91,7 @@ class Curator(PublicSide):
     what an earlier sitting of the same run released, as its entries or as its `Journal`, which is
     then written on (or begun, where it is new). `bounds`: of what was done to the rows before, for
     the statement. `ledger`: where the run is recorded, for `purpose`; None: in that of a
-    `with fairveil.ledger(...)` block, if there is one. A plan is reserved there now, and settled by
+    `with ledger.recording():` block, if there is one. A plan is reserved there now, and settled by
     `finish()`, or by `close()`, which the end of a `with` block calls, too. `one_group`: all rows
     of a person count in the group that most of those that are read are in; noise or weights that
     differ by cell need that of persons (theory.md#units).

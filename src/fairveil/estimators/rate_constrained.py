@@ -79,7 +79,7 @@ class RateConstrainedClassifier(DescentClassifier):
         statement INSECURE.
     ledger : Ledger, default=None
         Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger
-        of the ``with fairveil.ledger(...)`` block, if there is one. It is never saved with the
+        of the ``with ledger.recording():`` block, if there is one. It is never saved with the
         estimator.
     unit : str, mapping of one name, or one value a row, default=None
         Protects persons, each with all of their rows (docs/persons.md). It is the name of the

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from .accounting.calibration import split as split
     from .accounting.two_steps import TwoSteps as TwoSteps
     from .accounting.two_steps import price_after as price_after
-    from .ledger import Ledger as Ledger
     from .statement.parts import NamedGroups as NamedGroups
     from .statement.parts import PublicFact as PublicFact
     from .statement.signatures import Signature as Signature

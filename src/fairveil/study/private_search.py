@@ -36,9 +36,8 @@ from ..curator.elsewhere import Elsewhere
 from ..errors import InputError, PrivacyError
 from ..estimators.fitting import promises
 from ..estimators.reading import units
+from ..ledger import Ledger, already_charged, current, given_ledger
 from ..models.model import RandomState
-from ..privacy.ledger import Ledger
-from ..privacy.ledger.ambient import already_charged, checked, current
 from ..privacy.shown import at_most
 from ..privacy.statement.parts import PublicFact, StatedBound
 from ..privacy.statement.statement import PrivacyStatement
@@ -106,7 +105,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         None draws secure noise. An integer repeats the search and flags the statement INSECURE.
     ledger : Ledger, default=None
         Where the search is recorded, as one spend. None: the ledger of the ``with
-        fairveil.ledger(...)`` block, if there is one.
+        ledger.recording():`` block, if there is one.
 
     Attributes
     ----------
@@ -251,7 +250,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             else last.get_params(deep=False).get("constraints")
         )
         scoring = Scoring(self.scoring, constraint, _checks.non_negative(weight=self.weight))
-        book = checked(self.ledger) or current()
+        book = given_ledger(self.ledger) or current()
         if isinstance(X, Elsewhere):
             refuse_elsewhere(way, front, whose)
         if front is not None:

@@ -26,7 +26,7 @@ from ..estimators.reading.training import ReadOptions
 from ..estimators.reading.units import Whose, numbers_of
 from ..estimators.wrapped.bases import derived_seed
 from ..facts import Schema
-from ..privacy.ledger.ambient import already_charged
+from ..ledger import already_charged
 from ..privacy.statement.parts import names_read
 from ..tables.given import column_names_of
 from . import search_price, search_scores

@@ -18,9 +18,9 @@ from fairveil.errors import (
     LedgerError,
     Overspent,
 )
+from fairveil.ledger import Ledger
 from fairveil.privacy.accounting.in_a_row import in_a_row
 from fairveil.privacy.importing import Imported, from_opacus, read_import
-from fairveil.privacy.ledger import Ledger
 
 
 def spent(event: Any, neighbours: str = "add-remove", rows: int = 1, **more: Any) -> Imported:

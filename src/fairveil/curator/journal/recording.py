@@ -47,7 +47,7 @@ from ...errors import (
     WentOnElsewhere,
     complaint,
 )
-from ...privacy.ledger import Ledger, Spend, current
+from ...ledger import Ledger, Spend, current
 from ...privacy.statement.parts import Receipt
 from ...privacy.statement.prefixes import is_whole
 from .journal import Journal

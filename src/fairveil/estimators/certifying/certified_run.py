@@ -60,7 +60,7 @@ from ...learning.certificates.parts import layout_of
 from ...learning.certificates.plan import PartsPlan, beside, plan
 from ...learning.certificates.replacing import blind, least, sums_of
 from ...learning.systems import NO_GROUPS
-from ...privacy.ledger.ambient import already_charged, checked, current
+from ...ledger import already_charged, current, given_ledger
 from ..descending import DescentClassifier
 from ..faces.blind import Blindly
 from ..fitting import promises
@@ -221,7 +221,7 @@ class Both:
 
     @property
     def _book(self) -> Any:
-        found = checked(self.estimator.ledger) or current() or remembered(self.estimator)
+        found = given_ledger(self.estimator.ledger) or current() or remembered(self.estimator)
         return found if self.promise.is_private else None
 
     def _paid(self, inner: BaseEstimator, epsilon: float) -> PartsPlan | None:

@@ -30,7 +30,7 @@ from ...fairness.ratios import SelectionRateRatio
 from ...learning.certificates.certificate import certified
 from ...learning.certificates.parts import Layout, layout_of
 from ...learning.certificates.plan import PartsPlan, plan
-from ...privacy.ledger.ambient import checked, current
+from ...ledger import current, given_ledger
 from ..fitting import promises
 from ..reading import cautions, units
 from ..reading.units import Whose
@@ -108,7 +108,7 @@ def certify(
     random_state : int, default=None
         None draws secure noise. An integer repeats the release and flags the statement INSECURE.
     ledger : Ledger, default=None
-        Where the release is recorded. None: the ledger of the ``with fairveil.ledger(...)`` block,
+        Where the release is recorded. None: the ledger of the ``with ledger.recording():`` block,
         if there is one.
     assumptions : iterable of str, default=()
         Further sentences about how the people were drawn, to be printed beside the certificate.
@@ -201,7 +201,7 @@ def certify_beside(
     confidence = confidence_of(confidence)
     notions = notions_of(constraints)
     seed = promises.seed_of(random_state)
-    book = checked(ledger) or current()
+    book = given_ledger(ledger) or current()
     if book is not None:
         book.require(promise, secure=seed is None)
     seen.refuse(model, X)

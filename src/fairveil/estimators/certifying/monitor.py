@@ -44,8 +44,8 @@ from ...learning.certificates.certificate import NotionBound, certified
 from ...learning.certificates.evidence import Bet, Clearest, e_value, p_value
 from ...learning.certificates.parts import Layout, layout_of
 from ...learning.certificates.plan import PartsPlan, plan
+from ...ledger import current, given_ledger
 from ...models.model import known_classes
-from ...privacy.ledger.ambient import checked, current
 from ...privacy.statement.statement import PrivacyStatement
 from ...show.parts import Column, Facts, Part, Shown, Table
 from ...tables import keys
@@ -150,7 +150,7 @@ class Monitor(Shown):
             Probability of an alarm over the whole run if the constraints hold in every period.
         ledger : Ledger, default=None
             Where the stream is recorded, once. None: the ledger of the ``with
-            fairveil.ledger(...)`` block, if there is one.
+            ledger.recording():`` block, if there is one.
         unit : str, default=None
             Name of the column that tells persons apart, where people may come back. Persons are
             then protected, with their rows of all periods. None: each person is in one period.
@@ -203,7 +203,7 @@ class Monitor(Shown):
                 "max_periods": int(max_periods_per_unit or 1),
             }
         found = Monitor(Path(path), values)
-        place, book = Path(path), checked(ledger) or current()
+        place, book = Path(path), given_ledger(ledger) or current()
         with monitor_state.only_writer(place):
             monitor_state.save(place, values, new=True)
             if book is not None:

@@ -25,7 +25,7 @@ from ...errors import InputError
 from ...facts import Cells, Schema
 from ...learning.certificates.plan import plan
 from ...learning.private_tables.layout import TableLayout
-from ...privacy.ledger.ambient import checked, current
+from ...ledger import current, given_ledger
 from ...privacy.statement.parts import PublicFact
 from ...tables import keys
 from ..fitting import promises
@@ -106,7 +106,7 @@ def private_audit(
     random_state : int, default=None
         None draws secure noise. An integer repeats the release and flags the statement INSECURE.
     ledger : Ledger, default=None
-        Where the release is recorded. None: the ledger of the ``with fairveil.ledger(...)`` block,
+        Where the release is recorded. None: the ledger of the ``with ledger.recording():`` block,
         if there is one.
     unit : str, mapping of one name, or one value a row, default=None
         Column of X that tells persons apart, where a person may have several rows. Persons are then
@@ -151,7 +151,7 @@ def private_audit(
     _checks.one_of((EACH, ALL), intervals=intervals)
     small = _checks.whole(at_least=1, small_below=small_below)
     seed = promises.seed_of(random_state)
-    book = checked(ledger) or current()
+    book = given_ledger(ledger) or current()
     if book is not None:
         book.require(promise, secure=seed is None)
     drawn = isinstance(sensitive_features, SoftGroups)

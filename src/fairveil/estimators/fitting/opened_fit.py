@@ -14,7 +14,7 @@ from ...core.noise import NoiseSource
 from ...core.promise import Promise
 from ...curator import Curator, Journal
 from ...curator.elsewhere import curator_of
-from ...privacy.ledger import Ledger
+from ...ledger import Ledger
 from ...privacy.statement.parts import PublicFact
 from ..reading import cautions, origins
 from ..reading.cautions import Numbers

@@ -19,8 +19,8 @@ from ...facts import Schema
 from ...fairness import Notion
 from ...fairness.notions import parse, uses_groups
 from ...fairness.resolution import as_list
-from ...privacy.ledger import Ledger, current
-from ...privacy.ledger.ambient import checked, is_same
+from ...ledger import Ledger, current, given_ledger
+from ...ledger.ledger import same_budget
 from ..reading import units
 from ..reading.additive import Additive
 from ..reading.coding import SchemaCoding
@@ -123,13 +123,13 @@ def ledger_of(estimator: BaseEstimator, promise: Promise, inside: object = None)
     """Where a fit is recorded: the estimator's own ledger, else the block's; None where there is
     neither. What it would refuse is refused now, before rows are read. `inside`: the ledger of an
     estimator that this one fits: there is one for both."""
-    own, inner, block = checked(estimator.ledger), checked(inside), current()
+    own, inner, block = given_ledger(estimator.ledger), given_ledger(inside), current()
     ledger = own or inner or block or remembered(estimator)
     if (
         own is not None
         and inner is not None
-        and not is_same(own, inner)
-        and not (block is not None and is_same(block, inner))
+        and not same_budget(own, inner)
+        and not (block is not None and same_budget(block, inner))
     ):
         remedy = "Both read the same rows: give the outer one a ledger, and the inner one None."
         raise LedgerError.expected(

@@ -2,7 +2,7 @@
 wherever it is copied to.
 
 A search clones its estimator and sends the clones to other processes, which have no block. So
-inside a block, `with fairveil.ledger(...)`, a clone or a pickle of an estimator that has no ledger
+inside a block, `with ledger.recording():`, a clone or a pickle of an estimator that has no ledger
 of its own, and was not fitted, has the block's: what is fitted there is recorded, too. One that was
 fitted keeps its parameters, and its pickle remembers the block's ledger beside them, for clones and
 fits where it arrives.
@@ -21,8 +21,8 @@ from typing import Any, Self
 from ...core.events import Event, compose
 from ...core.promise import Promise
 from ...errors import Overspent, complaint
+from ...ledger import Ledger, current
 from ...privacy import epsilon as price
-from ...privacy.ledger import Ledger, current
 from ..settings.setting import Settled
 
 REMEMBERED = "_ledger_of_block"

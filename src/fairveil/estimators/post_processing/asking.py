@@ -17,7 +17,7 @@ from ...facts import Cells
 from ...learning.parity import ParityPlan
 from ...learning.postprocessing import counting as postprocess
 from ...learning.postprocessing.counting import CountPlan
-from ...privacy.ledger import Ledger
+from ...ledger import Ledger
 from ..fitting import promises
 from ..fitting.recorded import require_room
 from ..rate_constrained import RateConstrainedClassifier

@@ -297,7 +297,7 @@ def release_groups(
         How recorded groups come from true ones, where they were flipped with known rates. None:
         they are the true ones.
     ledger : Ledger, default=None
-        Where the release is recorded. None: the ledger of the ``with fairveil.ledger(...)`` block,
+        Where the release is recorded. None: the ledger of the ``with ledger.recording():`` block,
         if there is one.
     random_state : int, default=None
         None draws secure noise. An integer repeats the release and flags the statement INSECURE.

@@ -37,7 +37,7 @@ from ..._types import ColumnsLike, TableLike
 from ...core.events import Approximate, Event
 from ...core.promise import Promise
 from ...errors import InputError, PrivacyError
-from ...privacy.ledger import Ledger
+from ...ledger import Ledger
 from ...privacy.statement.statement import PrivacyStatement
 from ..faces.coded import CodedEstimator
 from ..reading.fitted_parts import parts_of

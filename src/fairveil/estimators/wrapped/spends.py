@@ -23,8 +23,7 @@ from ...core.cost import gaussian_mu
 from ...core.events import Event, Gaussian, Pure
 from ...curator.journal.recording import settle
 from ...errors import Overspent
-from ...privacy.ledger import Ledger
-from ...privacy.ledger.receipts import findings_of
+from ...ledger import Ledger, statement_findings
 from ...privacy.statement.parts import Receipt, names_read
 from ...privacy.statement.statement import PrivacyStatement
 from .bases import Base, BaseOptions, carries_a_promise, is_fitted, thawed
@@ -83,7 +82,7 @@ def _holds(ledger: Ledger, statement: PrivacyStatement) -> bool:
     if receipt is None or receipt.dataset != ledger.dataset:
         return False
     own = [line for line in ledger.history(receipt.entry) if line.spend == receipt.spend]
-    found = findings_of(statement, own, lambda number: ledger.history(0, number))
+    found = statement_findings(statement, own, lambda number: ledger.history(0, number))
     return not any(one.grave for one in found)
 
 

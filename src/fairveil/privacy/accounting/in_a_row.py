@@ -6,7 +6,7 @@ apart (Dong, Roth and Su 2022, Theorem 2.14); what is epsilon-differentially pri
 epsilon-differentially private there. For other mechanisms no such form is used.
 
 Guarantees (tests/privacy/importing/test_importing_rows.py,
-tests/privacy/ledger/test_ledger_terms.py):
+tests/ledger/test_ledger_terms.py):
 1. The event that is returned costs no less than the release does between data sets so far apart.
 """
 

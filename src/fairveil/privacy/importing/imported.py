@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import os
 import secrets
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ... import _checks
 from ...core import cost as accounting
@@ -33,9 +34,6 @@ from ...core.promise import Neighbours, Promise
 from ...core.promise import relation as checked_relation
 from ...errors import BudgetError, Complaint, InputError, Overspent
 from ..accounting.in_a_row import in_a_row
-from ..ledger import Ledger, Spend
-from ..ledger.around import around
-from ..ledger.lines import checked_words
 
 FORMAT, FORMAT_VERSION = "fairveil-import", 1
 MOST_ROWS = 1 << 20
@@ -43,6 +41,20 @@ ABSENT = (
     "The release has happened: nothing was recorded, and these rows have lost more than this "
     "ledger allows. " + ("Begin a ledger with a larger budget, and import every release into it.")
 )
+
+
+class Ledger(Protocol):
+    """What a `fairveil.Ledger` does for an import: its guarantee, and room that is reserved."""
+
+    @property
+    def promise(self) -> Promise:
+        """Guarantee of everything that is recorded, together."""
+        ...
+
+    @property
+    def reserve(self) -> Any:
+        """Charge events, or raise `Overspent`."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -109,7 +121,7 @@ class Imported:
 
     def promise(self, ledger: Ledger) -> Promise:
         """Whose neighbours it is priced for, with the ledger's epsilon and delta."""
-        if not isinstance(ledger, Ledger):
+        if not hasattr(type(ledger), "reserve"):
             raise refusal(
                 "a Ledger",
                 "ledger",
@@ -124,41 +136,40 @@ class Imported:
             ledger.promise.unit,
         )
 
-    def record(self, ledger: Ledger, purpose: str = "", *, fixed_in_advance: bool = False) -> Spend:
+    def record(self, ledger: Ledger, purpose: str = "", *, fixed_in_advance: bool = False) -> Any:
         """Charge a ledger, for good; an error, and nothing is written, where the ledger cannot take
         it or has no room.
 
         `fixed_in_advance`: all parameters and the number of steps were fixed before the data were
         touched. Only then may the first spend of a ledger take all of it at the tight price.
         """
-        told = checked_words("purpose", purpose)
-        words = (
-            f"{told} (imported from {self.library})" if told else f"imported from {self.library}"
-        )
-        asked = self.promise(ledger)
+        told = _checks.instance(str, "purpose", purpose, "Pass purpose='spring model'.", "words")
+        words = f"imported from {self.library}"
+        words = f"{told} ({words})" if told else words
         try:
-            spend = ledger.reserve(
-                self.events,
-                asked,
-                purpose=words,
-                secure=self.secure_noise,
-                fixed=_checks.truth(fixed_in_advance=fixed_in_advance),
-            )
+            spend = self._reserved(ledger, words, fixed_in_advance)
         except Overspent as error:
             raise _too_late(error) from None
         spend.commit()
         return spend
 
+    @contextmanager
     def spend(
         self, ledger: Ledger, purpose: str, *, fixed_in_advance: bool = False
-    ) -> AbstractContextManager[Spend]:
+    ) -> Iterator[Any]:
         """Charge what a block of the other library's code is about to release: see `Ledger.spend`.
         The block does not run where there is no room."""
-        told, asked = checked_words("purpose", purpose), self.promise(ledger)
-        words = f"{told} (with {self.library})" if told else ""
-        return around(
-            ledger.reserve, self.events, words, asked, self.secure_noise, fixed_in_advance
-        )
+        remedy = "Say what the block releases: purpose='counts by region'."
+        if not _checks.instance(str, "purpose", purpose, remedy, "words").strip():
+            raise InputError.expected("words", of="purpose", got=purpose, remedy=remedy)
+        words = f"{purpose} (with {self.library})"
+        with self._reserved(ledger, words, fixed_in_advance) as spend:
+            yield spend
+
+    def _reserved(self, ledger: Ledger, words: str, fixed_in_advance: bool) -> Any:
+        asked, fixed = self.promise(ledger), _checks.truth(fixed_in_advance=fixed_in_advance)
+        how = {"purpose": words, "secure": self.secure_noise, "fixed": fixed}
+        return ledger.reserve(self.events, asked, **how)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, which `read_import` and `fairveil ledger import` take."""

@@ -33,7 +33,7 @@ from ...curator.rows.public_table import PublicTable
 from ...curator.rows.sampling import Batch
 from ...errors import InputError, PrivacyError
 from ...facts import Cells, RowLayout
-from ...privacy.ledger.ambient import current
+from ...ledger import current
 from ...privacy.statement.parts import NamedGroups, PublicFact
 from ...privacy.statement.statement import PrivacyStatement
 from ..wire.catalogue import CodesHandle, ModelHandle, described, measurement_described

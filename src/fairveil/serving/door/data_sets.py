@@ -36,7 +36,7 @@ from ...estimators.reading.copies import refuse_copies, refuse_weights
 from ...estimators.reading.targets import beside, need_number, scale_of
 from ...estimators.reading.training import Coded
 from ...facts import RowBlock, RowLayout, RowSource, Schema
-from ...privacy.ledger import Ledger
+from ...ledger import Ledger
 from ...privacy.statement.parts import PublicFact
 from ..wire.messages import MESSAGE
 from .divisions import DivisionPart, Divisions

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...data import load_csv, write_store
 from ...facts import Category, Number, Schema
-from ...privacy.ledger import Ledger
+from ...ledger import Ledger
 from ...privacy.statement import signing_keys
 
 ROWS = 20_000

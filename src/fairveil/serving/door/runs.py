@@ -26,7 +26,7 @@ from typing import Any
 from ...core.cost import price
 from ...curator import Curator
 from ...errors import DoorError, FairveilError, LedgerAway
-from ...privacy.ledger import Ledger
+from ...ledger import Ledger
 from ...privacy.statement.parts import PublicFact
 from ..wire.messages import Message, packed, unpacked
 from .acts import ACTS, SAID, STATEFUL, STATEMENT, Doing

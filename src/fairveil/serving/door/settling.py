@@ -4,9 +4,8 @@ released."""
 from __future__ import annotations
 
 from ...core.events import compose
-from ...privacy.ledger import Ledger
-from ...privacy.ledger.spending import Spend
-from ...privacy.ledger.stores.entries import RESERVED
+from ...ledger import Ledger, Spend
+from ...ledger.entries import RESERVED
 from .record_rows import RunRecord
 from .records import Records
 

@@ -1,0 +1,458 @@
+"""What a ledger promises, fixed when it is begun, and what events cost under it.
+
+Costs are whole numbers of units, 2^60 to the whole budget of the filter (and 2^60 to the part of
+delta that leaks may use), each rounded up: sums are exact, in any order, and giving back what was
+reserved leaves no trace. A filter is exceeded at 1e-12 above its budget: else 0.001, whose binary
+value is a little more, would fit 999 times into 1.
+
+Who is protected, and between which neighbours, differs from release to release. The sum is of one
+relation, so a release under another is charged only where its events bound what the ledger's
+neighbours can see (docs/ledger.md has the proofs):
+
+| the ledger | takes |
+|---|---|
+| records, add-remove | the same |
+| records, replace-one | the same; add-remove at the price of two neighbours in a row |
+| sensitive features | the same; records, whose neighbours differ in more, as above |
+
+A ledger about persons takes releases about the same persons, whatever cap each has. A release about
+rows it takes only where its terms say how many rows a person has at most, k: all of a person's rows
+are k neighbours in a row (2 k where a person is replaced and rows are added or removed). A ledger
+about rows takes no release about persons: a row replaced may move from one person to another.
+
+Neighbours in a row: Gaussians of mu become k mu, pure events of epsilon k epsilon (Dong, Roth and
+Su 2022, Theorem 2.14); anything else has no such price here, and is refused.
+
+Guarantees (tests/ledger/test_ledger_terms.py):
+1. A cost is never below the filter's, and the sum of costs that fit is within the promise, however
+   adaptively they were chosen.
+2. A release under another relation is charged at no less than it costs under the ledger's, or
+   refused.
+3. A ledger in production takes no seeded noise, nothing that was read from the data, and no columns
+   without names; one with a fingerprint takes rows read by that schema alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .. import _checks
+from ..core import cost as accounting
+from ..core.events import (
+    Composed,
+    Event,
+    OnPart,
+    PoissonSampled,
+    PrivateSelection,
+    Repeated,
+    VisiblySampled,
+)
+from ..core.filters import KINDS, Filter
+from ..core.inventory import as_event, inventory
+from ..core.promise import Neighbours, Promise
+from ..errors import FairveilError, InputError, LedgerError
+from ..facts import Schema
+from ..privacy.accounting.calibration import scaled
+from ..privacy.accounting.in_a_row import in_a_row
+from ..privacy.statement.pricing import UNPRICED
+from .entries import CREATED, MOST, WHOLE, Entry, checked_columns, checked_name, malformed, need
+
+FORMAT_VERSION = 1
+DEEPEST = 50
+LAST_BITS = 1e-12
+PLANNED_ANEW = 0.002
+"""A fit that samples batches shares its noise among their sums and other releases otherwise at
+another epsilon: by no more."""
+MADE_UP = re.compile(r"sensitive_[0-9]+")
+"""Names of columns that came without."""
+FINITE = "a finite epsilon"
+NO_LIMIT = "A spend without a finite epsilon has no limit: pass one, or keep it out of the ledger."
+_NAMES = ("version", "dataset", "promise", "kind", "order", "reserve", "production")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Units of the budget, and of what may leak."""
+
+    units: int
+    leak: int
+
+    def within(self, spent: int, leaked: int) -> bool:
+        """Whether there is room beside what is charged."""
+        return spent + self.units <= MOST and leaked + self.leak <= MOST
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The data set, the promise, the filter that keeps it, and what the ledger insists on. Make
+    them by `Terms.create`.
+
+    `kind`, `order`, `reserve`: of the filter (`fairveil.privacy.Filter`). `production`: no seeded
+    noise, nothing read from the data. `fingerprint`: of the only schema that rows may be read by.
+    `columns`: the sensitive columns that every release must protect, where they alone are
+    protected; None: those of the first.
+    """
+
+    dataset: str
+    promise: Promise
+    kind: str
+    order: float | None
+    reserve: float
+    production: bool
+    fingerprint: str | None
+    columns: tuple[str, ...] | None = None
+
+    @staticmethod
+    def create(
+        dataset: str,
+        promise: Promise,
+        *,
+        production: bool = False,
+        schema: Schema | None = None,
+        kind: str | None = None,
+        order: float | None = None,
+        columns: Iterable[str] | None = None,
+    ) -> Terms:
+        """Checked terms. `kind`: "renyi" unless told (for delta 0 "pure"), at the best order for
+        many Gaussians."""
+        strict = _checks.truth(production=production)
+        if schema is not None:
+            _checks.instance(Schema, "schema", schema, "Read it with Schema.load(path).")
+        chosen = kind if kind is not None else "renyi" if promise.delta > 0 else "pure"
+        fix = "Only kind='renyi' has an order."
+        right = order is None or chosen == "renyi"
+        need(right, "order", "None", order, fix, InputError)
+        need(promise.is_private, "ledger", FINITE, "inf", NO_LIMIT)
+        fresh = Filter.create(promise, _checks.one_of(KINDS, kind=chosen), order=order)
+        alone = promise.protects == "sensitive_features"
+        if columns is None and schema is not None and alone:
+            columns = schema.sensitive or None
+        named = None if columns is None else checked_columns(columns)
+        fix = "Pass protects='sensitive_features', or leave it None: records have all columns."
+        need(alone or named is None, "columns", "None", named, fix, InputError)
+        made_by = None if schema is None else schema.fingerprint
+        how = (fresh.kind, fresh.order, fresh.reserve, strict, made_by, named)
+        return Terms(checked_name(dataset), promise, *how)
+
+    @property
+    def filter(self) -> Filter:
+        """The filter, with nothing in it."""
+        return _filter_of(self)
+
+    # -- what it takes -----------------------------------------------------------------------------
+
+    def require(
+        self,
+        promise: Promise,
+        *,
+        secure: bool,
+        read: Iterable[str],
+        schema: Schema | bool | None,
+    ) -> None:
+        """Refuse what the terms forbid. `schema`: False where it is not known yet."""
+        self._require_relation(promise)
+        of = f"ledger {self.dataset!r}, in production,"
+        fix = "Leave random_state=None."
+        need(secure or not self.production, of, "secure noise", "seeded noise", fix)
+        named = ", ".join(read)
+        fix = "State it: in a Schema, or as an argument, without unsafe_data_dependent_bounds."
+        allowed = not (self.production and named)
+        need(allowed, of, "nothing read from the data", named, fix)
+        if self.fingerprint is not None and schema is not False:
+            found = schema.fingerprint if isinstance(schema, Schema) else None
+            need(
+                found == self.fingerprint,
+                f"ledger {self.dataset!r}",
+                f"a schema of fingerprint {self.fingerprint[:16]}",
+                found and found[:16],
+                "Read the rows by the schema that the ledger was begun with.",
+            )
+
+    def named(self, columns: Iterable[str] | None, asked: Promise) -> list[str] | None:
+        """The columns that a release under this promise protects, where it says so and protects no
+        more."""
+        if columns is None or asked.protects != "sensitive_features":
+            return None
+        given, of = list(columns), f"ledger {self.dataset!r}"
+        fix = "Pass sensitive_features=...: where none are named, all columns are published."
+        need(given, of, "a release that protects some columns", "none", fix)
+        need(
+            not self.production or not any(MADE_UP.fullmatch(str(name)) for name in given),
+            f"{of}, in production,",
+            "sensitive columns with names",
+            given,
+            "Pass a Series, a mapping, names of columns of X, or a schema: columns are "
+            "identified by their names.",
+        )
+        return list(checked_columns(given))
+
+    def _require_relation(self, promise: Promise) -> None:
+        """Refuse a promise that says nothing about the ledger's neighbours."""
+        ours, given = self.promise, promise
+        remedy = "Pass promise=Promise(1.0, 1e-6), or None for the ledger's."
+        _checks.instance(Promise, "promise", given, remedy, "a Promise, or None")
+        need(promise.is_private, "ledger", FINITE, "epsilon=inf", NO_LIMIT)
+        self._require_unit(promise)
+        covers = promise.protects == ours.protects or promise.protects == "records"
+        why = (
+            "What protects sensitive features alone publishes the rest of every row"
+            if promise.protects != ours.protects
+            else "What is private between data sets of one size may publish the number of rows"
+        )
+        # A replaced row is one removed and one added, so add-remove is the stronger relation; not
+        # the other way round.
+        need(
+            covers and (promise.neighbours == ours.neighbours or ours.neighbours == "replace-one"),
+            f"ledger {self.dataset!r}",
+            f"a promise for {ours.protects}, {ours.neighbours}",
+            f"{promise.protects}, {promise.neighbours}",
+            f"{why}: pass protects={ours.protects!r}, neighbours={ours.neighbours!r}, or keep "
+            f"a ledger for each.",
+        )
+
+    def _require_unit(self, promise: Promise) -> None:
+        """Refuse a release about others than the ledger's."""
+        ours, theirs = self.promise.unit, promise.unit
+        if ours is None and theirs is None:
+            return
+        if ours is None:
+            fix = "A row may move from one person to another, so that two differ: begin a ledger "
+            fix += "with unit=..."
+        elif theirs is not None:
+            if ours.name == theirs.name:
+                return
+            fix = f"Pass unit={ours.name!r}, or keep a ledger for each."
+        else:
+            added = promise.neighbours == "add-remove"
+            counted = added or self.promise.protects == "sensitive_features"
+            if ours.max_rows is not None and counted:
+                return
+            why = "Who is replaced may have other rows"
+            why = "Nobody said how many rows a person has" if ours.max_rows is None else why
+            fix = f"{why}: pass unit={ours.name!r} and max_rows_per_unit=..., or keep a ledger for "
+            fix += "rows."
+        raise LedgerError.expected(
+            "a guarantee for rows"
+            if ours is None
+            else f"a guarantee for persons, by {ours.name!r}",
+            of=f"ledger {self.dataset!r}",
+            got="one for rows" if theirs is None else f"one for persons, by {theirs.name!r}",
+            remedy=fix,
+        )
+
+    # -- what it charges ---------------------------------------------------------------------------
+
+    def cost(self, events: Event | Iterable[Event], promise: Promise) -> Cost:
+        """What these events add, released under `promise`; a `LedgerError` where the ledger cannot
+        take them at all."""
+        self._require_relation(promise)
+        event = as_event(events)
+        _require_shallow(event)
+        times = 1 if promise.neighbours == self.promise.neighbours else 2
+        if self.promise.unit is not None and promise.unit is None:
+            # A person is so many rows' neighbours away, each of them `times` steps.
+            times *= self.promise.unit.max_rows or 0
+        return _cost_of(self, event, promise.neighbours, times)
+
+    def fits_alone(self, events: Event | Iterable[Event], promise: Promise) -> bool:
+        """Whether these events keep the whole promise by themselves: a ledger that nothing was
+        spent of may give all to them.
+
+        Nothing was answered before, so nothing was chosen after seeing answers: the tight total is
+        valid (theory.md#t10).
+        """
+        ours = self.promise
+        same = (promise.protects, promise.neighbours) == (ours.protects, ours.neighbours)
+        if not same or (promise.unit is None) != (ours.unit is None):
+            return False
+        tight = tight_epsilon(events, ours.delta, ours.neighbours)
+        return tight <= ours.epsilon * (1 + LAST_BITS)
+
+    def largest_epsilon(self, events: Event, promise: Promise, spent: int, leaked: int) -> float:
+        """The epsilon, at `promise.delta`, of these events with just enough more noise to fit; 0
+        where none is enough."""
+        plan, untouched = scaled(events), spent == leaked == 0
+
+        def fits(z: float) -> bool:
+            try:
+                room = self.cost(plan(z), promise).within(spent, leaked)
+                return room or (untouched and self.fits_alone(plan(z), promise))
+            except FairveilError:  # so much noise that there are no such events
+                return False
+
+        low, high = 1.0, 2.0
+        while not fits(high):
+            low, high = high, high * 4.0
+            if high > 1e9:
+                return 0.0
+        while high > low * (1 + 1e-9):
+            middle = math.sqrt(low * high)
+            # `high` always fits: what is told as the largest epsilon can be reserved.
+            low, high = (low, middle) if fits(middle) else (middle, high)
+        found = tight_epsilon(plan(high), promise.delta, promise.neighbours)
+        found = found * (1.0 - PLANNED_ANEW) if _samples(events) else found
+        if found <= 0 or math.isinf(found):
+            return 0.0
+        place = 10.0 ** (5 - math.floor(math.log10(found)))
+        return math.floor(found * place) / place  # typed in again it still fits
+
+    def as_release(self, units: int) -> float:
+        """The epsilon, at the ledger's delta, of one Gaussian (or pure) release that costs so
+        much."""
+        if units >= WHOLE:
+            return self.promise.epsilon
+        return self.filter.as_release(float(Fraction(units, WHOLE) * Fraction(self.filter.budget)))
+
+    # -- as JSON -----------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        columns = None if self.columns is None else list(self.columns)
+        told = {"version": FORMAT_VERSION, "promise": self.promise.to_dict(), "columns": columns}
+        return _checks.fields_of(self) | told
+
+    @staticmethod
+    def from_dict(values: object) -> Terms:
+        """The inverse of `to_dict`."""
+        if not isinstance(values, dict) or set(values) != {*_NAMES, "fingerprint", "columns"}:
+            raise malformed("terms", values)
+        if repr(values["version"]) != repr(FORMAT_VERSION):
+            raise malformed(f"terms of version {FORMAT_VERSION}", values["version"])
+        made_by, named, order = values["fingerprint"], values["columns"], values["order"]
+        if not isinstance(values["production"], bool) or not isinstance(made_by, str | None):
+            raise malformed("terms", values)
+        try:
+            promise = Promise.from_dict(values["promise"])
+            kind, reserve = values["kind"], values["reserve"]
+            fresh = Filter.create(promise, kind, order=order, reserve=reserve)
+            columns = None if named is None else checked_columns(named)
+            name = checked_name(values["dataset"])
+        except UNPRICED as error:
+            raise malformed("terms", str(error)) from None
+        if (order is not None and kind != "renyi") or not promise.is_private:
+            raise malformed("terms that a ledger can have", values)
+        alone = promise.protects == "sensitive_features"
+        if columns is not None and (list(columns) != named or not alone):
+            raise malformed("columns where they alone are protected", named)
+        how = (fresh.kind, fresh.order, fresh.reserve, values["production"], made_by, columns)
+        return Terms(name, promise, *how)
+
+    @staticmethod
+    def of(first: Entry) -> Terms:
+        """What the first line of a ledger says."""
+        if first.kind != CREATED or first.number != 0 or set(first.values) != {"terms"}:
+            raise malformed("a first line that begins the ledger", first.kind)
+        return Terms.from_dict(first.values["terms"])
+
+
+def under(promise: Promise) -> str:
+    """What is protected, between which neighbours."""
+    unit = "" if promise.unit is None else f", by {promise.unit.name}"
+    return f"{promise.protects}, {promise.neighbours}{unit}"
+
+
+def tight_epsilon(events: Event | Iterable[Event], delta: float, neighbours: str) -> float:
+    """What a plan that was fixed in advance costs by itself; inf, too, where its numbers are too
+    large to tell."""
+    try:
+        with np.errstate(all="ignore"):
+            found = accounting.epsilon(events, delta, neighbours)
+    except FairveilError:
+        raise
+    except UNPRICED:
+        return math.inf
+    return math.inf if math.isnan(found) else found
+
+
+def units_of(amount: float, budget: float) -> int:
+    """Rounded up. What is beyond the whole is distinguished from it, and no more."""
+    if amount <= 0:
+        return 0
+    if budget <= 0:
+        return 2 * WHOLE
+    return min(2 * WHOLE, math.ceil(Fraction(amount) * WHOLE / Fraction(budget)))
+
+
+@lru_cache(maxsize=256)
+def _filter_of(terms: Terms) -> Filter:
+    return Filter.create(terms.promise, terms.kind, order=terms.order, reserve=terms.reserve)
+
+
+@lru_cache(maxsize=4096)
+def _cost_of(terms: Terms, event: Event, relation: Neighbours, times: int) -> Cost:
+    """What an event costs, if so many of its neighbours are one of the ledger's."""
+    cap, of = terms.filter, f"ledger {terms.dataset!r}"
+    try:
+        with np.errstate(all="ignore"):  # what is too large for a number is inf, and refused
+            amount, leak = cap.cost(_in_a_row(event, relation, times))
+    except InputError as error:
+        if terms.kind != "gaussian":
+            raise
+        expected = f"events for a ledger of kind 'gaussian': {str(error).partition(', got')[0]}"
+        fix = "Ask all rows (sampling_rate=None), or begin a ledger of kind 'renyi', which takes "
+        fix += "every event."
+        raise LedgerError.expected(expected, of=of, got="others", remedy=fix) from None
+    except FairveilError:
+        raise
+    except UNPRICED as error:
+        fix = "Their numbers are too large, or too small, to work with."
+        expected = "events that have a price"
+        raise LedgerError.expected(expected, of="events", got=str(error), remedy=fix) from None
+    private = math.isinf(amount) and inventory(event, relation).private
+    fix = "Releases that need a delta need a ledger of kind 'renyi', with a delta above 0."
+    need(not private, of, "pure releases", "others", fix)
+    finite = math.isfinite(amount) and not math.isnan(leak)
+    need(finite, "ledger", FINITE, "a release without noise", NO_LIMIT)
+    return Cost(units_of(amount, cap.budget), units_of(leak, cap.allowance))
+
+
+def _in_a_row(event: Event, relation: Neighbours, times: int) -> Event:
+    """What events cost between data sets several neighbours apart: a row replaced is one removed
+    and one added; all rows of a person are as many neighbours."""
+    if times == 1:
+        return event
+    bound = in_a_row(event, relation, times)
+    if bound is not None:
+        return bound
+    who, fix = (
+        (f"a person's rows are charged as {times} neighbours", "Let the release protect persons.")
+        if times > 2
+        else (
+            "a row replaced is charged as one removed and one added",
+            "Pass neighbours='replace-one' to what releases them.",
+        )
+    )
+    expected = f"Gaussian or pure releases, where {who}"
+    raise LedgerError.expected(expected, of="events", got="others", remedy=fix)
+
+
+def _require_shallow(event: Event) -> None:
+    """What is nested too deeply could be written, and not read again."""
+    level, depth = [event], 0
+    while level:
+        depth += 1
+        fix = "Put them beside each other: fairveil.core.events.compose."
+        need(depth <= DEEPEST, "events", f"at most {DEEPEST} levels", "more", fix)
+        level = [inner for one in level for inner in _inside(one)]
+
+
+def _samples(event: Event) -> bool:
+    sampled = isinstance(event, PoissonSampled | VisiblySampled)
+    return sampled or any(_samples(inner) for inner in _inside(event))
+
+
+def _inside(event: Event) -> tuple[Event, ...]:
+    match event:
+        case Composed():
+            return event.events
+        case Repeated() | PoissonSampled() | VisiblySampled() | OnPart() | PrivateSelection():
+            return (event.event,)
+    return ()

@@ -1,1 +1,0 @@
-"""Where a ledger keeps its lines: SQLite and PostgreSQL behind one protocol."""

@@ -1,0 +1,516 @@
+"""A ledger as its users have it: found, pickled, asked, spent from, in blocks, and what it refuses."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import math
+import pickle
+import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sklearn.base import clone
+
+from fairveil.core.cost import epsilon as epsilon_of
+from fairveil.core.events import (
+    Approximate,
+    Composed,
+    Event,
+    Exponential,
+    Gaussian,
+    Laplace,
+    NonPrivate,
+    OnPart,
+    PoissonSampled,
+    Pure,
+    Repeated,
+)
+from fairveil.core.promise import Promise
+from fairveil.errors import DataNotFoundError, FairveilError, InputError, LedgerError, Overspent
+from fairveil.facts import Number, Schema
+from fairveil.ledger import Entry, Ledger, Spend, already_charged, current
+from fairveil.ledger.entries import COMMITTED, NAMES, REFUNDED, RESERVED, WHOLE, encoded, parsed
+from fairveil.privacy.accounting.calibration import calibrate, scaled
+from fairveil.privacy.statement.parts import Receipt
+
+SMALL = Gaussian(50.0)
+PROMISE = Promise(1.0, 1e-5)
+SENSITIVE = Promise(1.0, 1e-5, "sensitive_features")
+REPLACE_ONE = Promise(1.0, 1e-5, neighbours="replace-one")
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    return Ledger.create(None, "people", 1.0, 1e-5)
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Ledger:
+    return Ledger.create(tmp_path / "budget.db", "people", 1.0, 1e-5)
+
+
+def kinds(ledger: Ledger) -> list[str]:
+    return [line.kind for line in ledger.history(1)]
+
+
+def grave(ledger: Ledger) -> list[str]:
+    return [found.sentence for found in ledger.check() if found.grave]
+
+
+# -- handles ---------------------------------------------------------------------------------------
+
+
+def test_a_handle_is_never_copied_and_a_pickle_opens_the_store_again(kept: Ledger) -> None:
+    assert clone(kept) is copy.copy(kept) is copy.deepcopy(kept) is kept
+    spend = kept.reserve(SMALL, purpose="one")
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        again = pickle.loads(pickle.dumps(kept, protocol))
+        assert again is not kept
+        assert (again.dataset, again.address) == (kept.dataset, kept.address)
+        assert again.standing(spend.id) == kept.standing(spend.id)
+        again.reserve(SMALL).commit()
+    assert kept.balance().committed == 4
+    memory = Ledger.create(None, "people", 1.0, 1e-5)
+    with pytest.raises(LedgerError, match=r"one in memory.*Ledger.create\('budget.db'"):
+        pickle.dumps(memory)
+
+
+def test_a_pickled_handle_opens_its_store_when_it_is_first_used(tmp_path: Path) -> None:
+    url = tmp_path / "budget.db"
+    text = pickle.dumps(Ledger.create(url, "people", 1.0, 1e-5, who="me"))
+    url.rename(tmp_path / "moved.db")
+    other = pickle.loads(text)
+    assert "budget.db" in repr(other)
+    with pytest.raises(DataNotFoundError):
+        other.balance()
+    (tmp_path / "moved.db").rename(url)
+    spend = other.reserve(SMALL)
+    assert other.standing(spend.id).reserved.who == "me"
+
+
+def test_the_only_ledger_of_a_store_needs_no_name(kept: Ledger) -> None:
+    assert Ledger.open(kept.address or "").dataset == "people"
+    Ledger.create(kept.address, "others", 2.0, 1e-5)
+    assert Ledger.datasets(kept.address or "") == ["others", "people"]
+    for name in (None, "nobody", "two\nlines", "\ud800"):
+        with pytest.raises(DataNotFoundError, match="'others', 'people'"):
+            Ledger.open(kept.address or "", name)
+    assert Ledger.open(kept.address or "", "others").promise.epsilon == 2.0
+    with pytest.raises(LedgerError, match="has no ledger of"):
+        Ledger.create(kept.address, "people", 9.0, 1e-5)
+
+
+def test_what_a_handle_is_for_stands_before_every_purpose(kept: Ledger) -> None:
+    spring = pickle.loads(pickle.dumps(Ledger.open(kept.address or "", purpose="spring")))
+    for words in ("counts", ""):
+        spring.reserve(SMALL, purpose=words)
+    assert [line.purpose for line in spring.history(1)] == ["spring: counts", "spring"]
+    assert repr(kept) == f"Ledger({kept.shown!r}, 'people')"
+    for bad in ("two\nlines", "x" * 501, "\x1b[31m"):
+        for use in (
+            lambda bad=bad: kept.reserve(SMALL, purpose=bad),
+            lambda bad=bad: Ledger.open(kept.address or "", who=bad),
+        ):
+            with pytest.raises(InputError, match="printable letters"):
+                use()
+
+
+def test_a_handle_to_look_does_not_write(kept: Ledger) -> None:
+    spend = kept.reserve(SMALL)
+    reader = Ledger.open(kept.address or "", read_only=True)
+    before = list(kept.history())
+    for action in (
+        lambda: reader.require(PROMISE),
+        lambda: reader.reserve(SMALL),
+        lambda: reader.resume(spend.id, 1),
+        Spend(reader, kept.standing(spend.id).reserved).commit,
+        Spend(reader, kept.standing(spend.id).reserved).refund,
+    ):
+        with pytest.raises(LedgerError, match="read_only=True"):
+            action()
+    assert list(reader.history()) == before
+    assert (reader.balance(), reader.export()) == (kept.balance(), kept.export())
+    assert reader.fits(SMALL)
+    assert not [found for found in reader.check([spend.receipt]) if found.grave]
+    assert "read_only=True" in repr(reader)
+
+
+# -- errors ----------------------------------------------------------------------------------------
+
+
+def test_an_error_changes_nothing(ledger: Ledger) -> None:
+    held, settled = ledger.reserve(SMALL), ledger.reserve(SMALL)
+    settled.commit()
+    before = list(ledger.history())
+    asks: list[tuple[Any, ...]] = [
+        *((Gaussian(0.1),), (NonPrivate(),), ([SMALL, NonPrivate()],), (None,), ("gaussian",)),
+        *(([SMALL, 3],), (OnPart(SMALL, 0, 2),)),
+        *((SMALL, Promise(math.inf, 1e-5)), (SMALL, REPLACE_ONE), (SMALL, SENSITIVE)),
+        (SMALL, "records"),
+    ]
+    bad: list[Callable[[], object]] = [
+        *(lambda ask=ask: ledger.reserve(*ask) for ask in asks),  # type: ignore[misc]
+        lambda: ledger.reserve(SMALL, purpose=3),  # type: ignore[arg-type]
+        lambda: ledger.reserve(SMALL, read_from_data="age"),
+        lambda: ledger.reserve(SMALL, read_from_data=[1]),  # type: ignore[list-item]
+        lambda: ledger.reserve(SMALL, fixed=1),  # type: ignore[arg-type]
+        lambda: held.commit(Gaussian(20.0)),
+        lambda: held.commit(NonPrivate()),
+        lambda: ledger.resume(held.id, 0),
+        lambda: ledger.resume("f" * 32, 1),
+        lambda: ledger.standing("f" * 32),
+        settled.commit,
+        settled.refund,
+        lambda: list(ledger.history(-1)),
+        lambda: ledger.fits(SMALL, REPLACE_ONE),
+    ]
+    for action in bad:
+        with pytest.raises(FairveilError):
+            action()
+        assert list(ledger.history()) == before
+
+
+def test_production_takes_no_seeded_noise_and_nothing_that_was_read_from_the_data() -> None:
+    strict, usual = (
+        Ledger.create(None, name, 1.0, 1e-5, production=name == "strict")
+        for name in ("strict", "usual")
+    )
+    for ask in (strict.require, lambda promise, **told: strict.reserve(SMALL, promise, **told)):
+        with pytest.raises(LedgerError, match=r"in production.*secure noise.*random_state=None"):
+            ask(PROMISE, secure=False)
+        with pytest.raises(LedgerError, match=r"nothing read from the data.*bounds of age, groups"):
+            ask(PROMISE, read_from_data=["groups", "bounds of age", "groups"])
+        ask(PROMISE, secure=True, read_from_data=())
+    spend = usual.reserve(SMALL, secure=False, read_from_data=["groups", "age", "groups"])
+    values = usual.standing(spend.id).reserved.values
+    assert (values["noise"], values["read_from_data"]) == ("seeded", ["age", "groups"])
+    assert strict.balance().entries == 2
+
+
+def test_a_ledger_of_one_schema_takes_rows_read_by_it_alone() -> None:
+    schema, other = Schema({"age": Number(0, 120)}), Schema({"age": Number(0, 121)})
+    bound = Ledger.create(None, "people", 1.0, 1e-5, schema=schema)
+    bound.require(PROMISE, schema=schema)
+    bound.require(PROMISE)  # not known yet
+    for wrong in (other, None):
+        with pytest.raises(LedgerError, match=f"a schema of fingerprint {schema.fingerprint[:16]}"):
+            bound.require(PROMISE, schema=wrong)
+    Ledger.create(None, "others", 1.0, 1e-5).require(PROMISE, schema=None)
+
+
+def test_a_release_that_protects_other_columns_is_refused_for_it_publishes_the_ledger_s() -> None:
+    ledger = Ledger.create(None, "people", 1.0, 1e-5, "sensitive_features")
+    ledger.reserve(SMALL)  # by hand: the ledger's
+    ledger.reserve(SMALL, columns=["sex"])
+    # as another process finds it: the first release that named some decides
+    ledger = Ledger.restore(None, ledger.export())
+    ledger.reserve(SMALL, columns=["race", "sex"])  # more is fine
+    # all of a record is protected, whatever is named
+    ledger.reserve(SMALL, Promise(1.0, 1e-5), columns=["age"])
+    before = list(ledger.history())
+    for columns in (["race"], [], ["Sex"], [3]):
+        with pytest.raises(FairveilError):
+            ledger.reserve(SMALL, SENSITIVE, columns=columns)  # type: ignore[arg-type]
+    assert list(ledger.history()) == before
+    assert not grave(ledger)
+    named = Ledger.create(None, "others", 1.0, 1e-5, "sensitive_features", columns=["sex", "race"])
+    with pytest.raises(LedgerError, match="protects race, sex"):
+        named.reserve(SMALL, columns=["sex"])
+    with pytest.raises(InputError, match="columns"):
+        Ledger.create(None, "others", 1.0, 1e-5, columns=["sex"])
+    strict = Ledger.create(None, "strict", 1.0, 1e-5, "sensitive_features", production=True)
+    with pytest.raises(LedgerError, match="with names"):
+        strict.reserve(SMALL, columns=["sensitive_0"])
+
+
+# -- what there is ---------------------------------------------------------------------------------
+
+
+def event_of(kind: str, chance: random.Random) -> Event:
+    """Something to ask for; not yet of the right size."""
+    pure: list[Event] = [Pure(0.3), Laplace(3.0), Composed((Pure(0.2), Laplace(7.0)))]
+    gaussian: list[Event] = [Gaussian(3.0), Repeated(Gaussian(9.0), 12)]
+    any_: list[Event] = [Composed((Gaussian(8.0), Pure(0.05))), PoissonSampled(0.1, Gaussian(0.8))]
+    every = {"pure": pure, "gaussian": gaussian, "zcdp": gaussian + pure}
+    return chance.choice({**every, "renyi": gaussian + pure + any_}[kind])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_largest_epsilon_that_is_named_fits_and_little_more_does_not(seed: int) -> None:
+    chance = random.Random(seed)
+    kind = ("renyi", "renyi", "gaussian", "zcdp", "pure")[seed % 5]
+    delta = 0.0 if kind == "pure" and seed % 2 else 10 ** -chance.uniform(4, 8)
+    neighbours = chance.choice(["add-remove", "replace-one"])
+    how: dict[str, Any] = {"neighbours": neighbours, "kind": kind}
+    ledger = Ledger.create(None, "people", chance.uniform(0.3, 3.0), delta, **how)
+    other = chance.choice([delta, delta / 10, min(0.5, delta * 100)])
+    asked = Promise(1.0, other, neighbours="add-remove")
+    if kind in ("renyi", "zcdp"):
+        asked = ledger.promise if neighbours == "replace-one" else asked
+    part = scaled(Pure(0.4) if kind == "pure" else Gaussian(3.0))(chance.uniform(1.5, 5.0))
+    for _ in range(chance.randint(0, 4)):
+        if ledger.fits(part):
+            ledger.reserve(part).commit()
+    event = event_of(kind, chance)
+    while ledger.fits(event, asked):
+        event = scaled(event)(0.6)
+    before = ledger.balance()
+    with pytest.raises(Overspent) as told:
+        ledger.reserve(event, asked)
+    error = told.value
+    assert (error.spent, error.left) == (before.spent, before.left)
+    assert error.asked == epsilon_of(event, asked.delta, asked.neighbours)
+    assert 0 < error.largest_epsilon < error.asked
+    assert f"{error.largest_epsilon:g}" in str(error)
+
+    def of(epsilon: float) -> Event:
+        promise = Promise(epsilon, asked.delta, neighbours=asked.neighbours)
+        return calibrate(promise, scaled(event), precision=1e-5, cache=False).events
+
+    assert not ledger.fits(of(error.largest_epsilon * 1.005), asked)
+    ledger.reserve(of(error.largest_epsilon), asked).commit()
+    assert not grave(ledger)
+
+
+def test_a_refusal_says_what_is_missing_and_keeps_its_figures(ledger: Ledger) -> None:
+    ledger.reserve(Approximate(0.001, 9e-8))
+    of_delta = r"at most 10% of what delta may leak, got 50% .* spent 90%, left 10%"
+    with pytest.raises(Overspent, match=of_delta):
+        ledger.reserve(Approximate(0.001, 5e-8))
+    of_all = r"at most 99.99% of the budget, got more than 200% .* spent 0.01%, left 99.99%"
+    with pytest.raises(Overspent, match=of_all) as told:
+        ledger.reserve(Gaussian(0.5))
+    again = pickle.loads(pickle.dumps(told.value))
+    assert (str(again), vars(again)) == (str(told.value), vars(told.value))
+    full = Ledger.create(None, "tables", 1.0, 0.0)
+    full.reserve(Laplace(2.0)).commit()
+    full.reserve([Exponential(0.25), Pure(0.25)]).commit(Exponential(0.25), complete=False)
+    assert (full.balance().spent, full.balance().left) == (0.75, 0.25)
+    with pytest.raises(LedgerError, match="delta above 0"):
+        full.reserve(Gaussian(100.0))
+    full.reserve(Pure(0.25))
+    with pytest.raises(Overspent, match=r"spent 100%.*Nothing of this kind fits any more") as told:
+        full.reserve(Pure(0.5))
+    figures = (told.value.spent, told.value.asked, told.value.left, told.value.largest_epsilon)
+    assert figures == (1.0, 0.5, 0.0, 0.0)
+
+
+def test_parts_are_whole_units_and_make_up_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger.create(None, "balance", 3.0, 1e-6, neighbours="replace-one", who="somebody")
+    sides = [Promise(1.0, 1e-6, neighbours=name) for name in ("add-remove", "replace-one")]
+    spends = [ledger.reserve(Gaussian(12.0 + k), sides[k % 2]) for k in range(7)]
+    for spend in spends[:4]:
+        spend.commit(Gaussian(40.0))
+    spends[4].refund()
+    ledger.resume(spends[5].id, 1)
+    last = list(ledger.history())[-1]
+    monkeypatch.setattr(Entry, "values", property(lambda entry: 1 / 0))  # no content is read
+    balance = ledger.balance()
+    kinds_of = [(one.under, one.spends) for one in balance.by_promise]
+    assert kinds_of == [("records, add-remove", 3), ("records, replace-one", 3)]
+    parts = sum(Fraction(one.share) for one in balance.by_promise)
+    assert parts == pytest.approx(Fraction(last.spent, WHOLE), abs=1e-15)
+    assert balance.spent_share == last.spent / WHOLE
+    assert balance.spent_share + balance.left_share == pytest.approx(1.0, abs=1e-15)
+    assert (balance.open, balance.committed, balance.refunded, balance.entries) == (2, 4, 1, 14)
+    assert balance.waiting == (spends[5].id, spends[6].id)
+    told = json.loads(json.dumps(balance.to_dict(), allow_nan=False))
+    assert told["left_share"] == balance.left_share
+
+
+def test_what_is_left_is_told_in_fits_like_the_newest_one() -> None:
+    ledger = Ledger.create(None, "fits", 1.0, 1e-6)
+    assert ledger.balance().more is None
+    ledger.reserve(Gaussian(12.0)).commit()
+    more = ledger.balance().more
+    assert more is not None
+    assert f"about {more} more fits like this one" in str(ledger.balance())
+    ledger.reserve(Gaussian(30.0)).refund()
+    assert ledger.balance().more == more
+    for _ in range(more):
+        ledger.reserve(Gaussian(12.0)).commit()
+    assert ledger.balance().more == 0
+    assert "no more fit like this one" in ledger.balance()._repr_html_()
+    with pytest.raises(Overspent):
+        ledger.reserve(Gaussian(12.0))
+
+
+# -- spends as blocks ------------------------------------------------------------------------------
+
+
+def test_all_is_charged_before_the_first_line_of_a_block_and_nothing_before_it(
+    ledger: Ledger,
+) -> None:
+    block = ledger.spend([SMALL, SMALL], purpose="two tables")
+    assert ledger.is_untouched
+    with block as spend:
+        assert kinds(ledger) == [RESERVED]
+        values = ledger.standing(spend.id).reserved.values
+    assert kinds(ledger) == [RESERVED, COMMITTED]
+    assert values["noise"] == "seeded"
+    assert spend.receipt == Receipt("people", spend.id, spend.entry, spend.hash)
+    ran = []
+    with pytest.raises(Overspent), ledger.spend(Gaussian(0.5), purpose="too much"):
+        ran.append("the block")
+    bad: list[dict[str, Any]] = [
+        *({"purpose": words} for words in ("", "  ", None, "two\nlines")),
+        *({"neighbours": words} for words in ("all", "replace-one")),
+        *({"secure": 1}, {"fixed_in_advance": "yes"}, {"events": NonPrivate()}),
+    ]
+    for changes in bad:
+        given_: dict[str, Any] = {"events": SMALL, "purpose": "counts", **changes}
+        with pytest.raises(FairveilError), ledger.spend(given_.pop("events"), **given_):
+            ran.append("the block")
+    assert not ran
+    assert kinds(ledger) == [RESERVED, COMMITTED]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, GeneratorExit, SystemExit])
+def test_an_error_of_a_block_is_charged_and_comes_out(
+    error: type[BaseException], ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(error), ledger.spend(SMALL, purpose="broken off"):
+        raise error
+    last = list(ledger.history())[-1]
+    assert (last.kind, last.units, last.values["complete"]) == (COMMITTED, 0, False)
+    with ledger.reserve([SMALL] * 3) as spend:
+        spend.commit([SMALL], complete=False)
+    with ledger.reserve(SMALL) as spend:
+        spend.refund()
+    assert kinds(ledger) == [RESERVED, COMMITTED] * 2 + [RESERVED, REFUNDED]
+
+    def gone(*_: object) -> None:
+        raise LedgerError("the store is gone")
+
+    monkeypatch.setattr(Ledger, "_settle", gone)
+    with pytest.raises(error), ledger.reserve(SMALL) as spend:
+        raise error
+    with pytest.raises(LedgerError, match="the store is gone"), ledger.reserve(SMALL):
+        pass
+    assert spend.is_open  # and charged as reserved
+
+
+def test_an_untouched_ledger_is_taken_whole_only_by_what_was_fixed_in_advance() -> None:
+    ledger, exact = Ledger.create(None, "people", 1.0, 1e-5), [Laplace(2.0), Laplace(2.0)]
+    with pytest.raises(Overspent), ledger.spend(exact, purpose="all of it"):
+        pass
+    assert ledger.is_untouched
+    with ledger.spend(exact, purpose="all of it", fixed_in_advance=True):
+        pass
+    assert ledger.balance().left_share == 0
+    replaced = Ledger.create(None, "people", 1.0, 1e-5, neighbours="replace-one", unit="patient")
+    for neighbours in ("replace-one", None, "add-remove"):
+        with replaced.spend(SMALL, purpose="of one relation", neighbours=neighbours) as spend:
+            pass
+        promise = Promise.from_dict(replaced.standing(spend.id).reserved.values["promise"])
+        assert promise.neighbours == (neighbours or "replace-one")
+        assert promise.unit == replaced.promise.unit
+
+
+# -- the ledger of a block -------------------------------------------------------------------------
+
+
+def in_thread(action: Callable[[], Any]) -> Any:
+    """What it comes to in another thread."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(action).result(timeout=600)
+
+
+def test_a_recording_is_every_threads_and_ends_with_its_block(kept: Ledger) -> None:
+    two = Ledger.create(None, "twos", 1.0, 1e-5)
+    again = Ledger.open(kept.address or "")
+
+    def block(of: Ledger) -> Ledger | None:
+        with of.recording():
+            return current()
+
+    for error in (ValueError, KeyboardInterrupt, GeneratorExit):
+        with pytest.raises(error), kept.recording(), two.recording():
+            raise error
+        assert current() is None
+    with kept.recording() as inside:
+        assert inside is current() is in_thread(current) is kept
+        with already_charged():  # hides it from its own context alone
+            assert current() is None
+            assert in_thread(current) is kept
+        assert in_thread(lambda: block(again)) is again  # the same budget
+        with pytest.raises(LedgerError, match="one ledger at a time"):
+            in_thread(lambda: block(two))
+        with two.recording():
+            assert in_thread(current) is two
+            with pytest.raises(LedgerError, match="their own ledger="):
+                in_thread(lambda: block(kept))
+        assert current() is kept
+    assert in_thread(lambda: block(two)) is two
+    assert current() is None
+
+
+def test_a_generator_holds_its_recording_until_it_ends_in_whatever_order(ledger: Ledger) -> None:
+    two = Ledger.create(None, "twos", 1.0, 1e-5)
+
+    def fits(of: Ledger) -> Iterator[Ledger | None]:
+        with of.recording():
+            yield current()
+            yield current()
+
+    first, second = fits(ledger), fits(two)
+    assert (next(first), next(second)) == (ledger, two)
+    assert list(first) == [two]  # the innermost is in force, and the outer one ends first
+    in_thread(second.close)  # the last to hold it may be another thread
+    assert current() is None
+
+
+# -- lines and documents ---------------------------------------------------------------------------
+
+
+def test_a_line_is_hashed_as_the_page_says_and_read_strictly(ledger: Ledger) -> None:
+    ledger.reserve(SMALL, purpose="a line").commit()
+    lines = list(ledger.history())
+    for line in lines:
+        fields = [line.to_dict()[name] for name in NAMES if name != "hash"]
+        text = json.dumps(fields, separators=(",", ":"))
+        assert line.hash == hashlib.sha256(text.encode()).hexdigest()
+        assert Entry.from_dict(json.loads(json.dumps(line.to_dict()))) == line
+        for name, value in line.to_dict().items():
+            other = value + 1 if isinstance(value, int) else f"{value}x"
+            changed = replace(line, **{name: other})
+            assert (changed.digest() != line.digest()) is (name != "hash")
+            for wrong in (None, [value], 1.5, True, "a\nb" if isinstance(value, str) else "1"):
+                with pytest.raises(LedgerError):
+                    Entry.from_dict({**line.to_dict(), name: wrong})
+            with pytest.raises(LedgerError):
+                Entry.from_dict({**line.to_dict(), "more": 1})
+    for content in ("[]", "3", "no json", '{"a":1,"a":2}', '{"a":NaN}', "[" * 300):
+        with pytest.raises(LedgerError):
+            _ = replace(lines[1], content=content).values
+    with pytest.raises(LedgerError):
+        encoded({"a": "\ud800"})
+
+
+def test_an_export_is_restored_and_anything_else_is_refused(kept: Ledger, tmp_path: Path) -> None:
+    held = kept.reserve(SMALL)
+    text = kept.export()
+    assert parsed(text) == list(kept.history())
+    again = Ledger.restore(tmp_path / "again.db", text)
+    again.resume(held.id, 1).commit()
+    assert again.balance().committed == 1
+    values = json.loads(text)
+    bad: list[Any] = [
+        *(None, 3, "", "[]", "{}", text[:-5], text.replace("fairveil ledger", "a ledger")),
+        *(json.dumps({**values, "version": wrong}) for wrong in (0, 2, True, "1")),
+        *(json.dumps({**values, "entries": wrong}) for wrong in ([], None, {}, [3])),
+        json.dumps({**values, "entries": values["entries"][1:]}),
+        json.dumps({**values, "more": 1}),
+        text.replace('"units": 0', '"units": 1'),
+    ]
+    for document in bad:
+        with pytest.raises(LedgerError):
+            Ledger.restore(tmp_path / "none.db", document)
+        assert not (tmp_path / "none.db").exists()

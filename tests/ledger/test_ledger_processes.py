@@ -1,0 +1,323 @@
+"""Many processes on one ledger, processes that are killed at any statement, forks, Ctrl-C at any
+step, and a power failure: nothing is granted twice, nothing that was granted is lost, and nobody is
+locked out."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+import sqlalchemy.engine
+
+import fairveil.ledger.store as stores
+from fairveil.core.events import Pure
+from fairveil.errors import LedgerError, Overspent
+from fairveil.ledger import Ledger, Spend
+
+Child = Callable[[Callable[[], object]], Callable[[], str]]
+ONE, TWO = Pure(0.001), Pure(0.002)
+
+# A connection that was opened when Ctrl-C came, and that nobody had been given yet, is closed by
+# the interpreter, which says so.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+
+def is_sound(ledger: Ledger) -> bool:
+    return not [found for found in ledger.check() if found.grave]
+
+
+def test_a_crowd_of_processes_gets_exactly_what_there_is(
+    lasting: str, in_child: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 20 if "postgres" in lasting else 50
+    ledger = Ledger.create(lasting, "crowd", count * 0.02, 0.0)
+    monkeypatch.setattr(stores, "PATIENCE", 600.0)  # on a busy machine somebody may wait long
+
+    def ask() -> str:
+        mine, spends = Ledger.open(lasting, "crowd"), []
+        for _ in range(3):
+            with suppress(Overspent):
+                spends.append(mine.reserve(Pure(0.01)).id)
+        return json.dumps(spends)
+
+    answers = [in_child(ask) for _ in range(count)]
+    granted = [spend for answer in answers for spend in json.loads(answer())]
+    assert len(granted) == len(set(granted)) == 2 * count
+    assert sorted(granted) == sorted(line.spend for line in ledger.history(1))
+    assert ledger.balance().more == 0
+    assert is_sound(ledger)
+
+
+# -- killed ----------------------------------------------------------------------------------------
+
+
+def at_statement(number: int, deed: Callable[[], object]) -> None:
+    """Does something when so many statements were answered."""
+    asked, count = stores.Store._asked, 0
+
+    def counted(*given: Any, **named: Any) -> Any:
+        nonlocal count
+        found = asked(*given, **named)
+        count += 1
+        if count == number:
+            deed()
+        return found
+
+    stores.Store._asked = counted  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("lasting", "deed"),
+    [
+        *(("sqlite", deed) for deed in ("reserve", "resume", "commit", "refund")),
+        *(("postgresql", deed) for deed in ("reserve", "commit")),
+    ],
+    indirect=["lasting"],
+)
+def test_a_writer_killed_at_any_statement_loses_no_spend(
+    lasting: str, deed: str, in_child: Child
+) -> None:
+    ledger = Ledger.create(lasting, "kills", 50.0, 0.0)
+    kinds = {"resume": "resumed", "commit": "committed", "refund": "refunded"}
+    seen = set()
+    for number in range(1, 100):
+        spend = ledger.reserve(ONE)
+        before = ledger.balance().entries
+
+        def die(number: int = number, spend: Spend = spend) -> str:
+            mine = Ledger.open(lasting, "kills")
+            held = Spend(mine, mine.standing(spend.id).reserved)
+            at_statement(number, lambda: os.kill(os.getpid(), signal.SIGKILL))
+            if deed == "reserve":
+                mine.reserve(ONE)
+            elif deed == "resume":
+                mine.resume(spend.id, 1)
+            else:
+                getattr(held, deed)()
+            return "done"
+
+        told = in_child(die)()
+        added = ledger.balance().entries - before
+        now = ledger.standing(spend.id)
+        assert added in (0, 1)
+        if deed != "reserve":
+            assert now.last == (kinds[deed] if added else "reserved")
+        assert (now.units > 0) == (now.last != "refunded")
+        assert (told, added) != ("done", 0)
+        seen.add((told, added))
+        if told:
+            break
+    assert seen == {("", 0), ("", 1), ("done", 1)}  # also one that died after its commit
+    assert is_sound(ledger)
+
+
+def test_no_acknowledged_spend_is_lost_when_the_power_fails(
+    tmp_path: Path, in_child: Child
+) -> None:
+    """The file and its journal as they are on the disk at every statement."""
+    path, copies = tmp_path / "budget.db", tmp_path / "copies"
+    Ledger.create(path, "people", 50.0, 0.0).reserve(ONE).commit()
+    copies.mkdir()
+    acknowledged: list[int] = []
+
+    def work() -> str:
+        ledger, count, done = Ledger.open(path), 0, 3
+        asked = stores.Store._asked
+
+        def counted(*given: Any, **named: Any) -> Any:
+            nonlocal count
+            found = asked(*given, **named)
+            count += 1
+            for end in ("", "-journal"):
+                if (place := Path(f"{path}{end}")).exists():
+                    shutil.copy(place, copies / f"{count}-{done}.db{end}")
+            return found
+
+        stores.Store._asked = counted  # type: ignore[method-assign]
+        for _ in range(2):
+            spend = ledger.reserve(ONE)
+            done += 1
+            spend.commit()
+            done += 1
+        return str(count)
+
+    assert int(in_child(work)()) > 20
+    for copy in copies.glob("*.db"):
+        least = int(copy.stem.rpartition("-")[2])
+        found = Ledger.open(copy)
+        assert found.balance().entries in (least, least + 1)
+        assert is_sound(found)
+        found.reserve(ONE)
+        acknowledged.append(least)
+    assert {3, 4, 5, 6} <= set(acknowledged)
+
+
+# -- forks -----------------------------------------------------------------------------------------
+
+
+def test_what_a_child_writes_stays_and_a_fork_waits_for_writers(
+    lasting: str, in_child: Child
+) -> None:
+    ledger = Ledger.create(lasting, "people", 50.0, 0.0)
+    stop = threading.Event()
+    written: list[str] = []
+
+    def write() -> None:
+        while not stop.is_set():
+            written.append(ledger.reserve(ONE).id)
+
+    threads = [threading.Thread(target=write) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        answers = [in_child(lambda: ledger.reserve(ONE).id) for _ in range(6)]
+        written += [answer() for answer in answers]
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert sorted(written) == sorted(line.spend for line in ledger.history(1))
+    assert is_sound(ledger)
+
+
+def test_a_fork_of_a_ledger_in_memory_does_not_write_in_its_copy(in_child: Child) -> None:
+    ledger = Ledger.create(None, "people", 1.0, 0.0)
+    told = in_child(lambda: ledger.reserve(ONE))()
+    assert "expected the process that began it, got 'a fork of it'" in told
+    assert ledger.is_untouched
+
+
+def test_one_use_inside_another_is_refused(tmp_path: Path) -> None:
+    for url in (None, tmp_path / "budget.db"):
+        ledger = Ledger.create(url, "people", 1.0, 0.0)
+        with pytest.raises(LedgerError, match="one use at a time"):
+            ledger._store.write("people", lambda page, ledger=ledger: ledger.balance())
+        ledger.reserve(ONE)
+        assert ledger.balance().entries == 2
+
+
+# -- Ctrl-C ----------------------------------------------------------------------------------------
+
+PLACES = (
+    os.path.dirname(stores.__file__),
+    contextlib.__file__,
+    os.path.dirname(sqlalchemy.engine.__file__),
+)
+
+
+class Interrupted(KeyboardInterrupt):
+    """Raised by `interrupted`, and by nobody else."""
+
+
+def interrupted(action: Callable[[], object], at: int) -> Interrupted | None:
+    """The action, interrupted at the step number `at` in the ledger's modules. None: it has no so
+    many.
+
+    Steps are where a function begins and where compiled code has returned. Elsewhere no signal is
+    seen: an exception between the last line of a `with lock:` and the end of the block would
+    keep a lock that Ctrl-C cannot.
+    """
+    left, error = at, None
+
+    def look(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal left, error
+        here = frame.f_code.co_filename.startswith(PLACES)
+        if event in ("call", "c_return") and error is None and here:
+            left -= 1
+            if left < 0:
+                error = Interrupted(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+                raise error
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        action()
+    except Interrupted as seen:
+        return seen
+    finally:
+        sys.setprofile(before)
+    return error
+
+
+def is_free(lock: Any) -> bool:
+    """Whether another thread could have the lock."""
+    got: list[bool] = []
+    thread = threading.Thread(
+        target=lambda: got.append(lock.acquire(blocking=False)) or lock.release()
+    )
+    thread.start()
+    thread.join()
+    return got == [True]
+
+
+def deeds(ledger: Ledger, done: list[Spend]) -> Iterator[Callable[[], object]]:
+    """What is interrupted."""
+    yield lambda: done.append(ledger.reserve(TWO))
+    spend = ledger.reserve(TWO)
+    yield lambda: (spend.commit(ONE), done.append(spend))
+    held = ledger.reserve(TWO)
+    yield lambda: (held.refund(), done.append(held))
+
+
+@pytest.mark.parametrize("stride", [41, 37])
+def test_after_ctrl_c_at_any_step_the_next_call_works_and_what_was_granted_is_charged(
+    tmp_path: Path, stride: int
+) -> None:
+    url = tmp_path / "budget.db" if stride == 41 else None
+    ledger, at, whole, steps = Ledger.create(url, "census", 100.0, 0.0), 0, 0, [0, 0, 0]
+    ledger.reserve(TWO)
+    while not all(steps):
+        at += stride
+        for place in [place for place in range(3) if not steps[place]]:
+            done: list[Spend] = []
+            every = list(deeds(ledger, done))
+            before = ledger.balance().entries
+            error = interrupted(every[place], at)  # it is held, as a notebook holds its last one
+            if error is None:
+                steps[place] = at
+                continue
+            if url is not None:
+                with closing(sqlite3.connect(url, timeout=0, isolation_level=None)) as other:
+                    other.execute("BEGIN IMMEDIATE")  # nobody is locked out
+            assert is_free(stores._turns), f"a lock is kept after {error}"
+            added = ledger.balance().entries - before
+            assert added in (0, 1), error
+            assert len(done) <= added, error  # whoever was granted something is charged
+            whole += added
+            ledger.reserve(ONE).commit()
+    assert min(steps) > 300, steps
+    assert whole > 1  # also an interrupt after the commit: charged, and not granted
+    assert is_sound(ledger)
+
+
+def test_after_a_real_signal_another_process_may_write(tmp_path: Path, in_child: Child) -> None:
+    path = tmp_path / "budget.db"
+    ledger = Ledger.create(path, "census", 1.0, 0.0)
+    for number in (2, 6, 9, 11):
+        kept = stores.Store._asked
+        at_statement(number, lambda: signal.raise_signal(signal.SIGINT))
+        try:
+            with pytest.raises(KeyboardInterrupt) as held:
+                ledger.reserve(ONE)
+        finally:
+            stores.Store._asked = kept  # type: ignore[method-assign]
+        assert len(in_child(lambda: Ledger.open(path).reserve(ONE).id)()) == 32
+        ledger.reserve(ONE)
+        assert held.value is not None
+    with suppress(Overspent):
+        ledger.reserve(Pure(0.999))
+    assert is_sound(ledger)

@@ -1,0 +1,467 @@
+"""The life of a spend: the sum is what each was last charged, and within the cap, whatever is asked
+in whatever order."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from fairveil.core.cost import epsilon as epsilon_of
+from fairveil.core.events import (
+    Approximate,
+    Composed,
+    Event,
+    Gaussian,
+    NoOp,
+    Pure,
+    Repeated,
+)
+from fairveil.core.promise import Promise
+from fairveil.errors import FairveilError, LedgerError, Overspent, WentOnElsewhere
+from fairveil.ledger import Entry, Ledger, Spend
+from fairveil.ledger.entries import (
+    COMMITTED,
+    CREATED,
+    MOST,
+    REFUNDED,
+    RESERVED,
+    RESUMED,
+    WHOLE,
+    encoded,
+    standing,
+)
+from fairveil.privacy.accounting.calibration import calibrate
+
+DELTA = 2.0**-17
+WHOLE_PLAN = Pure(1.0 + 2.0**-17)
+"""Tightly priced within (1, DELTA), and by its epsilon beyond 1."""
+PROMISE = Promise(1.0, 1e-5)
+EXACTLY: Event = calibrate(PROMISE, lambda z: Repeated(Gaussian(z), 3), precision=1e-9).events
+"""The whole promise, tightly priced: more than a Renyi filter has."""
+
+
+# -- any sequence of steps, against a model --------------------------------------------------------
+
+Piece = tuple[int, int]
+"""An answer of epsilon k/64 and delta part/2^24: their sums are exact."""
+PLANS = st.lists(st.tuples(st.integers(0, 14), st.integers(0, 25)), min_size=0, max_size=4)
+
+
+def event_of(pieces: list[Piece], split: int = 1) -> Event:
+    """All of them; `split`: each as so many finer ones (1 or 2)."""
+    return Composed(
+        tuple(
+            Approximate(k / 64 / split, part / 2**24 / split)
+            for k, part in pieces
+            for _ in range(split)
+        )
+    )
+
+
+def price_of(pieces: list[Piece]) -> tuple[int, int]:
+    """In units, worked out by itself: of an epsilon of 1, and of DELTA."""
+    units = math.ceil(sum(Fraction(k, 64) for k, _ in pieces) * WHOLE)
+    leak = math.ceil(sum(Fraction(part, 2**24) for _, part in pieces) / Fraction(DELTA) * WHOLE)
+    return min(units, 2 * WHOLE), min(leak, 2 * WHOLE)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the model says of a spend."""
+
+    pieces: tuple[Piece, ...]
+    charge: tuple[int, int]
+    whole: bool = False
+    state: str = RESERVED
+    sitting: int = 0
+    complete: bool = False
+
+
+class Machine(RuleBasedStateMachine):
+    """Reservations, settlements, resumed runs and dead processes, in any order."""
+
+    lasting = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.url = str(Path(self.folder.name) / "budget.db") if self.lasting else None
+        self.ledger = Ledger.create(self.url, "people", 1.0, DELTA, kind="pure")
+        self.known: dict[str, Known] = {}
+        self.held: dict[str, Spend] = {}
+        self.lines = list(self.ledger.history())
+
+    def teardown(self) -> None:
+        self.ledger.close()
+        self.folder.cleanup()
+
+    # -- helpers
+
+    def spent(self) -> tuple[int, int]:
+        return sum(one.charge[0] for one in self.known.values()), sum(
+            one.charge[1] for one in self.known.values()
+        )
+
+    def drawn(self, data: st.DataObject, *states: str) -> str:
+        # the oldest first
+        return data.draw(
+            st.sampled_from([name for name, one in self.known.items() if one.state in states])
+        )
+
+    def handle(self, name: str) -> Spend:
+        """The one that a process holds, or that of another process."""
+        return self.held.get(name) or Spend(
+            self.ledger, self.ledger.standing(name).reserved, self.known[name].sitting
+        )
+
+    def refused(
+        self, action: Callable[[], object], error: type[FairveilError] = LedgerError
+    ) -> FairveilError:
+        """It raises, and not a line is added."""
+        with pytest.raises(error) as told:
+            action()
+        assert list(self.ledger.history()) == self.lines
+        return told.value
+
+    def stepped(self, name: str, now: Known) -> None:
+        """A step was done: one line more, which says so."""
+        old = self.known[name].charge
+        assert now.charge[0] <= old[0]
+        assert now.charge[1] <= old[1]
+        self.known[name] = now
+        *before, last = self.ledger.history()
+        assert before == self.lines
+        assert (last.kind, last.spend) == (now.state, name)
+        assert (last.units, last.leak) == (now.charge[0] - old[0], now.charge[1] - old[1])
+        self.lines.append(last)
+
+    def has(*states: str) -> Callable[[Machine], bool]:  # type: ignore[misc]
+        return lambda self: any(one.state in states for one in self.known.values())
+
+    # -- steps
+
+    def reserved(
+        self, event: Event, pieces: list[Piece], charge: tuple[int, int], whole: bool
+    ) -> None:
+        spend = self.ledger.reserve(event, purpose="a fit")
+        assert spend.id not in self.known
+        self.held[spend.id] = spend
+        self.known[spend.id] = Known(tuple(pieces), charge, whole)
+        *before, last = self.ledger.history()
+        assert before == self.lines
+        assert (last.number, last.hash, last.units, last.leak) == (spend.entry, spend.hash, *charge)
+        self.lines.append(last)
+
+    @rule(pieces=PLANS, times=st.integers(1, 3))
+    def reserve(self, pieces: list[Piece], times: int) -> None:
+        for _ in range(times):
+            event, charge = event_of(pieces), price_of(pieces)
+            if all(now + more <= MOST for now, more in zip(self.spent(), charge, strict=True)):
+                assert self.ledger.fits(event)
+                self.reserved(event, pieces, charge, False)
+            elif self.spent() != (0, 0) or epsilon_of(event, DELTA) > 1.0:
+                # nobody is given more than is there
+                assert not self.ledger.fits(event)
+                self.refused(lambda event=event: self.ledger.reserve(event), Overspent)  # type: ignore[misc]
+
+    @rule(at_all=st.sampled_from([True, False, False, False]))
+    def reserve_all_of_it(self, at_all: bool) -> None:
+        if self.spent() != (0, 0):
+            assert not self.ledger.fits(WHOLE_PLAN)
+            self.refused(lambda: self.ledger.reserve(WHOLE_PLAN), Overspent)
+        elif at_all:
+            assert self.ledger.fits(WHOLE_PLAN)
+            self.reserved(WHOLE_PLAN, [(64, 0)], (MOST, MOST), True)
+
+    @precondition(has(RESERVED, RESUMED))
+    @rule(
+        data=st.data(),
+        how=st.sampled_from(["as reserved", "a beginning", "all", "finer"]),
+        complete=st.booleans(),
+    )
+    def commit(self, data: st.DataObject, how: str, complete: bool) -> None:
+        name = self.drawn(data, RESERVED, RESUMED)
+        now = self.known[name]
+        if how == "as reserved":
+            pieces = None
+            self.handle(name).commit(complete=complete)
+        else:
+            pieces = list(now.pieces)[
+                : data.draw(st.integers(0, 4)) if how == "a beginning" else None
+            ]
+            self.handle(name).commit(
+                event_of(pieces, 2 if how == "finer" else 1), complete=complete
+            )
+        charge = now.charge if pieces is None or now.whole else price_of(pieces)
+        self.stepped(name, replace(now, charge=charge, state=COMMITTED, complete=complete))
+
+    @precondition(has(RESERVED, RESUMED))
+    @rule(data=st.data(), more=st.tuples(st.integers(0, 9), st.integers(0, 9)).filter(any))
+    def commit_what_was_not_reserved(self, data: st.DataObject, more: Piece) -> None:
+        name = self.drawn(data, RESERVED, RESUMED)
+        now = self.known[name]
+        # More expensive in one of the two is more expensive: the other may be cheaper.
+        changed = [(k + more[0], part + more[1]) for k, part in now.pieces[:1]] or [more]
+        if data.draw(st.booleans()):
+            changed = [(k, 0) if more[0] else (0, part) for k, part in changed]
+        pieces = [*changed, *now.pieces[1:]]
+        if now.whole or all(
+            one <= other for one, other in zip(price_of(pieces), now.charge, strict=True)
+        ):
+            return
+        self.refused(lambda: self.handle(name).commit(event_of(pieces)))
+
+    @precondition(has(RESERVED, RESUMED))
+    @rule(data=st.data())
+    def refund(self, data: st.DataObject) -> None:
+        name = self.drawn(data, RESERVED, RESUMED)
+        self.handle(name).refund()
+        self.stepped(name, replace(self.known[name], charge=(0, 0), state=REFUNDED))
+
+    @precondition(has(RESERVED, RESUMED))
+    @rule(data=st.data(), sitting=st.integers(1, 6))
+    def resume(self, data: st.DataObject, sitting: int) -> None:
+        name = self.drawn(data, RESERVED, RESUMED)
+        now = self.known[name]
+        if sitting <= now.sitting:
+            self.refused(lambda: self.ledger.resume(name, sitting))
+            return
+        earlier, spend = self.handle(name), self.ledger.resume(name, sitting)
+        assert spend.receipt == earlier.receipt
+        self.held[name] = spend
+        self.stepped(name, replace(now, state=RESUMED, sitting=sitting))
+        self.refused(earlier.commit)  # its run went on elsewhere
+        self.refused(earlier.refund)
+
+    @precondition(has(COMMITTED, REFUNDED))
+    @rule(data=st.data())
+    def settle_again(self, data: st.DataObject) -> None:
+        name = self.drawn(data, COMMITTED, REFUNDED)
+        spend = self.handle(name)
+        self.refused(spend.commit)
+        self.refused(lambda: spend.commit([], complete=False))
+        self.refused(spend.refund)
+        if self.known[name].complete:
+            assert not self.ledger.resume(name, 9).is_open
+            assert list(self.ledger.history()) == self.lines
+        else:
+            self.refused(lambda: self.ledger.resume(name, 9))
+
+    @precondition(has(RESERVED, RESUMED))
+    @rule()
+    def die(self) -> None:
+        """The process ends, with what it held: another one opens the ledger."""
+        self.held.clear()
+        if self.url is not None:
+            self.ledger.close()
+        self.ledger = (
+            Ledger.open(self.url, "people") if self.url else Ledger(self.ledger._store, "people")
+        )
+        self.refused(lambda: self.ledger.resume("nobody's", 1))
+        self.refused(lambda: self.ledger.standing("nobody's"))
+        self.refused(lambda: self.ledger.resume("", 1))  # the first line has no spend
+
+    # -- what always holds
+
+    @initialize()
+    def begin(self) -> None:
+        assert [line.kind for line in self.lines] == [CREATED]
+
+    @invariant()
+    def what_is_charged_is_the_sum_over_spends_and_within_the_cap(self) -> None:
+        spent = self.spent()
+        last = self.lines[-1]
+        assert (last.spent, last.leaked) == spent
+        assert max(spent) <= MOST
+        balance = self.ledger.balance()
+        assert balance.spent_share == min(1.0, spent[0] / WHOLE)
+        assert balance.open == sum(one.state in (RESERVED, RESUMED) for one in self.known.values())
+        for name, one in self.known.items():
+            found = self.ledger.standing(name)
+            assert (found.units, found.leak, found.last, found.sitting) == (
+                *one.charge,
+                one.state,
+                one.sitting,
+            )
+            assert (found.whole, found.complete) == (one.whole, one.complete)
+
+    @invariant()
+    def a_check_finds_nothing_grave(self) -> None:
+        assert not [finding for finding in self.ledger.check() if finding.grave]
+
+
+class LastingMachine(Machine):
+    """The same in a file."""
+
+    lasting = True
+
+
+def test_guarantees_1_and_2_after_any_steps_in_memory() -> None:
+    run_state_machine_as_test(
+        Machine, settings=settings(max_examples=30, stateful_step_count=30, deadline=None)
+    )
+
+
+def test_guarantees_1_and_2_after_any_steps_in_a_file() -> None:
+    run_state_machine_as_test(
+        LastingMachine, settings=settings(max_examples=4, stateful_step_count=20, deadline=None)
+    )
+
+
+# -- sums ------------------------------------------------------------------------------------------
+
+
+# -- the first spend may take the whole ------------------------------------------------------------
+
+
+def untouched() -> Ledger:
+    return Ledger.create(None, "people", 1.0, 1e-5)
+
+
+def share_left(ledger: Ledger) -> float:
+    return ledger.balance().left_share
+
+
+def test_a_whole_spend_that_broke_off_stays_whole() -> None:
+    for log in (None, Gaussian(1000.0), NoOp(), EXACTLY, [Gaussian(400.0)] * 2):
+        ledger = untouched()
+        ledger.reserve(EXACTLY).commit(log, complete=False)
+        assert share_left(ledger) == 0.0
+        assert not ledger.fits(Gaussian(1e6))
+        assert not [finding for finding in ledger.check() if finding.grave]
+
+
+@pytest.mark.parametrize(
+    ("protects", "neighbours"), [("records", "replace-one"), ("sensitive_features", None)]
+)
+def test_all_of_it_is_not_given_under_another_relation(
+    protects: str, neighbours: str | None
+) -> None:
+    ledger = Ledger.create(None, "people", 1.0, 1e-5, protects, neighbours)
+    with pytest.raises(Overspent):
+        ledger.reserve(EXACTLY, PROMISE)
+    other = Promise(1.0, 1e-5, "records", "replace-one")
+    if protects == "sensitive_features":
+        with pytest.raises(Overspent):
+            ledger.reserve(EXACTLY, other)
+    ledger.reserve(EXACTLY)
+    # What is beyond the promise is never given, first or not.
+    with pytest.raises(Overspent):
+        untouched().reserve(Composed((EXACTLY, Gaussian(1000.0))))
+
+
+# -- settling --------------------------------------------------------------------------------------
+
+
+def test_of_two_bounds_one_is_charged_and_not_the_smaller_half_of_each() -> None:
+    """A log more expensive in units and cheaper in delta than its plan: the least of each would be
+    less than either."""
+    ledger = untouched()
+    plan, log = Approximate(0.001, 5e-8), Gaussian(6.0)
+    planned, done = ledger.terms.cost(plan, PROMISE), ledger.terms.cost(log, PROMISE)
+    assert done.units > planned.units
+    assert done.leak < planned.leak
+    for first, second in ((plan, log), (log, plan)):
+        spend = ledger.reserve(first)
+        with pytest.raises(
+            LedgerError, match=r"costs at most the .* reserved, got .* of the budget"
+        ):
+            spend.commit(second)
+        assert spend.is_open
+        spend.commit()
+
+
+def test_last_bits_of_a_log_are_no_overspending() -> None:
+    """Many parts of one plan, added up one by one: a little more than at once."""
+    ledger = Ledger.create(None, "people", 1.0, 0.0)
+    spend = ledger.reserve(Pure(0.3))
+    parts = [Pure(0.1), Pure(0.2)]  # 0.30000000000000004
+    assert (
+        ledger.terms.cost(parts, ledger.promise).units
+        > ledger.terms.cost(Pure(0.3), ledger.promise).units
+    )
+    spend.commit(parts)
+    found = ledger.standing(spend.id)
+    assert found.units == ledger.terms.cost(Pure(0.3), ledger.promise).units
+    assert not [finding for finding in ledger.check() if finding.grave]
+    with pytest.raises(LedgerError, match="costs at most"):
+        ledger.reserve(Pure(0.3)).commit([Pure(0.1), Pure(0.2 + 1e-9)])
+
+
+@pytest.mark.parametrize("sitting", [0, -1, 1.5, True, "2", None, 10**25, math.nan, math.inf])
+def test_a_sitting_that_is_no_number_changes_nothing(sitting: object) -> None:
+    ledger = untouched()
+    spend = ledger.reserve(Gaussian(50.0))
+    with pytest.raises(FairveilError, match="sitting"):
+        ledger.resume(spend.id, sitting)  # type: ignore[arg-type]
+    assert ledger.balance().entries == 2
+    ledger.resume(spend.id, 1 << 62).commit()
+
+
+def test_lines_that_no_ledger_writes_are_refused() -> None:
+    def line(kind: str, units: int = 0, leak: int = 0, **content: object) -> Entry:
+        text = ("now", "me", "1.0", "", "records, add-remove")
+        return Entry(1, kind, "s", *text, encoded(content), units, leak, 0, 0, "0" * 64).sealed()
+
+    first = line(RESERVED, 10, 4, whole=False)
+    assert standing([first]).is_open
+    assert not standing([first, line(COMMITTED, -3, -4, complete=True)]).is_open
+    bad = [
+        [],
+        [line(COMMITTED)],
+        [line(CREATED)],
+        [line(RESERVED, -1)],
+        [line(RESERVED, 1, -1)],
+        [first, first],
+        [first, line(CREATED)],
+        [first, line(COMMITTED, 1)],
+        [first, line(COMMITTED, 0, 1)],
+        [first, line(COMMITTED, -11)],
+        [first, line(COMMITTED, 0, -5)],
+        [first, line(REFUNDED)],
+        [first, line(REFUNDED, -10)],
+        [first, line(RESUMED, -1, sitting=1)],
+        [first, line(RESUMED, 0, -1, sitting=1)],
+        [first, line(RESUMED)],
+        *([first, line(RESUMED, sitting=value)] for value in (0, -1, 1.5, True, "1", None, [1])),
+        [first, line(RESUMED, sitting=2), line(RESUMED, sitting=2)],
+        [first, line(REFUNDED, -10, -4), line(COMMITTED)],
+        [first, line(COMMITTED), line(REFUNDED, -10, -4)],
+        [first, line(COMMITTED), line(RESUMED, sitting=1)],
+        [first, replace(line(RESUMED), content="[]")],
+        [first, replace(line(COMMITTED), content="no json")],
+    ]
+    for lines in bad:
+        with pytest.raises(LedgerError):
+            standing(lines)
+
+
+def test_a_sitting_that_went_on_elsewhere_settles_nothing() -> None:
+    ledger = Ledger.create(None, "people", 1.0, 0.0)
+    first = ledger.reserve([Pure(0.1), Pure(0.1)])
+    copy = ledger.resume(first.id, 1)
+    for settle in (first.commit, first.refund, lambda: first.commit(Pure(0.1), complete=False)):
+        with pytest.raises(WentOnElsewhere, match="sitting 0"):
+            settle()
+    copy.commit()
+    with pytest.raises(WentOnElsewhere):
+        first.commit()
+    with pytest.raises(LedgerError, match="one that was committed"):
+        copy.commit()
+    assert ledger.balance().spent == pytest.approx(0.2)
