@@ -36,7 +36,7 @@ const measure = frame => {{
   const letters = shown.flatMap(one => [...one.querySelectorAll("text")].map(text => {{
     const box = text.getBoundingClientRect(), frame = one.getBoundingClientRect();
     const scale = frame.width / one.viewBox.baseVal.width;
-    return {{words: text.textContent, size: parseFloat(text.getAttribute("font-size")) * scale,
+    return {{words: text.textContent, size: parseFloat(getComputedStyle(text).fontSize) * scale,
       out: box.left < frame.left - 1 || box.right > frame.right + 1 ||
         box.top < frame.top - 1 || box.bottom > frame.bottom + 1}};
   }}));
@@ -54,12 +54,12 @@ const measure = frame => {{
   script.textContent = {axe};
   inside.head.append(script);
   const painted = getComputedStyle(inside.body).backgroundColor;
-  const circle = [...inside.querySelectorAll("svg circle")].find(one => one.getClientRects().length);
-  const mark = circle ? getComputedStyle(circle).stroke : "";
+  const letter = [...inside.querySelectorAll("svg text")].find(one => one.getClientRects().length);
+  const ink = letter ? getComputedStyle(letter).fill : "";
   frame.contentWindow.axe.run(inside, {{resultTypes: ["violations"]}}).then(found => {{
     const where = one => one.nodes.slice(0, 3).map(node => node.html.slice(0, 90)).join(" | ");
     const told = found.violations.map(one => one.id + ": " + where(one));
-    document.title = JSON.stringify({{wrong: told, rules: found.passes.length, painted: painted, mark: mark}});
+    document.title = JSON.stringify({{wrong: told, rules: found.passes.length, painted: painted, ink: ink}});
   }});
 }};
 </script>

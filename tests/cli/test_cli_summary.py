@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from people_who_do_not_exist import Command, write_csv
 
-LABELS = ["fairness", "privacy", "error", "other gaps", "not assessed", "written", "check"]
+LABELS = ["fairness", "privacy", "error", "other gaps", "unassessed", "written", "check"]
 
 
 def labels(out: str) -> list[str]:

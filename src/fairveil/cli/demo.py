@@ -153,8 +153,8 @@ def _report(
     )
     price = Note(f"The price of this sweep, apart from the model above: {found.summary}")
     return Report(
-        f"A fair and private model: {name}",
-        subject=f"A linear model of {source}, a quarter of them held out. Privacy is record-level.",
+        "A fair and private model of made-up people",
+        subject=f"Data: {source}, a quarter of them held out. Privacy is record-level.",
         method="RaCO-DP, a linear model, certified",
         statement=clf.privacy_,
         statement_file="statement.json",

@@ -24,9 +24,9 @@ def facts(report: Report) -> Iterator[Fact]:
     """What is known of a fit, in the order of weight."""
     label = ""
     for one in report.decision():
-        label = one.label.lower() or label
+        label = one.label.lower().replace("not assessed", "unassessed") or label
         words = REQUIRE if one.words == NOTHING_REQUIRED else told(one).removesuffix(".")
-        if label == "not assessed" and "held" in words:
+        if label == "unassessed" and "held" in words:
             words = f"{words}; {HELD_OUT}"
         shown = label if one.label or label == "warning" else ""
         yield Fact(shown, words, (one.verdict,) if one.verdict else ())

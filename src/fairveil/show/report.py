@@ -580,7 +580,7 @@ class Report(Shown):
                     f"{which} fewer than {one.table.small_below} rows: rates of so few mean little.",
                 )
         if self.baselines is not None:
-            yield from _in_training(self.baselines)
+            yield from _in_training(self.baselines, beside=bool(self.people))
         elif not self.people and self.method is not None:
             yield Fact("", "Not known: no rows were held out, and the fit released none.")
 
@@ -777,10 +777,12 @@ def _against(found: Any) -> Iterator[Fact]:
     yield Fact("", f"Against {constant} ({difference}).", found.verdict)
 
 
-def _in_training(found: Any) -> Iterator[Fact]:
+def _in_training(found: Any, *, beside: bool) -> Iterator[Fact]:
+    """What the fit released of its error and of what the constraint costs. `beside`: held-out people
+    stand above, and "Compared with" has the rest."""
     share = found.unit == "error"
     unit = "percent" if share else "plain"
-    if math.isfinite(found.error):
+    if math.isfinite(found.error) and not beside:
         reach = deviations(0.975) * found.noise
         within = "noise unknown"
         if math.isfinite(reach):
@@ -803,7 +805,8 @@ def _in_training(found: Any) -> Iterator[Fact]:
             yield Fact("", f"Against {one.name}{remark}{size}: {found.cost(one)}.")
             continue
         unfair = "" if one.fair else " (it satisfies the constraints less well)"
-        yield Fact("", f"Against {one.name}{remark}{size}{unfair}.", one.verdict)
+        if not beside:
+            yield Fact("", f"Against {one.name}{remark}{size}{unfair}.", one.verdict)
 
 
 def _worse(found: Any) -> Iterator[str]:
