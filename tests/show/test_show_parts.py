@@ -119,6 +119,23 @@ def test_a_chart_is_svg_with_its_words_and_the_same_bytes(chart: Any, standalone
     assert min(letters) >= 10
 
 
+def test_names_are_names_and_no_formulas() -> None:
+    """matplotlib would read "$...$" as mathematics, refuse what is none, and leave out "_..."."""
+    names = ("$50K$", "$\\frac{", "_hidden", "a\x1b\nb")
+    rows = Rows("$x$ $\\frac{", Axis("$y$ $\\oops"), tuple(Row(name, 0.5) for name in names))
+    curves = Curves(
+        "$\\frac{", Axis("$\\oops$"), Axis("y"), tuple(Curve(name, ((0.0, 1.0),)) for name in names)
+    )
+    for chart in (rows, curves):
+        for drawn in (chart.to_svg(), chart.to_svg(standalone=False)):
+            words = " ".join(ET.fromstring(drawn).itertext())
+            assert all(name in words for name in names[:3])
+        axes = listed(chart).plot(pyplot.subplots()[1])
+        axes.figure.canvas.draw()
+    used = set(re.findall(r'(?:xlink:href="#|url\(#)([^")]+)', curves.to_svg()))
+    assert used <= set(re.findall(r'id="([^"]+)"', curves.to_svg()))
+
+
 def test_colors_are_readable_on_white_and_on_the_dark_page() -> None:
     """3:1 and more, as WCAG asks of graphics."""
 

@@ -67,6 +67,9 @@ class Curve:
     joined: bool = True
 
     def __post_init__(self) -> None:
+        # A label that begins with "_" is none to matplotlib.
+        label = printable(self.label)
+        _checks.normalise(self, label=f" {label}" if label.startswith("_") else label)
         found = [(_finite(x), _finite(y)) for x, y in self.points]
         if not found:
             remedy = "Pass points=[(1000, 0.8), (10000, 0.9)], for example."
@@ -369,7 +372,7 @@ def _measured(axis: Any, measure: Axis) -> None:
     from matplotlib.ticker import FuncFormatter
 
     factor = FACTOR.get(measure.unit, 1.0)
-    axis.set_label_text(measure.title)
+    axis.set_label_text(measure.title, parse_math=False)
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value * factor:,.6g}"))
 
 

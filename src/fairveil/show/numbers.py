@@ -183,7 +183,7 @@ def axis_title(name: str, unit: str) -> str:
     >>> axis_title("gap", "points")
     'Gap (percentage points)'
     """
-    name = name[:1].upper() + name[1:]
+    name = printable(name[:1].upper() + name[1:])
     return f"{name} ({ON_AXIS[unit]})" if unit in ON_AXIS else name
 
 

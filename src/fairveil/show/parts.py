@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from .. import _checks
 from ..errors import InputError
-from .numbers import FORMATS
+from .numbers import FORMATS, printable
 
 UNDEFINED = "undefined"
 WIDE, NARROW = 680, 360
@@ -253,7 +253,9 @@ class Shown:
         return first_chart(self.parts(), ax)
 
     def __str__(self) -> str:
-        return text_of(self.parts())
+        parts = list(self.parts())
+        drawn = [part.description for part in parts if isinstance(part, Chart)]
+        return text_of(parts) or "\n".join(drawn)
 
     def _repr_html_(self) -> str:
         return "".join(html_of(part, width=WIDE) for part in self.parts())
@@ -399,17 +401,18 @@ def badge(verdict: str) -> str:
 def dict_of(parts: Iterable[Part]) -> dict[str, Any]:
     """Facts by label, notes in a list, tables and charts by title."""
     out: dict[str, Any] = {}
+    notes: list[str] = []
     for part in parts:
         if isinstance(part, Facts):
             for one in part.facts:
                 out[_free(out, one.label or "also")] = told(one)
         elif isinstance(part, Note):
-            out.setdefault("notes", []).append(part.words)
+            notes.append(part.words)
         elif isinstance(part, Table):
             out[_free(out, part.title or "table")] = part.rows()
         else:
             out[_free(out, part.title)] = part.to_dict()
-    return out
+    return out | ({_free(out, "notes"): notes} if notes else {})
 
 
 def _free(taken: dict[str, Any], name: str) -> str:
@@ -509,16 +512,19 @@ def draw_on(chart: Chart, ax: object = None) -> Any:
     matplotlib axes
         The axes.
     """
+    import matplotlib
     from matplotlib import pyplot
     from matplotlib.axes import Axes
 
     axes: Any = pyplot.subplots(layout="constrained")[1] if ax is None else ax
     remedy = "Pass one pair of axes, such as pyplot.subplots()[1]."
     axes = _checks.instance(Axes, "ax", axes, remedy, "axes of matplotlib")
-    chart.draw(axes)
-    axes.set_title(fill(chart.title, 60), loc="left", fontsize="medium")
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize="small", framealpha=0.85, edgecolor="none")
+    with matplotlib.rc_context({"text.parse_math": False}):  # a group may be called "$50K$"
+        chart.draw(axes)
+        title = fill(chart.title, 60)
+        axes.set_title(title, loc="left", fontsize="medium", parse_math=False)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(fontsize="small", framealpha=0.85, edgecolor="none")
     return axes
 
 
@@ -540,8 +546,8 @@ def svg_of(chart: Chart, width: int, *, standalone: bool) -> str:
     assert size is not None
     _, _, wide, high = size[1].split()
     words = (
-        f'<title id="{name}-t">{html.escape(chart.title)}</title>'
-        f'<desc id="{name}-d">{html.escape(chart.description)}</desc>'
+        f'<title id="{name}-t">{html.escape(printable(chart.title))}</title>'
+        f'<desc id="{name}-d">{html.escape(printable(chart.description))}</desc>'
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
@@ -556,6 +562,7 @@ def _drawn(chart: Chart, width: int, titled: bool) -> str:
 
     rules: Any = {
         "svg.fonttype": "none",
+        "text.parse_math": False,
         "svg.hashsalt": f"{chart.title}{width}",
         "font.family": "sans-serif",
         "font.sans-serif": list(FONTS),
@@ -573,7 +580,7 @@ def _drawn(chart: Chart, width: int, titled: bool) -> str:
         named = [fill(label, letters - 6) for label in labels]
         several = len(named) > 1 or chart.legend
         lines = sum(one.count("\n") + 1 for one in named) if several else 0
-        head = fill(chart.title, letters) if titled else ""
+        head = fill(printable(chart.title), letters) if titled else ""
         if several and named:
             figure.legend(handles, named, loc="outside lower left", frameon=False, fontsize=LETTERS)
         if head:

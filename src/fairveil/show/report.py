@@ -20,7 +20,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import _checks
 from .._verdicts import MET, NOT_MET, UNCLEAR, Verdict, deviations, of_interval, of_noisy
@@ -51,6 +51,10 @@ TARGETS_THE_BOUND = (
     "for the constraint it targets a tighter bound, and certifies the required one."
 )
 TOO_NOISY = "The noise is wider than the bound: more rows, a larger epsilon or a larger bound help."
+NO_GROUPS = (
+    "Rates by group are not known: no rows were held out, and the fit released no group's rates. "
+    "What is measured on held-out rows is exact, and not private."
+)
 BEST_CONSTANT, FREE = "the best constant", "no constraint"
 CERTIFIED, NOT_CERTIFIED, CONSTANT = "certified", "not certified", "no verdict"
 RATES: dict[str, tuple[str, ...]] = {
@@ -62,6 +66,7 @@ RATES: dict[str, tuple[str, ...]] = {
 }
 """The rates that a notion compares."""
 MOST_GAPS, MOST_LETTERS = 4, 60
+LISTED = ("required", "people", "sections", "warnings", "not_covered", "notes", "verify")
 GAP = Axis("gap", "points")
 
 
@@ -141,11 +146,9 @@ class Requirement:
             Row("held-out people", self.held_out, self.held_out_low, self.held_out_high),
         )
         known = tuple(row for row in rows if row.value is not None)
-        rule = (
-            None
-            if self.target is None
-            else Rule(f"required: at most {with_unit(self.target, unit)}", self.target)
-        )
+        rule = None
+        if self.target is not None:
+            rule = Rule(f"required: at most {with_unit(self.target, unit)}", self.target)
         title = f"{capital(self.name)}: required and measured"
         return Rows(title, Axis(self.name, unit), known, rule, self.confidence, half=True)
 
@@ -158,13 +161,6 @@ class People:
     table: Any
     of: str = "held-out people"
     expected: bool = False
-
-
-class Section(NamedTuple):
-    """A heading and a result under it."""
-
-    heading: str
-    result: Shown
 
 
 @dataclass(frozen=True)
@@ -220,31 +216,15 @@ class Report(Shown):
     created: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("title", "subject"):
-            text: Any = getattr(self, name)
-            if (
-                not isinstance(text, str)
-                or not text.isprintable()
-                or (name == "title" and not text)
-            ):
-                remedy = f"Say {name} in words, without line breaks."
-                raise InputError.expected(
-                    "some words on one line", of=name, got=text, remedy=remedy
-                )
-        for name in (
-            "required",
-            "people",
-            "sections",
-            "warnings",
-            "not_covered",
-            "notes",
-            "verify",
-        ):
+        for name, text in (("title", self.title), ("subject", self.subject)):
+            if not text.isprintable() or (name == "title" and not text):
+                remedy, expected = f"Say {name} in words, without line breaks.", "words on one line"
+                raise InputError.expected(expected, of=name, got=text, remedy=remedy)
+        for name in LISTED:
             given = getattr(self, name)
             if isinstance(given, str) or not isinstance(given, (list, tuple)):
-                raise InputError.expected(
-                    "a list", of=name, got=given, remedy=f"Pass {name}=[...]."
-                )
+                remedy = f"Pass {name}=[...]."
+                raise InputError.expected("a list", of=name, got=given, remedy=remedy)
             _checks.normalise(self, **{name: tuple(given)})
 
     def decision(self) -> tuple[Fact, ...]:
@@ -281,26 +261,13 @@ class Report(Shown):
         if self.certificate is not None:
             yield "What is certified", list(self.certificate.parts())
         if self.required:
-            yield (
-                "Required and measured",
-                [
-                    *(_table_of(self.required) if self.required else ()),
-                    *(one.chart() for one in self.required if one.chart().rows),
-                    *(Note(note) for one in self.required for note in one.notes),
-                ],
-            )
+            charts = [chart for one in self.required if (chart := one.chart()).rows]
+            notes = [Note(note) for one in self.required for note in one.notes]
+            yield "Required and measured", [*_table_of(self.required), *charts, *notes]
         for one in self.people:
             yield f"Group by group: {one.of}", [*one.table.parts(), *self._gaps_table(one)]
         if not self.people and self.method is not None:
-            yield (
-                "Group by group",
-                [
-                    Note(
-                        "Rates by group are not known: no rows were held out, and the fit released no "
-                        "group's rates. What is measured on held-out rows is exact, and not private."
-                    )
-                ],
-            )
+            yield "Group by group", [Note(NO_GROUPS)]
         if self.baselines is not None:
             yield "Compared with", list(self.baselines.parts())
         for heading, result in self.sections:
