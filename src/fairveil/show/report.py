@@ -17,7 +17,7 @@ import math
 import os
 import secrets
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,8 @@ RATES: dict[str, tuple[str, ...]] = {
 MOST_GAPS, MOST_LETTERS = 4, 60
 LISTED = ("required", "people", "sections", "warnings", "not_covered", "notes", "verify")
 GAP = Axis("gap", "points")
+Said = Fact | str
+"""A fact without a verdict is its words."""
 
 
 @dataclass(frozen=True)
@@ -236,16 +238,18 @@ class Report(Shown):
             Warnings, fairness, privacy, error, other gaps, and what was not assessed.
         """
         out: list[Fact] = []
-        for label, lines in (
-            ("Warning", [Fact("", one) for one in self._warned()]),
-            ("Fairness", list(self._fairness())),
-            ("Privacy", list(self._privacy())),
-            ("Error", list(self._error())),
-            ("Other gaps", list(self._other_gaps())),
-            ("Not assessed", [Fact("", one) for one in self._not_assessed()]),
-        ):
+        said: tuple[tuple[str, Iterable[Said]], ...] = (
+            ("Warning", self._warned()),
+            ("Fairness", self._fairness()),
+            ("Privacy", self._privacy()),
+            ("Error", self._error()),
+            ("Other gaps", self._other_gaps()),
+            ("Not assessed", self._not_assessed()),
+        )
+        for label, lines in said:
+            facts = [Fact("", one) if isinstance(one, str) else one for one in lines]
             out += [
-                one._replace(label=one.label or label * (not at)) for at, one in enumerate(lines)
+                one._replace(label=one.label or label * (not at)) for at, one in enumerate(facts)
             ]
         return tuple(out)
 
@@ -424,7 +428,7 @@ class Report(Shown):
             return None
         return f"The model is not shown to be better than a constant, {printable(best.remark)}"
 
-    def _fairness(self) -> Iterator[Fact]:
+    def _fairness(self) -> Iterator[Said]:
         certified = self._certified()
         for one in self.required:
             yield from self._of_one(one, certified.pop(one.sentence, None))
@@ -432,7 +436,7 @@ class Report(Shown):
             yield Fact("Fairness", f"Required: {sentence}.", fact.verdict)
             yield fact
         if not self.required and self.certificate is None and self.method is not None:
-            yield Fact("", NOTHING_REQUIRED)
+            yield NOTHING_REQUIRED
 
     def _certified(self) -> dict[str, Fact]:
         """What the people set aside say of each constraint, by its sentence."""
@@ -449,7 +453,7 @@ class Report(Shown):
             )
         return out
 
-    def _of_one(self, one: Requirement, certified: Fact | None) -> Iterator[Fact]:
+    def _of_one(self, one: Requirement, certified: Fact | None) -> Iterator[Said]:
         """The bound and the verdict about it, then what that rests on, a line each."""
         unit = one.measure.unit
         known = {
@@ -510,46 +514,44 @@ class Report(Shown):
 
     # Privacy
 
-    def _privacy(self) -> Iterator[Fact]:
+    def _privacy(self) -> Iterator[Said]:
         whole = self.all_models or self.statement
         if whole is None:
             return
         if self.statement is not None:
-            yield Fact("", _spent(self.statement))
+            yield _spent(self.statement)
         if self.all_models is not None and self.all_models != self.statement:
-            yield Fact("", f"Looking at all models of this page: {_spent(self.all_models)}")
+            yield (f"Looking at all models of this page: {_spent(self.all_models)}")
         if whole.is_private:
             rated = whole.noise == "secure"
             words = strength(whole.epsilon, whole.delta, whole.promise) if rated else NOT_RATED
-            yield Fact("", words)
+            yield words
         if whole.ledger is not None:
-            yield Fact(
-                "",
-                f"Recorded as line {whole.ledger.entry} of the ledger of {whole.ledger.dataset}.",
+            yield (
+                f"Recorded as line {whole.ledger.entry} of the ledger of {whole.ledger.dataset}."
             )
 
     # Error
 
-    def _error(self) -> Iterator[Fact]:
+    def _error(self) -> Iterator[Said]:
         for one in self.people:
             error, confidence = one.table.overall.rates["error"], one.table.confidence
             if math.isnan(error.value):
                 continue
             ends = between(error.low, error.high, "percent")
             rows = f"Of {one.table.overall.rows:,} {one.of}, {with_unit(error.value, 'percent')}"
-            yield Fact("", f"{rows} are decided wrongly ({percent(confidence)} interval {ends}).")
+            yield (f"{rows} are decided wrongly ({percent(confidence)} interval {ends}).")
             yield from _against(one.table.against_constant())
             small = sum(row.small for row in one.table.rows)
             if small:
                 which = "1 group has" if small == 1 else f"{small} groups have"
-                yield Fact(
-                    "",
-                    f"{which} fewer than {one.table.small_below} rows: rates of so few mean little.",
+                yield (
+                    f"{which} fewer than {one.table.small_below} rows: rates of so few mean little."
                 )
         if self.baselines is not None:
             yield from _in_training(self.baselines, beside=bool(self.people))
         elif not self.people and self.method is not None:
-            yield Fact("", "Not known: no rows were held out, and the fit released none.")
+            yield ("Not known: no rows were held out, and the fit released none.")
 
     # Other gaps
 
@@ -561,7 +563,7 @@ class Report(Shown):
             for kind in RATES.get(one.notion, ())
         }
 
-    def _other_gaps(self) -> Iterator[Fact]:
+    def _other_gaps(self) -> Iterator[Said]:
         for people in self.people:
             found = people.table.gaps(self._bounded())
             others = [one for one in found if not one.required][:MOST_GAPS]
@@ -578,9 +580,7 @@ class Report(Shown):
                 told.append(f"{name} {with_unit(one.gap, 'points')} ({ends}; {', '.join(rates)})")
             which = "other gaps" if len(others) < len(found) and self._bounded() else "gaps"
             sure = percent(people.table.confidence)
-            yield Fact(
-                "", f"Largest {which} on {people.of}, with {sure} intervals: {', '.join(told)}."
-            )
+            yield (f"Largest {which} on {people.of}, with {sure} intervals: {', '.join(told)}.")
 
     def _gaps_table(self, people: People) -> Iterator[Part]:
         found = people.table.gaps(self._bounded())
@@ -697,7 +697,7 @@ def _table_of(required: Sequence[Requirement]) -> Iterator[Table]:
         yield Table(columns, "What was required, and what was measured of it")
 
 
-def _inconclusive(one: Requirement) -> Iterator[Fact]:
+def _inconclusive(one: Requirement) -> Iterator[Said]:
     """How near the bound the value is, why, and what helps."""
     noisy, noise, target, unit = (
         one.training_noisy,
@@ -710,14 +710,12 @@ def _inconclusive(one: Requirement) -> Iterator[Fact]:
     shown, required = with_unit(possible(noisy, unit), unit), with_unit(target, unit)
     if one.training_verdict != UNCLEAR:  # the noise alone leaves no doubt
         why = f"{shown} on the training rows, required {required}, and who is in the table is chance, too"
-        yield Fact(
-            "", f"Inconclusive for the people that they were drawn from: {why}. {TARGETS_THE_BOUND}"
-        )
+        yield (f"Inconclusive for the people that they were drawn from: {why}. {TARGETS_THE_BOUND}")
         return
     reach = deviations(0.5 + one.confidence / 2) * noise
     plain = number(possible(noisy, unit), unit)
     near = f"{plain} ± {with_unit(reach, unit)} over the noise, required {required}"
-    yield Fact("", f"Inconclusive: {near}. {TARGETS_THE_BOUND if reach < target else TOO_NOISY}")
+    yield (f"Inconclusive: {near}. {TARGETS_THE_BOUND if reach < target else TOO_NOISY}")
 
 
 def _spent(statement: Any) -> str:
@@ -732,19 +730,19 @@ def _spent(statement: Any) -> str:
     ).replace(" .", ".")
 
 
-def _against(found: Any) -> Iterator[Fact]:
+def _against(found: Any) -> Iterator[Said]:
     if found is None:
         return
     constant = f"the best constant on these rows, always {cut(found.answer)}, {with_unit(found.error, 'percent')}"
     if found.verdict == "the same":
-        yield Fact("", f"They are the decisions of {constant}.")
+        yield (f"They are the decisions of {constant}.")
         return
     ends = between(found.low, found.high, "points")
     difference = f"difference {number(found.difference, 'points')} points, {ends}"
     yield Fact("", f"Against {constant} ({difference}).", found.verdict)
 
 
-def _in_training(found: Any, *, beside: bool) -> Iterator[Fact]:
+def _in_training(found: Any, *, beside: bool) -> Iterator[Said]:
     """What the fit released of its error and of what the constraint costs. `beside`: held-out people
     stand above, and "Compared with" has the rest."""
     share = found.unit == "error"
@@ -757,19 +755,16 @@ def _in_training(found: Any, *, beside: bool) -> Iterator[Fact]:
             within = f"95% interval over the noise {between(low, high, unit)}"
         error = with_unit(possible(found.error, unit), unit)
         what = f"Of the training rows, {error} are decided wrongly"
-        yield Fact(
-            "",
-            f"{what if share else f'On the training rows, {error} is the {found.unit}'} ({within}).",
+        yield (
+            f"{what if share else f'On the training rows, {error} is the {found.unit}'} ({within})."
         )
     if found.handed_out != "model":
-        yield Fact(
-            "", f"Returned is not the model that was found, but {found.remark or found.handed_out}."
-        )
+        yield (f"Returned is not the model that was found, but {found.remark or found.handed_out}.")
     for one in found.lines:
         remark = f", {one.remark}" if one.remark else ""
         size = f", {with_unit(possible(one.error, unit), unit)}" if math.isfinite(one.error) else ""
         if one.name == FREE:
-            yield Fact("", f"Against {one.name}{remark}{size}: {found.cost(one)}.")
+            yield (f"Against {one.name}{remark}{size}: {found.cost(one)}.")
             continue
         unfair = "" if one.fair else " (it satisfies the constraints less well)"
         if not beside:
