@@ -9,7 +9,6 @@ Guarantees (tests/audit/test_audit_run.py):
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -191,10 +190,6 @@ class PrivacyAudit(Shown):
             "would_have_found": self.would_have_found or None,
             "no_proof": NO_PROOF,
         }
-
-    def to_json(self) -> str:
-        """The same as text."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     def facts(self) -> list[tuple[str, str]]:
         """(label, words), the verdict first."""

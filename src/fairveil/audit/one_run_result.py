@@ -8,7 +8,6 @@ Guarantees (tests/audit/test_audit_canaries.py):
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -121,10 +120,6 @@ class OneRunAudit(Shown):
             "seed": self.seed,
             "no_proof": NO_PROOF,
         }
-
-    def to_json(self) -> str:
-        """The same as text."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     def facts(self) -> list[tuple[str, str]]:
         """(label, words), the verdict first."""

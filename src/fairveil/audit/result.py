@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -163,10 +162,6 @@ class AuditResult(Shown):
             "verdict": self.verdict,
             "verdict_words": None if self.verdict is None else WORDS[self.verdict],
         }
-
-    def to_json(self) -> str:
-        """The same as text."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
     def parts(self) -> Iterator[Part]:
         """A sentence a bound."""
