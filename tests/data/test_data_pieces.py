@@ -12,7 +12,7 @@ from test_data_store import SCHEMA, table
 
 from fairveil import data
 from fairveil.data.pieces import pieces_of
-from fairveil.errors import ChecksumError, DataNotFoundError, InputError
+from fairveil.errors import ChecksumError, DataNotFoundError, InputError, PrivacyError
 
 
 def gathered(sources: Any) -> dict[str, np.ndarray]:
@@ -117,6 +117,18 @@ def test_guarantee_1_a_folder_of_stores_is_one_table(files: Path) -> None:
     )
     with pytest.raises(InputError, match="one schema"):
         pieces_of(files / "stores", None, shards=5)
+
+
+def test_guarantee_3_persons_in_several_parts_are_refused(files: Path) -> None:
+    whose = SCHEMA.with_unit("who", 2)
+    (files / "stores").mkdir()
+    for number in range(2):
+        part = table(20).assign(who="ann")
+        data.encode(part, whose, files / "stores" / f"{number}.store")
+        part.to_parquet(files / "parquet" / f"part-{number}.parquet")
+    for place, schema in (("stores", None), ("parquet", whose)):
+        with pytest.raises(PrivacyError, match="one store of all rows"):
+            pieces_of(files / place, schema, shards=2)
 
 
 def test_what_cannot_be_cut_is_refused(files: Path) -> None:

@@ -59,22 +59,21 @@ class DaskRows:
         schema: Schema | None = None,
         *,
         shards: int | None = None,
-        threads: int | None = 1,
         patience: float = PATIENCE,
         trust_network: bool = False,
         sensitive_as_feature: bool = False,
         precision: str = "float64",
     ) -> None:
-        self._patience, self._threads = _checks.positive(patience=patience), threads
+        self._patience, self._trust_network = _checks.positive(patience=patience), trust_network
         self._client = _connected(client, trust_network)
         own = self._client is not client
         self._end = weakref.finalize(self, _left, self._client) if own else None
-        self._trust_network = trust_network
         try:
             options: Any = {"sensitive_as_feature": sensitive_as_feature, "precision": precision}
             count = _threads_of(self._client, trust_network)
-            found = pieces_of(source, schema, shards=shards or count, **options)
-            self.encoding, self.pieces = found
+            self.encoding, self.pieces = pieces_of(
+                source, schema, shards=shards or count, **options
+            )
         except BaseException:
             self.close()
             raise
@@ -97,7 +96,7 @@ class DaskRows:
 
     def shards(self) -> Asking:
         """Actors of their own for each fit."""
-        actors = Actors(self._client, self._threads, self._trust_network)
+        actors = Actors(self._client, self._trust_network)
         return Asking(self.pieces, actors, self._patience)
 
     def close(self) -> None:
@@ -111,30 +110,13 @@ class DaskRows:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        return f"DaskRows({len(self.pieces)} shards)"
-
-
-class ShardActor:
-    """A shard on a worker. Bytes in, bytes out; nothing is raised: guarantee 3."""
-
-    def __init__(self, threads: int | None) -> None:
-        self._worker = Worker(threads)
-
-    def done(self, message: bytes) -> bytes:
-        """The answers to some messages."""
-        try:
-            return packed(self._worker.done(unpacked(message)))
-        except Exception:
-            return packed([Failed()])
-
 
 class Actors:
     """One actor of a cluster for each shard. `late`: workers that did not answer in time: others
     are asked first."""
 
-    def __init__(self, client: Any, threads: int | None = 1, trust_network: bool = False) -> None:
-        self._client, self._threads, self._trust_network = client, threads, trust_network
+    def __init__(self, client: Any, trust_network: bool = False) -> None:
+        self._client, self._trust_network = client, trust_network
         self.actors: dict[int, Any] = {}
         self.late: set[str] = set()
 
@@ -167,26 +149,24 @@ class Actors:
         for number in sorted(wanted.keys() - self.actors.keys()):
             key = f"fairveil-shard-{number}-{uuid.uuid4().hex}"
             how: dict[str, Any] = {"actor": True, "pure": False, "key": key, **prompt}
-            futures[number] = self._client.submit(ShardActor, self._threads, **how)
+            futures[number] = self._client.submit(Worker, 1, **how)
         for number, future in futures.items():
             actor = _within(lambda future=future: future.result(timeout=asking.patience))
             if actor is not None:
                 # a worker may have come later
                 _require_private(str(actor._address), self._trust_network)
                 self.actors[number] = actor
-        asked = packed([(0, VERSION, None)])
-        for found in self._exchanged(dict.fromkeys(futures, asked), asking.patience).values():
-            if found[0] != version():
-                remedy = "Install one version of fairveil and numpy on all machines."
-                raise PrivacyError.expected(version(), of="a worker", got=found[0], remedy=remedy)
         lines = {}
         for number in futures:
-            if wanted[number][0] != "open":
-                told = asking.remade(number)
-                told[0] = ("open", asking.recipes[number])
-                lines[number] = packed([(0, *one) for one in told])
-        for number, answers in self._exchanged(lines, asking.patience).items():
-            asking.require_same(number, answers[0])
+            told = asking.remade(number) if wanted[number][0] != "open" else []
+            told[:1] = [("open", asking.recipes[number])] * bool(told)
+            lines[number] = packed([(0, VERSION, None), *((0, *one) for one in told)])
+        for number, (theirs, *answers) in self._exchanged(lines, asking.patience).items():
+            if theirs != version():
+                remedy = "Install one version of fairveil and numpy on all machines."
+                raise PrivacyError.expected(version(), of="a worker", got=theirs, remedy=remedy)
+            for answer in answers[:1]:
+                asking.require_same(number, answer)
             for answer in answers[1:]:
                 if isinstance(answer, Failed):
                     asking.refuse(number, answer)
@@ -195,7 +175,7 @@ class Actors:
         """Answers by shard; one whose worker is lost, or late, is missing, and so is its actor from
         then on."""
         waiting = {
-            number: _within(lambda n=number, message=message: self.actors[n].done(message))
+            number: _within(lambda n=number, message=message: self.actors[n].answered(message))
             for number, message in messages.items()
             if number in self.actors
         }
