@@ -7,42 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
+from test_data_store import SCHEMA, table
 
 import fairveil as fv
 from fairveil import data
 from fairveil.errors import DataNotFoundError, FairveilError, InputError, RowsOnDisk, SchemaError
 
-SCHEMA = data.Schema(
-    {
-        "age": data.Number(17, 90),
-        "job": data.Category(("private", "state")),
-        "sex": data.Category(("f", "m")),
-        "hired": data.Category(("no", "yes")),
-    },
-    target="hired",
-    sensitive="sex",
-)
-
-
-def table(rows: int = 300) -> pd.DataFrame:
-    rng = np.random.default_rng(0)
-    sex, age = rng.integers(2, size=rows), rng.integers(17, 90, rows)
-    return pd.DataFrame(
-        {
-            "age": age,
-            "job": rng.choice(["private", "state"], rows),
-            "sex": np.array(["f", "m"])[sex],
-            "hired": np.where(age + 20 * sex > 60, "yes", "no"),
-        }
-    )
-
 
 @pytest.fixture
 def places(tmp_path: Path) -> dict[str, tuple[str, dict[str, Any]]]:
     """The same rows in everything that can be opened."""
-    people = table()
+    people = table(300)
     for kind in ("csv", "parquet"):
         (tmp_path / kind).mkdir()
     people.to_csv(tmp_path / "people.csv", index=False)
@@ -68,28 +44,24 @@ def places(tmp_path: Path) -> dict[str, tuple[str, dict[str, Any]]]:
     }
 
 
-def arrays(source: Any) -> list[np.ndarray]:
-    blocks = list(source.blocks())
-    joined = [
-        np.concatenate([getattr(block, name) for block in blocks], axis=-1)
-        for name in ("numbers", "codes")
-    ]
-    return [
-        *joined,
-        np.concatenate([block.labels for block in blocks]),
-        np.hstack([block.sensitive for block in blocks]),
-    ]
-
-
 def alike(one: Any, other: Any) -> bool:
-    return all(map(np.array_equal, arrays(one), arrays(other)))
+    """The same rows, whatever the blocks."""
+    return all(
+        np.array_equal(
+            *(
+                np.concatenate([getattr(block, name) for block in rows.blocks()], axis=-1)
+                for rows in (one, other)
+            )
+        )
+        for name in ("numbers", "codes", "labels", "sensitive")
+    )
 
 
 @pytest.mark.parametrize("memory", [1 << 30, 2000])
 def test_guarantee_1_every_source_has_the_rows(places, monkeypatch, tmp_path, memory) -> None:
     monkeypatch.setenv("FAIRVEIL_MEMORY", str(memory))
     monkeypatch.setenv("FAIRVEIL_SPILL", str(tmp_path))
-    told = data.encode(table(), SCHEMA)
+    told = data.encode(table(300), SCHEMA)
     fits: list[bytes] = []
     for name, (address, options) in places.items():
         if memory < 1 << 30 and name != "store":
@@ -107,7 +79,7 @@ def test_guarantee_1_every_source_has_the_rows(places, monkeypatch, tmp_path, me
 
 
 def test_guarantee_1_encode_with_out_writes_any_source(places, tmp_path) -> None:
-    told = data.encode(table(), SCHEMA)
+    told = data.encode(table(300), SCHEMA)
     for name, (address, options) in places.items():
         if name == "store":
             continue
@@ -120,7 +92,7 @@ def test_guarantee_1_encode_with_out_writes_any_source(places, tmp_path) -> None
         )
         assert store.is_mapped
         assert alike(store, told), name
-    again = data.encode(table(), SCHEMA, tmp_path / "csv.store", overwrite=True)
+    again = data.encode(table(300), SCHEMA, tmp_path / "csv.store", overwrite=True)
     assert alike(again, told)
 
 

@@ -63,16 +63,9 @@ def test_the_bayes_accuracy_is_that_of_an_independent_integral() -> None:
     assert total == pytest.approx(population.bayes.accuracy, abs=1e-7)
 
 
-def test_no_other_cut_beats_the_best_classifier_and_equal_groups_have_no_gap() -> None:
-    population = GroupedClasses(category_sizes=(), shift=1.0)
-    best = max(population.threshold([cut]).accuracy for cut in np.linspace(-3, 3, 6001))
-    assert population.bayes.accuracy == pytest.approx(best, abs=1e-6)
+def test_equal_groups_have_no_gap() -> None:
     equal = GroupedClasses(shift=0.0, slope=0.0).bayes
     assert max(equal.demographic_parity_gap, equal.equalized_odds_gap) < 1e-12
-    one_cut = GroupedClasses(shift=1.0, slope=0.0, category_sizes=(), separation=2.0).threshold(
-        [0.0]
-    )
-    assert one_cut.equalized_odds_gap == pytest.approx(norm.cdf(1.5) - norm.cdf(0.5), abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +75,6 @@ def test_no_other_cut_beats_the_best_classifier_and_equal_groups_have_no_gap() -
         lambda: GroupedClasses(sensitive_sizes=()),
         lambda: GroupedClasses(category_sizes=(1,)),
         lambda: GroupedClasses(shift=float("nan")),
-        lambda: GroupedClasses().threshold([0.0, 1.0]),
     ],
 )
 def test_impossible_populations_are_refused(make: Any) -> None:

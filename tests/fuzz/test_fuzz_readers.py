@@ -28,6 +28,7 @@ NAMES = (
         "encoding",
         "CSV",
         "Parquet",
+        "coded store",
         "SQLite rows",
         "journal",
         "checkpoint",

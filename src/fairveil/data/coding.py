@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ..errors import SchemaError
 from ..facts.columns import Boolean, Category, Number, Value
-from ..tables.raw import Listed, Plain, Raw, is_missing
+from ..tables.raw import Listed, Raw, is_missing
 
 NUMBER = re.compile(
     r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?)",
@@ -56,19 +56,13 @@ def number_codes(raw: Raw, column: Number, place: Place) -> npt.NDArray[np.float
     z = (min(max(x, low), high) - center) / half, with center = low/2 + high/2 and half = high/2 -
     low/2.
     """
-    given, missing = (
-        _listed_numbers(raw, place) if isinstance(raw, Listed) else _plain_numbers(raw, place)
-    )
-    values = given.astype(np.float64)
+    values, missing = _numbers(raw, place)
     if missing.any():
         if column.missing is None:
-            _refuse(
-                place,
-                "a number",
-                ["a missing value"],
-                missing,
-                "Declare for the column, as `missing`, the number that a missing cell counts as.",
+            remedy = (
+                "Declare for the column, as `missing`, the number that a missing cell counts as."
             )
+            _refuse(place, "a number", ["a missing value"], missing, remedy)
         values[missing] = column.missing
     np.clip(values, column.low, column.high, out=values)
     values -= column.low / 2 + column.high / 2
@@ -79,33 +73,25 @@ def number_codes(raw: Raw, column: Number, place: Place) -> npt.NDArray[np.float
 def plain_numbers(raw: Raw, place: Place) -> npt.NDArray[np.float64]:
     """Numbers as they stand, NaN where one is missing. No error shows a value where `place` does
     not."""
-    given, missing = (
-        _listed_numbers(raw, place) if isinstance(raw, Listed) else _plain_numbers(raw, place)
-    )
-    values = given.astype(np.float64)
+    values, missing = _numbers(raw, place)
     values[missing] = math.nan
     return values
 
 
-def _plain_numbers(raw: Plain, place: Place) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    values = raw.values
-    if values.dtype.kind in "biuf":
-        missing = (
-            np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
-        )
-        if raw.null is not None:
-            missing |= raw.null
-        return values, missing
-    parsed = [_number(value, place) for value in values.tolist()]
-    return _numbers_or_error(parsed, values, raw.null, place)
-
-
-def _listed_numbers(raw: Listed, place: Place) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    parsed = np.array([*(_number(value, place) for value in raw.values), math.nan], dtype=object)[
-        raw.at
-    ].tolist()
-    values = np.array([*raw.values, None], dtype=object)[raw.at]
-    return _numbers_or_error(parsed, values, None, place)
+def _numbers(raw: Raw, place: Place) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """A copy as floats, and which of them are missing."""
+    if isinstance(raw, Listed):
+        each = [*(_number(value, place) for value in raw.values), math.nan]
+        values = np.array([*raw.values, None], dtype=object)[raw.at]
+        return _numbers_or_error([each[at] for at in raw.at.tolist()], values, None, place)
+    if raw.values.dtype.kind not in "biuf":
+        parsed = [_number(value, place) for value in raw.values.tolist()]
+        return _numbers_or_error(parsed, raw.values, raw.null, place)
+    is_float = raw.values.dtype.kind == "f"
+    missing = np.isnan(raw.values) if is_float else np.zeros(raw.rows, np.bool_)
+    if raw.null is not None:
+        missing |= raw.null
+    return raw.values.astype(np.float64), missing
 
 
 def _numbers_or_error(

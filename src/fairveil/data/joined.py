@@ -23,6 +23,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -95,7 +96,8 @@ def load_joined(
     >>> next(rows.blocks()).sensitive.tolist()
     [[2, 0]]
     """
-    join = _Join.of(table, attribute, schema, id, unmatched, ids, query, attribute_query)
+    queries = {"query": query, "attribute_query": attribute_query}
+    join = _Join.of(table, attribute, schema, id, unmatched, ids, **queries)
     if join.ids is not None:
         found = join.of_store()
     else:
@@ -108,16 +110,11 @@ def matched(
     table: PathLike,
     attribute: PathLike,
     schema: Schema,
-    *,
-    id: str,
-    unmatched: str = "group",
-    ids: PathLike | None = None,
-    query: str | None = None,
-    attribute_query: str | None = None,
+    **options: Any,
 ) -> Matched:
     """How many rows would be matched: exact counts for the attribute's holder, who should not pass
     them on. For options see `load_joined`."""
-    join = _Join.of(table, attribute, schema, id, unmatched, ids, query, attribute_query)
+    join = _Join.of(table, attribute, schema, **options)
     found = np.concatenate([np.empty(0, np.int64), *(at for at, _ in join.pairs())])
     used = int((found >= 0).sum())
     return Matched(len(found), used, len(join.places) - used)
@@ -186,10 +183,10 @@ class _Join:
         attribute: PathLike,
         schema: Schema,
         id: str,
-        unmatched: str,
-        ids: PathLike | None,
-        query: str | None,
-        attribute_query: str | None,
+        unmatched: str = "group",
+        ids: PathLike | None = None,
+        query: str | None = None,
+        attribute_query: str | None = None,
     ) -> _Join:
         """Checked, with the attribute's table read."""
         require_rule(schema, id, unmatched)

@@ -218,33 +218,22 @@ def encode(
         remedy = "Pass out='people.store' to write a coded store, or read it with data.open(path)."
         got = "a path, query or overwrite without one"
         raise InputError.expected("a store to write", of="out", got=got, remedy=remedy, quote=False)
-    options: dict[str, Any] = {
-        "sensitive_as_feature": sensitive_as_feature,
-        "precision": precision,
-    }
-    beside = (names, target, sensitive, not with_target or None, not with_sensitive or None)
+    beside = {"names": names, "target": target, "sensitive": sensitive}
+    roles = {"with_target": with_target, "with_sensitive": with_sensitive}
     if not isinstance(table, str | os.PathLike):
-        rows = encode_table(
-            table,
-            schema,
-            names=names,
-            target=target,
-            sensitive=sensitive,
-            with_target=with_target,
-            with_sensitive=with_sensitive,
-            block_rows=block_rows,
-            **options,
-        )
+        kept: dict[str, Any] = {"precision": precision, "block_rows": block_rows}
+        kept |= {"sensitive_as_feature": sensitive_as_feature, **beside, **roles}
+        rows = encode_table(table, schema, **kept)
         if out is None:
             return rows
         return write_store(rows, out, overwrite=overwrite, block_rows=block_rows)
-    if any(one is not None for one in beside):
+    if any(one is not None for one in beside.values()) or not all(roles.values()):
         remedy = "A file has its columns; use schema.without(...) for fewer of them."
         raise InputError.expected(
             "a table in memory", of="table", got="columns beside a file", remedy=remedy, quote=False
         )
     assert out is not None
-    encoding, kind = Encoding(schema, **options), kind_of(table, query)
+    encoding, kind = Encoding(schema, sensitive_as_feature, precision), kind_of(table, query)
     needed, wished = encoding.needed(), encoding.wished
     chunks = chunks_of(table, needed, wished, schema=schema, query=query, kind=kind)
     return written(coded(chunks, encoding), encoding, out, overwrite, block_rows)

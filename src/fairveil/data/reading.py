@@ -584,8 +584,8 @@ class Database:
 class _Driver:
     name: str
     connect: Callable[[], Any]
-    ask: Callable[[Any, str], Any]
     errors: tuple[type[Exception], ...]
+    ask: Callable[[Any, str], Any] = lambda connection, query: connection.execute(query)
     quoted: Callable[[str], str] = lambda name: '"' + name.replace('"', '""') + '"'
 
 
@@ -620,7 +620,7 @@ def _driver_of(url: str) -> _Driver:
         def connected() -> Any:
             return duckdb.connect(str(file), read_only=True)
 
-        return _Driver(name, connected, lambda base, query: base.execute(query), (duckdb.Error,))
+        return _Driver(name, connected, (duckdb.Error,))
 
     def opened() -> Any:
         with file.open("rb") as start:
@@ -629,8 +629,7 @@ def _driver_of(url: str) -> _Driver:
         return sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True)
 
     # a file may hold texts that are none
-    errors = (sqlite3.Error, UnicodeDecodeError)
-    return _Driver(name, opened, lambda base, query: base.execute(query), errors)
+    return _Driver(name, opened, (sqlite3.Error, UnicodeDecodeError))
 
 
 def _sqlalchemy(url: str) -> _Driver:
@@ -654,7 +653,7 @@ def _sqlalchemy(url: str) -> _Driver:
 
         quoted = engine.dialect.identifier_preparer.quote_identifier
         errors = (sqlalchemy.exc.SQLAlchemyError, ImportError)
-        return _Driver(engine.dialect.name, engine.connect, asked, errors, quoted)
+        return _Driver(engine.dialect.name, engine.connect, errors, asked, quoted)
     remedy = (
         "Write driver://user:password@host/database and install the driver, for PostgreSQL pip "
         "install 'fairveil[sql]'"

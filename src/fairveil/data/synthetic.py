@@ -209,20 +209,6 @@ class GroupedClasses:
         """The rates of the best classifier that does not see the group."""
         return self._rates(self._best)
 
-    def threshold(self, cuts: npt.ArrayLike) -> Rates:
-        """The rates of the classifier that predicts how many of the ascending `cuts` are below t; a
-        closed form."""
-        points = np.asarray(cuts, dtype=np.float64)
-        if points.shape != (self.classes - 1,) or np.any(np.diff(points) < 0):
-            raise InputError.expected(
-                f"{self.classes - 1} ascending numbers",
-                of="cuts",
-                got=points.tolist(),
-                remedy="One between two classes.",
-            )
-        edges = np.concatenate([[-np.inf], points, [np.inf]])
-        return Rates(np.diff(ndtr(edges - self.means[..., np.newaxis]), axis=-1), self.weights)
-
     def predict(self, table: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
         """The best classifier's predictions for drawn rows."""
         t: Floats = np.sum([table[f"x{j}"] for j in range(self.numbers)], axis=0) / math.sqrt(
