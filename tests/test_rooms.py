@@ -38,7 +38,7 @@ INSIDE = {
     "core": (
         ("errors",),
         ("checks",),
-        ("chacha", "curves", "events", "exact", "kernels", "promise"),
+        ("chacha", "curves", "events", "exact", "kernels", "layout", "promise"),
         ("bound", "compose", "fast", "inventory"),
         ("noise", "renyi"),
         ("cost",),
@@ -203,7 +203,7 @@ def test_no_module_has_a_vague_name() -> None:
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..curator import "
             "Curator",
         ),
-        ("facts/cells.py", "from ..privacy import PrivacyStatement"),
+        ("facts/schema.py", "from ..privacy import PrivacyStatement"),
         ("errors.py", "from . import _checks"),
         ("curator/rows/rows.py", "from ...cli import main"),
         ("curator/rows/rows.py", "from ... import Promise"),
@@ -235,7 +235,7 @@ def test_a_wrong_import_is_found(path: str, source: str) -> None:
             "privacy/shown.py",
             "from .. import _checks\nfrom ..errors import InputError\nfrom ..core.events import Event",
         ),
-        ("facts/cells.py", "from .. import _checks"),
+        ("facts/schema.py", "from .. import _checks"),
         (
             "curator/curator.py",
             "from ..privacy import events\nfrom ..facts import RowBlock\nimport numpy",

@@ -17,7 +17,8 @@ from fairveil.core.promise import Promise, Unit
 from fairveil.core.sums import Facts, Run, Sum
 from fairveil.facts import Cells, RowLayout
 
-LAYOUT = RowLayout(2, (2,), (0, 1), ((0, 1, 2), (0, 1)), ("g", "h"))
+LAYOUT_GROUPS = (((0, 1, 2), (0, 1)), ("g", "h"))
+LAYOUT = RowLayout(2, (2,), (0, 1), *LAYOUT_GROUPS)
 PRODUCT, MARGINAL = (
     Cells(LAYOUT.sensitive, names=("g", "h")),
     Cells(LAYOUT.sensitive, "marginal", ("g", "h")),
@@ -81,7 +82,11 @@ BUILDERS: dict[str, Callable[[Facts, Cells | None], list[Sum]]] = {
         sums.gradient(facts, W, clip, cells, costs, loss, 0.8, 2.0)
         for clip in (0.5, 3.0)
         for loss in (("log", "none") if facts.alone else ("log", "squared", "none"))
-        for costs in (COSTS.normal(size=(1 if cells is None else cells.count, 2, 2)),)
+        for costs in (
+            None
+            if loss == "squared"
+            else COSTS.normal(size=(1 if cells is None else cells.count, 2, 2)),
+        )
     ],
     "gram_matrices": lambda facts, cells: [
         sums.gram_matrices(facts, 1.3, cells, target) for target in (False, True)
@@ -191,6 +196,7 @@ def test_a_total_is_the_sum_of_what_rows_add(name: str) -> None:
 
 
 RECORDS = Facts(LAYOUT, Promise(1.0, 1e-6))
+NUMBERS_ONLY = Facts(RowLayout(2, (2,), None, *LAYOUT_GROUPS), Promise(1.0, 1e-6))
 ALONE = Facts(LAYOUT, Promise(1.0, 1e-6, protects="sensitive_features"))
 
 
@@ -200,6 +206,14 @@ ALONE = Facts(LAYOUT, Promise(1.0, 1e-6, protects="sensitive_features"))
         (lambda: sums.gradient(RECORDS, W, None), InputError, "clip"),
         (lambda: sums.gradient(RECORDS, W, -1.0), InputError, "clip"),
         (lambda: sums.gradient(RECORDS, W[:, 1:], 1.0), InputError, "weights"),
+        (lambda: sums.decisions(RECORDS, np.concatenate([W, W])), InputError, "weights"),
+        (lambda: sums.counts(NUMBERS_ONLY, ONE, True), InputError, "class labels"),
+        (lambda: sums.gradient(NUMBERS_ONLY, W, 1.0), InputError, "class labels"),
+        (
+            lambda: sums.gradient(RECORDS, W, 1.0, ONE, np.zeros((3, 1, 2)), "squared"),
+            InputError,
+            "costs of classes",
+        ),
         (lambda: sums.gradient(RECORDS, W * np.nan, 1.0), InputError, "finite weights"),
         (
             lambda: sums.gradient(RECORDS, W, 1.0, ONE, np.full((3, 1, 2), np.inf)),

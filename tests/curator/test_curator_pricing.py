@@ -21,6 +21,7 @@ from fairveil.core.events import (
     Repeated,
     VisiblySampled,
 )
+from fairveil.core.layout import partition_of
 from fairveil.curator import (
     FULL,
     ByCell,
@@ -42,7 +43,6 @@ from fairveil.curator import (
     describe,
     pricing,
 )
-from fairveil.curator.pricing import partition_of
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import Promise, epsilon
 

@@ -18,6 +18,7 @@ from scipy import stats
 
 from fairveil.core.events import Gaussian, PerCell, PoissonSampled, VisiblySampled
 from fairveil.core.inventory import per_cell_squares
+from fairveil.core.layout import partition_of
 from fairveil.curator import (
     FULL,
     ByCell,
@@ -36,7 +37,7 @@ from fairveil.curator import (
     Weighed,
     describe,
 )
-from fairveil.curator.pricing import constant_scale, noise_scale, partition_of
+from fairveil.curator.pricing import constant_scale, noise_scale
 from fairveil.curator.rows import cell_order
 from fairveil.curator.totals import public_scale, reference
 from fairveil.curator.totals.passes import totals

@@ -112,6 +112,20 @@ def of_gram(clip: float, weight: float = 1.0, per_row: int = 1) -> Bound:
     )
 
 
+def of_person(bound: Bound, rows: int) -> Bound:
+    """The bound of a person with at most so many rows, from one row's (theory.md#units): as of one
+    row that counts so often.
+
+    A person's rows add up to `rows` times a point of the convex hull of nothing and what one row
+    may add. Norms are convex, so the worst person has the same row `rows` times over; a person who
+    is replaced may have fewer rows before, or none.
+    """
+    if rows == 1:
+        return bound
+    far = product_up(max(bound.norm, bound.diameter), rows)
+    return Bound(product_up(bound.norm, rows), far, bound.order)
+
+
 @lru_cache(maxsize=1024)
 def product_up(*factors: float, root: int = 1) -> float:
     """The product of these and the square root of `root`: the float itself where it is exact, else

@@ -88,15 +88,6 @@ def whole(*, at_least: int = 0, remedy: str = "", **named: object) -> int:
     return int(value)
 
 
-def truth(**named: object) -> bool:
-    """True or False, and not a number that stands for it."""
-    name, value = _the_one(named)
-    if type(value).__name__ not in ("bool", "bool_"):  # NumPy's own, too, without loading it
-        remedy = f"Pass {name}=True or {name}=False."
-        raise InputError.expected("True or False", of=name, got=value, remedy=remedy)
-    return bool(value)
-
-
 def instance(kind: type[T], name: str, value: object, remedy: str, expected: str = "") -> T:
     """A value of a class; "a Schema" is expected of a `Schema`.
 

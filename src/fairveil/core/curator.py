@@ -24,7 +24,7 @@ import numpy as np
 
 from . import checks, cost
 from .bound import OUTWARDS
-from .errors import BudgetError, PrivacyError, need
+from .errors import BudgetError, InputError, PrivacyError, need
 from .events import (
     Event,
     Gaussian,
@@ -38,7 +38,8 @@ from .events import (
 )
 from .filters import Filter
 from .kernels import Array, Floats
-from .noise import NoiseSource, Stream
+from .layout import partition_of
+from .noise import NoiseSource, Stream, symmetric_gaussians
 from .sums import RUN, Facts, Run, Sum
 
 Asked = Sequence[tuple[Sum, Any]]
@@ -118,35 +119,16 @@ def event_of(asked: Asked, facts: Facts, rate: float | None = None) -> Event:
 
 
 def _per_cell(one: Sum, sizes: Floats, facts: Facts) -> PerCell:
-    right = one.cells is not None and sizes.shape == (one.cells.count,)
-    fix = "Use product groups and a sum by cells, or one multiplier for all."
-    need(right, "a multiplier for each disjoint cell", of=one.name, got=sizes.shape, fix=fix)
+    cells, expected = one.cells, "a multiplier for each disjoint cell"
+    if cells is None or sizes.shape != (cells.count,):
+        fix = "Use product groups and a sum by cells, or one multiplier for all."
+        raise InputError.expected(expected, of=one.name, got=sizes.shape, remedy=fix)
     most = facts.promise.rows_per_unit
     fix = "Noise by cell is for persons in one group each: ask with one multiplier."
     need(most == 1, "rows", of="promise", got=facts.promise, fix=fix, error=PrivacyError)
     within = 0.0 if facts.alone else min(2.0, one.within * OUTWARDS + one.slack)
-    return PerCell((tuple(sizes.tolist()),), (within,), column=partition_of(one.cells, facts))
-
-
-def partition_of(cells: Any, facts: Facts) -> int:
-    """The number of the partition that cells make of people, from the columns that they are of.
-
-    Releases over one partition add up by person, and several partitions' worst cells add up: which
-    is which must not be the asker's to say. A column has its place, all columns in their order have
-    0, and every other list of columns, another order too, a number of its own.
-    """
-    known: tuple[str, ...] = facts.layout.sensitive_names
-    count = len(facts.layout.sensitive)
-    named = zip(cells.names, cells.columns, strict=True)
-    there = all(n in known and facts.layout.sensitive[known.index(n)] == c for n, c in named)
-    fix = "Make the cells from the layout of the rows that are asked about."
-    need(there, f"sensitive columns among {known}", of="cells", got=cells.names, fix=fix)
-    lines: list[int] = [known.index(name) for name in cells.names]
-    if len(lines) == 1:
-        return int(lines[0])
-    if lines == list(range(count)):
-        return 0
-    return count + sum((line + 1) * int((count + 1) ** at) for at, line in enumerate(lines))
+    column = partition_of(cells, facts.layout)
+    return PerCell((tuple(sizes.tolist()),), (within,), column=column)
 
 
 class Trace:
@@ -234,6 +216,7 @@ class Curator:
         unit, fix = promise.unit is not None, "Say whose each row is if and only if persons count."
         known = unit == rows.knows_persons
         need(known, "persons in both", of="rows", got="in one", fix=fix, error=PrivacyError)
+        self._labelled = bool(rows.labelled)
         if plan is not None:
             spent = cost.epsilon(plan, promise.delta, promise.neighbours)
             within = spent <= promise.epsilon
@@ -249,6 +232,8 @@ class Curator:
     def answer(self, asked: Asked, rate: float | None = None) -> list[Answer]:
         """One joint noisy answer about all rows, or about a secret Poisson batch."""
         event = event_of(asked, self.facts, rate)
+        told = self._labelled or not any("label" in one.reads for one, _ in asked)
+        need(told, "labels", of="rows", got="none", fix="Give labels, or ask what reads none.")
         self._admit(event)
         entry = Entry(len(self.log), event, tuple(one.name for one, _ in asked))
         self.log.append(entry)
@@ -342,17 +327,9 @@ def size_of(one: Sum, multiplier: Any, facts: Facts, rate: float | None) -> Any:
 
 
 def drawn(one: Sum, size: Any, stream: Stream) -> Array:
-    """Noise of this deviation, one number or one a coordinate, in steps. Of matrices symmetric: the
-    L2 norm counts what is beside the diagonal twice, so with s / sqrt(2) there it is s in every
-    direction (docs/theory/sensitivities.md)."""
+    """Noise of this deviation, one number or one a coordinate, in steps."""
     if one.is_symmetric:
-        a, b = np.triu_indices(one.shape[-1])
-        each = np.broadcast_to(np.asarray(size, np.float64), one.shape)[..., 0, 0]
-        scales = each[..., None] * np.where(a == b, 1.0, math.sqrt(0.5))
-        noise = np.zeros(one.shape, np.int64)
-        noise[..., a, b] = stream.rounded_gaussian(scales.ravel()).reshape(*each.shape, -1)
-        noise[..., b, a] = noise[..., a, b]
-        return noise
+        return symmetric_gaussians(stream, size, one.shape)
     if isinstance(size, np.ndarray):
         return stream.rounded_gaussian(size.ravel()).reshape(one.shape)
     return stream.rounded_gaussian(size, math.prod(one.shape)).reshape(one.shape)

@@ -2,7 +2,7 @@
 functions of their tiles. All else about a row is arithmetic on its few numbers (`sums`).
 
 Every row's arithmetic is one fixed sequence of IEEE double operations (additions in the order
-intercept, numbers, codes; an `exp` and a `log` of our own; no fused multiply-add, no fast-math), so
+intercept, numbers, codes; an `exp` of our own; no fused multiply-add, no fast-math), so
 a row contributes the same bits alone or among millions, on every processor. A contribution v is put
 on the grid by r = v * scale + MAGIC, whose bit pattern is the integer round(v * scale) above a
 constant; patterns are added as 64-bit integers, which no order can change (theory.md#sums).
@@ -80,27 +80,6 @@ def exp_into(x: Floats, out: Array, work: Floats, m: int) -> None:
         bits[t] = (bits[t] + 1023) << 52
     for t in range(m):
         out[t] = out[t] * work[t]
-
-
-@jit
-def log_into(x: Floats, out: Array, work: Floats, m: int) -> None:
-    """out = log(x) for normal x > 0: exponent times ln 2 plus 2 atanh((f - 1)/(f + 1)), f in [1,
-    2)."""
-    bits = work.view(np.int64)
-    for t in range(m):
-        work[t] = x[t]
-    for t in range(m):
-        # x = 2^e f: the exponent as a number, and f with the exponent of 1.
-        out[t] = float((bits[t] >> 52) - 1023)
-        bits[t] = (bits[t] & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000
-    for t in range(m):
-        s = (work[t] - 1.0) / (work[t] + 1.0)
-        # s is at most 1/3: the terms s^k / k that are left out are below 2^-62 together.
-        q = s * s
-        a = 1.0 / 35.0
-        for k in range(33, 0, -2):
-            a = a * q + 1.0 / k
-        out[t] = out[t] * 0.6931471805599453 + 2.0 * s * a
 
 
 @jit

@@ -390,6 +390,23 @@ def rounded_gaussians(
     return Gaussians(scales, sizes).draw(streams)
 
 
+def symmetric_gaussians(
+    stream: Stream, size: float | NDArray[np.float64], shape: tuple[int, ...]
+) -> NDArray[np.int64]:
+    """Symmetric matrices of noise: standard deviation s on the diagonal and s / sqrt(2) beside it.
+
+    The L2 norm of a matrix counts what is beside the diagonal twice: with s / sqrt(2) there, noise
+    of the whole matrix is s in every direction (docs/theory/sensitivities.md, Gram matrices).
+    """
+    a, b = np.triu_indices(shape[-1])
+    each = np.broadcast_to(np.asarray(size, np.float64), shape)[..., 0, 0]
+    scales = each[..., np.newaxis] * np.where(a == b, 1.0, math.sqrt(0.5))
+    noise = np.zeros(shape, np.int64)
+    noise[..., a, b] = stream.rounded_gaussian(scales.ravel()).reshape(*each.shape, -1)
+    noise[..., b, a] = noise[..., a, b]
+    return noise
+
+
 class Gaussians:
     """`rounded_gaussians` of these scales and sizes, checked and laid out once for many draws."""
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from . import checks
-from .bound import OUTWARDS, Bound, of_gram, of_histogram, of_signed, on_grid, product_up
+from .bound import OUTWARDS, Bound, of_gram, of_histogram, of_person, of_signed, on_grid
 from .errors import PrivacyError, need
 from .kernels import (
     TINY,
@@ -37,6 +37,7 @@ from .kernels import (
     sigmoid_into,
     softmax_into,
 )
+from .layout import Cells, RowLayout
 from .promise import Promise
 
 GRID_BITS, EXACT_BITS = 30, 44
@@ -51,7 +52,7 @@ class Facts:
     classes and sensitive columns of the rows; `cap`: the largest weight of a row, None where each
     counts once."""
 
-    layout: Any
+    layout: RowLayout
     promise: Promise
     cap: float | None = None
 
@@ -73,8 +74,7 @@ class Facts:
     @property
     def coordinates(self) -> int:
         """How many coordinates of a row, its intercept included, can differ from zero."""
-        numbers: int = self.layout.numbers
-        return 1 + numbers + len(self.layout.code_sizes)
+        return 1 + self.layout.numbers + len(self.layout.code_sizes)
 
 
 class Run:
@@ -87,7 +87,7 @@ class Run:
         self.weights: Any = block.weights[a:b] if len(block.weights) else np.ones(b - a)
         self._known: dict[Any, Any] = {}
 
-    def cells(self, cells: Any) -> Array:
+    def cells(self, cells: Cells | None) -> Array:
         """The cells of each row, (cells a row, rows)."""
         lines: Array = self.block.cells(cells)[:, self.a : self.a + self.n].astype(np.int64)
         return lines
@@ -140,7 +140,7 @@ class Sum:
     total: Callable[[Run, float], Array]
     within: float = 2.0
     slack: float = 0.0
-    cells: Any = None
+    cells: Cells | None = None
     is_symmetric: bool = False
     parts: Callable[[Iterable[Run], int], Sequence[Sum]] | None = None
 
@@ -158,22 +158,28 @@ def _gridded(one: Sum, most: int, coordinates: int, bits: int = GRID_BITS) -> Su
         exponent = bits - math.frexp(max(bound.norm, math.ldexp(1.0, -900)))[1]
         bound = on_grid(bound, math.ldexp(1.0, -exponent), coordinates)
     slack = (bound.diameter - one.bound.diameter) / bound.norm
-    if most > 1:
-        # As of one row that counts so often: norms are convex, so the worst person has the same row
-        # each time; one who is replaced may have fewer rows, or none (theory.md#units).
-        far = product_up(max(bound.norm, bound.diameter), most)
-        bound = Bound(product_up(bound.norm, most), far)
-    return replace(one, bound=bound, exponent=exponent, slack=slack)
+    return replace(one, bound=of_person(bound, most), exponent=exponent, slack=slack)
 
 
-def _weights(facts: Facts, w: object, clip: float | None = None) -> Floats:
+def _weights(
+    facts: Facts, w: object, clip: float | None = None, *, of_number: bool = False
+) -> Floats:
+    """A copy of a linear model's weights, which fits the rows: one line for two classes or a
+    number, else one a class."""
     array: Floats = np.atleast_2d(np.array(w, np.float64, order="C"))
-    wide = array.shape[1] == 1 + facts.layout.width and np.isfinite(array).all()
-    expected = f"finite weights of shape (outputs, {1 + facts.layout.width})"
-    need(wide, expected, of="weights", got=array.shape, fix="The intercept comes first.")
+    classes = 1 if of_number else _classes(facts)
+    shape = (1 if classes <= 2 else classes, 1 + facts.layout.width)
+    good, fix = array.shape == shape and np.isfinite(array).all(), "The intercept comes first."
+    need(good, f"finite weights of shape {shape}", of="weights", got=array.shape, fix=fix)
     if clip is not None:
         checks.positive(clip=clip)
     return array
+
+
+def _classes(facts: Facts) -> int:
+    classes, fix = facts.layout.classes or (), "Give classes to the rows."
+    need(classes, "rows with class labels", of="rows", got="numbers, or none", fix=fix)
+    return len(classes)
 
 
 Values = Callable[[Run], Any]
@@ -182,7 +188,7 @@ Values = Callable[[Run], Any]
 def _histogram(
     facts: Facts,
     name: str,
-    cells: Any,
+    cells: Cells | None,
     by_label: bool,
     width: int,
     values: Values,
@@ -196,7 +202,7 @@ def _histogram(
     """A row adds `values(run)` (width, rows), a point of a simplex of size `limit`, to its cells.
     `lone`: one number that only comes or goes."""
     per_row, count = (cells.per_row, cells.count) if cells is not None else (1, 1)
-    labels = len(facts.layout.classes or ()) if by_label else 1
+    labels = _classes(facts) if by_label else 1
     bound = of_histogram((facts.cap or 1.0) * limit, per_row)
     if lone and cells is None and not by_label:
         bound = Bound(bound.norm, bound.norm)
@@ -218,7 +224,7 @@ def _histogram(
     return _gridded(one, facts.promise.rows_per_unit, 0 if exact else per_row * coordinates)
 
 
-def counts(facts: Facts, cells: Any = None, by_label: bool = False) -> Sum:
+def counts(facts: Facts, cells: Cells | None = None, by_label: bool = False) -> Sum:
     """How many rows each cell (and label) holds; of nothing told apart, how many there are."""
 
     def ones(run: Run) -> Floats:
@@ -238,14 +244,15 @@ def _squeezed(total: Callable[[Run, float], Array], run: Run, unit: float) -> Ar
 def decisions(
     facts: Facts,
     w: object,
-    cells: Any = None,
+    cells: Cells | None = None,
     by_label: bool = False,
     kind: str = "hard",
     sharpness: float = 1.0,
 ) -> Sum:
     """How a model's predictions fall in each cell (and label): the predicted class, or ("soft")
     softmax(sharpness x score). Two classes have one output, the second's."""
-    weights, outputs = _weights(facts, w), len(np.atleast_2d(np.asarray(w)))
+    weights = _weights(facts, w)
+    outputs = len(weights)
     hard = checks.one_of(("hard", "soft"), decisions=kind) == "hard"
     checks.positive(sharpness=sharpness)
 
@@ -261,7 +268,11 @@ def decisions(
 
 
 def score_bins(
-    facts: Facts, w: object, edges: Sequence[float], cells: Any = None, by_label: bool = False
+    facts: Facts,
+    w: object,
+    edges: Sequence[float],
+    cells: Cells | None = None,
+    by_label: bool = False,
 ) -> Sum:
     """How many scores of each cell (and label) fall between rising edges."""
     weights, places = _weights(facts, w), np.arange(1 + len(edges))[:, None]
@@ -279,11 +290,11 @@ def score_bins(
 
 
 def losses(
-    facts: Facts, w: object, cells: Any = None, loss: str = "zero-one", clip: float = 1.0
+    facts: Facts, w: object, cells: Cells | None = None, loss: str = "zero-one", clip: float = 1.0
 ) -> Sum:
     """The sum of losses of one score, each cut at `clip`, in each cell."""
-    weights = _weights(facts, w, clip)
     wrong = checks.one_of(("zero-one", "squared"), loss=loss) == "zero-one"
+    weights = _weights(facts, w, clip, of_number=not wrong)
     need(len(weights) == 1, "one score", of="weights", got=weights.shape, fix="Ask a score each.")
 
     def values(run: Run) -> Any:
@@ -301,7 +312,7 @@ def gradient(
     facts: Facts,
     w: object,
     clip: float | None,
-    cells: Any = None,
+    cells: Cells | None = None,
     costs: Any = None,
     loss: str = "log",
     pull: float = 1.0,
@@ -315,13 +326,15 @@ def gradient(
     Where rows are public (`parts`) the clip is of the part that reads groups alone: the loss is
     exact there, and clipped to `loss_clip`, if at all.
     """
-    weights, alone = _weights(facts, w, clip), facts.alone
+    weights, alone = _weights(facts, w, clip, of_number=loss == "squared"), facts.alone
     checks.positive(sharpness=sharpness)  # where rows are public the bound is a product with it
     checks.non_negative(pull=pull)
     outputs, labels = len(weights), 1 if costs is None else costs.shape[1]
     checks.one_of(("log", "squared", "none"), loss=loss)
     something = loss != "none" or costs is not None
     need(something, "a loss, or costs", of="gradient", got="neither", fix="Pass loss='log'.")
+    apart = loss != "squared" or costs is None
+    need(apart, "costs of classes, or a number's loss", of="gradient", got="both", fix="Ask twice.")
     rows = "rows, whose gradients are clipped one by one"
     fix = "Ask of persons by the curator that adds each one's gradients first."
     one_row = facts.promise.rows_per_unit == 1
@@ -380,8 +393,7 @@ def gradient(
 
 def _limit(facts: Facts, clip: float) -> float:
     """The clip, and what rounding of |row| and of the products may add to it, far above."""
-    width: int = facts.layout.width
-    return clip * (1.0 + (width + 32) * SLACK)
+    return clip * (1.0 + (facts.layout.width + 32) * SLACK)
 
 
 def _clipped(u: Floats, s2: Floats, clip: float) -> Floats:
@@ -405,7 +417,7 @@ def _public(
     facts: Facts,
     w: Floats,
     clip: float | None,
-    cells: Any,
+    cells: Cells | None,
     table: Any,
     sharpness: float,
     rest: Callable[[], Sum],
@@ -460,7 +472,9 @@ def _bounded(
     return _gridded(replace(one, bound=bound, parts=None), 1, facts.coordinates, bits)
 
 
-def gram_matrices(facts: Facts, clip: float, cells: Any = None, with_target: bool = False) -> Sum:
+def gram_matrices(
+    facts: Facts, clip: float, cells: Cells | None = None, with_target: bool = False
+) -> Sum:
     """The sum of r r' in each cell, r = (1, features[, target]) clipped to norm `clip`
     (theory.md#gram). Noise is symmetric too: variance s^2 on the diagonal and s^2/2 beside it."""
     width, longest = 1 + facts.layout.width + with_target, facts.coordinates
@@ -483,7 +497,7 @@ def gram_matrices(facts: Facts, clip: float, cells: Any = None, with_target: boo
     return _gridded(one, facts.promise.rows_per_unit, per_row * (longest + with_target) ** 2)
 
 
-def told_apart(facts: Facts, inner: Sum, cells: Any) -> Sum:
+def told_apart(facts: Facts, inner: Sum, cells: Cells) -> Sum:
     """The inner total of each cell's rows, for noise that differs by cell: a row that changes cell
     moves two of them (theory.md#cells)."""
     good = cells.per_row == 1 and "sensitive" not in inner.reads and inner.parts is None
@@ -499,6 +513,5 @@ def told_apart(facts: Facts, inner: Sum, cells: Any) -> Sum:
         moved = math.sqrt(2) * norm * OUTWARDS
     bound = Bound(norm, moved if facts.alone else max(inner.bound.diameter, moved))
     reads = inner.reads | ({"sensitive"} if cells.count > 1 else set())
-    name, shape = "sums told apart by cell", (cells.count, *inner.shape)
-    parts = {"reads": reads, "bound": bound, "total": total, "cells": cells, "parts": None}
-    return replace(inner, name=name, shape=shape, **parts)
+    again = replace(inner, reads=reads, bound=bound, total=total, cells=cells)
+    return replace(again, name="sums told apart by cell", shape=(cells.count, *inner.shape))

@@ -15,7 +15,7 @@ from itertools import accumulate
 import numpy as np
 
 from .._types import Floats, Ints
-from ..core.noise import Gaussians, NoiseSource, Stream
+from ..core.noise import Gaussians, NoiseSource, Stream, symmetric_gaussians
 from .measurements import Measurement
 from .questions.by_cell import inner_of
 from .questions.of_rows import GramMatrices
@@ -117,26 +117,7 @@ def draw(
     if measurement.noise == "discrete-gaussian":
         return stream.discrete_gaussian(float(size), math.prod(shape)).reshape(shape)
     if isinstance(inner_of(measurement.question), GramMatrices):
-        return symmetric(size, shape, stream)
+        return symmetric_gaussians(stream, size, shape)
     if isinstance(size, np.ndarray):
         return stream.rounded_gaussian(size.ravel()).reshape(shape)
     return stream.rounded_gaussian(size, math.prod(shape)).reshape(shape)
-
-
-def symmetric(size: float | Floats, shape: tuple[int, ...], stream: Stream) -> Ints:
-    """Symmetric matrices of noise: standard deviation s on the diagonal and s / sqrt(2) beside it
-    (theory.md#gram)."""
-    d = shape[-1]
-    upper = np.triu_indices(d)
-    # The L2 norm of a matrix counts what is beside the diagonal twice: with s / sqrt(2) there,
-    # noise of the whole matrix is s in every direction (docs/theory/sensitivities.md, Gram
-    # matrices).
-    factors = np.where(upper[0] == upper[1], 1.0, math.sqrt(0.5))
-    each = np.broadcast_to(np.asarray(size, np.float64), shape)[..., 0, 0]
-    drawn = stream.rounded_gaussian((each[..., np.newaxis] * factors).ravel()).reshape(
-        *each.shape, -1
-    )
-    noise = np.zeros(shape, np.int64)
-    noise[..., upper[0], upper[1]] = drawn
-    noise[..., upper[1], upper[0]] = drawn
-    return noise

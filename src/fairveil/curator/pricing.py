@@ -34,9 +34,10 @@ from ..core.events import (
     VisiblySampled,
     compose,
 )
+from ..core.layout import partition_of
 from ..core.promise import Promise
 from ..errors import InputError, PrivacyError
-from ..facts import Cells, RowLayout
+from ..facts import RowLayout
 from .measurements import Measurement, Measurements, as_measurements
 from .question import OwnJob, Question, Scale, need_order_two
 from .questions.attached import AttachedHistogram
@@ -45,7 +46,6 @@ from .questions.gradients import GradientSum
 from .questions.histograms import PredictionHistogram, ScoreHistogram
 from .questions.networks import NetworkGradient
 from .questions.of_models import GroupLosses
-from .rows.block import lines_of
 from .rows.persons import of_person
 from .rows.sampling import FULL, Batch, Full, Part, Poisson
 from .totals.person_pass import scale_by_person
@@ -334,21 +334,6 @@ def _weighed(
     if alone:
         return PerCell((found,), (0.0,), (-1,), column)
     return PerCell((found,), (question.within,), (question.crossing,), column)
-
-
-def partition_of(cells: Cells, layout: RowLayout) -> int:
-    """The number of the partition that cells make of people, from the columns that they are of.
-
-    Releases over one partition add up by person, and several partitions' worst cells add up
-    (`PerCell`): which is which must not be the asker's to say. A column has its place, all columns
-    in their order have 0, and every other list of columns, another order too, a number of its own.
-    """
-    lines, count = lines_of(cells, layout), len(layout.sensitive)
-    if len(lines) == 1:
-        return lines[0]
-    if lines == list(range(count)):
-        return 0
-    return count + sum((line + 1) * int((count + 1) ** at) for at, line in enumerate(lines))
 
 
 def _within(question: Question, scale: Scale | None, promise: Promise) -> float:

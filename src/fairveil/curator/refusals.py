@@ -15,13 +15,13 @@ import numpy as np
 
 from .. import _checks
 from .._types import Floats
+from ..core.layout import lines_of
 from ..core.noise import NoiseSource
 from ..core.promise import Promise, Protects
 from ..errors import InputError, PrivacyError
 from ..facts import RowLayout
 from .measurements import Measurement
 from .questions.by_cell import CellwiseQuestion
-from .rows.block import lines_of
 from .rows.rows import Rows
 from .totals.passes import check_labels
 

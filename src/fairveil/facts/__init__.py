@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
-    from .cells import GROUP_MODES as GROUP_MODES
-    from .cells import Cells as Cells
-    from .cells import GroupMode as GroupMode
+    from ..core.layout import GROUP_MODES as GROUP_MODES
+    from ..core.layout import Cells as Cells
+    from ..core.layout import GroupMode as GroupMode
+    from ..core.layout import RowLayout as RowLayout
     from .columns import Boolean as Boolean
     from .columns import Category as Category
     from .columns import Column as Column
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from .columns import Value as Value
     from .reports import Reports as Reports
     from .rows import RowBlock as RowBlock
-    from .rows import RowLayout as RowLayout
     from .rows import RowSource as RowSource
     from .schema import Schema as Schema
 

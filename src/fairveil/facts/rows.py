@@ -3,40 +3,17 @@ with their source."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from ..core.layout import RowLayout as RowLayout
+
 if TYPE_CHECKING:
     from .schema import Schema
-
-
-@dataclass(frozen=True)
-class RowLayout:
-    """The public shape of coded rows: numbers first, then one block of indicator columns for each
-    category column.
-
-    `numbers`: how many numeric features. `code_sizes`: how many categories each coded feature has.
-    `classes`: the labels in the order of their codes, or None when the target is a number.
-    `sensitive`: the values of each sensitive column, in the order of their codes; `sensitive_names`
-    their names. `sensitive_as_features`: the sensitive columns that are features, too: where one
-    of them is protected, features are not public.
-    """
-
-    numbers: int
-    code_sizes: tuple[int, ...] = ()
-    classes: tuple[Hashable, ...] | None = None
-    sensitive: tuple[tuple[Hashable, ...], ...] = ()
-    sensitive_names: tuple[str, ...] = ()
-    sensitive_as_features: tuple[str, ...] = ()
-
-    @property
-    def width(self) -> int:
-        """How many coefficients a linear model of these rows has, without the intercept."""
-        return self.numbers + sum(self.code_sizes)
 
 
 PERSON_BY_PERSON = np.dtype([("place", "<i8"), ("begins", "?")])

@@ -15,8 +15,8 @@ from typing import Any
 from .. import _checks
 from .._json import Document
 from .._reading import MIB, read_text
+from ..core.layout import MOST_VALUES, Cells, GroupMode
 from ..errors import DataNotFoundError, InputError, SchemaError, complaint, together
-from .cells import MOST_VALUES, Cells, GroupMode
 from .columns import Boolean, Category, Column, Ignored, Number, Value
 from .declared import checked_columns, columns_of, in_words, suffix, texts
 from .roles import FIELDS, no_column, of_keys, unknown_roles, wrong_unit

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..._types import Array, Floats, Integers, Numbers
-from ...core.kernels import MAGIC, MAGIC_BITS, TILE, jit, log_into, scores_into, softmax_into
-from .tiles import ZERO_ONE_LOSS
+from ...core.kernels import MAGIC, MAGIC_BITS, TILE, jit, scores_into, softmax_into
+from .tiles import ZERO_ONE_LOSS, log_into
 
 
 @jit

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..._types import Array, Floats, Integers, Numbers
-from ...core.kernels import FARTHEST, MAGIC, exp_into, jit, log_into, sigmoid_into
-from .tiles import HARD, LOG_LOSS, NO_LOSS, SQUARED_LOSS, ZERO_ONE_LOSS, cell_of
+from ...core.kernels import FARTHEST, MAGIC, exp_into, jit, sigmoid_into
+from .tiles import HARD, LOG_LOSS, NO_LOSS, SQUARED_LOSS, ZERO_ONE_LOSS, cell_of, log_into
 
 # Sums of integers are kept in float64, exactly, for `chunk` rows (a power of two; 2^52 over the
 # largest row), then moved to 64-bit integers.

@@ -17,6 +17,27 @@ SOFT, HARD = 0, 1
 
 
 @jit
+def log_into(x: Floats, out: Array, work: Floats, m: int) -> None:
+    """out = log(x) for normal x > 0: exponent times ln 2 plus 2 atanh((f - 1)/(f + 1)), f in [1,
+    2)."""
+    bits = work.view(np.int64)
+    for t in range(m):
+        work[t] = x[t]
+    for t in range(m):
+        # x = 2^e f: the exponent as a number, and f with the exponent of 1.
+        out[t] = float((bits[t] >> 52) - 1023)
+        bits[t] = (bits[t] & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000
+    for t in range(m):
+        s = (work[t] - 1.0) / (work[t] + 1.0)
+        # s is at most 1/3: the terms s^k / k that are left out are below 2^-62 together.
+        q = s * s
+        a = 1.0 / 35.0
+        for k in range(33, 0, -2):
+            a = a * q + 1.0 / k
+        out[t] = out[t] * 0.6931471805599453 + 2.0 * s * a
+
+
+@jit
 def residuals_into(
     loss: int, weight: float, p: Floats, z: Floats, labels: Array, lo: int, m: int, u: Floats
 ) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import Floats, Ints
-from ...errors import InputError
+from ...core.layout import lines_of
 from ...facts import Cells, RowBlock, RowLayout
 from .one_hot import Repeats
 
@@ -197,23 +197,3 @@ def row_major(block: Block, index: object) -> npt.NDArray[np.float32]:
         numbers = scipy.sparse.csr_array(parts, shape=(block.rows, layout.numbers))
     rows = index if isinstance(index, slice) else slice(0, block.rows)
     return torch_network.row_major(RowBlock(numbers, block.codes), layout.code_sizes, rows)
-
-
-def lines_of(cells: Cells, layout: RowLayout) -> list[int]:
-    """Which sensitive columns of the layout the cells are made of; an error when they are not made
-    of them."""
-    out = []
-    for name, values in zip(cells.names, cells.columns, strict=True):
-        names = layout.sensitive_names
-        if name not in names or layout.sensitive[names.index(name)] != values:
-            raise InputError.expected(
-                (f"sensitive columns of {dict(zip(names, layout.sensitive, strict=True))}"),
-                of="cells",
-                got={name: values},
-                remedy=(
-                    "Make the cells with Rows.cells(), from the layout of the rows that are "
-                    "asked about."
-                ),
-            )
-        out.append(names.index(name))
-    return out

@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import Ints, Mask
-from ...core.bound import Bound, product_up
+from ...core.bound import of_person as bound_of_person
 from ...core.noise import Stream
 from ...errors import InputError, PrivacyError
 from ...facts.rows import PERSON_BY_PERSON
@@ -317,20 +317,8 @@ def _numbers(
 
 
 def of_person(scale: Scale, rows: int) -> Scale:
-    """The bound of a person with at most so many rows, of one of a row (theory.md#units): as of one
-    row that counts so often.
-
-    A person's rows add up to `rows` times a point of the convex hull of nothing and what one row
-    may add. Norms are convex, so the worst person has the same row `rows` times over; a person who
-    is replaced may have fewer rows before, or none.
-    """
-    if rows == 1:
-        return scale
-    bound = scale.bound
-    diameter = max(bound.norm, bound.diameter)
-    return replace(
-        scale, bound=Bound(product_up(bound.norm, rows), product_up(diameter, rows), bound.order)
-    )
+    """The scale of a person with at most so many rows, of one of a row (theory.md#units)."""
+    return scale if rows == 1 else replace(scale, bound=bound_of_person(scale.bound, rows))
 
 
 def runs(starts: Ints) -> Iterator[tuple[int, int]]:

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._json import Node
+from ...core.layout import GROUP_MODES
 from ...errors import InputError, NotWritten
 from ...facts import Cells, Schema
-from ...facts.cells import GROUP_MODES
 from ...fairness import Notion
 from ...fairness.notions import from_dict as notion_from_dict
 from ...fairness.objectives import Bound, Constraint, Objective

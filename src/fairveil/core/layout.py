@@ -1,4 +1,7 @@
-"""Groups as cells: which cell, or cells, of a histogram a row falls in."""
+"""The public shape of rows, and groups as cells: which cell, or cells, of a histogram a row falls in.
+
+Guarantee: a row is in `per_row` cells of `count`, whatever its values; ids never wrap around.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,34 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .. import _checks
-from ..errors import InputError
+from . import checks
+from .errors import InputError, need
+
+
+@dataclass(frozen=True)
+class RowLayout:
+    """The public shape of coded rows: numbers first, then one block of indicator columns for each
+    category column.
+
+    `numbers`: how many numeric features. `code_sizes`: how many categories each coded feature has.
+    `classes`: the labels in the order of their codes, or None when the target is a number.
+    `sensitive`: the values of each sensitive column, in the order of their codes; `sensitive_names`
+    their names. `sensitive_as_features`: the sensitive columns that are features, too: where one
+    of them is protected, features are not public.
+    """
+
+    numbers: int
+    code_sizes: tuple[int, ...] = ()
+    classes: tuple[Hashable, ...] | None = None
+    sensitive: tuple[tuple[Hashable, ...], ...] = ()
+    sensitive_names: tuple[str, ...] = ()
+    sensitive_as_features: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """How many coefficients a linear model of these rows has, without the intercept."""
+        return self.numbers + sum(self.code_sizes)
+
 
 GroupMode = Literal["product", "marginal"]
 """One cell for each combination of sensitive values, or one for each value of each column."""
@@ -46,30 +75,20 @@ class Cells:
 
     def __post_init__(self) -> None:
         columns = tuple(tuple(column) for column in self.columns)
-        if not columns or any(not column or len(set(column)) != len(column) for column in columns):
-            raise InputError.expected(
-                "at least one column, each a non-empty list of distinct values",
-                of="groups",
-                got=self.columns,
-                remedy='Pass Cells((("f", "m"),)), for example.',
-            )
-        if max(map(len, columns)) > MOST_VALUES:
-            got = f"a column of {max(map(len, columns)):,}"
-            remedy = "Merge values that are rare; make ranges of a number first."
-            raise InputError.expected(
-                f"at most {MOST_VALUES:,} values a column", of="groups", got=got, remedy=remedy
-            )
-        _checks.normalise(self, columns=columns)
-        _checks.one_of(GROUP_MODES, groups=self.mode)
+        distinct = all(column and len(set(column)) == len(column) for column in columns)
+        expected = "at least one column, each a non-empty list of distinct values"
+        fix = 'Pass Cells((("f", "m"),)), for example.'
+        need(columns and distinct, expected, of="groups", got=self.columns, fix=fix)
+        most, expected = max(map(len, columns)), f"at most {MOST_VALUES:,} values a column"
+        fix = "Merge values that are rare; make ranges of a number first."
+        need(most <= MOST_VALUES, expected, of="groups", got=f"a column of {most:,}", fix=fix)
+        checks.normalise(self, columns=columns)
+        checks.one_of(GROUP_MODES, groups=self.mode)
         if not self.names:
-            _checks.normalise(self, names=tuple(f"sensitive_{j}" for j in range(len(columns))))
-        if len(self.names) != len(columns) or len(set(self.names)) != len(columns):
-            raise InputError.expected(
-                f"{len(columns)} distinct names",
-                of="names",
-                got=self.names,
-                remedy="Name each sensitive column once.",
-            )
+            checks.normalise(self, names=tuple(f"sensitive_{j}" for j in range(len(columns))))
+        named = len(self.names) == len(set(self.names)) == len(columns)
+        expected, fix = f"{len(columns)} distinct names", "Name each sensitive column once."
+        need(named, expected, of="names", got=self.names, fix=fix)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -106,18 +125,13 @@ class Cells:
 
         32 bits wide where all ids fit, else 64: products of sizes are never wrapped.
         """
-        if codes.ndim != 2 or codes.shape[0] != len(self.columns):
-            raise InputError.expected(
-                f"codes of shape ({len(self.columns)}, rows)",
-                of="sensitive codes",
-                got=codes.shape,
-                remedy="Give one line of codes a sensitive column.",
-            )
-        if self.count > 1 << 63:
-            remedy = "Make fewer groups: merge values that are rare, or ask for groups='marginal'."
-            raise InputError.expected(
-                "at most 2^63 cells", of="groups", got=self.count, remedy=remedy
-            )
+        right, expected = codes.ndim == 2, f"codes of shape ({len(self.columns)}, rows)"
+        right = right and codes.shape[0] == len(self.columns)
+        fix = "Give one line of codes a sensitive column."
+        need(right, expected, of="sensitive codes", got=codes.shape, fix=fix)
+        fix = "Make fewer groups: merge values that are rare, or ask for groups='marginal'."
+        few = self.count <= 1 << 63
+        need(few, "at most 2^63 cells", of="groups", got=self.count, fix=fix)
         # An id is below the count, so that products of sizes never wrap around.
         kind: Any = np.int32 if self.count <= 1 << 31 else np.int64
         if self.mode == "product":
@@ -151,3 +165,29 @@ class Cells:
                     remedy="List every group (a code for missing ones too) in the schema.",
                 ) from None
         return np.stack(lines)
+
+
+def lines_of(cells: Cells, layout: RowLayout) -> list[int]:
+    """Which sensitive columns of the layout the cells are made of; an error when they are not made
+    of them."""
+    known = dict(zip(layout.sensitive_names, layout.sensitive, strict=True))
+    fix = "Make the cells with Rows.cells(), from the layout of the rows that are asked about."
+    for name, values in zip(cells.names, cells.columns, strict=True):
+        there = known.get(name) == values
+        need(there, f"sensitive columns of {known}", of="cells", got={name: values}, fix=fix)
+    return [layout.sensitive_names.index(name) for name in cells.names]
+
+
+def partition_of(cells: Cells, layout: RowLayout) -> int:
+    """The number of the partition that cells make of people, from the columns that they are of.
+
+    Releases over one partition add up by person, and several partitions' worst cells add up
+    (`PerCell`): which is which must not be the asker's to say. A column has its place, all columns
+    in their order have 0, and every other list of columns, another order too, a number of its own.
+    """
+    lines, count = lines_of(cells, layout), len(layout.sensitive)
+    if len(lines) == 1:
+        return lines[0]
+    if lines == list(range(count)):
+        return 0
+    return count + sum((line + 1) * int((count + 1) ** at) for at, line in enumerate(lines))
