@@ -253,6 +253,27 @@ def test_guarantee_2_what_is_no_store_is_never_replaced(tmp_path: Path) -> None:
         list(store.blocks())
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_guarantee_2_of_two_writers_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    if named:
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    first, second = (data.encode(table(50, seed), SCHEMA) for seed in (0, 1))
+
+    class Late:
+        encoding, layout = first.encoding, first.layout
+
+        def blocks(self) -> Any:
+            data.write_store(second, tmp_path / "s")  # while the other is under way
+            yield from first.blocks()
+
+    with pytest.raises(InputError, match="not there yet"):
+        data.write_store(Late(), tmp_path / "s")
+    assert same(data.open_store(tmp_path / "s"), second)
+    assert [path.name for path in tmp_path.iterdir()] == ["s"]
+
+
 # ---- guarantee 3
 # --------------------------------------------------------------------------------------------------
 

@@ -289,12 +289,12 @@ def _digest(lines: list[npt.NDArray[Any]], rows: int) -> str:
 def _whole_file(path: Path, overwrite: bool) -> Iterator[IO[bytes]]:
     """A file that has its name when all is on the disk. Until then it has none, where the system
     can do that: so nothing is left of a process that is killed."""
-    folder = os.open(path.parent, os.O_RDONLY)
+    folder = os.open(path.parent, os.O_RDONLY) if os.name == "posix" else None
     hidden: Path | None = None
     try:
         try:
+            os.stat("/proc/self/fd")
             number = os.open(path.parent, os.O_TMPFILE | os.O_RDWR, 0o600)
-            os.stat(f"/proc/self/fd/{number}")
         except (AttributeError, OSError):
             number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
             hidden = Path(name)
@@ -302,6 +302,7 @@ def _whole_file(path: Path, overwrite: bool) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(number)
+            _require_free(path, overwrite)  # another may have written it meanwhile
             if hidden is None:
                 # A name of its own is only needed where one is replaced: in one step, by a rename.
                 given = path
@@ -311,11 +312,13 @@ def _whole_file(path: Path, overwrite: bool) -> Iterator[IO[bytes]]:
                 os.link(here, given, src_dir_fd=folder, follow_symlinks=True)
             if hidden is not None:
                 os.replace(hidden, path)
-        os.fsync(folder)  # the name is in the folder, which has to reach the disk, too
+        if folder is not None:
+            os.fsync(folder)  # the name is there, and has to reach the disk, too
     finally:
         if hidden is not None:
             hidden.unlink(missing_ok=True)
-        os.close(folder)
+        if folder is not None:
+            os.close(folder)
 
 
 def _require_free(path: Path, overwrite: bool) -> None:
