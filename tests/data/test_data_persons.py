@@ -21,7 +21,7 @@ from fairveil.curator.rows.sharded import ShardedRows, Taking
 from fairveil.data import persons
 from fairveil.data.persons import names_of
 from fairveil.data.pieces import pieces_of
-from fairveil.errors import DataNotFoundError, FairveilError, InputError, PrivacyError, SchemaError
+from fairveil.errors import FairveilError, InputError, PrivacyError, SchemaError
 from fairveil.privacy import Promise, Unit
 from fairveil.tables.raw import Plain
 from knobs import made
@@ -281,113 +281,8 @@ def test_what_contradicts_a_store_of_persons_is_refused() -> None:
     assert len(pieces_of("people.store", None, shards=3)[1]) == 1
 
 
-# ---- a person in several parts of a source
+# ---- names (tests/contract: a person in several parts of a source counts once, or is refused)
 # --------------------------------------------------------------------------------------------------
-
-
-def parts_with(ann: bool, parts: int = 4) -> list[pd.DataFrame]:
-    """Tables of other persons each, and of one who has two rows in every one of them."""
-    out = []
-    for number in range(parts):
-        part = table(60, 20, seed=number)
-        # one row each, so that no coin of theirs decides what is read
-        part["patient"] = [f"{number}-{at}" for at in range(len(part))]
-        own = part.iloc[:2].assign(patient="ann", age=90, sex="f", hired="yes")
-        out.append(pd.concat([part, own], ignore_index=True) if ann else part)
-    return out
-
-
-def write_parts(parts: list[pd.DataFrame], kind: str) -> None:
-    folder = Path(kind)
-    folder.mkdir()
-    for number, part in enumerate(parts):
-        path = folder / f"part-{number:05}.store"
-        if kind == "stores":
-            data.encode(part, SCHEMA, path, block_rows=16)
-        elif kind == "csv":
-            part.to_csv(path.with_suffix(".csv"), index=False)
-        else:
-            part.to_parquet(path.with_suffix(".parquet"), row_group_size=16)
-
-
-def several_parts(kind: str, parts: list[pd.DataFrame]) -> Rows:
-    """The rows of some tables, as one source of that kind."""
-    if kind == "memory":
-        return Rows(data.encode(pd.concat(parts), SCHEMA, block_rows=16))
-    if kind == "store":
-        return Rows(data.encode(pd.concat(parts), SCHEMA, "all.store", block_rows=16))
-    folder, _, way = kind.partition(" ")
-    write_parts(parts, folder)
-    if way == "encoded":
-        return Rows(data.encode(f"{folder}/*", SCHEMA, "all.store", block_rows=16))
-    if way == "opened":
-        return Rows(data.open(folder, SCHEMA))
-    if way == "in shards":
-        source = Here(folder, None if folder == "stores" else SCHEMA, shards=8)
-        return ShardedRows(source.shards(), Taking(source.layout), source)
-    if way == "chained":
-
-        class Chain:
-            """A source of one's own, of several stores."""
-
-            layout = data.Encoding(SCHEMA).layout
-
-            def blocks(self) -> Any:
-                for path in sorted(Path(folder).iterdir()):
-                    yield from data.open(path).blocks()
-
-        return Rows(Chain())
-    client = pytest.importorskip("distributed").Client(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
-    )
-    with client:
-        source = fv.distributed.DaskRows(client, folder, None if folder == "stores" else SCHEMA)
-        return ShardedRows(source.shards(), Taking(source.layout), source)
-
-
-@pytest.mark.parametrize(
-    ("kind", "is_read"),
-    [
-        ("memory", True),
-        ("store", True),
-        ("csv opened", True),
-        ("csv encoded", True),
-        ("parquet opened", True),
-        ("parquet encoded", True),
-        ("stores opened", False),
-        ("stores chained", False),
-        ("stores in shards", False),
-        ("stores in dask", False),
-        ("csv in shards", False),
-        ("parquet in shards", False),
-    ],
-)
-def test_a_person_in_several_parts_counts_once_or_is_refused(
-    tmp_path: Path, monkeypatch, kind: str, is_read: bool
-) -> None:
-    """Noise of one seed is the same with a person and without, so totals differ by what she adds:
-    by the stated sensitivity at most, whatever parts she is in."""
-    promise, totals = Promise(5.0, 1e-5, unit=Unit("patient", 2)), []
-    for ann in (False, True):
-        (tmp_path / str(ann)).mkdir()
-        monkeypatch.chdir(tmp_path / str(ann))
-
-        def answered(ann: bool = ann) -> np.ndarray:
-            rows = several_parts(kind, parts_with(ann))
-            with Curator(rows, promise, noise=NoiseSource.seeded(0)) as curator:
-                return curator.answer([(CellCounts(rows.cells()), 4.0)])[0]
-
-        if is_read:
-            totals.append(answered())
-            continue
-        # a folder of stores is opened as shards alone
-        expected = DataNotFoundError if kind == "stores opened" else PrivacyError
-        with pytest.raises(
-            expected, match="store" if kind == "stores opened" else "ncode all rows"
-        ):
-            answered()
-    if is_read:
-        assert np.abs(totals[1] - totals[0]).sum() == 2.0
 
 
 def test_a_person_whose_name_is_a_text_in_one_file_and_a_number_in_another() -> None:
