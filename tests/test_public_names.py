@@ -13,7 +13,7 @@ import fairveil as fv
 PACKAGES = (
     "fairveil",
     "fairveil.privacy",
-    "fairveil.privacy.importing",
+    "fairveil.statement.importing",
     "fairveil.curator",
     "fairveil.data",
     "fairveil.show",

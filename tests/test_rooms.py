@@ -20,7 +20,8 @@ LINES = (
     ("show",),  # results as parts
     ("facts",),
     ("tables",),
-    ("privacy", "fairness", "models"),  # ring 1
+    ("statement",),  # ring 1
+    ("privacy", "fairness", "models"),
     ("metrics", "ledger"),
     ("curator",),  # ring 2
     ("learning",),  # ring 3
@@ -48,8 +49,6 @@ INSIDE = {
     "privacy": (
         ("shown",),
         ("accounting",),
-        ("statement",),
-        ("importing",),
     ),
     "curator": (
         ("budget", "question", "quiet"),
@@ -99,7 +98,7 @@ CONFINED = {
     "torch": ("curator/kernels/torch_*.py", "models/torch_*.py"),
     "safetensors": ("models/*.py",),
     "dp_accounting": (),
-    "cryptography": ("privacy/statement/signing_keys.py",),
+    "cryptography": ("statement/signing.py",),
     "sqlalchemy": ("ledger/store.py", "data/*.py", "data/*/*.py"),
     "psycopg": ("ledger/store.py", "data/*.py", "data/*/*.py"),
     "dask": ("distributed/dask_*.py",),

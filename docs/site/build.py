@@ -138,6 +138,7 @@ def main() -> None:
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
     if done:
         sys.exit(done)
+    (out / "check.html").write_text(pages.checker(), "utf-8")
     mend(out)
     wrong = [*problems(out), *browser.problems(out)]
     print("\n".join(wrong[:50]))

@@ -14,7 +14,7 @@ ROOMS = (
     "fairveil.privacy",
     "fairveil.core.events",
     "fairveil.ledger",
-    "fairveil.privacy.importing",
+    "fairveil.statement.importing",
     "fairveil.curator",
     "fairveil.fairness",
     "fairveil.metrics",

@@ -38,6 +38,15 @@ CONTENTS = ("ReleasedCounts", "HolderData")
 """Contents of public classes, beside those that are called so."""
 
 
+def checker() -> str:
+    """The page that checks a privacy statement: one file that needs no other and asks no server."""
+    here = Path(__file__).parent
+    page = (here / "check.html").read_text("utf-8")
+    schema = (ROOT / "src" / "fairveil" / "statement" / "schema.json").read_text("utf-8")
+    script = (here / "static" / "check.js").read_text("utf-8")
+    return page.replace("{{schema}}", schema).replace("{{checker}}", script)
+
+
 def sections() -> dict[str, list[str]]:
     """The pages of docs/index.md by the name of their section's page, in their order."""
     found = {}

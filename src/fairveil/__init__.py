@@ -74,9 +74,9 @@ if TYPE_CHECKING:
     from .metrics import demographic_parity_gap as demographic_parity_gap
     from .metrics import equalized_odds_gap as equalized_odds_gap
     from .metrics import group_table as group_table
-    from .privacy.statement.statement import PrivacyStatement as PrivacyStatement
     from .serving import RemoteData as RemoteData
     from .serving import remote as remote
+    from .statement.document import PrivacyStatement as PrivacyStatement
     from .study import Frontier as Frontier
     from .study import PrivateSearchCV as PrivateSearchCV
     from .study import frontier as frontier

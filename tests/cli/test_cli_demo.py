@@ -12,7 +12,7 @@ import pytest
 from people_who_do_not_exist import Command
 
 from fairveil.privacy import PrivacyStatement, Promise
-from fairveil.privacy.shown import at_most
+from fairveil.show.numbers import at_most
 
 FILES = {
     "report.html",

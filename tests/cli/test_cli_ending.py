@@ -52,7 +52,7 @@ def test_guarantee_1_the_place_is_in_the_librarys_code(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError(SECRET)
 
-    monkeypatch.setattr("fairveil.privacy.statement.statement.examine", broken)
+    monkeypatch.setattr("fairveil.statement.document.examine", broken)
     monkeypatch.setattr(sys, "argv", ["fairveil", "verify", __file__])
     with pytest.raises(SystemExit) as left:
         main()

@@ -12,7 +12,7 @@ import fairveil as fv
 from fairveil.cli.samples import Roles
 from fairveil.cli.tables import Place
 from fairveil.facts import Schema
-from fairveil.privacy.shown import at_most
+from fairveil.show.numbers import at_most
 
 SMALL = ("--gaps", "0.2,0.05", "--epsilons", "1,3")
 FILES = {"frontier.json", "frontier.svg", "report.html", "report.json", "statement.json"}

@@ -11,7 +11,7 @@ import pytest
 from people_who_do_not_exist import PYTHONISM, Command
 
 from fairveil.ledger import Ledger
-from fairveil.privacy.importing import from_opacus
+from fairveil.statement.importing import from_opacus
 
 OPACUS = {"history": [[2.0, 0.01, 100]], "sampling": "poisson"}
 HEAD = {

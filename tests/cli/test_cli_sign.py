@@ -16,7 +16,7 @@ pytest.importorskip("cryptography")
 from fairveil import cli
 from fairveil.core.events import Gaussian
 from fairveil.privacy import PrivacyStatement, Promise
-from fairveil.privacy.statement.documents import checksum
+from fairveil.statement.check import checksum
 
 Run = Callable[..., tuple[int, str, str]]
 PASSPHRASE = "FAIRVEIL_KEY_PASSPHRASE"

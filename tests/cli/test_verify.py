@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fairveil import cli
 from fairveil.core.events import Gaussian
 from fairveil.privacy import PrivacyStatement, Promise
-from fairveil.privacy.statement.documents import checksum
+from fairveil.statement.check import checksum
 
 Run = Callable[..., tuple[int, str, str]]
 PLAN = [Gaussian(30.0)] * 5

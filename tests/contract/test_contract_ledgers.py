@@ -429,7 +429,7 @@ def bounds(origin: str) -> tuple[Any, ...]:
 
 
 def audit(value: float) -> Any:
-    from fairveil.privacy.statement.parts import Audit
+    from fairveil.statement.document import Audit
 
     return Audit(value, 0.95, "an attack")
 

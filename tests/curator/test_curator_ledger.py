@@ -40,7 +40,8 @@ from fairveil.ledger import Ledger
 from fairveil.ledger.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED
 from fairveil.ledger.store import Store
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.privacy.statement.parts import READ_FROM_DATA, PublicFact, StatedBound
+from fairveil.statement.check import READ_FROM_DATA
+from fairveil.statement.document import PublicFact, StatedBound
 
 PROMISE = Promise(3.0, 1e-6, neighbours="replace-one")
 PLAN = Repeated(

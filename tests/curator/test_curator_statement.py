@@ -73,7 +73,7 @@ def test_batches() -> None:
     curator = Curator(rows(), PROMISE, plan=plan)
     for _ in range(2):
         curator.answer([(counts(curator), 6.0)], Poisson(0.1))
-    assert consistent(curator.statement()).samples
+    assert "(Poisson)" in consistent(curator.statement()).summary()
 
 
 @pytest.mark.parametrize(

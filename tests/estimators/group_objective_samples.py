@@ -12,7 +12,7 @@ import fairveil as fv
 from fairveil.core import cost as accounting
 from fairveil.errors import ConstraintNotMet
 from fairveil.fairness import objectives
-from fairveil.privacy.statement.statement import PrivacyStatement
+from fairveil.statement.document import PrivacyStatement
 from knobs import made
 
 ROWS = 1500

@@ -10,7 +10,7 @@ import numpy as np
 import fairveil as fv
 from fairveil.core import cost as accounting
 from fairveil.errors import ConstraintNotMet
-from fairveil.privacy.statement.statement import PrivacyStatement
+from fairveil.statement.document import PrivacyStatement
 from knobs import made
 
 ROWS = 1200

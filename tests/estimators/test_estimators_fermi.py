@@ -28,7 +28,7 @@ from fairveil.errors import (
     WeakDelta,
 )
 from fairveil.estimators.reports.gap_report import GapLine, GapReport
-from fairveil.privacy.statement.parts import READ_FROM_DATA
+from fairveil.statement.check import READ_FROM_DATA
 from knobs import made
 
 FEATURES = ["age", "hours", "job", "union"]

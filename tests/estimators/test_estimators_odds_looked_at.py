@@ -16,7 +16,7 @@ from fairveil.core.events import DiscreteLaplace, Event, Gaussian
 from fairveil.errors import BudgetError
 from fairveil.estimators.wrapped import statement as base_statement
 from fairveil.privacy import PrivacyStatement, price_after
-from fairveil.privacy.statement.checks import BASE_FACT
+from fairveil.statement.document import BASE_FACT
 from knobs import made
 
 RNG = np.random.default_rng(0)

@@ -23,7 +23,7 @@ from fairveil.estimators.reading.training import Coded
 from fairveil.estimators.wrapped import bases
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 from fairveil.learning.postprocessing import mixing, mixing_bounds
-from fairveil.privacy.statement.parts import READ_FROM_DATA
+from fairveil.statement.check import READ_FROM_DATA
 from knobs import made
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ import pytest
 import fairveil as fv
 from fairveil.curator import Curator, FeatureSums, Measurement, Rows
 from fairveil.data import Category, Number, Schema
-from fairveil.privacy.statement.statement import PrivacyStatement
+from fairveil.statement.document import PrivacyStatement
 from knobs import made
 
 pytestmark = pytest.mark.filterwarnings(

@@ -22,7 +22,7 @@ from fairveil.curator import Curator
 from fairveil.errors import BudgetError, FairveilError, InputError, PrivacyError
 from fairveil.facts import Cells
 from fairveil.learning import parity
-from fairveil.privacy.statement.parts import READ_FROM_DATA
+from fairveil.statement.check import READ_FROM_DATA
 from knobs import made
 
 RNG = np.random.default_rng(0)

@@ -21,7 +21,7 @@ import knobs
 from fairveil.core import cost as accountant
 from fairveil.errors import ChecksumError, FairveilError, InputError, PrivacyError
 from fairveil.facts import Category, Cells, Number, Schema
-from fairveil.privacy.statement.parts import READ_FROM_DATA
+from fairveil.statement.check import READ_FROM_DATA
 
 ROWS = 3000
 RNG = np.random.default_rng(0)

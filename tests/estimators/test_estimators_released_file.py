@@ -13,7 +13,7 @@ import pytest
 import fairveil as fv
 from fairveil.errors import ChecksumError, FairveilError, InputError, SignatureError
 from fairveil.estimators.released import saving
-from fairveil.privacy.statement import signing_keys
+from fairveil.statement import signing
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=600)
@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A key, another one, and a signed release of two and of three groups."""
     out = tmp_path_factory.mktemp("holder")
     for name in ("holder", "other"):
-        signing_keys.new_key(out / f"{name}.key")
+        signing.new_key(out / f"{name}.key")
     for groups, name in ((A, "two"), (RNG.integers(3, size=600), "three")):
         released = fv.release_groups(X, Y, sensitive_features=groups, epsilon=1.0)
         released.write(out / f"{name}.json", key=out / "holder.key", note="for 2026")
@@ -77,7 +77,7 @@ def changed(values: Any, path: tuple[Any, ...]) -> Any:
 
 def test_guarantee_1_no_field_of_a_signed_file_can_be_changed(folder: Path) -> None:
     text = (folder / "two.json").read_text()
-    content, public = json.loads(text), signing_keys.public_key(folder / "holder.pub")
+    content, public = json.loads(text), signing.public_key(folder / "holder.pub")
     saving.require_signed(json.dumps(content, indent=3, sort_keys=True), public, "file")
     places = leaves(content)
     assert len(places) > 100

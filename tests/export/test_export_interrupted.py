@@ -13,8 +13,8 @@ import pytest
 
 import fairveil as fv
 from fairveil.cli.folders import write_file
-from fairveil.privacy.importing import from_opacus
 from fairveil.show import model_card
+from fairveil.statement.importing import from_opacus
 
 resource = pytest.importorskip("resource", reason="only POSIX limits the size of files")
 LARGEST = 64

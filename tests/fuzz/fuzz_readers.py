@@ -45,8 +45,8 @@ from fairveil.ledger import Entry, findings
 from fairveil.ledger.entries import parsed
 from fairveil.models import files as model_files
 from fairveil.models import npz
-from fairveil.privacy.importing.documents import parse_import
-from fairveil.privacy.statement import documents as statement_json
+from fairveil.statement import check
+from fairveil.statement.importing import parse_import
 from knobs import made
 
 ROWS = 240
@@ -165,7 +165,7 @@ def _statement(document: Any, draw: random.Random) -> str:
     changed = change.of_values(document, draw)
     if draw.random() < 0.8 and isinstance(changed, dict):
         with contextlib.suppress(ValueError, TypeError, RecursionError):
-            changed["checksum"] = statement_json.checksum(changed)
+            changed["checksum"] = check.checksum(changed)
     return change.of_text(json.dumps(changed), draw)
 
 

@@ -71,8 +71,8 @@ def test_what_the_long_run_found(every: dict[str, Reader]) -> None:
     hold."""
     from fairveil.core.events import Composed, Gaussian
     from fairveil.estimators.reports.constraint_report import ConstraintLine, ConstraintReport
-    from fairveil.privacy.shown import at_most
-    from fairveil.privacy.statement.releases import releases_of
+    from fairveil.show.numbers import at_most
+    from fairveil.statement.document import releases_of
 
     told = releases_of([(("a",), Composed((Composed(()), Gaussian(1.0))))])
     assert [one.times for one in told] == [1]

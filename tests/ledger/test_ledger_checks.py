@@ -32,7 +32,7 @@ from fairveil.ledger.entries import (
     encoded,
 )
 from fairveil.privacy.accounting.calibration import calibrate
-from fairveil.privacy.statement.parts import Receipt
+from fairveil.statement.document import Receipt
 
 PROMISE = Promise(1.0, 1e-5, neighbours="replace-one")
 ADD_REMOVE = Promise(1.0, 1e-6)

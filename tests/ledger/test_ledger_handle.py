@@ -38,7 +38,7 @@ from fairveil.facts import Number, Schema
 from fairveil.ledger import Entry, Ledger, Spend, already_charged, current
 from fairveil.ledger.entries import COMMITTED, NAMES, REFUNDED, RESERVED, WHOLE, encoded, parsed
 from fairveil.privacy.accounting.calibration import calibrate, scaled
-from fairveil.privacy.statement.parts import Receipt
+from fairveil.statement.document import Receipt
 
 SMALL = Gaussian(50.0)
 PROMISE = Promise(1.0, 1e-5)

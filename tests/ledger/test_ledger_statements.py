@@ -12,7 +12,7 @@ import pytest
 from fairveil.core.events import Event, Gaussian, Laplace, NoOp, PerCell, Repeated, compose
 from fairveil.ledger import Entry, Ledger, Spend, statement_findings
 from fairveil.privacy import PrivacyStatement, Promise
-from fairveil.privacy.statement.checks import Finding
+from fairveil.statement.check import Finding
 
 PROMISE = Promise(1.0, 1e-6)
 PLAN = [Gaussian(20.0), Repeated(compose([Gaussian(30.0), Laplace(90.0)]), 3)]

@@ -27,7 +27,7 @@ from fairveil.core.promise import NEIGHBOURS, Neighbours
 from fairveil.curator import CellCounts, Curator, Journal, Poisson, Rows, describe
 from fairveil.errors import PrivacyError
 from fairveil.privacy import NoiseSource, PrivacyStatement, Promise
-from fairveil.privacy.statement.prefixes import is_prefix
+from fairveil.statement.document import is_prefix
 
 PROMISES = {
     "add-remove": Promise(20.0, 1e-6),

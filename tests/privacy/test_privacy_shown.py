@@ -15,10 +15,9 @@ from fairveil.ledger import Ledger
 from fairveil.ledger.page import LedgerPage
 from fairveil.privacy import Promise
 from fairveil.privacy.accounting.calibration import calibrate, full_batch
-from fairveil.privacy.statement.parts import NamedGroups
-from fairveil.privacy.statement.statement import PrivacyStatement
 from fairveil.show import Report
 from fairveil.show.numbers import at_least, at_most, promised
+from fairveil.statement.document import NamedGroups, PrivacyStatement
 
 RNG = np.random.default_rng(0)
 

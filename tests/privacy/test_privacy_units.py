@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from fairveil import __version__
 from fairveil.core.events import Gaussian, PoissonSampled, Pure
 from fairveil.errors import InputError, LedgerError
 from fairveil.ledger import Ledger, Terms
@@ -106,30 +105,6 @@ def test_a_statement_of_rows_still_says_so_and_an_unknown_field_is_refused():
     changed["promise"]["unit"] = {"name": "patient", "max_rows": 2}  # a promise that nobody made
     with pytest.raises(Exception, match="checksum"):
         PrivacyStatement.from_json(json.dumps(changed))
-
-
-EARLIER = """{"format": "fairveil privacy statement", "version": 1, "promise": {"epsilon": 1.0, "delta": 1e-06, "protects":
-"records", "neighbours": "add-remove"}, "epsilon": 0.4441916057429036, "delta": 1e-06, "accounting": {"neighbours":
-"add-remove", "route": "closed form"}, "stamps": [], "events": {"version": 1, "event": {"kind": "composed", "events": [{"kind":
-"gaussian", "noise_multiplier": 9.0}]}}, "plan": {"version": 1, "event": {"kind": "composed", "events": [{"kind": "gaussian",
-"noise_multiplier": 9.0}]}}, "cap": null, "facts": [{"name": "classes", "value": "no, yes", "origin": "schema"}], "bounds":
-[{"question": "cell counts", "norm": "L2", "sensitivity": 1.0, "reason": "a row counts once in each of its cells", "origin": "by
-definition"}], "not_covered": [], "tuning": null, "earlier_releases": null, "audit": null, "noise": "secure", "arithmetic":
-"exact", "user_code": "none", "versions": {"fairveil": "0.1.0", "python": "3.11.7", "numpy": "2.4.6", "scipy": "1.17.1"},
-"created": null, "checksum": "sha256:5f3feb4e7fcc4584a818f332534c8952ca0707d1e8fbc436c61be22455c23b94"}""".replace(
-    "\n", " "
-)
-"""Written before there were units."""
-
-
-def test_a_statement_of_the_version_before_units_still_reads_and_checks():
-    read = PrivacyStatement.from_json(EARLIER)
-    assert read.promise == ROWS
-    assert [finding.sentence for finding in read.check()] == [
-        f"written with fairveil 0.1.0, checked with {__version__}"
-    ]
-    assert json.loads(read.to_json()) == json.loads(EARLIER)
-    assert "Unit: one row is one person" in read.summary()
 
 
 def ledger_of(promise, **options):

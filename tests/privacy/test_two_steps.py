@@ -33,7 +33,7 @@ from fairveil.facts import Cells
 from fairveil.learning.postprocessing import counting as postprocess
 from fairveil.privacy import price_after
 from fairveil.privacy.accounting.two_steps import TwoSteps, last_apart, reference, share_of, within
-from fairveil.privacy.statement.statement import PrivacyStatement
+from fairveil.statement.document import PrivacyStatement
 
 Floats = npt.NDArray[np.float64]
 Atoms = tuple[Floats, Floats, float]

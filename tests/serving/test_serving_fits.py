@@ -13,10 +13,10 @@ from doors import SCHEMA, Place, place_in, remote_data
 
 import fairveil as fv
 from fairveil.errors import InputError, Overspent, PrivacyError, SignatureError
-from fairveil.privacy.statement import signing_keys
-from fairveil.privacy.statement.signatures import verify_signature
 from fairveil.serving import RemoteData
 from fairveil.serving.door.door import Door
+from fairveil.statement import signing
+from fairveil.statement.signing import verify_signature
 
 
 @pytest.fixture(scope="module")
@@ -84,9 +84,7 @@ def test_the_statement_is_signed_by_the_holder_and_names_the_ledger(
 ) -> None:
     clf = fv.FermiClassifier(solver=fv.Descent(rounds=5)).fit(data)
     assert data.signature is not None
-    assert data.signature.signer == signing_keys.fingerprint(
-        signing_keys.public_key(place.public_key)
-    )
+    assert data.signature.signer == signing.fingerprint(signing.public_key(place.public_key))
     assert clf.privacy_.ledger is not None
     assert place.ledger().check([clf.privacy_.ledger]) == []
     assert clf.privacy_.noise == "secure"
@@ -95,7 +93,7 @@ def test_the_statement_is_signed_by_the_holder_and_names_the_ledger(
 def test_another_key_is_refused(
     data: RemoteData, door: tuple[RemoteData, Door, str], tmp_path: Path
 ) -> None:
-    signing_keys.new_key(tmp_path / "other.key")
+    signing.new_key(tmp_path / "other.key")
     with pytest.raises(SignatureError, match="the door of the holder of this key"):
         fv.remote(data.address, "applicants", token=door[2], key=tmp_path / "other.pub")
 
@@ -205,8 +203,8 @@ def test_a_statement_is_handed_on_with_its_signature(
     first, second = (fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(data) for _ in range(2))
     for clf in (first, second):
         path = data.write_statement(clf.privacy_, tmp_path / "statement.json")
-        assert verify_signature(path, place.public_key).signer == signing_keys.fingerprint(
-            signing_keys.public_key(place.public_key)
+        assert verify_signature(path, place.public_key).signer == signing.fingerprint(
+            signing.public_key(place.public_key)
         )
         assert fv.PrivacyStatement.from_json(path.read_text()) == clf.privacy_
     with pytest.raises(InputError, match="that this holder signed"):

@@ -18,10 +18,10 @@ from fairveil.data import load_csv
 from fairveil.errors import FairveilError, InputError, PrivacyError
 from fairveil.facts import Category, Schema
 from fairveil.ledger import Ledger
-from fairveil.privacy.statement import signing_keys
 from fairveil.serving import RemoteData
 from fairveil.serving.door.door import Door
 from fairveil.serving.door.holder import Holder
+from fairveil.statement import signing
 from knobs import made
 
 JOINED = Schema(
@@ -61,7 +61,7 @@ def prepared(folder: Path, *, protects: str = "sensitive_features", config: str 
     table.drop(columns="person").to_csv(folder / "whole.csv", index=False)
     (folder / "applicants.toml").write_text(JOINED.to_toml())
     Ledger.create(str(folder / "budget.db"), "applicants", 40.0, 1e-4, protects=protects).close()
-    signing_keys.new_key(folder / "holder.key")
+    signing.new_key(folder / "holder.key")
     (folder / "holder.toml").write_text(config)
     return Place(folder, load_csv(folder / "whole.csv", JOINED))
 

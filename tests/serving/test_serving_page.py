@@ -14,11 +14,11 @@ from test_serving_service import entered, sent
 
 import fairveil as fv
 from browsing import Audit, Look, needs_axe, needs_browser
-from fairveil.privacy.statement.statement import PrivacyStatement
 from fairveil.serving.door.page import HolderPage
 from fairveil.serving.door.request_log import RequestLog
 from fairveil.serving.door.running import running
 from fairveil.serving.door.service import Service
+from fairveil.statement.document import PrivacyStatement
 
 
 @pytest.fixture(scope="module")

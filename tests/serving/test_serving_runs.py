@@ -27,7 +27,6 @@ from fairveil.errors import (
     PrivacyError,
 )
 from fairveil.facts import Cells
-from fairveil.privacy.statement.statement import PrivacyStatement
 from fairveil.serving.door.acts import ACTS
 from fairveil.serving.door.data_sets import View
 from fairveil.serving.door.door import Door
@@ -35,6 +34,7 @@ from fairveil.serving.door.refusals import Refusal
 from fairveil.serving.door.tokens import Scope, Token
 from fairveil.serving.wire.catalogue import measurement_described
 from fairveil.serving.wire.messages import MESSAGE, Message, Packing, packed, unpacked
+from fairveil.statement.document import PrivacyStatement
 
 CELLS = Cells((("f", "m"),), names=("sex",))
 PROMISE = Promise(1.0, 1e-6)

@@ -16,7 +16,7 @@ from ..core.events import Composed, Event, compose
 from ..core.inventory import inventory
 from ..core.promise import NEIGHBOURS, Neighbours
 from ..errors import InputError
-from ..privacy.statement.statement import PrivacyStatement
+from ..statement.document import PrivacyStatement
 
 
 class Claim:

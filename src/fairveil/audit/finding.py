@@ -18,10 +18,9 @@ from ..core import cost as accounting
 from ..core.events import Gaussian
 from ..core.promise import Promise
 from ..errors import InputError
-from ..privacy.statement.parts import Audit
-from ..privacy.statement.statement import PrivacyStatement
 from ..show.charts import Curves
 from ..show.parts import Facts, Part, Shown
+from ..statement.document import Audit, PrivacyStatement
 from . import bounds
 from .claims import Claim, PointClaim
 from .drawn import curves_of

@@ -20,10 +20,9 @@ from ..core import cost as accounting
 from ..core.events import Gaussian
 from ..core.promise import Promise
 from ..errors import InputError
-from ..privacy.statement.parts import Audit
-from ..privacy.statement.statement import PrivacyStatement
 from ..show.charts import Axis, Curve, Curves, Rule
 from ..show.parts import Facts, Part, Shown
+from ..statement.document import Audit, PrivacyStatement
 from . import canary_bounds as bounds
 from .claims import Claim
 from .result import is_gaussian_claim

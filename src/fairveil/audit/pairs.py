@@ -35,7 +35,7 @@ from .. import _checks
 from .._types import Floats
 from ..errors import InputError
 from ..ledger import Ledger, given_ledger
-from ..privacy.statement.statement import PrivacyStatement
+from ..statement.document import PrivacyStatement
 from . import bounds
 from .claims import Claim, claim_of
 from .result import AuditResult, Errors

@@ -13,9 +13,8 @@ from ..core.events import Event, Gaussian, compose
 from ..core.inventory import inventory
 from ..core.promise import Neighbours
 from ..errors import InputError
-from ..privacy.statement.parts import Audit
-from ..privacy.statement.statement import PrivacyStatement
 from ..show.parts import Note, Part, Shown
+from ..statement.document import Audit, PrivacyStatement
 from . import bounds
 from .claims import Claim, EventsClaim, GaussianClaim, PointClaim, claim_of
 

@@ -28,7 +28,7 @@ from ..estimators.fitting.progress import progress as bar
 from ..estimators.reading.fitted_parts import parts_of
 from ..estimators.reading.units import Whose, whose
 from ..facts import Schema
-from ..privacy.statement.statement import PrivacyStatement
+from ..statement.document import PrivacyStatement
 from . import drawn
 from .attack import Attack, Seeds
 from .claims import Claim, PointClaim, claim_of, of_function

@@ -32,7 +32,7 @@ from ..estimators.reading.coding import SchemaCoding
 from ..estimators.reading.fitted_parts import parts_of
 from ..facts import Schema
 from ..ledger import already_charged
-from ..privacy.statement.statement import PrivacyStatement
+from ..statement.document import PrivacyStatement
 from .claims import Claim, claim_of
 from .corners import Pair, Table
 from .noise import Residual

@@ -17,7 +17,7 @@ from .release_groups import Clusters
 if TYPE_CHECKING:
     from ..estimators import ReleasedGroups
     from ..facts import Schema
-    from ..privacy.statement.statement import PrivacyStatement
+    from ..statement.document import PrivacyStatement
 
 Attribute = Annotated[
     str,
@@ -238,7 +238,7 @@ def _schema(path: Path) -> Schema:
 def _private_key(key: Path | None, note: str | None) -> Any:
     """Read before anything is spent."""
     from ..errors import InputError
-    from ..privacy.statement import signing_keys
+    from ..statement import signing
     from .sign import asked_passphrase
 
     if key is None and note is not None:
@@ -246,7 +246,7 @@ def _private_key(key: Path | None, note: str | None) -> Any:
             "--key beside it", of="--note", got=note, remedy="Name the key that signs."
         )
     options.require_words(note=note)
-    return None if key is None else signing_keys.private_key(key, asked_passphrase)
+    return None if key is None else signing.private_key(key, asked_passphrase)
 
 
 app = group("attribute", "For whoever holds the sensitive attribute of another's table.")

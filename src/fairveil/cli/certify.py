@@ -186,7 +186,7 @@ def certificate_facts(clf: object) -> Iterator[Fact]:
 
 def _print(found: Certificate, out: Path | None, html: Path | None) -> None:
     from ..estimators.certifying.certificate_contents import CERTIFIED, REFUSED
-    from ..privacy.shown import at_most
+    from ..show.numbers import at_most
     from .printing import Fact, print_facts
 
     head = CERTIFIED if found.certified else REFUSED

@@ -14,9 +14,9 @@ from . import options
 
 if TYPE_CHECKING:
     from ..models.folders import Staged
-    from ..privacy.statement.statement import PrivacyStatement
     from ..show.parts import Shown
     from ..show.report import Report
+    from ..statement.document import PrivacyStatement
     from .deciding import Fitted
     from .method_options import FitRequest
     from .methods import Method

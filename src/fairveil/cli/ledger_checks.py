@@ -16,10 +16,8 @@ from .._reading import read_text
 from ..errors import DataNotFoundError, FairveilError, LedgerError, StatementError
 from ..ledger import Entry, Ledger, Terms, findings, statement_findings
 from ..ledger.entries import parsed
-from ..privacy.statement.checks import Finding
-from ..privacy.statement.parts import Receipt
-from ..privacy.statement.pricing import UNPRICED
-from ..privacy.statement.statement import PrivacyStatement, examine
+from ..statement.check import Finding
+from ..statement.document import UNPRICED, PrivacyStatement, Receipt, examine
 from .printing import on_one_line, print_json
 
 SQLITE_HEADER = b"SQLite format 3\x00"

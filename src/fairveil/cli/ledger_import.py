@@ -10,7 +10,7 @@ import typer
 from . import options
 
 if TYPE_CHECKING:
-    from ..privacy.importing import Imported
+    from ..statement.importing import Imported
 
 
 def bring_in(
@@ -52,7 +52,7 @@ def bring_in(
     """
     from ..errors import InputError, within
     from ..ledger import Ledger
-    from ..privacy.importing import read_import
+    from ..statement.importing import read_import
     from .ledger_words import place_of_ledger
     from .printing import print_json
 

@@ -75,8 +75,8 @@ def private_table(
 
 
 def _print(found: PrivateTable, out: Path | None, html: Path | None) -> None:
-    from ..privacy.shown import at_most
-    from ..privacy.statement.parts import READ_FROM_DATA
+    from ..show.numbers import at_most
+    from ..statement.check import READ_FROM_DATA
 
     typer.echo(str(found))
     typer.echo("")

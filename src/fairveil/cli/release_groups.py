@@ -13,7 +13,7 @@ from .helping import PRIVACY
 
 if TYPE_CHECKING:
     from ..estimators import ReleasedGroups
-    from ..privacy.statement.statement import PrivacyStatement
+    from ..statement.document import PrivacyStatement
 
 MARK = "groups.json"
 Clusters = Annotated[

@@ -21,7 +21,7 @@ from pathlib import Path
 from ..ledger import Ledger
 from ..ledger.entries import RESERVED, WHOLE
 from ..privacy.shown import at_most
-from ..privacy.statement.statement import PrivacyStatement
+from ..statement.document import PrivacyStatement
 from .ending import INTERRUPTED, Ended
 
 ELSEWHERE = 3

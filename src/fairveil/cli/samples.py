@@ -21,7 +21,7 @@ from ..estimators.reading.coding import TableCoding
 from ..estimators.reading.training import ReadOptions
 from ..facts import Schema
 from ..facts.rows import PERSON_BY_PERSON
-from ..privacy.statement.parts import PublicFact
+from ..statement.document import PublicFact
 from ..study.held_out import HeldOut
 from ..tables.raw import is_missing
 from .coins import set_aside

@@ -100,10 +100,10 @@ def sign(
         raise InputError.expected(
             "--passphrase with --new-key alone", of="sign", got="--key", remedy=remedy
         )
-    from ..privacy.statement import signatures
+    from ..statement import signing
 
     with warnings_as_notes():
-        made = signatures.sign(
+        made = signing.sign(
             statement,
             key,
             passphrase=asked_passphrase,
@@ -112,7 +112,7 @@ def sign(
             replace=force,
             inconsistent=inconsistent,
         )
-    where = signatures.signature_path(statement) if out is None else out
+    where = signing.signature_path(statement) if out is None else out
     files = "" if made.files is None else f", with {len(made.files)} other files of {statement}"
     typer.echo(f"Signed: {where}{files}")
     typer.echo(f"Signer: {made.signer}")
@@ -121,17 +121,17 @@ def sign(
 def _make(path: Path, *, asked: bool) -> None:
     import os
 
-    from ..privacy.statement import signing_keys
+    from ..statement import signing
 
     word = os.environ.get(PASSPHRASE_VARIABLE) or None
     if asked and word is None:
         word = _asked(f"Passphrase of {path}", twice=True)
-    name = signing_keys.new_key(path, passphrase=word)
+    name = signing.new_key(path, passphrase=word)
     typer.echo(
         f"Private key: {path} ({'encrypted' if word else 'not encrypted'}; keep it to yourself, "
         f"and a copy of it safe)"
     )
-    typer.echo(f"Public key: {signing_keys.public_path(path)} (for whoever verifies what you sign)")
+    typer.echo(f"Public key: {signing.public_path(path)} (for whoever verifies what you sign)")
     typer.echo(f"Fingerprint: {name}")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..privacy.statement.signatures import Signature
+    from ..statement.signing import Signature
 
 
 @dataclass(frozen=True)
@@ -35,17 +35,17 @@ def checked(path: Path, key: Path | None, file: Path | None) -> Signed:
     """The signature of a statement or folder, held against a public key; without one only that
     there is one is said."""
     from ..errors import SignatureError
-    from ..privacy.statement import signatures
+    from ..statement import signing
 
     if key is None:
-        if not signatures.signature_path(path).is_file():
+        if not signing.signature_path(path).is_file():
             return Signed((), None)
         return _unchecked()
     try:
-        found = signatures.verify_signature(path, key, signature=file)
+        found = signing.verify_signature(path, key, signature=file)
     except SignatureError as error:
         return _refused(error)
-    return _valid(found, signatures.remarks(path, found))
+    return _valid(found, signing.remarks(path, found))
 
 
 def inside(text: str, path: Path, key: Path | None) -> Signed:
@@ -53,7 +53,7 @@ def inside(text: str, path: Path, key: Path | None) -> Signed:
     from ..errors import SignatureError
     from ..estimators.released.released_counts import ReleasedCounts
     from ..estimators.released.saving import read, require_signed
-    from ..privacy.statement.signing_keys import public_key
+    from ..statement.signing import public_key
 
     if key is None:
         if read(text, ReleasedCounts)[1] is None:

@@ -14,7 +14,7 @@ from . import options
 from .helping import FAIRNESS, MODEL, PRIVACY
 
 if TYPE_CHECKING:
-    from ..privacy.statement.statement import PrivacyStatement
+    from ..statement.document import PrivacyStatement
     from ..study import PrivateSearchCV
 
 MARK = "estimator.json"
@@ -184,7 +184,7 @@ def tune(
 
 
 def _facts(search: PrivateSearchCV) -> list[Any]:
-    from ..privacy.shown import at_most
+    from ..show.numbers import at_most
     from .printing import Fact
 
     def shown(parameters: dict[str, Any]) -> str:

@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ..privacy.statement.checks import Finding
-    from ..privacy.statement.statement import PrivacyStatement
+    from ..statement.check import Finding
     from .signed import Signed
 
 LARGEST_FILE = 64 * 2**20
 STATEMENT = "statement.json"
-WHAT_IT_PROVES = (
-    "This proves that the statement is consistent, not who wrote it nor that the events happened."
-)
 WHOLE_COUNTS = (
     "Consistent: the bounds follow from the counts and their noise. This does not prove who "
     "counted, nor whom."
@@ -60,6 +56,9 @@ def verify(
             show_default="statement.json.sig beside it",
         ),
     ] = None,
+    words: Annotated[
+        bool, typer.Option("--words", help="print the whole statement in words, too")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="print the findings as JSON")] = False,
 ) -> None:
     """Recompute the epsilon of a privacy statement from its events, or a certificate from its
@@ -69,7 +68,8 @@ def verify(
     --key: proves consistency, not authorship.
     """
     from ..errors import InputError
-    from ..privacy.statement.statement import examine
+    from ..statement import command
+    from ..statement.document import examine
     from .signed import checked
 
     if signature is not None and key is None:
@@ -87,7 +87,16 @@ def verify(
         return
     statement, found = examine(text)
     signed = checked(file, key, signature)
-    (_print_json if json else _print_words)(statement, found, signed)
+    proves = WHAT_THE_KEY_PROVES if signed.is_valid else command.WHAT_IT_PROVES
+    if json:
+        typer.echo(command.as_json(statement.to_dict(), found, signed.plain, proves))
+    else:
+        if words:
+            typer.echo(f"{statement.summary()}\n")
+        told = command.lines(
+            statement.to_dict(), found, signed.lines, proves, refused=signed.is_refused
+        )
+        typer.echo("\n".join(told))
     if any(finding.grave for finding in found) or signed.is_refused:
         raise typer.Exit(1)
 
@@ -101,45 +110,6 @@ def text_of(file: Path) -> str:
     return read_text(
         file, what="a file that can be read", most=LARGEST_FILE, remedy=remedy, error=StatementError
     )
-
-
-def _print_words(statement: PrivacyStatement, found: list[Finding], signed: Signed) -> None:
-    from ..privacy.statement.checks import ON_TRUST, RECOMPUTED
-
-    typer.echo(statement.summary())
-    typer.echo("")
-    for finding in found:
-        typer.echo(f"{'CONTRADICTION' if finding.grave else 'note'}: {finding.sentence}")
-    for line in signed.lines:
-        typer.echo(line)
-    typer.echo(f"Recomputed: {', '.join(RECOMPUTED)}; taken on trust: {', '.join(ON_TRUST)}.")
-    if any(finding.grave for finding in found):
-        typer.echo("Inconsistent.")
-    elif signed.is_refused:
-        typer.echo("Consistent, but the signature does not hold.")
-    else:
-        proves = WHAT_THE_KEY_PROVES if signed.is_valid else WHAT_IT_PROVES
-        typer.echo(f"Consistent: the events cost no more than the stated epsilon. {proves}")
-
-
-def _print_json(statement: PrivacyStatement, found: list[Finding], signed: Signed) -> None:
-    import json
-    from dataclasses import asdict
-
-    from ..privacy.statement.checks import ON_TRUST, RECOMPUTED
-
-    out = {
-        "consistent": not any(finding.grave for finding in found),
-        "epsilon": statement.epsilon if statement.is_private else "inf",
-        "delta": statement.delta,
-        "ledger": None if statement.ledger is None else asdict(statement.ledger),
-        "findings": [{"grave": finding.grave, "sentence": finding.sentence} for finding in found],
-        "recomputed": list(RECOMPUTED),
-        "taken_on_trust": list(ON_TRUST),
-        "signature": signed.plain,
-        "proves": WHAT_THE_KEY_PROVES if signed.is_valid else WHAT_IT_PROVES,
-    }
-    typer.echo(json.dumps(out, indent=2, allow_nan=False))
 
 
 def _is_certificate(text: str) -> bool:

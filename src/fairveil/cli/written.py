@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..ledger import Ledger
 from ..ledger.balance import left_share
-from ..privacy.statement.statement import PrivacyStatement
+from ..statement.document import PrivacyStatement
 from .printing import Fact
 
 

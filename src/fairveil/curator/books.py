@@ -23,9 +23,15 @@ from ..core.filters import Filter
 from ..core.promise import Promise
 from ..errors import InputError, PrivacyError
 from ..ledger import Ledger
-from ..privacy.statement.parts import Arithmetic, NamedGroups, PublicFact, StatedBound, names_read
-from ..privacy.statement.releases import releases_of
-from ..privacy.statement.statement import PrivacyStatement
+from ..statement.document import (
+    Arithmetic,
+    NamedGroups,
+    PrivacyStatement,
+    PublicFact,
+    StatedBound,
+    names_read,
+    releases_of,
+)
 from .budget import Budget
 from .journal.given import Given, digest_of
 from .journal.journal import Journal, earlier_entries

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from .._types import Floats
 from ..core.promise import Promise
-from ..privacy.statement.parts import Origin, StatedBound
+from ..statement.document import Origin, StatedBound
 from . import pricing
 from .books import Books
 from .measurements import Measurement

@@ -36,8 +36,7 @@ from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..facts import Cells
 from ..ledger import Ledger
-from ..privacy.statement.parts import NamedGroups, PublicFact, StatedBound
-from ..privacy.statement.statement import PrivacyStatement
+from ..statement.document import NamedGroups, PrivacyStatement, PublicFact, StatedBound
 from . import pricing
 from .books import Books
 from .bounds import Bounds, adds_by_person

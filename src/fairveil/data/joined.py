@@ -32,7 +32,8 @@ from .. import _checks
 from ..errors import InputError, JoinError, SchemaError
 from ..facts.columns import Boolean, Category, Ignored
 from ..facts.schema import Schema
-from ..privacy.statement.parts import READ_FROM_DATA, PublicFact
+from ..statement.check import READ_FROM_DATA
+from ..statement.document import PublicFact
 from ..tables.raw import Listed, Plain, Raw, is_missing
 from .coding import Place, category_codes
 from .encoding import Encoding

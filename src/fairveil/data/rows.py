@@ -20,7 +20,7 @@ from .. import _checks
 from ..errors import SchemaError
 from ..facts.rows import PERSON_BY_PERSON, RowBlock, RowLayout, Traits
 from ..facts.schema import Schema
-from ..privacy.statement.parts import PublicFact
+from ..statement.document import PublicFact
 from ..tables.frames import Arrays, column_of, table_of
 from ..tables.raw import Raw
 from .encoding import Encoding

@@ -31,7 +31,7 @@ from ..learning import LinearDescent, Outcome, descend
 from ..learning.descent import Progress
 from ..learning.lagrangian.plan import Plan
 from ..privacy import epsilon as price
-from ..privacy.statement.statement import PrivacyStatement
+from ..statement.document import PrivacyStatement
 from .descending import outcome_of
 from .fitting import promises
 from .fitting.planned_fit import PlannedFit

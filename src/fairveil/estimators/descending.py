@@ -19,7 +19,7 @@ from ..learning import Checkpoint, NetworkDescent, Outcome, Settings, descend
 from ..learning.descent import Progress
 from ..learning.lagrangian import network as networks
 from ..models import LinearModel, MixtureModel
-from ..privacy.statement.statement import PrivacyStatement
+from ..statement.document import PrivacyStatement
 from .faces import blind, modules
 from .faces.blind import Blindly
 from .faces.linear import LinearClassifier

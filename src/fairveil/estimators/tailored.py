@@ -21,9 +21,8 @@ from ..facts import Cells
 from ..fairness.objectives import Bound, GroupLoss, LargestGroupLoss
 from ..learning.allocation import STANDARD_ERROR, Allocation, Shares, checked_rule, each_column
 from ..privacy.shown import at_most
-from ..privacy.statement.parts import NamedGroups
-from ..privacy.statement.statement import PrivacyStatement
 from ..show.parts import Column, Fact, Facts, Note, Part, Shown, Table
+from ..statement.document import NamedGroups, PrivacyStatement
 from ..tables import keys
 from .fitting import unused
 from .reports.constraint_report import ConstraintLine

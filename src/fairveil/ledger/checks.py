@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING
 from ..core.events import Composed, Event, NoOp, Repeated, from_dict
 from ..core.promise import Promise
 from ..errors import FairveilError, LedgerError
-from ..privacy.statement.checks import Finding
-from ..privacy.statement.prefixes import is_whole
-from ..privacy.statement.pricing import UNPRICED
+from ..statement.check import Finding
+from ..statement.document import UNPRICED, is_whole
 from .entries import (
     COMMITTED,
     CREATED,
@@ -41,8 +40,7 @@ from .entries import (
 from .terms import Cost, Terms, under
 
 if TYPE_CHECKING:
-    from ..privacy.statement.parts import Receipt
-    from ..privacy.statement.statement import PrivacyStatement
+    from ..statement.document import PrivacyStatement, Receipt
 
 SLACK = 1e-9
 """A cost that is recomputed may differ by so much: another processor's last bits."""

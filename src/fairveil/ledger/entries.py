@@ -362,6 +362,6 @@ def user_and_machine() -> str:
 
 @lru_cache(maxsize=1)
 def _code() -> str:
-    from ..privacy.statement.checks import versions_now
+    from ..statement.document import versions_now
 
     return ", ".join(f"{name} {version}" for name, version in versions_now())

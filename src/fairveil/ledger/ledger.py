@@ -65,8 +65,8 @@ from .entries import (
 from .terms import Cost, Terms, tight_epsilon, under
 
 if TYPE_CHECKING:
-    from ..privacy.statement.checks import Finding
-    from ..privacy.statement.parts import Receipt
+    from ..statement.check import Finding
+    from ..statement.document import Receipt
     from .balance import Balance
     from .store import Page, Store
 
@@ -819,7 +819,7 @@ class Spend:
     def receipt(self) -> Receipt:
         """What a statement keeps of it: with this, a ledger that lost or changed the line is found
         out."""
-        from ..privacy.statement.parts import Receipt
+        from ..statement.document import Receipt
 
         return Receipt(self.ledger.dataset, self.id, self.entry, self.hash)
 

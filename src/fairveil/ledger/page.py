@@ -19,7 +19,7 @@ from .account import APART, NO_SUM, STATES, Account, Told, account_of, is_open, 
 from .balance import Balance
 
 if TYPE_CHECKING:
-    from ..privacy.statement.checks import Finding
+    from ..statement.check import Finding
     from .ledger import Ledger
 
 MOST_SPENDS = 200

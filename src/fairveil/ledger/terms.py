@@ -62,7 +62,7 @@ from ..errors import FairveilError, InputError, LedgerError
 from ..facts import Schema
 from ..privacy.accounting.calibration import scaled
 from ..privacy.accounting.in_a_row import in_a_row
-from ..privacy.statement.pricing import UNPRICED
+from ..statement.document import UNPRICED
 from .entries import CREATED, MOST, WHOLE, Entry, checked_columns, checked_name, malformed, need
 
 FORMAT_VERSION = 1

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from ..core.promise import PROTECTS as PROTECTS
     from ..core.promise import Promise as Promise
     from ..core.promise import Unit as Unit
+    from ..statement.document import NamedGroups as NamedGroups
+    from ..statement.document import PrivacyStatement as PrivacyStatement
+    from ..statement.document import PublicFact as PublicFact
+    from ..statement.signing import Signature as Signature
+    from ..statement.signing import new_key as new_key
+    from ..statement.signing import sign as sign
+    from ..statement.signing import verify_signature as verify_signature
     from .accounting.calibration import Calibrated as Calibrated
     from .accounting.calibration import calibrate as calibrate
     from .accounting.calibration import full_batch as full_batch
@@ -29,13 +36,6 @@ if TYPE_CHECKING:
     from .accounting.calibration import split as split
     from .accounting.two_steps import TwoSteps as TwoSteps
     from .accounting.two_steps import price_after as price_after
-    from .statement.parts import NamedGroups as NamedGroups
-    from .statement.parts import PublicFact as PublicFact
-    from .statement.signatures import Signature as Signature
-    from .statement.signatures import sign as sign
-    from .statement.signatures import verify_signature as verify_signature
-    from .statement.signing_keys import new_key as new_key
-    from .statement.statement import PrivacyStatement as PrivacyStatement
 
 if not TYPE_CHECKING:
     __getattr__, __dir__, __all__ = lazily(__name__)

@@ -28,7 +28,7 @@ from ..estimators.fitting import promises
 from ..estimators.fitting.recorded import require_room
 from ..fairness import DemographicParity
 from ..learning.descent import Progress
-from ..privacy.statement.statement import PrivacyStatement
+from ..statement.document import PrivacyStatement
 from .families import Family
 from .held_out import histogram_of
 from .result_contents import Key

@@ -39,8 +39,7 @@ from ..estimators.reading import units
 from ..ledger import Ledger, already_charged, current, given_ledger
 from ..models.model import RandomState
 from ..privacy.shown import at_most
-from ..privacy.statement.parts import PublicFact, StatedBound
-from ..privacy.statement.statement import PrivacyStatement
+from ..statement.document import PrivacyStatement, PublicFact, StatedBound
 from . import search_floor, search_price
 from .search_candidates import candidates_of, parts_of
 from .search_fits import COUNTED, FLOOR, Fits, Rows, Run, refuse_elsewhere, split

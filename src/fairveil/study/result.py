@@ -10,8 +10,8 @@ from typing import Any
 
 from .._json import MALFORMED, Document, Node
 from ..errors import FairveilError
-from ..privacy.statement.statement import PrivacyStatement
 from ..show.frontier import Point, Series
+from ..statement.document import PrivacyStatement
 from .result_contents import FrontierContents
 from .runs import Run
 

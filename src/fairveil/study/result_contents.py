@@ -14,10 +14,10 @@ import numpy.typing as npt
 from ..errors import InputError
 from ..estimators import RateConstrainedClassifier
 from ..privacy.shown import at_most
-from ..privacy.statement.statement import PrivacyStatement
 from ..show.frontier import Floor, Point, Series, charts
 from ..show.frontier import table as points_table
 from ..show.parts import Note, Part, Shown, first_chart
+from ..statement.document import PrivacyStatement
 from .runs import Run, point
 
 Key = tuple[float, float | None, int | None]

@@ -27,7 +27,7 @@ from ..estimators.reading.units import Whose, numbers_of
 from ..estimators.wrapped.bases import derived_seed
 from ..facts import Schema
 from ..ledger import already_charged
-from ..privacy.statement.parts import names_read
+from ..statement.document import names_read
 from ..tables.given import column_names_of
 from . import search_price, search_scores
 from .search_candidates import Candidate

@@ -48,7 +48,7 @@ from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..errors import BudgetError, PrivacyError
 from ..privacy import epsilon as price
-from ..privacy.statement.statement import PrivacyStatement
+from ..statement.document import PrivacyStatement
 
 SELECTION, ALL, DEFAULTS = "selection", "all", "defaults"
 WAYS = ("auto", SELECTION, ALL)

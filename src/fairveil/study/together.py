@@ -13,9 +13,8 @@ from ..core.promise import Promise
 from ..metrics.intervals import largest
 from ..metrics.tables import wilson
 from ..privacy import epsilon as price
-from ..privacy.shown import at_most
-from ..privacy.statement.parts import ARITHMETICS, StatedBound
-from ..privacy.statement.statement import PrivacyStatement
+from ..show.numbers import at_most
+from ..statement.document import ARITHMETICS, PrivacyStatement, StatedBound
 from .families import Judge
 from .held_out import error_of
 from .result_contents import Key

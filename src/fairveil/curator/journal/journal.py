@@ -30,7 +30,7 @@ from ...core.events import Event
 from ...core.filters import Filter
 from ...core.promise import Promise
 from ...errors import InputError
-from ...privacy.statement.parts import StatedBound
+from ...statement.document import StatedBound
 from .lines import PAID, SITTING, encoded, header_of, read, refused
 from .log import LogEntry
 

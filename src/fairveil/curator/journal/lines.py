@@ -20,7 +20,7 @@ from ...core.events import Event, compose, from_dict, from_json_dict, spelled_ou
 from ...core.filters import Filter
 from ...core.promise import Promise
 from ...errors import FairveilError, PrivacyError
-from ...privacy.statement.parts import StatedBound
+from ...statement.document import StatedBound
 from .given import Given
 from .log import LogEntry
 

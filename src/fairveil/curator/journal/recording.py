@@ -48,8 +48,7 @@ from ...errors import (
     complaint,
 )
 from ...ledger import Ledger, Spend, current
-from ...privacy.statement.parts import Receipt
-from ...privacy.statement.prefixes import is_whole
+from ...statement.document import Receipt, is_whole
 from .journal import Journal
 from .lines import refused
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
+from ...statement.check import READ_FROM_DATA
+from ...statement.document import Origin, PublicFact
 from .rows import Rows
 
 

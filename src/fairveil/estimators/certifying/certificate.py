@@ -25,8 +25,8 @@ import numpy as np
 from ...facts import Cells
 from ...learning.certificates.certificate import Certified, NotionBound, RateInterval
 from ...learning.certificates.replacing import Replaced
-from ...privacy.statement.checks import Finding
-from ...privacy.statement.documents import write
+from ...statement.check import Finding
+from ...statement.document import write
 from ...tables import keys
 from .certificate_contents import CertificateContents
 from .counts_json import CountsFile, checksum, columns_of, groups_to_dict, notion_from, of_release

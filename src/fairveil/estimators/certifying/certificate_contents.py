@@ -18,10 +18,10 @@ from ...learning.certificates.certificate import Certified, NotionBound, RateInt
 from ...learning.certificates.parts import Layout, layout_of
 from ...learning.certificates.replacing import Replaced
 from ...learning.counts.noise import CountNoise
-from ...privacy.statement.statement import PrivacyStatement
 from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent
 from ...show.parts import Column, Fact, Facts, Note, Part, Shown, Table
+from ...statement.document import PrivacyStatement
 
 FEW = 30
 CERTIFIED, REFUSED = "certified", "not certified"

@@ -46,8 +46,8 @@ from ...learning.certificates.parts import Layout, layout_of
 from ...learning.certificates.plan import PartsPlan, plan
 from ...ledger import current, given_ledger
 from ...models.model import known_classes
-from ...privacy.statement.statement import PrivacyStatement
 from ...show.parts import Column, Facts, Part, Shown, Table
+from ...statement.document import PrivacyStatement
 from ...tables import keys
 from ..fitting import promises
 from ..wrapped import bases, decided_rows

@@ -18,7 +18,7 @@ from typing import Any
 from ..._json import Document
 from ..._reading import read_text
 from ...errors import InputError
-from ...privacy.statement.documents import write
+from ...statement.document import write
 from .counts_json import checksum
 
 FORMAT, FORMAT_VERSION = "fairveil monitor", 1

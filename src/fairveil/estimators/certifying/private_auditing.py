@@ -26,7 +26,7 @@ from ...facts import Cells, Schema
 from ...learning.certificates.plan import plan
 from ...learning.private_tables.layout import TableLayout
 from ...ledger import current, given_ledger
-from ...privacy.statement.parts import PublicFact
+from ...statement.document import PublicFact
 from ...tables import keys
 from ..fitting import promises
 from ..reading import cautions

@@ -18,8 +18,8 @@ import numpy as np
 
 from ...facts import Cells
 from ...learning.private_tables.layout import TableLayout
-from ...privacy.statement.checks import Finding
-from ...privacy.statement.documents import write
+from ...statement.check import Finding
+from ...statement.document import write
 from ...tables import keys
 from .counts_json import CountsFile, checksum, columns_of, groups_to_dict, of_release
 from .private_table_contents import ALL, EACH, PrivateTableContents

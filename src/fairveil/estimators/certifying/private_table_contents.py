@@ -16,10 +16,10 @@ from ...learning.counts.noise import CountNoise
 from ...learning.private_tables import gaps as table_gaps
 from ...learning.private_tables.layout import EVERYONE, TableLayout
 from ...learning.private_tables.rates import TableEvidence, TableLine, TableRate
-from ...privacy.statement.statement import PrivacyStatement
 from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent, printable
 from ...show.parts import Column, Note, Part, Shown, Table, draw_on
+from ...statement.document import PrivacyStatement
 from ...tables import keys
 from ...tables.frames import pandas_for
 

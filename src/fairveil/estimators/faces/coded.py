@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from ..._types import ColumnsLike, TableLike
 from ...errors import FairveilError, InputError, KindError, complaint
 from ...facts import Cells, RowBlock, RowSource
-from ...privacy.statement.statement import PrivacyStatement
+from ...statement.document import PrivacyStatement
 from ...tables.given import shape_of
 from ...tables.grids import refuse_duplicates, refuse_one_column
 from ..fitting.planning import Planning

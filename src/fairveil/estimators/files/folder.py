@@ -20,7 +20,7 @@ from ...estimators.oracle_game import OracleGameClassifier
 from ...models import Model
 from ...models import files as model_files
 from ...models.folders import read_folder, write_folder
-from ...privacy.statement.statement import PrivacyStatement
+from ...statement.document import PrivacyStatement
 from ..certifying import certified_aim
 from ..certifying.certificate import Certificate
 from ..fitting.requirements import said

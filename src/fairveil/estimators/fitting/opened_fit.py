@@ -15,7 +15,7 @@ from ...core.promise import Promise
 from ...curator import Curator, Journal
 from ...curator.elsewhere import curator_of
 from ...ledger import Ledger
-from ...privacy.statement.parts import PublicFact
+from ...statement.document import PublicFact
 from ..reading import cautions, origins
 from ..reading.cautions import Numbers
 from ..reading.training import Training

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from ...core.promise import Promise
 from ...curator import Curator
-from ...privacy.statement.parts import READ_FROM_DATA, NamedGroups, StatedBound
-from ...privacy.statement.statement import PrivacyStatement
+from ...statement.check import READ_FROM_DATA
+from ...statement.document import NamedGroups, PrivacyStatement, StatedBound
 from ..reading.training import Training
 
 READS_GROUPS = (

@@ -29,8 +29,7 @@ from ...learning.postprocessing.mixing_bounds import MixingGuarantee
 from ...learning.systems import heaviest
 from ...models import Model, PostProcessedModel
 from ...models.model import RandomState
-from ...privacy.statement.parts import Receipt
-from ...privacy.statement.statement import PrivacyStatement
+from ...statement.document import PrivacyStatement, Receipt
 from ..certifying.certified_fits import certified
 from ..faces import blind
 from ..faces.blind import Blindly

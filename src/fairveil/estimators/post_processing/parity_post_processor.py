@@ -32,7 +32,7 @@ from ...learning.forecasting.supposed import Supposed
 from ...learning.parity import ParityOutcome, ParityPlan
 from ...models import Model, ShiftedModel
 from ...models.model import RandomState
-from ...privacy.statement.statement import PrivacyStatement
+from ...statement.document import PrivacyStatement
 from ...tables.columns import same_length
 from ..fitting import promises
 from ..fitting.plan_search import warn_if_hidden

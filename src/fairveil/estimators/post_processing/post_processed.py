@@ -17,7 +17,7 @@ from ...learning.postprocessing.mixing import Program
 from ...learning.postprocessing.mixing_bounds import MixingGuarantee
 from ...learning.systems import NO_GROUPS, heaviest
 from ...models import PostProcessedModel
-from ...privacy.statement.statement import PrivacyStatement
+from ...statement.document import PrivacyStatement
 from ..certifying.certified_fits import forget_certificate
 from ..fitting import promises
 from ..reports.baselines import BaselineReport

@@ -24,7 +24,8 @@ from ...curator.rows.sharded import ShardedRows, Shards
 from ...errors import InputError
 from ...facts import RowBlock, RowLayout, RowSource, Schema
 from ...facts.rows import schema_of, traits_of
-from ...privacy.statement.parts import READ_FROM_DATA, PublicFact
+from ...statement.check import READ_FROM_DATA
+from ...statement.document import PublicFact
 from ...tables.columns import read_weights
 from ...tables.grids import refuse_duplicates
 from . import sharded

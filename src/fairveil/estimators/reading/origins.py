@@ -12,7 +12,7 @@ from numbers import Real
 
 from sklearn.base import BaseEstimator
 
-from ...privacy.statement.parts import Origin, PublicFact
+from ...statement.document import Origin, PublicFact
 from ..settings.setting import stated
 from .training import Training
 

@@ -19,7 +19,8 @@ from ...errors import InputError, OtherGroups, complaint
 from ...facts import RowBlock, RowLayout, RowSource, Schema
 from ...facts.columns import Boolean, Category
 from ...facts.rows import CodedSource, schema_of, traits_of
-from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
+from ...statement.check import READ_FROM_DATA
+from ...statement.document import Origin, PublicFact
 from ...tables.columns import read_columns, same_length
 from ...tables.distinct import distinct, in_words
 from ...tables.frames import table_of

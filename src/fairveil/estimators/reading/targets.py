@@ -22,7 +22,8 @@ from ...data.encoding import Encoding
 from ...errors import InputError, UnstatedBounds, complaint
 from ...facts import RowBlock
 from ...facts.columns import Number
-from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
+from ...statement.check import READ_FROM_DATA
+from ...statement.document import Origin, PublicFact
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ...errors import InputError
 from ...facts import RowBlock, RowLayout, Schema
 from ...facts.rows import Traits
 from ...models.model import known_classes
-from ...privacy.statement.parts import PublicFact
+from ...statement.document import PublicFact
 from ...tables.distinct import in_words
 from .additive import Additive, words_of
 from .coding import Coding

@@ -25,7 +25,7 @@ from ...learning.released.rates import SoftValue
 from ...learning.released.search import Candidates, Soft
 from ...models import LinearModel, MixtureModel
 from ...models.model import RandomState, draw_codes
-from ...privacy.statement.statement import PrivacyStatement
+from ...statement.document import PrivacyStatement
 from ..faces.coded import CodedReader, as_array
 from ..fitting import promises
 from ..fitting.row_parts import length_of

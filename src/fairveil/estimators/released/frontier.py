@@ -13,7 +13,7 @@ from ..._types import ColumnsLike, TableLike
 from ...errors import ConstraintNotMet, InputError
 from ...fairness import resolve
 from ...fairness.notions import parse
-from ...privacy.statement.statement import PrivacyStatement
+from ...statement.document import PrivacyStatement
 from ..fitting import promises
 from .classifier import ReleasedClassifier, searched
 from .released_counts import ReleasedCounts

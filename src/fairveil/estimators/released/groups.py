@@ -24,9 +24,9 @@ from ...facts import Cells, Reports, Schema
 from ...learning.released import clusters, group_counts
 from ...learning.released.clusters import Clusters
 from ...models.model import known_classes
-from ...privacy.shown import at_most
-from ...privacy.statement.parts import PublicFact
-from ...privacy.statement.signing_keys import private_key
+from ...show.numbers import at_most
+from ...statement.document import PublicFact
+from ...statement.signing import private_key
 from ..fitting import promises
 from ..reading import cautions, inputs, units
 from ..reading.carried import groups_of

@@ -19,7 +19,7 @@ from ...learning.released import rates as soft_rates
 from ...learning.released.clusters import Clusters
 from ...learning.released.group_counts import GroupCounts
 from ...learning.released.rates import SoftValue
-from ...privacy.statement.statement import PrivacyStatement
+from ...statement.document import PrivacyStatement
 from ..faces.coded import as_array
 from ..fitting import promises
 from ..reading.coding import Coding

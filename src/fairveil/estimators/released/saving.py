@@ -32,10 +32,10 @@ from ...learning.released import clusters
 from ...learning.released.group_counts import GroupCounts, noise_of
 from ...models.folders import LARGEST_TEXT, read_folder, write_folder
 from ...models.model import known_classes
-from ...privacy.statement import documents, signatures, signing_keys
-from ...privacy.statement.checks import Finding
-from ...privacy.statement.signatures import Signature
-from ...privacy.statement.statement import PrivacyStatement
+from ...statement import document, signing
+from ...statement.check import Finding, canonical
+from ...statement.document import PrivacyStatement
+from ...statement.signing import Signature
 from ...tables import keys
 from ..reading import coding_json
 from ..saving import values as files_json
@@ -106,10 +106,10 @@ def load(
     if Path(path).is_file():
         text = text_of(path)
         if key is not None:
-            require_signed(text, signing_keys.public_key(key), str(path))
+            require_signed(text, signing.public_key(key), str(path))
         return read(text, kind)[0]
     if key is not None:
-        signatures.verify_signature(path, key)
+        signing.verify_signature(path, key)
     files = read_folder(path, (GROUPS_FILE, STATEMENT_FILE))
     content = DOCUMENT.node(files[GROUPS_FILE])
     if content.mapping().get("format") != FORMAT or content.mapping().get("version") != VERSION:
@@ -155,7 +155,7 @@ def write(
     signed = (
         None
         if private is None
-        else signatures.signed_text(statement, private, note=note, files=_signed(groups))
+        else signing.signed_text(statement, private, note=note, files=_signed(groups))
     )
     content = {
         "format": FILE_FORMAT,
@@ -165,7 +165,7 @@ def write(
         "checksum": _checksum(groups),
         "signature": None if signed is None else json.loads(signed.to_json()),
     }
-    documents.write(path, json.dumps(content, allow_nan=False) + "\n")
+    document.write(path, json.dumps(content, allow_nan=False) + "\n")
     return signed
 
 
@@ -206,7 +206,7 @@ def require_signed(text: str, public: object, of: str) -> Signature:
     expected, remedy = "a signature", "Ask the attribute's holder to sign it."
     if found is None:
         raise SignatureError.expected(expected, of=of, got=None, remedy=remedy)
-    signatures.verify_text(json.dumps(content["statement"]), found, public, of)
+    signing.verify_text(json.dumps(content["statement"]), found, public, of)
     if found.files != _signed(content["groups"]):
         expected, got = "the signed counts", "others, or such that were changed since"
         raise SignatureError.expected(expected, of=of, got=got, remedy=remedy, quote=False)
@@ -248,7 +248,7 @@ def _signed(groups: ColumnsLike) -> tuple[tuple[str, str], ...]:
 
 
 def _checksum(groups: ColumnsLike) -> str:
-    return hashlib.sha256(signatures.canonical(groups)).hexdigest()
+    return hashlib.sha256(canonical(groups).encode()).hexdigest()
 
 
 def _noise(node: Node) -> CountNoise:

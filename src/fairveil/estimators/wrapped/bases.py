@@ -38,7 +38,7 @@ from ...core.events import Approximate, Event
 from ...core.promise import Promise
 from ...errors import InputError, PrivacyError
 from ...ledger import Ledger
-from ...privacy.statement.statement import PrivacyStatement
+from ...statement.document import PrivacyStatement
 from ..faces.coded import CodedEstimator
 from ..reading.fitted_parts import parts_of
 from ..reading.units import Whose

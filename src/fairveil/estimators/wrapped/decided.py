@@ -22,7 +22,8 @@ from ...curator.quiet.calls import Troubles, quietly
 from ...errors import FairveilError, InputError, KindError, complaint
 from ...facts import RowBlock, RowLayout, RowSource
 from ...models.model import known_classes
-from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
+from ...statement.check import READ_FROM_DATA
+from ...statement.document import Origin, PublicFact
 from ...tables.columns import same_length
 from ...tables.distinct import distinct, in_words
 from ...tables.frames import column_of

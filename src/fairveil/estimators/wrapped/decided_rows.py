@@ -29,7 +29,8 @@ from ...learning.systems import NO_GROUPS
 from ...metrics.inputs import read_groups
 from ...models import PostProcessedModel
 from ...models.model import Model, known_classes
-from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
+from ...statement.check import READ_FROM_DATA
+from ...statement.document import Origin, PublicFact
 from ...tables.columns import same_length
 from ...tables.distinct import distinct, in_words
 from ...tables.given import as_array

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ...curator import Rows
 from ...facts import Cells
-from ...privacy.statement.parts import PublicFact
+from ...statement.document import PublicFact
 from . import decided
 
 Codes = npt.NDArray[np.intp]

@@ -24,8 +24,7 @@ from ...core.events import Event, Gaussian, Pure
 from ...curator.journal.recording import settle
 from ...errors import Overspent
 from ...ledger import Ledger, statement_findings
-from ...privacy.statement.parts import Receipt, names_read
-from ...privacy.statement.statement import PrivacyStatement
+from ...statement.document import PrivacyStatement, Receipt, names_read
 from .bases import Base, BaseOptions, carries_a_promise, is_fitted, thawed
 
 

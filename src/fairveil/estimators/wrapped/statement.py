@@ -15,11 +15,15 @@ from dataclasses import replace
 from ...core.events import NonPrivate
 from ...core.promise import Promise
 from ...privacy.accounting.two_steps import TwoSteps
-from ...privacy.shown import at_most
-from ...privacy.statement.checks import BASE_FACT
-from ...privacy.statement.parts import Origin, PublicFact, Receipt
-from ...privacy.statement.releases import same_releases
-from ...privacy.statement.statement import PrivacyStatement
+from ...show.numbers import at_most
+from ...statement.document import (
+    BASE_FACT,
+    Origin,
+    PrivacyStatement,
+    PublicFact,
+    Receipt,
+    same_releases,
+)
 from ..fitting.publish import READS_GROUPS
 from ..reading.training import Training
 from .bases import Base

@@ -22,7 +22,8 @@ from ...errors import InputError
 from ...facts import Cells, RowBlock, RowLayout, RowSource, Schema
 from ...metrics.inputs import read_groups
 from ...models.model import known_classes
-from ...privacy.statement.parts import READ_FROM_DATA, Origin, PublicFact
+from ...statement.check import READ_FROM_DATA
+from ...statement.document import Origin, PublicFact
 from ...tables.columns import same_length
 from ...tables.distinct import in_words
 from ...tables.grids import refuse_duplicates

@@ -14,9 +14,9 @@ from ...core.promise import Promise
 from ...curator.elsewhere import Elsewhere
 from ...errors import DoorError, InputError, Overspent, SignatureError, complaint
 from ...facts import Schema
-from ...privacy.statement import documents, signatures, signing_keys
-from ...privacy.statement.signatures import Signature
-from ...privacy.statement.statement import PrivacyStatement
+from ...statement import document, signing
+from ...statement.document import PrivacyStatement
+from ...statement.signing import Signature
 from ..wire.messages import packed
 from .connection import Connection
 
@@ -155,7 +155,7 @@ class HolderData(Elsewhere):
             return None
         found = Signature.from_json(signature)
         if self._key is not None:
-            signatures.verify_text(text, found, self._key, "the holder's statement")
+            signing.verify_text(text, found, self._key, "the holder's statement")
         self.signature = found
         self._signed[PrivacyStatement.from_json(text).to_json()] = (text, signature)
         return found
@@ -180,8 +180,8 @@ class HolderData(Elsewhere):
             remedy = "Pass clf.privacy_ of a fit on this data set."
             expected = "a statement that this holder signed"
             raise InputError.expected(expected, of="statement", got="another", remedy=remedy)
-        for place, text in ((Path(path), found[0]), (signatures.signature_path(path), found[1])):
-            documents.write(place, text)
+        for place, text in ((Path(path), found[0]), (signing.signature_path(path), found[1])):
+            document.write(place, text)
         return Path(path)
 
 
@@ -219,8 +219,8 @@ def _key_of(about: dict[str, Any], given: str | os.PathLike[str] | None) -> Any:
     """The key that statements must be signed by; None where there is none, or nothing to check it
     with."""
     if given is not None:
-        found = signing_keys.public_key(given)
-        if signing_keys.fingerprint(found) != about.get("fingerprint"):
+        found = signing.public_key(given)
+        if signing.fingerprint(found) != about.get("fingerprint"):
             remedy = "Ask the holder, by another way, for the fingerprint of the key."
             raise SignatureError.expected(
                 "the door of the holder of this key",
@@ -233,6 +233,6 @@ def _key_of(about: dict[str, Any], given: str | os.PathLike[str] | None) -> Any:
     if not isinstance(pem, str):
         return None
     try:
-        return signing_keys.public_key_in(pem.encode())
+        return signing.public_key_in(pem.encode())
     except InputError:  # without cryptography nothing can be checked, and nothing was asked to be
         return None

@@ -34,8 +34,7 @@ from ...curator.rows.sampling import Batch
 from ...errors import InputError, PrivacyError
 from ...facts import Cells, RowLayout
 from ...ledger import current
-from ...privacy.statement.parts import NamedGroups, PublicFact
-from ...privacy.statement.statement import PrivacyStatement
+from ...statement.document import NamedGroups, PrivacyStatement, PublicFact
 from ..wire.catalogue import CodesHandle, ModelHandle, described, measurement_described
 from ..wire.described import rule_described
 from ..wire.messages import Message, Packing

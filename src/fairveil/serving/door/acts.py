@@ -28,8 +28,8 @@ from ...errors import InputError
 from ...estimators.tailored import group_names
 from ...facts import Cells
 from ...privacy.accounting.by_group import holds
-from ...privacy.statement import signatures
-from ...privacy.statement.parts import NamedGroups
+from ...statement import signing
+from ...statement.document import NamedGroups
 from ..wire.catalogue import MOST_MEASUREMENTS, MOST_NUMBERS, Reading, measurement_of, question_of
 from ..wire.messages import Message, Packing, packed
 from .attaching import attached, rule_of
@@ -177,7 +177,7 @@ class Doing:
         ).to_json()
         self.publish(text)
         signature = (
-            None if self.signer is None else signatures.signed_text(text, self.signer).to_json()
+            None if self.signer is None else signing.signed_text(text, self.signer).to_json()
         )
         return packed(
             {

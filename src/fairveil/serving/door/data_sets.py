@@ -37,7 +37,7 @@ from ...estimators.reading.targets import beside, need_number, scale_of
 from ...estimators.reading.training import Coded
 from ...facts import RowBlock, RowLayout, RowSource, Schema
 from ...ledger import Ledger
-from ...privacy.statement.parts import PublicFact
+from ...statement.document import PublicFact
 from ..wire.messages import MESSAGE
 from .divisions import DivisionPart, Divisions
 from .holder import Served

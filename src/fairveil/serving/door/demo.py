@@ -10,7 +10,7 @@ import numpy as np
 from ...data import load_csv, write_store
 from ...facts import Category, Number, Schema
 from ...ledger import Ledger
-from ...privacy.statement import signing_keys
+from ...statement import signing
 
 ROWS = 20_000
 EPSILON, DELTA = 10.0, 1e-6
@@ -56,7 +56,7 @@ def prepare(folder: Path, port: int) -> Path:
     if not (folder / "budget.db").exists():
         Ledger.create(folder / "budget.db", "applicants", EPSILON, DELTA, schema=SCHEMA)
     if not (folder / "holder.key").exists():
-        signing_keys.new_key(folder / "holder.key")
+        signing.new_key(folder / "holder.key")
     config = folder / "holder.toml"
     config.write_text(CONFIG.format(port=port))
     return config

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import FairveilError
-from ...privacy.statement import signing_keys
+from ...statement import signing
 from ..wire.messages import unpacked
 from .data_sets import DataSet
 from .holder import Holder
@@ -45,17 +45,15 @@ class Door:
             datasets = {one.name: DataSet.opened(one, secret) for one in holder.datasets}
             key = None
             if holder.signing_key is not None:
-                key = signing_keys.private_key(
-                    holder.signing_key, os.environ.get(PASSPHRASE_VARIABLE)
-                )
+                key = signing.private_key(holder.signing_key, os.environ.get(PASSPHRASE_VARIABLE))
             tokens = Tokens(records)
             runs = Runs(records, tokens, datasets, holder.limits, key)
             runs.recover()
         except BaseException:
             records.close()
             raise
-        pem = None if key is None else signing_keys.public_pem(key.public_key()).decode()
-        named = None if key is None else signing_keys.fingerprint(key.public_key())
+        pem = None if key is None else signing.public_pem(key.public_key()).decode()
+        named = None if key is None else signing.fingerprint(key.public_key())
         return Door(holder, records, tokens, datasets, runs, pem, named)
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from ...data import EncodedRows, load_joined
 from ...data.joined import UNMATCHED, facts_of, require_rule
 from ...errors import InputError
 from ...facts import Schema
-from ...privacy.statement.parts import PublicFact
+from ...statement.document import PublicFact
 
 FIELDS = ("attribute", "id", "unmatched", "ids", "attribute_query")
 

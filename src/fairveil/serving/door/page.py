@@ -32,9 +32,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from ...errors import FairveilError
-from ...privacy.statement.releases import Release, releases_of
-from ...privacy.statement.statement import PrivacyStatement
-from ...privacy.statement.words import MECHANISMS, items
+from ...statement.document import MECHANISMS, PrivacyStatement, Release, items, releases_of
 from .door import Door
 from .limits import Rates
 from .record_rows import OPEN, OPENING, RunRecord

@@ -37,7 +37,7 @@ from typing import Any
 from ...core.events import from_dict
 from ...curator import LogEntry
 from ...errors import DoorError, PrivacyError
-from ...privacy.statement.parts import StatedBound
+from ...statement.document import StatedBound
 from .record_rows import (
     ENDED,
     NEXT,

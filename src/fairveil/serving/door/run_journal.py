@@ -22,7 +22,7 @@ from ...core.filters import Filter
 from ...core.promise import Promise
 from ...curator import Journal, LogEntry
 from ...curator.journal.lines import SITTING, Written, header_of
-from ...privacy.statement.parts import StatedBound
+from ...statement.document import StatedBound
 from .records import Records
 
 

@@ -27,7 +27,7 @@ from ...core.cost import price
 from ...curator import Curator
 from ...errors import DoorError, FairveilError, LedgerAway
 from ...ledger import Ledger
-from ...privacy.statement.parts import PublicFact
+from ...statement.document import PublicFact
 from ..wire.messages import Message, packed, unpacked
 from .acts import ACTS, SAID, STATEFUL, STATEMENT, Doing
 from .attaching import digest_of

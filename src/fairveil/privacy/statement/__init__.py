@@ -1,2 +1,0 @@
-"""What is published: the privacy statement in words and as a document, its checks, its
-signature."""

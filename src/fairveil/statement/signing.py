@@ -1,0 +1,516 @@
+"""Signatures of statements: the data holder stands by what nobody can recompute, with a key of her
+own.
+
+A signature is a file of its own beside the statement, `statement.json.sig`; the statement, and a
+model's folder, are not changed. It is a DSSE envelope (ed25519) around an in-toto Statement: its
+subjects are the statement, by the SHA-256 of its canonical spelling (RFC 8785: every field, date and
+checksum too), and, where a folder is signed, its other files; its predicate is the signer, the time
+and a note. docs/statement_spec.md says every field.
+
+A private key is PKCS #8 in PEM, for its owner's eyes only, encrypted where a passphrase is given; a
+public key is a SubjectPublicKeyInfo, whose SHA-256 names the signer:
+`openssl pkey -pubin -in holder.pub -outform DER | sha256sum`. This is the one module that imports
+`cryptography`, and only where a key is used.
+
+Guarantees (tests/statement/test_signing.py).
+
+1. No field of a signed statement, of its signature, and no byte of a signed folder's other files
+   can be changed without the signature being refused. Spaces and the order of fields in a
+   statement's file can.
+2. A signature holds for one key, one statement, and one set of files: that of another is refused.
+3. A statement that contradicts itself is not signed unless that is asked for.
+4. Nothing is overwritten unless that is asked for; a signature's file is written whole or not at
+   all.
+
+A signature proves that the holder of the private key signed, not that what she signed is true.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import stat
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .._json import MALFORMED, Document
+from .._reading import read_bytes, read_text
+from ..errors import ExposedKey, InputError, SignatureError, StatementError
+from .check import Malformed, canonical, plain
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
+
+Passphrase = str | Callable[[], str] | None
+SUFFIX, STATEMENT = ".sig", "statement.json"
+LARGEST_STATEMENT, LARGEST_SIGNATURE, LARGEST_KEY = 64 << 20, 1 << 20, 1 << 16
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "https://fairveil.org/privacy-statement/v1"
+DOCUMENT = Document(
+    "signature", "Sign the statement again: fairveil sign.", SignatureError, LARGEST_SIGNATURE
+)
+_DIGEST, _TIME = re.compile(r"sha256:[0-9a-f]{64}"), re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What was signed, when, and by whom: `signer` is the fingerprint of the public key,
+    `statement` the digest of the statement, `files` those of the other files of a folder (None
+    where a statement alone was signed)."""
+
+    signer: str
+    time: str
+    note: str | None
+    statement: str
+    files: tuple[tuple[str, str], ...] | None
+    signature: str = ""
+
+    @property
+    def payload(self) -> bytes:
+        """The in-toto Statement, in one spelling."""
+        files = [{"name": name, "digest": {"sha256": one[7:]}} for name, one in self.files or ()]
+        subject = {"name": STATEMENT, "digest": {"jcsSha256": self.statement[7:]}}
+        said = {
+            "_type": STATEMENT_TYPE,
+            "subject": [subject, *files],
+            "predicateType": PREDICATE_TYPE,
+            "predicate": {
+                "signer": self.signer,
+                "time": self.time,
+                "note": self.note,
+                "folder": self.files is not None,
+            },
+        }
+        return canonical(said).encode()
+
+    @property
+    def signed(self) -> bytes:
+        """The bytes that the key signed: the pre-authentication encoding of DSSE."""
+        head = f"DSSEv1 {len(PAYLOAD_TYPE)} {PAYLOAD_TYPE} {len(self.payload)} "
+        return head.encode() + self.payload
+
+    def to_json(self) -> str:
+        """The signature as a JSON document."""
+        envelope = {
+            "payload": base64.b64encode(self.payload).decode(),
+            "payloadType": PAYLOAD_TYPE,
+            "signatures": [{"keyid": self.signer, "sig": self.signature}],
+        }
+        return json.dumps(envelope, indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Signature:
+        """The inverse of `to_json`: a `SignatureError` where anything is not as that writes it."""
+        node = DOCUMENT.node(text).only(("payload", "payloadType", "signatures"))
+        node["payloadType"].one_of((PAYLOAD_TYPE,))
+        (one,) = node["signatures"].list(length=1)
+        payload, sig = node["payload"].text(), one.only(("keyid", "sig"))["sig"].text()
+        try:
+            content = base64.b64decode(payload, validate=True)
+            inner = DOCUMENT.json(content)
+            subject, files = inner["subject"][0], inner["subject"][1:]
+            said = inner["predicate"]
+            pairs = tuple((file["name"], f"sha256:{file['digest']['sha256']}") for file in files)
+            digest = f"sha256:{subject['digest']['jcsSha256']}"
+            listed = pairs if said["folder"] is True else None
+            found = cls(said["signer"], said["time"], said["note"], digest, listed, sig)
+            # written again it must be the same, so that no field is there unread
+            same = found.payload == content and one["keyid"].value == found.signer
+            held = len(base64.b64decode(sig, validate=True)) == 64 and found._is_sound()
+        except MALFORMED:
+            same = held = False
+        if not (same and held):
+            node["payload"].refuse("an in-toto Statement of a privacy statement", "another")
+        return found
+
+    def _is_sound(self) -> bool:
+        names = [name for name, _ in self.files or ()]
+        return (
+            all(_DIGEST.fullmatch(one) for _, one in self.files or ())
+            and bool(_DIGEST.fullmatch(self.signer) and _DIGEST.fullmatch(self.statement))
+            and bool(_TIME.fullmatch(self.time))
+            and (self.note is None or _is_line(self.note))
+            and all(_is_line(name) and Path(name).name == name != STATEMENT for name in names)
+            and not any(name.startswith(".") or "\\" in name for name in names)
+            and len(set(names)) == len(names)
+        )
+
+
+def sign(
+    path: str | os.PathLike[str],
+    key: str | os.PathLike[str],
+    *,
+    passphrase: Passphrase = None,
+    note: str | None = None,
+    out: str | os.PathLike[str] | None = None,
+    replace: bool = False,
+    inconsistent: bool = False,
+) -> Signature:
+    """Sign a statement's file, or a folder with a statement and a model, with the private key in
+    the file `key`.
+
+    The signature is written beside the statement (`statement.json.sig`), or to `out`; `replace`:
+    also where there is one. A statement that contradicts itself is refused unless `inconsistent`.
+    """
+    from .document import examine, write
+
+    statement, folder = _target(path)
+    if note is not None and not _is_line(note):
+        raise InputError.expected(
+            "some words on one line", of="note", got=note, remedy="Or leave it out."
+        )
+    target = signature_path(path) if out is None else Path(out)
+    if not replace and (target.exists() or target.is_symlink()):
+        remedy = "Name another place (--out), or replace it (--force; replace=True)."
+        raise InputError.expected("no signature yet", of="sign", got=str(target), remedy=remedy)
+    text = _text(statement)
+    grave = [finding.sentence for finding in examine(text)[1] if finding.grave]
+    if grave and not inconsistent:
+        remedy = (
+            "Look at it with `fairveil verify`; to sign it all the same pass --inconsistent "
+            "(inconsistent=True)."
+        )
+        raise StatementError.expected(
+            "a statement that agrees with itself", of=str(statement), got=grave[0], remedy=remedy
+        )
+    files = (
+        None if folder is None else tuple((file.name, _digest_of(file)) for file in _files(folder))
+    )
+    made = signed_text(text, private_key(key, passphrase), note=note, files=files)
+    write(target, made.to_json())
+    return made
+
+
+def signed_text(
+    text: str,
+    private: Any,
+    *,
+    note: str | None = None,
+    files: tuple[tuple[str, str], ...] | None = None,
+) -> Signature:
+    """The signature of a statement's text, by a private key that was read before."""
+    time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # the fingerprint is signed with the rest, so that a signature cannot be given to another key
+    bare = Signature(fingerprint(private.public_key()), time, note, _digest(text), files)
+    return replace(bare, signature=base64.b64encode(private.sign(bare.signed)).decode())
+
+
+def verify_text(text: str, found: Signature, public: Any, of: str = "statement") -> None:
+    """An error unless this signature of this text was made with the private half of the key."""
+    given = fingerprint(public)
+    if found.signer != given:
+        remedy = "Pass the public key of who signed it."
+        raise _refused(of, f"a signature by {given}", f"one by {found.signer}", remedy)
+    if not _is_made_by(public, base64.b64decode(found.signature), found.signed):
+        raise _refused(of, "a valid signature", "one that this key did not make: it was changed")
+    if found.statement != _digest(text):
+        raise _refused(of, "the signed statement", "another, or one that was changed since")
+
+
+def verify_signature(
+    path: str | os.PathLike[str],
+    key: str | os.PathLike[str],
+    *,
+    signature: str | os.PathLike[str] | None = None,
+) -> Signature:
+    """The signature of a statement, or of a folder, made with the private half of the public key in
+    the file `key`.
+
+    A `SignatureError` says what does not hold: there is none, it is another's or of something else,
+    or something was changed. Of a folder all signed files must be there; beside a statement alone
+    those that are there must be the signed ones. Whether the statement agrees with itself is for
+    `PrivacyStatement.check`.
+    """
+    public = public_key(key)
+    statement, folder = _target(path)
+    text = _text(statement)
+    found = read_signature(path, signature)
+    if found is None:
+        got, remedy = f"none in {signature_path(path).name}", "Ask the data holder to sign it."
+        raise _refused(path, "a signature", got, remedy)
+    verify_text(text, found, public, str(path))
+    for name, digest in found.files or ():
+        file = statement.parent / name
+        if not file.is_symlink() and not file.exists():
+            if folder is not None:
+                raise _refused(path, f"the signed file {name}", "none of that name")
+        elif file.is_symlink() or not file.is_file() or _digest_of(file) != digest:
+            got = "another, or one that was changed since"
+            raise _refused(path, f"the signed file {name}", got)
+    if folder is not None and found.files is None:
+        got, remedy = "one of its statement alone", f"Verify {STATEMENT} itself."
+        raise _refused(path, "a signature of the folder", got, remedy)
+    return found
+
+
+def read_signature(
+    path: str | os.PathLike[str], signature: str | os.PathLike[str] | None = None
+) -> Signature | None:
+    """The signature beside a statement or in a folder, unverified; None where there is none."""
+    file = signature_path(path) if signature is None else Path(signature)
+    if signature is None and not file.exists():
+        return None
+    remedy = "Pass the signature's file, statement.json.sig."
+    what = "a signature's file"
+    return Signature.from_json(
+        read_bytes(file, what=what, most=LARGEST_SIGNATURE, remedy=remedy, error=SignatureError)
+    )
+
+
+def remarks(path: str | os.PathLike[str], found: Signature) -> tuple[str, ...]:
+    """What a reader of a valid signature should know: which files it is silent about, and which are
+    elsewhere."""
+    statement, folder = _target(path)
+    names = {name for name, _ in found.files or ()}
+    if folder is not None:
+        later = [file.name for file in _files(folder) if file.name not in names]
+        return tuple(f"{name} was not signed: it came later" for name in later)
+    missing = sorted(name for name in names if not (statement.parent / name).exists())
+    return (f"it was signed together with {', '.join(missing)}, not found here",) if missing else ()
+
+
+def signature_path(path: str | os.PathLike[str]) -> Path:
+    """Where the signature of a statement or folder is written."""
+    statement, _ = _target(path)
+    return statement.with_name(statement.name + SUFFIX)
+
+
+def _target(path: str | os.PathLike[str]) -> tuple[Path, Path | None]:
+    """The statement's file, and the folder where a folder was given."""
+    given = Path(path)
+    return (given / STATEMENT, given) if given.is_dir() else (given, None)
+
+
+def _text(statement: Path) -> str:
+    remedy = "Pass a statement's JSON file, or the folder that holds statement.json."
+    what = "a statement's file"
+    return read_text(
+        statement, what=what, most=LARGEST_STATEMENT, remedy=remedy, error=StatementError
+    )
+
+
+def _digest(text: str) -> str:
+    """Of every field, in one spelling; read strictly, so that no field can be there twice."""
+    try:
+        return f"sha256:{hashlib.sha256(canonical(plain(text)).encode()).hexdigest()}"
+    except Malformed as error:
+        raise StatementError(str(error)) from None
+
+
+def _files(folder: Path) -> list[Path]:
+    """What is signed beside the statement: all plain files of the folder but signatures and hidden
+    ones."""
+    found = []
+    for file in sorted(folder.iterdir()):
+        if file.name == STATEMENT or file.name.startswith(".") or file.name.endswith(SUFFIX):
+            continue
+        if file.is_symlink() or not file.is_file():
+            remedy = "Take it out of the folder, or sign statement.json alone."
+            raise InputError.expected(
+                "plain files alone", of=str(folder), got=file.name, remedy=remedy
+            )
+        found.append(file)
+    return found
+
+
+def _digest_of(file: Path) -> str:
+    with file.open("rb") as opened:
+        return f"sha256:{hashlib.file_digest(opened, 'sha256').hexdigest()}"
+
+
+def _is_line(text: str) -> bool:
+    return bool(text.strip()) and text.isprintable()
+
+
+def _refused(
+    path: object, expected: str, got: str, remedy: str = "Ask the data holder for the files again."
+) -> SignatureError:
+    return SignatureError.expected(expected, of=str(path), got=got, remedy=remedy, quote=False)
+
+
+# ---- keys
+
+
+def new_key(path: str | os.PathLike[str], *, passphrase: Passphrase = None) -> str:
+    """Write a new private key to a file that only you can read, and its public key beside it
+    (`holder.key`, `holder.pub`).
+
+    Neither may be there already. With a passphrase the private key is encrypted. Give the public
+    key to whoever verifies what you sign, and its fingerprint, which is returned, by another way.
+    """
+    serialization, ed25519 = _library()
+    private = Path(path)
+    public = public_path(private)
+    for file in (private, public):
+        if file.exists() or file.is_symlink():
+            remedy = "Name another file: a key that is lost cannot sign again."
+            raise InputError.expected(
+                "a file that is not there yet", of="new key", got=str(file), remedy=remedy
+            )
+    word = passphrase() if callable(passphrase) else passphrase
+    if word == "":
+        remedy = "Leave it out for a key without one."
+        raise InputError.expected(
+            "some letters", of="passphrase", got="none", remedy=remedy, quote=False
+        )
+    key = ed25519.Ed25519PrivateKey.generate()
+    locked = (
+        serialization.NoEncryption()
+        if word is None
+        else serialization.BestAvailableEncryption(word.encode())
+    )
+    pem = serialization.Encoding.PEM
+    _write_new(private, key.private_bytes(pem, serialization.PrivateFormat.PKCS8, locked), 0o600)
+    try:
+        _write_new(
+            public,
+            key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo),
+            0o644,
+        )
+    except BaseException:
+        private.unlink()
+        raise
+    return fingerprint(key.public_key())
+
+
+def public_path(private: Path) -> Path:
+    """Where the public key of a private one is written."""
+    return (
+        private.with_suffix(".pub")
+        if private.suffix == ".key"
+        else private.with_name(f"{private.name}.pub")
+    )
+
+
+def private_key(path: str | os.PathLike[str], passphrase: Passphrase = None) -> Ed25519PrivateKey:
+    """The private key in a file."""
+    serialization, ed25519 = _library()
+    pem = read_bytes(
+        path, what="a private key's file", most=LARGEST_KEY, remedy="Pass --key holder.key."
+    )
+    try:
+        try:
+            key = serialization.load_pem_private_key(pem, None)
+        except TypeError:  # it is encrypted
+            word = passphrase() if callable(passphrase) else passphrase
+            if not word:
+                remedy = (
+                    "Pass the passphrase; the command line reads FAIRVEIL_KEY_PASSPHRASE, or asks."
+                )
+                got = "none, and the key is encrypted"
+                raise InputError.expected(
+                    "a passphrase", of=str(path), got=got, remedy=remedy, quote=False
+                ) from None
+            key = serialization.load_pem_private_key(pem, word.encode())
+    except InputError:
+        raise
+    except Exception as error:  # the library has many, and their words are about its own inside
+        raise _no_key(path, "a private key", pem, "a wrong passphrase, or other content") from error
+    if not isinstance(key, ed25519.Ed25519PrivateKey):
+        raise _no_key(path, "an ed25519 private key", pem, "a key of another kind")
+    if os.name == "posix" and stat.S_IMODE(os.stat(path).st_mode) & 0o077:
+        text = (
+            f"{path}: other users of this machine may read or change this private key. Take their "
+            f"rights away: chmod 600."
+        )
+        warnings.warn(text, ExposedKey, stacklevel=3)
+    found: Ed25519PrivateKey = key
+    return found
+
+
+def public_key(path: str | os.PathLike[str]) -> Ed25519PublicKey:
+    """The public key in a file."""
+    return public_key_in(
+        read_bytes(
+            path, what="a public key's file", most=LARGEST_KEY, remedy="Pass --key holder.pub."
+        ),
+        path,
+    )
+
+
+def public_key_in(pem: bytes, path: str | os.PathLike[str] = "public key") -> Ed25519PublicKey:
+    """The public key in PEM."""
+    serialization, ed25519 = _library()
+    try:
+        key = serialization.load_pem_public_key(pem)
+    except Exception as error:  # see above
+        raise _no_key(path, "a public key", pem, "other content") from error
+    if not isinstance(key, ed25519.Ed25519PublicKey):
+        raise _no_key(path, "an ed25519 public key", pem, "a key of another kind")
+    found: Ed25519PublicKey = key
+    return found
+
+
+def public_pem(key: Ed25519PublicKey) -> bytes:
+    """A public key in PEM."""
+    serialization, _ = _library()
+    pem: bytes = key.public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return pem
+
+
+def fingerprint(key: Ed25519PublicKey) -> str:
+    """The name of a key: the SHA-256 of its public half."""
+    serialization, _ = _library()
+    der = key.public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return f"sha256:{hashlib.sha256(der).hexdigest()}"
+
+
+def _is_made_by(key: Ed25519PublicKey, signature: bytes, signed: bytes) -> bool:
+    """Whether the private half of this key signed these bytes."""
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        key.verify(signature, signed)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _library() -> tuple[Any, Any]:
+    try:
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError:
+        remedy = "pip install 'fairveil[sign]'"
+        raise InputError.expected(
+            "cryptography", of="a signature", got="no cryptography", remedy=remedy
+        ) from None
+    return serialization, ed25519
+
+
+def _no_key(path: str | os.PathLike[str], expected: str, pem: bytes, got: str) -> InputError:
+    remedy = "Make a pair with `fairveil sign --new-key holder.key`."
+    if b"ENCRYPTED" in pem:
+        remedy = "Pass its own passphrase."
+    if b"PRIVATE KEY-----" in pem and "public" in expected:
+        got, remedy = (
+            "a private key",
+            "Pass the public key, holder.pub, and keep the private one to yourself.",
+        )
+    elif b"PUBLIC KEY-----" in pem and "private" in expected:
+        got, remedy = "a public key", "Pass the private key, holder.key: only that one can sign."
+    return InputError.expected(
+        f"{expected} in PEM", of=str(path), got=got, remedy=remedy, quote=False
+    )
+
+
+def _write_new(path: Path, content: bytes, mode: int) -> None:
+    with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
