@@ -17,9 +17,8 @@ import warnings
 from typing import Any
 
 import fairveil as fv
-from fairveil.audit.attack import Attack, Seeds
 from fairveil.audit.corners import pairs_of
-from fairveil.audit.running import PILOT
+from fairveil.audit.running import PILOT, Attack, Seeds
 from fairveil.audit.targets import FitTarget
 from fairveil.errors import FairveilError
 from fairveil.facts import Boolean, Category, Number, Schema
@@ -83,7 +82,7 @@ def caught(estimator: Any, pairs: int) -> list[str]:
         attack = Attack(target, Seeds(0), target.claim, **settings, bug=bug).fix(PILOT)
         attack.go_on(pairs)
         seconds = time.process_time() - start
-        verdict = "refuted" if attack.refuted else "kept"
+        verdict = "refuted" if attack.refuted_by else "kept"
         lines.append(
             f"    {bug.name:26} {verdict:8} {attack.trials:4} pairs after {PILOT} of a pilot, "
             f"{seconds:6.1f} s"

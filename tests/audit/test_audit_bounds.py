@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairveil.audit import EventsClaim, GaussianClaim, PointClaim, bounds
-from fairveil.core.events import Gaussian, Laplace, PoissonSampled, Repeated
+from fairveil.audit import EventsClaim, GaussianClaim, PointClaim
+from fairveil.audit import scores as bounds
+from fairveil.core.events import Composed, Gaussian, Laplace, PoissonSampled, Repeated
 from fairveil.errors import InputError
+from fairveil.privacy import delta as delta_of
 from fairveil.privacy import epsilon
 
 CONFIDENCES = (0.75, 0.95, 0.99)
@@ -114,6 +116,26 @@ def test_claims_about_one_mechanism_agree():
     assert sampled.total_variation == pytest.approx(
         0.1 * GaussianClaim(1.0).total_variation, rel=1e-3
     )
+
+    assert EventsClaim(Composed((Gaussian(2.0), Gaussian(2.0), Laplace(1.0)))).gaussian == (
+        pytest.approx(0.5)
+    )
+    assert GaussianClaim(1.0).gaussian == PointClaim(1.0, 0.1).gaussian == math.inf
+    assert of_events.is_gaussian
+    assert GaussianClaim(1.0).is_gaussian
+    assert not sampled.is_gaussian
+    assert not PointClaim(1.0, 0.0).is_gaussian
+
+
+def test_claimed_curves_are_at_or_below_their_mechanisms():
+    alarms = np.linspace(0.02, 0.98, 40)
+    exact = stats.norm.cdf(stats.norm.ppf(1 - alarms) - 1.0)  # of a Gaussian pair of mu 1
+    assert GaussianClaim(1.0).curve(alarms) == pytest.approx(exact)
+    point = PointClaim(3.0, delta_of(Gaussian(1.0), 3.0)).curve(alarms)
+    events = EventsClaim(Gaussian(1.0), "add-remove").curve(alarms)
+    assert (point <= exact + 1e-9).all()
+    assert (events <= exact + 1e-9).all()
+    assert (exact - events).max() < 0.02 < (exact - point).max()
 
 
 @pytest.mark.parametrize(

@@ -194,8 +194,7 @@ def test_the_worst_pair_comes_near_the_claim_and_stays_under_it():
     assert 0.6 <= found.gaussian_epsilon_lower <= 1.0
     assert found.mu_lower <= pair.mu
     assert not found.contradicts()
-    assert (found.verdict, replace(found, claimed=None).verdict) == ("inconclusive", None)
-    assert "no proof of it" in found.to_dict()["verdict_words"]
+    assert "which does not prove it" in found.summary()
     assert not found.contradicts(GaussianClaim(pair.mu))
     assert found.contradicts(GaussianClaim(0.5 * pair.mu))
     assert found.epsilon_lower <= 1.0
@@ -206,8 +205,6 @@ def test_halved_noise_is_caught(halved_noise):
     seeds."""
     found = audited(pair_of("add-remove"), 1_000, 0.99)
     assert found.contradicts()
-    assert found.verdict == "not met"
-    assert found.to_dict()["verdict_words"] == "the audit found more leakage than the claim allows"
 
 
 def test_a_doubled_clip_is_caught(doubled_clip):

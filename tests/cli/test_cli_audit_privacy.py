@@ -108,15 +108,6 @@ def test_a_broken_function_is_status_1_with_a_picture(fairveil: Command, mine: P
         (("rate-constrained", "--schema", "applicants.toml", "--confidence", 0.2), "--confidence"),
         (("rate-constrained", "--schema", "applicants.toml", "--epsilon", "inf"), "finite"),
         (("rate-constrained", "--schema", "applicants.toml", "--out", "a.png"), "--out"),
-        (("rate-constrained", "--schema", "applicants.toml", "--canaries", 50), "--one-run"),
-        (
-            ("rate-constrained", "--schema", "applicants.toml", "--one-run", "--trials", 60),
-            "--trials",
-        ),
-        (
-            ("rate-constrained", "--schema", "applicants.toml", "--one-run", "--canaries", 3),
-            "--canaries",
-        ),
         (("no_such_folder",), "no_such_folder"),
     ],
 )
@@ -174,29 +165,3 @@ def test_a_statement_carries_the_audit_of_its_model(fairveil: Command, mine: Pat
     assert done.code == 2
     assert "--statement" in done.err
     assert not Path("none.json").exists()
-
-
-def test_one_run_is_a_page_a_picture_and_a_statement(fairveil: Command, mine: Path) -> None:
-    schema = Schema.load(mine)
-    clf = fv.RateConstrainedClassifier(
-        schema=schema, epsilon=4.0, solver=fv.Descent(rounds=2), random_state=0
-    )
-    fv.save(clf.fit(fv.data.encode(ordinary(schema, 200, 0), schema)), "model")
-    run = ("audit-privacy", "model", "--one-run", "--canaries", 40)
-    done = fairveil(*run, "--out", "a.html", "--statement", "audited.json")
-    assert done.code == 0, done.err
-    assert "of 10 right, about 40 canaries" in done.out
-    assert "3-fold epsilon: found" in done.out
-    page, twin = (Path(name).read_text("utf-8") for name in ("a.html", "a.json"))
-    assert page.count("<svg") == 2
-    found = json.loads(twin)["results"]["What an audit found"]
-    assert found["canaries"] == 40
-    told = PrivacyStatement.from_json(Path("audited.json").read_text("utf-8"))
-    assert told.audit is not None
-    assert told.audit.epsilon == found["epsilon_lower"]
-    assert not told.check()
-    telling = ("audit-privacy", "mechanisms_of_mine:telling", "--schema", mine, "--epsilon", 1)
-    done = fairveil(*telling, "--delta", 1e-6, "--one-run", "--out", "a.svg")
-    assert done.code == 1
-    assert "too many guesses are right" in done.out
-    ET.fromstring(Path("a.svg").read_text("utf-8"))

@@ -8,21 +8,17 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
-    from .canaries import one_run as one_run
     from .claims import Claim as Claim
     from .claims import EventsClaim as EventsClaim
     from .claims import GaussianClaim as GaussianClaim
     from .claims import PointClaim as PointClaim
-    from .finding import Planted as Planted
-    from .finding import PrivacyAudit as PrivacyAudit
-    from .one_run_result import OneRunAudit as OneRunAudit
-    from .pairs import audit_fit as audit_fit
-    from .pairs import audit_pair as audit_pair
-    from .pairs import audit_scores as audit_scores
-    from .result import AuditResult as AuditResult
-    from .result import Errors as Errors
-    from .result import attach as attach
+    from .running import Planted as Planted
+    from .running import PrivacyAudit as PrivacyAudit
     from .running import run as run
+    from .scores import AuditResult as AuditResult
+    from .scores import Errors as Errors
+    from .scores import audit_fit as audit_fit
+    from .scores import audit_scores as audit_scores
     from .witness import Tape as Tape
     from .witness import Witness as Witness
 

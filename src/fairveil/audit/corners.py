@@ -8,7 +8,7 @@ each relation there are pairs for each corner, class and group:
 |---|---|---|
 | add-remove | the ordinary rows | and the person |
 | replace-one | and somebody of another group, of the three kinds below | and the person |
-| sensitive features alone | and the person in another group | and the person |
+| sensitive features alone | the person in another group | and the person |
 
 Where the schema says that persons are protected, a person has as many rows as may be read of one,
 all alike: the worst that a person may have (theory.md#units). Everybody else has one row.
@@ -32,7 +32,6 @@ Guarantees (tests/audit/test_audit_corners.py):
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,124 +83,93 @@ def pairs_of(
     >>> [pair.name for pair in pairs_of(schema, "records", "add-remove")][:2]
     ['numbers at their high ends, hired=False, sex=f', 'numbers at their high ends, hired=False, sex=m']
     """
-    used = _columns(schema)
-    if protects == "sensitive_features" and not any(
-        len(schema.listed(name)) > 1 for name in schema.sensitive
-    ):
-        remedy = 'Declare it: Schema(..., sensitive=["sex"]).'
-        got = list(schema.sensitive)
+    of_groups, target = protects == "sensitive_features", schema.target
+    if of_groups and all(len(schema.listed(name)) < 2 for name in schema.sensitive):
+        got, remedy = list(schema.sensitive), 'Declare it: Schema(..., sensitive=["sex"]).'
         raise InputError.expected(
             "a sensitive column of two groups", of="schema", got=got, remedy=remedy
         )
-    everyone, many = ordinary(schema, others, seed), schema.max_rows_per_unit or 1
-    everybody = list(_people(schema))
-    most = MOST_PAIRS // _times(protects, neighbours)
-    places = np.unique(
-        np.linspace(0, len(everybody) - 1, min(most, len(everybody))).round().astype(int)
-    )
-    found = []
-    for name, end, person in (everybody[at] for at in places):
-        common = against(schema, everyone, person, seed)
-        there = _and(common, person, many)
+    everyone, people, found = ordinary(schema, others, seed), _people(schema), []
+    times = 2 if of_groups else 1 if neighbours == "add-remove" else len(REPLACED)
+    count = min(MOST_PAIRS // times, len(people))
+    for at in np.unique(np.linspace(0, len(people) - 1, count).round().astype(int)):
+        name, end, person = people[at]
+        common = _against(schema, everyone, person, seed)
         regrouped = {one: _another(schema.columns[one], person[one]) for one in schema.sensitive}
-        if protects == "sensitive_features":
+        there = _and(schema, common, person)
+        if of_groups:
             for words, rows in (("", common), (", among rows of all classes", everyone)):
-                moved = _and(rows, {**person, **regrouped}, many)
-                found.append(Pair(name + words, moved, _and(rows, person, many), rows))
+                moved = _and(schema, rows, {**person, **regrouped})
+                found.append(Pair(name + words, moved, _and(schema, rows, person), rows))
         elif neighbours == "add-remove":
             found.append(Pair(name, common, there, common))
         else:
             for words, is_opposite, is_reclassed in REPLACED:
-                at = ENDS[1 - ENDS.index(end)] if is_opposite else end
-                other = {one: _at(column, at) for one, column in used.items()} | regrouped
-                if schema.target is not None:
-                    own = person[schema.target]
-                    again = _another(schema.columns[schema.target], own) if is_reclassed else own
-                    other[schema.target] = again
-                other |= _named(schema, NOBODY)
-                found.append(Pair(f"{name}, for {words}", _and(common, other, many), there, common))
+                other = _corner(schema, ENDS[(ENDS.index(end) + is_opposite) % 2]) | regrouped
+                if target is not None:
+                    own = person[target]
+                    other[target] = _another(schema.columns[target], own) if is_reclassed else own
+                here = _and(schema, common, other)
+                found.append(Pair(f"{name}, for {words}", here, there, common))
     return tuple(found)
-
-
-def _times(protects: str, neighbours: str) -> int:
-    """How many pairs there are of one person."""
-    if protects == "sensitive_features":
-        return 2
-    return 1 if neighbours == "add-remove" else len(REPLACED)
 
 
 def ordinary(schema: Schema, rows: int, seed: int) -> Table:
     """Rows whose values are drawn evenly from what the schema declares."""
-    rng = np.random.default_rng(seed)
-    table: Table = {}
+    rng, table = np.random.default_rng(seed), Table()
     for name, column in _columns(schema).items():
         if isinstance(column, Number):
             table[name] = rng.uniform(column.low, column.high, rows)
         else:
-            table[name] = _array(
-                [_values(column)[at] for at in rng.integers(len(_values(column)), size=rows)]
-            )
+            listed = _labels(column)
+            table[name] = _array([listed[at] for at in rng.integers(len(listed), size=rows)])
     if schema.unit is not None:
         table[schema.unit] = np.arange(NOBODY + 1, NOBODY + 1 + rows)
     return table
 
 
-def against(schema: Schema, table: Table, person: Person, seed: int) -> Table:
+def _against(schema: Schema, table: Table, person: Person, seed: int) -> Table:
     """The same rows, most of them in another class than the person; numbers as targets stay."""
     target = schema.target
     if target is None or isinstance(schema.columns[target], Number):
         return table
     coins = np.random.default_rng([seed, 1]).random(len(table[target])) < AGAINST
     other = _another(schema.columns[target], person[target])
-    return {
-        **table,
-        target: _array(
-            [other if coin else kept for coin, kept in zip(coins, table[target], strict=True)]
-        ),
-    }
+    mixed = zip(coins, table[target], strict=True)
+    return {**table, target: _array([other if coin else kept for coin, kept in mixed])}
 
 
-def _columns(schema: Schema) -> Mapping[str, Column]:
-    return {
-        name: column for name, column in schema.columns.items() if not isinstance(column, Ignored)
-    }
+def _columns(schema: Schema) -> dict[str, Column]:
+    columns = schema.columns.items()
+    return {name: column for name, column in columns if not isinstance(column, Ignored)}
 
 
-def _people(schema: Schema) -> Iterator[tuple[str, str, Person]]:
+def _corner(schema: Schema, end: str) -> Person:
+    """Every column at one end; and whose the row is, where the schema says so."""
+    at = -1 if end == "high" else 0
+    person = {name: _labels(column)[at] for name, column in _columns(schema).items()}
+    return person if schema.unit is None else {**person, schema.unit: NOBODY}
+
+
+def _people(schema: Schema) -> list[tuple[str, str, Person]]:
     """(words, end, person) of every corner, class and group."""
-    target = schema.target
+    target, found = schema.target, []
     labels = [None] if target is None else _labels(schema.columns[target])
     groups = list(itertools.product(*(schema.listed(name) for name in schema.sensitive)))
     for end, label, group in itertools.product(ENDS, labels, groups):
-        person = {name: _at(column, end) for name, column in _columns(schema).items()}
-        said = [f"numbers at their {end} ends"]
-        if target is not None:
-            person[target] = label
-            said.append(f"{target}={label}")
-        for name, value in zip(schema.sensitive, group, strict=True):
-            person[name] = value
-            said.append(f"{name}={value}")
-        yield ", ".join(said), end, person | _named(schema, NOBODY)
-
-
-def _named(schema: Schema, name: int) -> Person:
-    """Whose a row is, where the schema says so."""
-    return {} if schema.unit is None else {schema.unit: name}
-
-
-def _values(column: Column) -> tuple[Any, ...]:
-    assert isinstance(column, Category | Boolean)
-    return column.values
+        chosen: Person = {} if target is None else {target: label}
+        chosen |= dict(zip(schema.sensitive, group, strict=True))
+        said = [f"numbers at their {end} ends", *(f"{name}={one}" for name, one in chosen.items())]
+        found.append((", ".join(said), end, _corner(schema, end) | chosen))
+    return found
 
 
 def _labels(column: Column) -> list[Any]:
-    return [column.low, column.high] if isinstance(column, Number) else list(_values(column))
-
-
-def _at(column: Column, end: str) -> Any:
+    """Its values in order; of a number both ends."""
     if isinstance(column, Number):
-        return column.high if end == "high" else column.low
-    return _values(column)[-1 if end == "high" else 0]
+        return [column.low, column.high]
+    assert isinstance(column, Category | Boolean)
+    return list(column.values)
 
 
 def _another(column: Column, value: object) -> Any:
@@ -211,8 +179,9 @@ def _another(column: Column, value: object) -> Any:
     return listed[(at + 1) % len(listed)]
 
 
-def _and(table: Table, person: Person, many: int) -> Table:
-    """The table, and so many rows of a person."""
+def _and(schema: Schema, table: Table, person: Person) -> Table:
+    """The table, and all rows of a person."""
+    many = schema.max_rows_per_unit or 1
     return {
         name: _array([*values.tolist(), *[person[name]] * many]) for name, values in table.items()
     }

@@ -1,4 +1,4 @@
-"""The strongest attack on a run of a curator: the log likelihood ratio of all its answers, between
+"""The strongest attack on a run of curators: the log likelihood ratio of all their answers, between
 two neighbouring data sets.
 
 The attacker knows both data sets and the noise that was promised; what was asked depends on
@@ -14,12 +14,14 @@ Guarantees (tests/audit/test_audit_witness.py):
 1. The score is a function of released answers, of the two data sets and of the promise: never of
    noise or batches.
 2. It is exact, as said above; where it is not, it is still a score, and a bound from it holds.
+   Curators whose questions are bound to their own rows (models made elsewhere, user code) are not
+   scored: what they released is handed on as it is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +29,9 @@ import numpy as np
 
 from .._types import Floats
 from ..core.promise import Promise
-from ..curator import pricing
+from ..curator import AttachedHistogram, AttachedLosses, CodeHistogram, RowFunction, pricing
 from ..curator.curator import Curator
+from ..curator.journal.listening import Scalings
 from ..curator.measurements import Measurement, Measurements, as_measurements
 from ..curator.question import Question, Scale
 from ..curator.questions.by_cell import inner_of
@@ -36,12 +39,13 @@ from ..curator.questions.gradients import GradientSum
 from ..curator.questions.of_rows import GramMatrices
 from ..curator.rows.persons import of_person
 from ..curator.rows.rows import Rows
-from ..curator.rows.sampling import FULL, Batch, Poisson
+from ..curator.rows.sampling import FULL, Batch, Part, Poisson
 from ..curator.totals import public_scale
 from ..curator.totals.passes import totals
 from ..errors import InputError
-from .noise import Residual
+from .betting import Residual
 
+BOUND = (AttachedHistogram, AttachedLosses, CodeHistogram, RowFunction)
 # of an answer: noise below it is lost in the rounding of what is exact beside it
 ROUNDED = 2.0**-40
 MOST_KEPT = 2_048
@@ -56,27 +60,7 @@ class Heard:
     measurements: tuple[Measurement, ...]
     batch: Batch
     answers: tuple[Floats, ...]
-    scalings: tuple[tuple[Floats, Floats], ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class _Sides:
-    """Both data sets, and what they have in common, in the units of a release."""
-
-    rows: Rows
-    neighbour: Rows
-    common: Rows | None
-
-    def rescaled(self, scale: Floats, shift: Floats) -> _Sides:
-        """As the curator's rows were; what is one data set stays one."""
-        rows, neighbour = (side.rescaled(scale, shift) for side in (self.rows, self.neighbour))
-        of = {id(self.rows): rows, id(self.neighbour): neighbour}
-        common = (
-            None
-            if self.common is None
-            else of.get(id(self.common)) or self.common.rescaled(scale, shift)
-        )
-        return _Sides(rows, neighbour, common)
+    scalings: Scalings = ()
 
 
 class Tape:
@@ -105,19 +89,33 @@ class Tape:
         """The unbound method `Curator.answer`, which also keeps what it answers."""
 
         def kept(
-            curator: Curator,
-            measurements: Measurements,
-            batch: Batch = FULL,
-            *,
-            purpose: str = "",
+            curator: Curator, measurements: Measurements, batch: Batch = FULL, *, purpose: str = ""
         ) -> list[Floats]:
             wanted = as_measurements(measurements)
             answers = answer(curator, wanted, batch, purpose=purpose)
-            kept_answers = tuple(np.array(values) for values in answers)
-            self.heard.append(Heard(tuple(wanted), batch, kept_answers, curator.scalings))
+            copies = tuple(np.array(values) for values in answers)
+            self.heard.append(Heard(tuple(wanted), batch, copies, curator.scalings))
             return answers
 
         return kept
+
+
+@dataclass(frozen=True, eq=False)
+class _Sides:
+    """Both data sets, and what they have in common, in the units of a release."""
+
+    rows: Rows
+    neighbour: Rows
+    common: Rows | None
+
+    def rescaled(self, scale: Floats, shift: Floats) -> _Sides:
+        """As the curator's rows were; what is one data set stays one."""
+        moved: dict[int, Rows] = {}
+        for side in (self.rows, self.neighbour, self.common):
+            if side is not None and id(side) not in moved:
+                moved[id(side)] = side.rescaled(scale, shift)
+        common = None if self.common is None else moved[id(self.common)]
+        return _Sides(moved[id(self.rows)], moved[id(self.neighbour)], common)
 
 
 class Witness:
@@ -147,9 +145,8 @@ class Witness:
     def score(self, tape: Tape | Iterable[Heard]) -> Any:
         """The log likelihood ratio of all that was heard: a float, or one a model where questions
         were about many."""
-        heard = tape.heard if isinstance(tape, Tape) else tape
         total: Floats = np.zeros(1)
-        for release in heard:
+        for release in _releases(tape):
             total = total + self._ratio(release)
         return float(total[0]) if len(total) == 1 else total
 
@@ -157,64 +154,55 @@ class Witness:
         """How far apart the two data sets were in what was heard: the root of the sum of |a(D') -
         a(D)|^2 / s^2, as if on full batches. For Gaussian noise on those it is the mu of this pair
         in this run, of which a claim is the most."""
-        heard = tape.heard if isinstance(tape, Tape) else tape
-        return math.sqrt(sum(self._squared(release) for release in heard))
+        found = 0.0
+        for release in _releases(tape):
+            for _, _, (here, there), size in self._each(release):
+                found += float(np.sum(_in_deviations(there - here, size) ** 2))
+        return math.sqrt(found)
 
     def residual(self, tape: Tape | Iterable[Heard], *, there: bool) -> Residual:
         """Of a run on one of both tables: the noise of all Gaussian numbers that were released
         about all rows, and how far the other table's noiseless numbers are, in deviations of the
         stated noise."""
         noise, towards = [np.zeros(0)], [np.zeros(0)]
-        for release in tape.heard if isinstance(tape, Tape) else tape:
-            held = self._held(release.scalings)
-            for measurement, answer in zip(release.measurements, release.answers, strict=True):
-                if (
-                    not _is_whole(release.batch)
-                    or measurement.noise != "gaussian"
-                    or pricing.is_free(measurement.question, self.promise)
-                ):
+        for release in _releases(tape):
+            whole = _rate(release.batch) == 1.0 and not isinstance(release.batch, Part)
+            for measurement, answer, sides, size in self._each(release):
+                if not whole or measurement.noise != "gaussian":
                     continue
-                own, other = (
-                    self._noiseless(measurement.question, rows)
-                    for rows in (held.rows, held.neighbour)[:: -1 if there else 1]
-                )
-                size = np.broadcast_to(
-                    self._noise(measurement, held.rows, release.batch, own.shape[1:]), own.shape
-                )
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    both = [
-                        np.where(size > 0, off / size, 0.0)
-                        for off in (np.asarray(answer).reshape(own.shape) - own, other - own)
-                    ]
-                if isinstance(
-                    inner_of(measurement.question), GramMatrices
-                ):  # noise beside the diagonal has half of the variance, and is there twice
-                    both = [_once(values) for values in both]
-                    size = _once(size)
+                own, other = sides[::-1] if there else sides
+                size = np.broadcast_to(size, own.shape)
+                both = [
+                    _in_deviations(off, size)
+                    for off in (np.asarray(answer).reshape(own.shape) - own, other - own)
+                ]
+                if isinstance(inner_of(measurement.question), GramMatrices):
+                    # noise beside the diagonal has half of the variance, and is there twice
+                    both, size = [_once(values) for values in both], _once(size)
                 heard = size > ROUNDED * np.abs(own).max(initial=0.0)
                 noise.append(both[0][heard])
                 towards.append(both[1][heard])
         return Residual(np.concatenate(noise), np.concatenate(towards))
 
-    def _squared(self, release: Heard) -> float:
-        held, found = self._held(release.scalings), 0.0
-        for measurement in release.measurements:
-            if pricing.is_free(measurement.question, self.promise):
+    def _each(
+        self, release: Heard
+    ) -> Iterator[tuple[Measurement, Floats, tuple[Floats, Floats], Floats]]:
+        """What costs something: the measurement, its answer, both noiseless answers, and the scale
+        of its noise."""
+        held = self._held(release.scalings)
+        for measurement, answer in zip(release.measurements, release.answers, strict=True):
+            question = measurement.question
+            if pricing.is_free(question, self.promise):
                 continue
-            here, there = (
-                self._noiseless(measurement.question, rows) for rows in (held.rows, held.neighbour)
-            )
+            here, there = (self._noiseless(question, rows) for rows in (held.rows, held.neighbour))
             size = self._noise(measurement, held.rows, release.batch, here.shape[1:])
-            with np.errstate(divide="ignore", invalid="ignore"):
-                found += float(np.sum(np.where(size > 0, (there - here) / size, 0.0) ** 2))
-        return found
+            yield measurement, np.asarray(answer), (here, there), size
 
     def _ratio(self, release: Heard) -> Floats:
         """log of [(1 - q) p(x; shared) + q p(x; shared + there)] / [(1 - q) p(x; shared) + q p(x;
         shared + here)], a number a model; `shared` is q x the common rows' answer. A full batch is
         q = 1."""
-        q = release.batch.rate if isinstance(release.batch, Poisson) else 1.0
-        held = self._held(release.scalings)
+        q, held = _rate(release.batch), self._held(release.scalings)
         if q < 1 and (held.common is None or self.promise.protects != "records"):
             remedy = (
                 "Pass common=, the rows that both data sets hold; visible batches are not attacked "
@@ -224,29 +212,23 @@ class Witness:
                 "a full batch, or known common rows", of="Witness", got=f"rate {q:g}", remedy=remedy
             )
         absent, here, there = np.zeros(1), np.zeros(1), np.zeros(1)
-        for measurement, answer in zip(release.measurements, release.answers, strict=True):
-            if pricing.is_free(measurement.question, self.promise):
-                continue
-            models = measurement.question.models
-            values = np.asarray(answer).reshape(
-                models, *measurement.question.shape(held.rows.layout)
-            )
-            sides = [
-                self._noiseless(measurement.question, rows) for rows in (held.rows, held.neighbour)
-            ]
-            shared = self._shared(measurement.question, held, sides) if q < 1 else sides[0]
-            size = self._noise(measurement, held.rows, release.batch, values.shape[1:])
+        for measurement, answer, sides, size in self._each(release):
+            question = measurement.question
+            values = answer.reshape(question.models, *question.shape(held.rows.layout))
+            shared = sides[0]
             if q < 1:
+                assert held.common is not None
+                shared = self._noiseless(question, held.common)
                 absent = absent + _log_density(measurement, values - q * shared, size)
-            here = here + _log_density(measurement, values - q * shared - (sides[0] - shared), size)
-            there = there + _log_density(
-                measurement, values - q * shared - (sides[1] - shared), size
-            )
+            off = values - q * shared
+            here = here + _log_density(measurement, off - (sides[0] - shared), size)
+            there = there + _log_density(measurement, off - (sides[1] - shared), size)
         if q == 1:
             return there - here
-        return np.asarray(_mixed(q, absent, there) - _mixed(q, absent, here))
+        mixed = (np.logaddexp(math.log1p(-q) + absent, math.log(q) + one) for one in (there, here))
+        return np.asarray(np.subtract(*mixed))
 
-    def _held(self, scalings: tuple[tuple[Floats, Floats], ...]) -> _Sides:
+    def _held(self, scalings: Scalings) -> _Sides:
         """Both data sets in the units that the curator's rows had then: the same maps, one after
         another, to the bit."""
         key = tuple(values.tobytes() for pair in scalings for values in pair)
@@ -254,17 +236,9 @@ class Witness:
             self._sides[key] = self._held(scalings[:-1]).rescaled(*scalings[-1])
         return self._sides[key]
 
-    def _shared(self, question: Question, held: _Sides, sides: list[Floats]) -> Floats:
-        """What the rows that both hold contribute."""
-        for rows, side in zip((held.rows, held.neighbour), sides, strict=True):
-            if rows is held.common:
-                return side
-        assert held.common is not None
-        return self._noiseless(question, held.common)
-
     def _noiseless(self, question: Question, rows: Rows) -> Floats:
-        """The noiseless answer, kept for the score, the distance and the residuals of one run,
-        which all need it."""
+        """The noiseless answer (models, *shape), kept for the score, the distance and the residuals
+        of one run, which all need it."""
         key = (id(question), id(rows))
         known = self._known.get(key)
         # no other object of the same address
@@ -277,25 +251,20 @@ class Witness:
         return found
 
     def _summed(self, question: Question, rows: Rows) -> Floats:
-        """(models, *shape): the exact sum over these rows, contributions clipped as the curator
-        clips them."""
-        if self.promise.protects == "sensitive_features" and isinstance(question, GradientSum):
-            costs = np.zeros(())
-            if question.clip is not None:  # the clip bounds the part that reads groups alone
-                question, part = question.parted()
-                costs = _sum(part, public_scale.of(part, rows), rows)
-            elif "sensitive" not in question.reads and not question.reads_cells:
-                question = question.of_everybody()
-            parts = (
-                question.parted()
-                if question.loss != "none" and "sensitive" in question.reads
-                else (question,)
-            )
-            # as a curator asks it of rows that are public, of the attacker's own two data sets
-            for one in parts:
-                costs = costs + _sum(one, public_scale.of(one, rows, exact=True), rows)
-            return costs
-        return _sum(question, self._scales(Measurement(question, 1.0), rows), rows)
+        """The exact sum over these rows, contributions clipped as the curator clips them."""
+        if self.promise.protects != "sensitive_features" or not isinstance(question, GradientSum):
+            return _sum(question, self._scales(Measurement(question, 1.0), rows), rows)
+        costs = np.zeros(())
+        if question.clip is not None:  # the clip bounds the part that reads groups alone
+            question, part = question.parted()
+            costs = _sum(part, public_scale.of(part, rows), rows)
+        elif "sensitive" not in question.reads and not question.reads_cells:
+            question = question.of_everybody()
+        split = question.loss != "none" and "sensitive" in question.reads
+        # as a curator asks it of rows that are public, of the attacker's own two data sets
+        for one in question.parted() if split else (question,):
+            costs = costs + _sum(one, public_scale.of(one, rows, exact=True), rows)
+        return costs
 
     def _noise(
         self, measurement: Measurement, rows: Rows, batch: Batch, shape: tuple[int, ...]
@@ -308,24 +277,118 @@ class Witness:
         return np.stack([np.broadcast_to(size, shape) for size in sizes])
 
     def _scales(self, measurement: Measurement, rows: Rows) -> list[Scale]:
-        question = measurement.question
+        question, order = measurement.question, measurement.order
         if self.promise.protects == "sensitive_features" and public_scale.needs_rows(question):
             # what no group moves is exact: the rest alone gets noise
             if isinstance(question, GradientSum):
                 question = question.parted()[1]
-            return [
-                of_person(scale, rows.most_of_one)
-                for scale in public_scale.of(question, rows, measurement.order)
-            ]
-        return [
-            pricing.constant_scale(
-                question, rows.layout, self.promise, _cap(rows), measurement.order
-            )
-        ]
+            found = public_scale.of(question, rows, order)
+            return [of_person(scale, rows.most_of_one) for scale in found]
+        cap = rows.max_sample_weight if rows.weighted else None
+        return [pricing.constant_scale(question, rows.layout, self.promise, cap, order)]
 
 
-def _is_whole(batch: Batch) -> bool:
-    return batch == FULL or (isinstance(batch, Poisson) and batch.rate == 1.0)
+class Overheard:
+    """A listener to whole fits: the rows of each curator that was made, and what it released."""
+
+    def __init__(self) -> None:
+        self.rows: list[Rows] = []
+        self.heard: list[list[Heard]] = []
+
+    def opened(self, rows: Rows) -> None:
+        """A curator was made."""
+        self.rows.append(rows)
+        self.heard.append([])
+
+    def answered(
+        self,
+        measurements: Sequence[Measurement],
+        batch: Batch,
+        answers: Sequence[Floats],
+        scalings: Scalings,
+    ) -> None:
+        """It answered."""
+        copies = tuple(np.array(values) for values in answers)
+        self.heard[-1].append(Heard(tuple(measurements), batch, copies, scalings))
+
+    @property
+    def batches(self) -> set[type]:
+        """Of which kinds the batches were."""
+        return {type(one.batch) for book in self.heard for one in book}
+
+    @property
+    def questions(self) -> set[str]:
+        """What was asked, by name: of sums told apart or weighed by group what is added there."""
+        asked = (one for book in self.heard for release in book for one in release.measurements)
+        return {inner_of(measurement.question).name for measurement in asked}
+
+
+class Reader:
+    """Scores runs on either table of a pair: made of one run on each, and of one on the rows that
+    both hold."""
+
+    def __init__(
+        self, here: Overheard, there: Overheard, common: Overheard | None, promise: Promise
+    ) -> None:
+        self.witnesses: list[Witness | None] = []
+        for at, (one, other) in enumerate(zip(here.rows, there.rows, strict=True)):
+            shared = None if common is None else common.rows[at]
+            known = _can_be_scored([*here.heard[at], *there.heard[at]], promise, shared is not None)
+            replaced = shared if promise.neighbours == "replace-one" else None
+            self.witnesses.append(Witness(one, other, promise, common=replaced) if known else None)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all that is released is scored by its likelihood ratio."""
+        return all(one is not None for one in self.witnesses)
+
+    def _scored(self, run: Overheard) -> Iterator[tuple[Witness, list[Heard]]]:
+        pairs = zip(self.witnesses, run.heard, strict=True)
+        return ((one, book) for one, book in pairs if one is not None)
+
+    def distance(self, run: Overheard) -> float:
+        """Of the scored curators; 0 where none is."""
+        return math.hypot(*(one.distance(book) for one, book in self._scored(run)))
+
+    def residual(self, run: Overheard, *, there: bool) -> Residual:
+        """The noise of a run, as far as it is known, and how far the other table is."""
+        found = [one.residual(book, there=there) for one, book in self._scored(run)]
+        noise, towards = [one.noise for one in found], [one.towards for one in found]
+        none = np.zeros(0)
+        return Residual(np.concatenate([none, *noise]), np.concatenate([none, *towards]))
+
+    def released(self, run: Overheard) -> Floats:
+        """The log likelihood ratio of what is scored, then what is not."""
+        ratio, rest = 0.0, [np.zeros(0)]
+        for one, book in zip(self.witnesses, run.heard, strict=True):
+            if one is not None:
+                ratio += float(one.score(book))
+            else:
+                rest += [values.ravel() for heard in book for values in heard.answers]
+        return np.concatenate([[ratio], *rest])
+
+
+def _can_be_scored(heard: list[Heard], promise: Promise, common: bool) -> bool:
+    asked = [measurement.question for one in heard for measurement in one.measurements]
+    if any(isinstance(inner_of(question), BOUND) or question.models != 1 for question in asked):
+        return False
+    secret = any(_rate(one.batch) < 1 for one in heard)
+    known = promise.protects == "records" and (promise.neighbours != "replace-one" or common)
+    return (known or not secret) and not any(isinstance(one.batch, Part) for one in heard)
+
+
+def _releases(tape: Tape | Iterable[Heard]) -> Iterable[Heard]:
+    return tape.heard if isinstance(tape, Tape) else tape
+
+
+def _rate(batch: Batch) -> float:
+    return batch.rate if isinstance(batch, Poisson) else 1.0
+
+
+def _in_deviations(off: Floats, size: Floats) -> Floats:
+    """0 where there is no noise."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(size > 0, off / size, 0.0)
 
 
 def _once(matrices: Floats) -> Floats:
@@ -337,13 +400,8 @@ def _once(matrices: Floats) -> Floats:
 def _sum(question: Question, scales: list[Scale], rows: Rows) -> Floats:
     """(models, *shape): over all rows, on these grids."""
     (sums,) = totals([(question, scales)], rows, rows.blocks())
-    return np.asarray(
-        sums * np.array([scale.unit for scale in scales]).reshape(-1, *(1,) * (sums.ndim - 1))
-    )
-
-
-def _cap(rows: Rows) -> float | None:
-    return rows.max_sample_weight if rows.weighted else None
+    units = np.array([scale.unit for scale in scales])
+    return np.asarray(sums * units.reshape(-1, *(1,) * (sums.ndim - 1)))
 
 
 def _log_density(measurement: Measurement, off: Floats, size: Floats) -> Floats:
@@ -353,7 +411,3 @@ def _log_density(measurement: Measurement, off: Floats, size: Floats) -> Floats:
         steps = np.where(size > 0, np.abs(off) / size, np.where(np.abs(off) > 1e-9, 1e150, 0.0))
     terms = -steps if measurement.noise == "discrete-laplace" else -0.5 * steps**2
     return np.asarray(terms.reshape(len(off), -1).sum(axis=1))
-
-
-def _mixed(q: float, absent: Floats, present: Floats) -> Floats:
-    return np.asarray(np.logaddexp(math.log1p(-q) + absent, math.log(q) + present))

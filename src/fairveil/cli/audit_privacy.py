@@ -15,8 +15,6 @@ from . import options
 from .helping import DATA, MEASURED, OUTPUT, PRIVACY
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
     from ..facts import Schema
 
 
@@ -50,23 +48,6 @@ def audit_privacy(
             metavar="N",
             help="run so many pairs instead, so that a seed repeats the audit",
             show_default=False,
-            rich_help_panel=MEASURED,
-        ),
-    ] = None,
-    one_run: Annotated[
-        bool,
-        typer.Option(
-            "--one-run",
-            help="fit once with many canaries, for networks; a function returns a score of rows",
-            rich_help_panel=MEASURED,
-        ),
-    ] = False,
-    canaries: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="put so many canaries into one run",
-            show_default="200",
             rich_help_panel=MEASURED,
         ),
     ] = None,
@@ -132,11 +113,11 @@ def audit_privacy(
     """Audit the privacy of a mechanism: run it many times on made-up neighbours, and hold what it
     leaks against its claim.
 
-    With --one-run it fits once with many canaries. It reads no table and spends nothing. An audit
-    is no proof.
+    It reads no table and spends nothing. An audit is no proof.
 
     Exit status: 0 the claim was not refuted; 1 it was; 2 refused.
     """
+    from ..audit import run
     from ..errors import InputError
     from .folders import require_file
 
@@ -166,22 +147,21 @@ def audit_privacy(
             "a model with a statement", of="--statement", got=target, remedy=remedy
         )
     with options.warnings_as_notes():
-        if one_run:
-            claimed = (
-                {name: said[name] for name in ("epsilon", "delta")} if callable(attacked) else {}
-            )
-            found = _of_one_run(attacked, facts, trials, canaries, confidence, power, seed, claimed)
-        else:
-            claimed = said if callable(attacked) else {}
-            found = _of_pairs(
-                attacked, facts, minutes, trials, canaries, confidence, power, seed, claimed
-            )
+        found = run(
+            attacked,
+            schema=facts,
+            minutes=minutes,
+            trials=trials,
+            confidence=confidence,
+            power=power,
+            seed=seed,
+            **(said if callable(attacked) else {}),
+        )
     told = None if own is None else found.attach(own)
     if out is not None and out.suffix.lower() == ".html":
         from ..show.report import Report
 
-        often = "once" if one_run else "many times"
-        subject = f"{found.target}, run {often} on rows that were made up: nobody's were read."
+        subject = f"{found.target}, run many times on rows that were made up: nobody's were read."
         sections = (("What an audit found", found),)
         Report("Audit of privacy", subject, statement=told, sections=sections).write(out)
     elif out is not None:
@@ -204,58 +184,6 @@ def audit_privacy(
             typer.echo(f"Written: {written}", err=json)
     if found.refuted:
         raise typer.Exit(1)
-
-
-def _of_pairs(
-    attacked: BaseEstimator,
-    schema: Schema | None,
-    minutes: float,
-    trials: int | None,
-    canaries: int | None,
-    confidence: float,
-    power: bool,
-    seed: int,
-    claimed: dict[str, Any],
-) -> Any:
-    from ..audit import run
-    from ..errors import InputError
-
-    if canaries is not None:
-        remedy = "Add --one-run, or leave it out."
-        expected = "None without --one-run"
-        raise InputError.expected(expected, of="--canaries", got=canaries, remedy=remedy)
-    return run(
-        attacked,
-        schema=schema,
-        minutes=minutes,
-        trials=trials,
-        confidence=confidence,
-        power=power,
-        seed=seed,
-        **claimed,
-    )
-
-
-def _of_one_run(
-    attacked: BaseEstimator,
-    schema: Schema | None,
-    trials: int | None,
-    canaries: int | None,
-    confidence: float,
-    power: bool,
-    seed: int,
-    claimed: dict[str, Any],
-) -> Any:
-    from ..audit import one_run
-    from ..errors import InputError
-
-    if trials is not None:
-        remedy = "Leave it out: there is one run. More --canaries show more."
-        raise InputError.expected("None with --one-run", of="--trials", got=trials, remedy=remedy)
-    many = {} if canaries is None else {"canaries": canaries}
-    return one_run(
-        attacked, schema=schema, confidence=confidence, power=power, seed=seed, **many, **claimed
-    )
 
 
 def _require(schema: Schema | None) -> None:

@@ -106,7 +106,6 @@ ARGUMENTS: Mapping[str, str] = {
                 "grid",
                 "minutes",
                 "trials",
-                "canaries",
                 "confidence",
                 "certify",
                 "certify_share",
@@ -178,7 +177,6 @@ HINTS: Mapping[str, str] = {
     "--runs": "--runs 10, or leave it out",
     "--minutes": "--minutes 10",
     "--trials": "--trials 500, or leave it out",
-    "--canaries": "--canaries 200, or leave it out",
     "--rows": "--rows 10000: about how many there will be",
     "--shares": "--shares sex=f:0.3,m:0.7: a share for each value of a sensitive column, or of the "
     "target",
