@@ -237,7 +237,7 @@ def test_group_table_prints_exports_and_knows_marginal_groups():
         assert "everyone" in text
         back = json.loads(table.to_json())
         assert back["groups"][0]["rows"] == table.rows[0].rows
-        frame = table.to_pandas()
+        frame = table.to_frame()
         assert frame["rows"].tolist() == [row.rows for row in table.rows]
         assert frame["accuracy"].tolist() == [row.rates["accuracy"].value for row in table.rows]
     assert (
@@ -247,6 +247,33 @@ def test_group_table_prints_exports_and_knows_marginal_groups():
         is None
     )
     assert " -" in str(group_table([0, 1], [0, 1], ["f", "m"]))
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_metrics_of_the_user_are_columns_of_group_tables(soft):
+    """Of the group's own rows, marginal groups too; a group of nobody has none."""
+    rng = np.random.default_rng(2)
+    y, p = rng.choice(["no", "yes"], 90), rng.choice(["no", "yes"], 90)
+    chances = rng.dirichlet([1, 1], 90)
+    columns = {"sex": rng.choice(["f", "m"], 90), "old": rng.choice(["a", "b"], 90)}
+    asked = {
+        "brier": lambda y, p: float(np.mean((p[:, 1] - (y == "yes")) ** 2)),
+        "agreed": lambda y, p: float(np.mean(y == p)),
+    }
+    name = "brier" if soft else "agreed"
+    given = chances if soft else p
+    table = group_table(y, given, columns, groups="marginal", metrics={name: asked[name]})
+    for row in table.rows:
+        inside = columns[row.group[0]] == row.group[1]
+        assert row.rates[name].value == pytest.approx(asked[name](y[inside], given[inside]))
+        assert (row.rates[name].size, math.isnan(row.rates[name].low)) == (inside.sum(), True)
+    assert table.overall.rates[name].value == pytest.approx(asked[name](y, given))
+    assert table.to_frame()[name].tolist() == [row.rates[name].value for row in table.rows]
+    assert f"{table.overall.rates[name].value:.4g}" in str(table)
+    cells = Cells((("f", "m", "x"),))
+    empty = group_table(y, given, columns["sex"], groups=cells, metrics={name: asked[name]})["x"]
+    assert math.isnan(empty.rates[name].value)
+    assert empty.rates[name].to_dict() == {"value": None, "low": None, "high": None, "size": 0}
 
 
 def test_weights_count_in_rates_and_widen_intervals():

@@ -28,8 +28,8 @@ from ..learning.systems import NO_GROUPS
 from ..learning.tailoring.description import MOST
 from ..metrics import GroupTable, group_table
 from ..metrics.inputs import read_decisions
-from ..metrics.intervals import largest
 from ..metrics.measures import tally
+from ..metrics.tables import largest
 from ..tables.given import Values
 from ..tables.keys import shown
 from .deciding import Fitted, Shown

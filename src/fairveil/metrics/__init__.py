@@ -1,30 +1,14 @@
 """Ring 1: what finished decisions do to groups. Exact gaps, group tables, intervals; undefined is
 undefined, never 0."""
 
-from . import histograms, measures
-from .measures import (
-    Audit,
-    audit,
-    demographic_parity_gap,
-    equal_opportunity_gap,
-    equalized_odds_gap,
-    error_rate_gap,
-    false_positive_rate_gap,
-)
-from .tables import Estimate, GroupRow, GroupTable, group_table
-
-__all__ = [
-    "Audit",
-    "Estimate",
-    "GroupRow",
-    "GroupTable",
-    "audit",
-    "demographic_parity_gap",
-    "equal_opportunity_gap",
-    "equalized_odds_gap",
-    "error_rate_gap",
-    "false_positive_rate_gap",
-    "group_table",
-    "histograms",
-    "measures",
-]
+from .measures import Audit as Audit
+from .measures import audit as audit
+from .measures import demographic_parity_gap as demographic_parity_gap
+from .measures import equal_opportunity_gap as equal_opportunity_gap
+from .measures import equalized_odds_gap as equalized_odds_gap
+from .measures import error_rate_gap as error_rate_gap
+from .measures import false_positive_rate_gap as false_positive_rate_gap
+from .tables import Estimate as Estimate
+from .tables import GroupRow as GroupRow
+from .tables import GroupTable as GroupTable
+from .tables import group_table as group_table

@@ -147,9 +147,8 @@ def equal_opportunity_gap(
 ) -> float:
     """The largest difference of true positive rates. `positive` is needed for more than two
     classes, else the second."""
-    return _gap(
-        EqualOpportunity(None, positive=positive), y, prediction, sensitive_features, options
-    )
+    notion = EqualOpportunity(None, positive=positive)
+    return _gap(notion, y, prediction, sensitive_features, options)
 
 
 def false_positive_rate_gap(
@@ -161,9 +160,8 @@ def false_positive_rate_gap(
     **options: Unpack[Options],
 ) -> float:
     """The largest difference of false positive rates. `positive` as for `equal_opportunity_gap`."""
-    return _gap(
-        FalsePositiveRateParity(None, positive=positive), y, prediction, sensitive_features, options
-    )
+    notion = FalsePositiveRateParity(None, positive=positive)
+    return _gap(notion, y, prediction, sensitive_features, options)
 
 
 def error_rate_gap(
@@ -190,10 +188,8 @@ class Audit:
     def satisfied(self) -> tuple[bool | None, ...]:
         """True, False, or None where the value is undefined."""
         checked = zip(self.values, self.bounds, strict=True)
-        return tuple(
-            None if math.isnan(value) else value <= bound + self.tolerance
-            for value, bound in checked
-        )
+        within = self.tolerance
+        return tuple(None if math.isnan(v) else v <= bound + within for v, bound in checked)
 
     @property
     def holds(self) -> bool | None:
@@ -209,20 +205,11 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; undefined is null."""
-        return {
-            "holds": self.holds,
-            "constraints": [
-                {
-                    "name": name,
-                    "value": None if math.isnan(value) else value,
-                    "bound": bound,
-                    "satisfied": ok,
-                }
-                for name, value, bound, ok in zip(
-                    self.names, self.values, self.bounds, self.satisfied, strict=True
-                )
-            ],
-        }
+        values = [None if math.isnan(value) else value for value in self.values]
+        names = ("name", "value", "bound", "satisfied")
+        lines = zip(self.names, values, self.bounds, self.satisfied, strict=True)
+        constraints = [dict(zip(names, line, strict=True)) for line in lines]
+        return {"holds": self.holds, "constraints": constraints}
 
 
 def audit(
@@ -238,185 +225,40 @@ def audit(
     tolerance: float = 1e-9,
 ) -> Audit:
     """Measure one notion or several on predictions. Groups are the notion's own; `groups` declares
-    which exist."""
+    which exist. Of a squared loss one column of numbers is a regression's prediction."""
     tolerance = _checks.non_negative(tolerance=tolerance)
-    if isinstance(notion, BoundedGroupLoss) and notion.loss != "zero_one":
-        return _audit_losses(
-            notion,
-            y,
-            prediction,
-            sensitive_features,
-            groups,
-            classes,
-            sample_weight,
-            missing,
-            tolerance,
-        )
-    read = read_decisions(
-        y,
-        prediction,
-        sensitive_features,
-        classes=classes,
-        groups=groups or "product",
-        missing=missing,
-        sample_weight=sample_weight,
-    )
-    system = resolve(notion, read.cells, read.classes)
-    if read.labels is None:
-        system = system.without_labels()
-    counts, histogram = tally(read)
-    values = system.exact_values(histogram, counts)
-    return Audit(system.names, tuple(values.tolist()), tuple(system.bounds.tolist()), tolerance)
-
-
-def tally(read: Decisions) -> tuple[Floats, Floats]:
-    """Exact counts (cells, labels) and histogram (cells, labels, classes); one label when none are
-    given."""
-    shape = (read.cells.count, 1 if read.labels is None else len(read.classes), len(read.classes))
-    counts = cell_counts(read.labels, read.cell_ids, shape, read.weights)
-    if read.decisions is None:
-        assert read.probabilities is not None
-        return counts, soft_histogram(
-            read.probabilities, read.labels, read.cell_ids, shape, read.weights
-        )
-    return counts, hard_histogram(read.decisions, read.labels, read.cell_ids, shape, read.weights)
-
-
-def outcome_rate(
-    outcome: Outcome, classes: Sequence[Hashable], counts: Floats, histogram: Floats
-) -> Floats:
-    """The rate of an outcome for each line of (..., labels) counts and (..., labels, classes)
-    histogram; NaN if undefined."""
-    given = (
-        slice(None) if outcome.labels is None else [list(classes).index(y) for y in outcome.labels]
-    )
-    sizes = counts[..., given].sum(axis=-1)
-    if outcome.wrong:
-        hits = histogram.sum(axis=(-1, -2)) - np.trace(histogram, axis1=-2, axis2=-1)
-    else:
-        hits = histogram[..., given, list(classes).index(outcome.prediction)].sum(axis=-1)
-    return np.where(sizes > 0, hits, np.nan) / np.where(sizes > 0, sizes, 1.0)
-
-
-def _gap(
-    notion: GapNotion,
-    y: ColumnsLike,
-    prediction: ColumnsLike,
-    sensitive_features: ColumnsLike,
-    options: Options,
-) -> float:
-    _check(options)
-    if y is None and not isinstance(notion, DemographicParity):
-        remedy = "Only demographic parity does without."
-        raise InputError.expected("labels", of="y", got=None, remedy=remedy)
-    read = read_decisions(
-        y,
-        prediction,
-        sensitive_features,
-        classes=options.get("classes"),
-        groups=options.get("groups", "product"),
-        missing=options.get("missing"),
-        sample_weight=options.get("sample_weight"),
-    )
-    counts, histogram = tally(read)
-    occurring = (
-        read.classes if read.labels is None else [read.classes[k] for k in np.unique(read.labels)]
-    )
-    outcomes = [
-        o
-        for o in notion.outcomes(read.classes)
-        if o.labels is None or set(o.labels) & set(occurring)
-    ]
-    found: list[float] = []
-    for block in Grouping.of(read.cells, read.cells.mode).blocks():
-        if not isinstance(options.get("groups"), Cells):
-            block = [g for g in block if counts[g].sum() > 0]
-        for outcome in outcomes:
-            found += _differences(
-                outcome,
-                read.classes,
-                counts[block],
-                histogram[block],
-                options.get("compare", "pairs"),
-            )
-    defined = [gap for gap in found if not math.isnan(gap)]
-    unknown = len(defined) < len(found) and options.get("undefined", "nan") == "nan"
-    return math.nan if unknown or not defined else max(defined)
-
-
-def _differences(
-    outcome: Outcome, classes: Sequence[Hashable], counts: Floats, histogram: Floats, compare: str
-) -> list[float]:
-    """The differences of one outcome's rate within one block of groups; NaN for each that is
-    undefined."""
-    rates = outcome_rate(outcome, classes, counts, histogram)
-    if len(rates) < 2:
-        return []
-    if compare == "rest":
-        rest = outcome_rate(
-            outcome, classes, counts.sum(axis=0) - counts, histogram.sum(axis=0) - histogram
-        )
-        return [float(gap) for gap in np.abs(rates - rest)]
-    defined = rates[~np.isnan(rates)]
-    largest = [float(defined.max() - defined.min())] if len(defined) > 1 else []
-    return largest + [math.nan] * (len(rates) - len(defined))
-
-
-def _check(options: Options) -> None:
-    known = set(Options.__annotations__)
-    if not set(options) <= known:
-        remedy = "See docs/fairness.md."
-        raise InputError.expected(
-            f"options out of {sorted(known)}", of="options", got=sorted(options), remedy=remedy
-        )
-    _checks.one_of(COMPARISONS, compare=options.get("compare", "pairs"))
-    _checks.one_of(("nan", "skip"), undefined=options.get("undefined", "nan"))
-
-
-def _audit_losses(
-    notion: BoundedGroupLoss,
-    y: ColumnsLike,
-    prediction: Any,
-    sensitive_features: ColumnsLike,
-    groups: Cells | None,
-    classes: Sequence[Hashable] | None,
-    sample_weight: ColumnsLike,
-    missing: Hashable,
-    tolerance: float,
-) -> Audit:
-    """Mean losses by group. A squared loss of one column of numbers is a regression's, (y -
-    prediction)^2."""
-    declared = groups or "product"
-    if notion.loss == "squared" and np.ndim(prediction) == 1:
+    loss = notion.loss if isinstance(notion, BoundedGroupLoss) else "zero_one"
+    declared: Any = {"groups": groups or "product", "missing": missing}
+    if loss == "squared" and np.ndim(prediction) == 1:  # type: ignore[arg-type]
         numbers, predicted = read_numbers(y, "y"), read_numbers(prediction, "prediction")
-        cells, codes = read_groups(
-            sensitive_features, len(predicted), groups=declared, missing=missing
-        )
-        ids, weights = cells.ids(codes), read_weights(sample_weight, len(predicted))
+        cells, codes = read_groups(sensitive_features, len(predicted), **declared)
+        weights = read_weights(sample_weight, len(predicted))
         same_length({"y": len(numbers), "prediction": len(predicted)})
-        losses = (numbers - predicted) ** 2
+        losses, ids = (numbers - predicted) ** 2, cells.ids(codes)
     else:
         read = read_decisions(
             y,
             prediction,
             sensitive_features,
             classes=classes,
-            groups=declared,
-            missing=missing,
             sample_weight=sample_weight,
+            **declared,
         )
-        cells, ids, weights, losses = (
-            read.cells,
-            read.cell_ids,
-            read.weights,
-            _losses(notion.loss, read),
-        )
-    bounds = resolve_losses(notion, cells)
-    shape = (cells.count, 1, 1)
-    counts = cell_counts(None, ids, shape, weights)[:, 0]
+        if loss == "zero_one":
+            system = resolve(notion, read.cells, read.classes)
+            system = system if read.labels is not None else system.without_labels()
+            counts, histogram = tally(read)
+            values = system.exact_values(histogram, counts)
+            bounds = tuple(system.bounds.tolist())
+            return Audit(system.names, tuple(values.tolist()), bounds, tolerance)
+        cells, ids, weights = read.cells, read.cell_ids, read.weights
+        losses = _losses(loss, read)
+    assert isinstance(notion, BoundedGroupLoss)
+    asked, shape = resolve_losses(notion, cells), (cells.count, 1, 1)
+    totals = cell_counts(None, ids, shape, weights)[:, 0]
     sums = cell_counts(None, ids, shape, losses if weights is None else losses * weights)[:, 0]
-    values = bounds.values(sums, counts)
-    return Audit(bounds.names, tuple(values.tolist()), tuple(bounds.bounds.tolist()), tolerance)
+    values = asked.values(sums, totals)
+    return Audit(asked.names, tuple(values.tolist()), tuple(asked.bounds.tolist()), tolerance)
 
 
 def _losses(loss: str, read: Decisions) -> Floats:
@@ -428,6 +270,90 @@ def _losses(loss: str, read: Decisions) -> Floats:
     if loss == "log":
         with np.errstate(divide="ignore"):
             return np.asarray(-np.log(read.probabilities[np.arange(len(read.labels)), read.labels]))
-    return np.asarray(
-        ((read.probabilities - np.eye(len(read.classes))[read.labels]) ** 2).sum(axis=1) / 2
-    )
+    off = read.probabilities - np.eye(len(read.classes))[read.labels]
+    return np.asarray((off**2).sum(axis=1) / 2)
+
+
+def tally(read: Decisions) -> tuple[Floats, Floats]:
+    """Exact counts (cells, labels) and histogram (cells, labels, classes); one label when none are
+    given."""
+    shape = (read.cells.count, 1 if read.labels is None else len(read.classes), len(read.classes))
+    rows = (read.labels, read.cell_ids, shape, read.weights)
+    if read.decisions is not None:
+        return cell_counts(*rows), hard_histogram(read.decisions, *rows)
+    assert read.probabilities is not None
+    return cell_counts(*rows), soft_histogram(read.probabilities, *rows)
+
+
+def outcome_rate(
+    outcome: Outcome, classes: Sequence[Hashable], counts: Floats, histogram: Floats
+) -> Floats:
+    """The rate of an outcome for each line of (..., labels) counts and (..., labels, classes)
+    histogram; NaN if undefined."""
+    known = list(classes)
+    given = slice(None) if outcome.labels is None else [known.index(y) for y in outcome.labels]
+    sizes = counts[..., given].sum(axis=-1)
+    if outcome.wrong:
+        hits = histogram.sum(axis=(-1, -2)) - np.trace(histogram, axis1=-2, axis2=-1)
+    else:
+        hits = histogram[..., given, known.index(outcome.prediction)].sum(axis=-1)
+    return np.where(sizes > 0, hits, np.nan) / np.where(sizes > 0, sizes, 1.0)
+
+
+def _gap(
+    notion: GapNotion,
+    y: ColumnsLike,
+    prediction: ColumnsLike,
+    sensitive_features: ColumnsLike,
+    options: Options,
+) -> float:
+    known = set(Options.__annotations__)
+    if not set(options) <= known:
+        raise InputError.expected(
+            f"options out of {sorted(known)}",
+            of="options",
+            got=sorted(options),
+            remedy="See docs/fairness.md.",
+        )
+    compare = _checks.one_of(COMPARISONS, compare=options.get("compare", "pairs"))
+    skipped = _checks.one_of(("nan", "skip"), undefined=options.get("undefined", "nan")) == "skip"
+    if y is None and not isinstance(notion, DemographicParity):
+        remedy = "Only demographic parity does without."
+        raise InputError.expected("labels", of="y", got=None, remedy=remedy)
+    how: Any = {name: one for name, one in options.items() if name not in ("compare", "undefined")}
+    read = read_decisions(y, prediction, sensitive_features, **how)
+    counts, histogram = tally(read)
+    occurring = set(read.classes)
+    if read.labels is not None:
+        occurring = {read.classes[k] for k in np.unique(read.labels)}
+    found: list[float] = []
+    for block in Grouping.of(read.cells, read.cells.mode).blocks():
+        if not isinstance(options.get("groups"), Cells):
+            block = [g for g in block if counts[g].sum() > 0]
+        for outcome in notion.outcomes(read.classes):
+            if len(block) > 1 and (outcome.labels is None or set(outcome.labels) & occurring):
+                here = (outcome, read.classes, counts[block], histogram[block])
+                found += _differences(*here, compare=compare)
+    defined = [gap for gap in found if not math.isnan(gap)]
+    unknown = len(defined) < len(found) and not skipped
+    return math.nan if unknown or not defined else max(defined)
+
+
+def _differences(
+    outcome: Outcome,
+    classes: Sequence[Hashable],
+    counts: Floats,
+    histogram: Floats,
+    *,
+    compare: str,
+) -> list[float]:
+    """The differences of one outcome's rate within one block of groups; NaN for each that is
+    undefined."""
+    rates = outcome_rate(outcome, classes, counts, histogram)
+    if compare == "rest":
+        others = counts.sum(axis=0) - counts, histogram.sum(axis=0) - histogram
+        rest = outcome_rate(outcome, classes, *others)
+        return [float(gap) for gap in np.abs(rates - rest)]
+    defined = rates[~np.isnan(rates)]
+    largest = [float(defined.max() - defined.min())] if len(defined) > 1 else []
+    return largest + [math.nan] * (len(rates) - len(defined))

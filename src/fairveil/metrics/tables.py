@@ -16,18 +16,26 @@ constant alone,
 
 `a` and `b` are made of the table's own rates: a constant k errs where the label is not k.
 
+A constraint on rates is any sum of rates of separate groups, such as a difference p - q. Newcombe's
+interval of it adds the squared distances to the ends of Wilson's that lie on the same side; of m
+constraints each is covered at level 1 - (1 - confidence) / m (Bonferroni; one and its negative
+count once), so the largest lies between the largest lower and the largest upper end.
+
 Guarantees (tests/metrics/test_metrics_compared.py):
-1. Both intervals cover at their level.
+1. Intervals cover at their level.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import NormalDist
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from .. import _checks
 from .._types import ColumnsLike, Floats
@@ -35,6 +43,7 @@ from .._verdicts import UNCLEAR
 from ..errors import InputError
 from ..facts import Cells
 from ..fairness.gap_notion import Outcome, positive_class
+from ..fairness.systems import ConstraintSystem
 from ..show.charts import Axis, Row, Rows
 from ..show.numbers import percent, printable
 from ..show.parts import Column, Note, Part, Shown, Table, draw_on
@@ -52,8 +61,8 @@ MOST_GROUPS = 60
 """Of more groups those with the smallest and the largest rates are compared, at the level of all
 pairs."""
 
-
 SAME = "the same"
+Metric = Callable[[Any, Any], float]
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,8 @@ class Estimate:
 class GroupRow:
     """One group. `group` is its key (None for everyone), `rows` how many, `weight` their total
     weight, `labels` how many of each class, `rates` its rates by name, `small` whether it has too
-    few rows for its rates to mean much."""
+    few rows for its rates to mean much. Metrics of the user's are among the rates, without an
+    interval."""
 
     group: Hashable
     rows: int
@@ -110,6 +120,7 @@ class GroupTable(Shown):
     positive: Hashable
     confidence: float
     small_below: int
+    metrics: tuple[str, ...] = ()
 
     def __getitem__(self, group: Hashable) -> GroupRow:
         for row in self.rows:
@@ -130,19 +141,16 @@ class GroupTable(Shown):
             "groups": [self._row(row) for row in self.rows],
         }
 
-    def to_pandas(self) -> Any:
+    def to_frame(self) -> Any:
         """A pandas frame: one line a group, values only."""
-        pd = pandas_for("to_pandas")
-        lines = []
-        for row in self.rows:
-            counts = {
-                f"label[{keys.shown(k)}]": n for k, n in zip(self.classes, row.labels, strict=True)
-            }
-            values = {name: estimate.value for name, estimate in row.rates.items()}
-            lines.append(
-                {"group": row.group, "rows": row.rows, "small": row.small} | counts | values
-            )
-        return pd.DataFrame(lines)
+        named = [f"label[{keys.shown(k)}]" for k in self.classes]
+        lines = [
+            {"group": row.group, "rows": row.rows, "small": row.small}
+            | dict(zip(named, row.labels, strict=True))
+            | {name: estimate.value for name, estimate in row.rates.items()}
+            for row in self.rows
+        ]
+        return pandas_for("to_frame").DataFrame(lines)
 
     def gaps(self, required: Collection[str] = ()) -> tuple[OtherGap, ...]:
         """How far apart groups are in each rate, the largest gap first.
@@ -198,6 +206,9 @@ class GroupTable(Shown):
                 tuple(getattr(one, end) for one in found) for end in ("value", "low", "high")
             )
             columns.append(Column(rate_words(name).lower(), values, "percent", low, high, "-"))
+        for name in self.metrics:
+            values = tuple(row.rates[name].value for row in rows)
+            columns.append(Column(name, values, "weight", missing="-"))
         yield Table(tuple(columns), tail=True)
         few = f" *: fewer than {self.small_below} rows." if any(row.small for row in rows) else ""
         yield Note(f"{percent(self.confidence)} intervals (Wilson). -: undefined, no rows.{few}")
@@ -290,6 +301,7 @@ def group_table(
     missing: Hashable = None,
     confidence: float = 0.95,
     small_below: int = 30,
+    metrics: Mapping[str, Metric] | None = None,
 ) -> GroupTable:
     """Exact counts and rates of decisions in every group and in all.
 
@@ -320,6 +332,10 @@ def group_table(
     small_below : int, default=30
         Groups with fewer rows are flagged.
 
+    metrics : dict of str to function, default=None
+        Further columns: each function takes the labels and the predictions of a group's rows, as
+        scikit-learn's metrics do, and returns a number. They see no weights.
+
     Returns
     -------
     GroupTable
@@ -347,23 +363,33 @@ def group_table(
         sample_weight=sample_weight,
     )
     confidence = _checks.fraction(confidence=confidence, low_open=True, high_open=True)
-    small = _checks.whole(small_below=small_below)
-    chosen = (
-        positive_class(positive, read.classes)
-        if positive is not None or len(read.classes) == 2
-        else None
-    )
+    small, asked = _checks.whole(small_below=small_below), dict(metrics or {})
+    chosen = None
+    if positive is not None or len(read.classes) == 2:
+        chosen = positive_class(positive, read.classes)
     counts, histogram = tally(read)
-    rows, squares = _plain_and_squared(read, counts)
+    rows = squares = counts
+    if read.weights is not None:
+        where = (read.labels, read.cell_ids, (*counts.shape, 1))
+        rows, squares = cell_counts(*where), cell_counts(*where, read.weights**2)
+    sums = (counts, histogram, rows, squares)
     first = slice(0, read.cells.sizes[0]) if read.cells.mode == "marginal" else slice(None)
-    everyone = tuple(array[first].sum(axis=0) for array in (counts, histogram, rows, squares))
-    lines = [
-        _line(key, read.classes, (counts[g], histogram[g], rows[g], squares[g]), confidence, small)
+
+    def line(key: Hashable, totals: Sequence[Floats], group: int | None) -> GroupRow:
+        found = _rates(read.classes, totals, confidence)
+        for name, metric in asked.items():
+            found[name] = _measured(metric, read, group)
+        number, weight = int(totals[2].sum()), float(totals[0].sum())
+        labels = tuple(int(n) for n in totals[2])
+        return GroupRow(key, number, weight, labels, found, number < small)
+
+    lines = tuple(
+        line(key, [array[g] for array in sums], g)
         for g, key in enumerate(read.cells.keys)
         if rows[g].sum() > 0 or isinstance(groups, Cells)
-    ]
-    overall = _line(None, read.classes, everyone, confidence, small)
-    return GroupTable(tuple(lines), overall, read.classes, chosen, confidence, small)
+    )
+    overall = line(None, [array[first].sum(axis=0) for array in sums], None)
+    return GroupTable(lines, overall, read.classes, chosen, confidence, small, tuple(asked))
 
 
 def wilson(value: float, size: float, confidence: float) -> tuple[float, float]:
@@ -385,29 +411,14 @@ def wilson(value: float, size: float, confidence: float) -> tuple[float, float]:
     return max(0.0, min(centre - half, value)), min(1.0, max(centre + half, value))
 
 
-def _plain_and_squared(read: Decisions, counts: Floats) -> tuple[Floats, Floats]:
-    """How many rows, and the sum of squared weights, by cell and label."""
-    if read.weights is None:
-        return counts, counts
-    shape = (*counts.shape, 1)
-    return cell_counts(read.labels, read.cell_ids, shape), cell_counts(
-        read.labels, read.cell_ids, shape, read.weights**2
-    )
-
-
-def _line(
-    key: Hashable,
-    classes: tuple[Hashable, ...],
-    totals: tuple[Floats, ...],
-    confidence: float,
-    small: int,
-) -> GroupRow:
+def _rates(
+    classes: tuple[Hashable, ...], totals: Sequence[Floats], confidence: float
+) -> dict[str, Estimate]:
     counts, histogram, rows, squares = totals
 
     def estimate(outcome: Outcome) -> Estimate:
-        given = (
-            slice(None) if outcome.labels is None else [classes.index(y) for y in outcome.labels]
-        )
+        labels = outcome.labels
+        given = slice(None) if labels is None else [classes.index(y) for y in labels]
         weight, square = float(counts[given].sum()), float(squares[given].sum())
         effective = weight * weight / square if square > 0 else 0.0
         value = float(outcome_rate(outcome, classes, counts, histogram))
@@ -415,19 +426,30 @@ def _line(
 
     rates = {}
     for k in classes:
-        others = tuple(y for y in classes if y != k)
-        rates[f"selection_rate[{keys.shown(k)}]"] = estimate(Outcome(k))
-        right = estimate(Outcome(k, (k,)))
-        rates[f"true_positive_rate[{keys.shown(k)}]"] = right
-        rates[f"false_negative_rate[{keys.shown(k)}]"] = _complement(right)
+        others, shown = tuple(y for y in classes if y != k), f"[{keys.shown(k)}]"
+        rates[f"selection_rate{shown}"] = estimate(Outcome(k))
+        right = rates[f"true_positive_rate{shown}"] = estimate(Outcome(k, (k,)))
+        rates[f"false_negative_rate{shown}"] = _complement(right)
         if others:
-            rates[f"false_positive_rate[{keys.shown(k)}]"] = estimate(Outcome(k, others))
-    wrong = estimate(Outcome(wrong=True))
-    rates["error"], rates["accuracy"] = wrong, _complement(wrong)
-    number = int(rows.sum())
-    return GroupRow(
-        key, number, float(counts.sum()), tuple(int(n) for n in rows), rates, number < small
-    )
+            rates[f"false_positive_rate{shown}"] = estimate(Outcome(k, others))
+    wrong = rates["error"] = estimate(Outcome(wrong=True))
+    rates["accuracy"] = _complement(wrong)
+    return rates
+
+
+def _measured(metric: Metric, read: Decisions, group: int | None) -> Estimate:
+    """A metric of the user's on the rows of a group; None: of everyone."""
+    inside = np.ones(read.cell_ids.shape[1], bool)
+    if group is not None:
+        inside = (read.cell_ids == group).any(axis=0)
+    classes, size = np.array(read.classes), float(inside.sum())
+    assert read.labels is not None
+    if not size:
+        return Estimate(math.nan, math.nan, math.nan, 0.0)
+    given = read.probabilities if read.decisions is None else classes[read.decisions]
+    assert given is not None
+    value = float(metric(classes[read.labels[inside]], given[inside]))
+    return Estimate(value, math.nan, math.nan, size)
 
 
 def _complement(rate: Estimate) -> Estimate:
@@ -561,3 +583,48 @@ def _paired(alone: float, saved: float, rows: int, confidence: float) -> tuple[f
         max(p + q - (p - q) ** 2, 0.0) / size
     )
     return max(-1.0, p - q - reach), min(1.0, p - q + reach)
+
+
+def largest(
+    system: ConstraintSystem,
+    counts: npt.ArrayLike,
+    histogram: npt.ArrayLike,
+    confidence: float,
+    *,
+    chosen: npt.NDArray[np.bool_] | None = None,
+) -> tuple[float, float, float]:
+    """(value, low, high) of the largest of the constraints, or of the `chosen` ones; not below 0,
+    NaN where one is undefined.
+
+    `counts` (cells, labels) and `histogram` (cells, labels, decisions) are exact numbers of
+    independent rows.
+    """
+    sizes = (system.members @ np.ravel(counts))[system.event_of]
+    hits = system.numerators @ np.ravel(histogram)
+    rates = np.where(sizes > 0, hits, np.nan) / np.where(sizes > 0, sizes, 1.0)
+    rows = system.coefficients.toarray()
+    rows = rows if chosen is None else rows[chosen]
+    # one constraint and its negative are the same
+    apart = len({max(row.tobytes(), (0.0 - row).tobytes()) for row in rows + 0.0})
+    level = 1.0 - (1.0 - confidence) / max(1, apart)
+    ends = np.array([wilson(rate, size, level) for rate, size in zip(rates, sizes, strict=True)])
+    found = [_combined(row, rates, ends) for row in rows]
+    if not found or any(math.isnan(value) for value, _, _ in found):
+        return math.nan, math.nan, math.nan
+    value, low, high = (float(max(max(one[at] for one in found), 0.0)) for at in range(3))
+    return value, low, high
+
+
+def _combined(row: Floats, rates: Floats, ends: Floats) -> tuple[float, float, float]:
+    """Value and interval of sum coefficient x rate: the squared distances to the ends that lie on
+    the same side add up."""
+    value = low = high = 0.0
+    for at in np.flatnonzero(row):
+        coefficient, rate, (below, above) = row[at], rates[at], ends[at]
+        value += coefficient * rate
+        down, up = coefficient * (rate - below), coefficient * (above - rate)
+        low, high = (
+            low + (down if coefficient > 0 else up) ** 2,
+            high + (up if coefficient > 0 else down) ** 2,
+        )
+    return value, value - math.sqrt(low), value + math.sqrt(high)

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from .._types import Floats
 from ..core.events import Event
 from ..core.promise import Promise
-from ..metrics.intervals import largest
-from ..metrics.tables import wilson
+from ..metrics.tables import largest, wilson
 from ..privacy import epsilon as price
 from ..show.numbers import at_most
 from ..statement.document import ARITHMETICS, PrivacyStatement, StatedBound
