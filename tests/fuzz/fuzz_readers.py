@@ -392,8 +392,7 @@ def _arrays(raw: bytes) -> Reader:
 
 def _frontiers(statement: Any) -> Reader:
     from fairveil.show import Point, Series
-    from fairveil.study.result import Frontier
-    from fairveil.study.runs import Run
+    from fairveil.study.result import Frontier, Run
 
     runs = tuple(
         Run(epsilon, target, seed, 0.1, 0.01, True, "done", 3, 0.2 + seed / 100, 0.1, None)

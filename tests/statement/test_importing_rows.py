@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairveil.privacy.ledger import Ledger
 
 from fairveil.core.events import Gaussian, Laplace, NonPrivate, PoissonSampled, Pure, Repeated
 from fairveil.errors import (
@@ -20,6 +19,7 @@ from fairveil.errors import (
     Overspent,
 )
 from fairveil.privacy.accounting.in_a_row import in_a_row
+from fairveil.privacy.ledger import Ledger
 from fairveil.statement.importing import Imported, from_opacus, read_import
 
 

@@ -39,10 +39,9 @@ from ..estimators.reading.coding import SchemaCoding
 from ..estimators.reading.fitted_parts import parts_of
 from ..estimators.reading.units import whose
 from ..facts import Schema
-from ..statement.document import Audit
-from ..statement.document import PrivacyStatement
 from ..show.charts import Axis, Curve, Curves
 from ..show.parts import Facts, Part, Shown
+from ..statement.document import Audit, PrivacyStatement
 from . import betting, scores
 from .betting import Bets, NoiseBets, Residual, Soft
 from .claims import Claim, PointClaim, claim_of

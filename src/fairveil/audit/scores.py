@@ -45,8 +45,8 @@ from ..core import cost as accounting
 from ..core.events import Gaussian
 from ..errors import InputError
 from ..ledger import Ledger, given_ledger
-from ..statement.document import PrivacyStatement
 from ..show.parts import Note, Part, Shown
+from ..statement.document import PrivacyStatement
 from .claims import Claim, PointClaim, claim_of
 
 Data = TypeVar("Data")

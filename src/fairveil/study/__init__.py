@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .families import Family as Family
     from .private_search import PrivateSearchCV as PrivateSearchCV
     from .result import Frontier as Frontier
-    from .runs import Run as Run
+    from .result import Run as Run
     from .sample_size import SampleSizePlan as SampleSizePlan
     from .sample_size import plan_sample_size as plan_sample_size
     from .sweep import frontier as frontier

@@ -1,8 +1,9 @@
-"""Rows that were held out of training, as histograms of a model's decisions. Exact, and covered by
-no promise."""
+"""Rows that were held out of training, as histograms of a model's decisions, and what they show of a
+model. Exact, and covered by no promise."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,10 +19,14 @@ from ..estimators.reading.carried import groups_of
 from ..estimators.reading.columns import read_labels
 from ..estimators.reading.training import ReadOptions, Training
 from ..facts import Cells, RowBlock, RowSource
+from ..metrics.histograms import soft_histogram
 from ..metrics.inputs import read_groups
+from ..metrics.tables import largest, wilson
 from ..models import Model
 from ..tables.columns import read_columns, same_length
 from ..tables.frames import column_of
+from .families import Judge
+from .result import CONFIDENCE, Run
 
 REMEDY = "Pass test=(X, y, sensitive_features), in the form of the training rows."
 
@@ -81,11 +86,9 @@ class HeldOut:
         """Rows by (cell, label, decision); of a model that is randomized, how many are
         expected."""
         law = np.concatenate([model.decision_proba(block) for block in self._blocks])
-        labels = len(self.classes)
         cells = 1 if self.cells is None else self.cells.count
-        at = self._cell_ids * labels + self._labels
-        columns = [np.bincount(at, weights=chances, minlength=cells * labels) for chances in law.T]
-        return np.asarray(np.stack(columns, axis=-1).reshape(cells, labels, labels), np.float64)
+        shape = (cells, len(self.classes), len(self.classes))
+        return soft_histogram(law, self._labels, self._cell_ids[np.newaxis], shape)
 
 
 def histogram_of(
@@ -95,20 +98,35 @@ def histogram_of(
     law = classifier.predict_proba(X, sensitive_features=groups)
     classes, cells = tuple(classifier.classes_.tolist()), classifier.cells_
     labels = _codes(read_labels(y), classes)
-    ids = cells.ids(_group_codes(groups, X, cells, len(law)))[0].astype(np.intp)
+    ids = cells.ids(_group_codes(groups, X, cells, len(law)))[:1].astype(np.intp)
     same_length({"X": len(law), "y": len(labels)})
-    at = ids * len(classes) + labels
-    columns = [
-        np.bincount(at, weights=chances, minlength=cells.count * len(classes)) for chances in law.T
-    ]
-    return np.asarray(
-        np.stack(columns, axis=-1).reshape(cells.count, len(classes), len(classes)), np.float64
+    return soft_histogram(law, labels, ids, (cells.count, len(classes), len(classes)))
+
+
+def measured(run: Run, judge: Judge, histogram: Floats) -> Run:
+    """The same with error and gap of held-out rows by (cell, label, decision)."""
+    values = judge.system.exact_values(histogram, histogram.sum(axis=-1))
+    rows = float(histogram.sum())
+    error = 1.0 - float(np.trace(histogram.sum(axis=0)) / rows)
+    below, above = wilson(error, rows, CONFIDENCE)
+    _, low, high = largest(
+        judge.system, histogram.sum(axis=-1), histogram, CONFIDENCE, chosen=judge.swept
+    )
+    return replace(
+        run,
+        error=error,
+        gap=defined(judge.gap(values)),
+        excess=defined(judge.excess(values)),
+        error_low=below,
+        error_high=above,
+        gap_low=defined(low),
+        gap_high=defined(high),
     )
 
 
-def error_of(histogram: Floats) -> float:
-    """The share of wrong decisions."""
-    return 1.0 - float(np.trace(histogram.sum(axis=0)) / histogram.sum())
+def defined(value: float) -> float | None:
+    """None of a value that is undefined."""
+    return None if math.isnan(value) else value
 
 
 def _parts(test: TableLike) -> tuple[Any, Any, Any]:

@@ -1,27 +1,133 @@
-"""A frontier, and its JSON: all runs, the table made of them, one statement of all models, known
-curves. Undefined is null."""
+"""A frontier: error against fairness gap at several epsilons, what looking at all of its models has
+cost, and its JSON: all runs, the table made of them, one statement of all models, known curves.
+Undefined is null."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from typing import Any
 
-from .._json import MALFORMED, Document, Node
-from ..errors import FairveilError
-from ..show.frontier import Point, Series
-from ..statement.document import PrivacyStatement
-from .result_contents import FrontierContents
-from .runs import Run
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
 
-FORMAT = "fairveil-frontier"
-FORMAT_VERSION = 1
+from .. import _checks
+from .._json import MALFORMED, Document, Node
+from ..core.events import Event
+from ..core.promise import Promise
+from ..errors import FairveilError, InputError
+from ..estimators import RateConstrainedClassifier
+from ..privacy import epsilon as price
+from ..privacy.shown import at_most
+from ..show.frontier import Floor, Point, Series, charts
+from ..show.frontier import table as points_table
+from ..show.parts import Note, Part, Shown, first_chart
+from ..statement.document import ARITHMETICS, PrivacyStatement, StatedBound
+
+CONFIDENCE = 0.95
+FORMAT, FORMAT_VERSION = "fairveil-frontier", 1
 DOCUMENT = Document("frontier", "Write frontiers with Frontier.to_json().")
 FIELDS = {"format", "version", "measure", "held_out_rows", "runs", "table", "privacy", "published"}
+SHARED = (
+    "models of one seed share their noise: the price of all of them together is that of secure "
+    "noise alone (seeds=None)"
+)
+Key = tuple[float, float | None, int | None]
+"""Epsilon, target and seed."""
 
 
-class Frontier(FrontierContents):
+@dataclass(frozen=True)
+class Run:
+    """One model: what was required, what was measured in training with noise, what held-out people show.
+
+    `target`: the bound on the swept gap; None: none. `training`: the noisy training value of that
+    gap (None: nothing was required, so nothing was measured), `noise` the largest standard
+    deviation of what it is the maximum of. `met`: whether every constraint is met in training;
+    None: that cannot be told from the noise. `error`, `gap` and `excess` (of the worst of all
+    constraints over its bound) are exact values on held-out rows; None: not measured, or undefined
+    there.
+
+    `error_low` to `gap_high`: ends of 95 % intervals of this very model's error and gap, for the
+    population that the held-out rows were drawn from.
+    """
+
+    epsilon: float
+    target: float | None
+    seed: int | None
+    training: float | None
+    noise: float | None
+    met: bool | None
+    reason: str
+    rounds: int
+    error: float | None = None
+    gap: float | None = None
+    excess: float | None = None
+    error_low: float | None = None
+    error_high: float | None = None
+    gap_low: float | None = None
+    gap_high: float | None = None
+
+
+def point(runs: Sequence[Run]) -> dict[str, Any]:
+    """All models of one epsilon and one target: means over seeds, standard deviations, 95 %
+    intervals of the means.
+
+    mean +- t sd / sqrt(n), t the quantile of Student's distribution with n - 1 degrees of freedom.
+    It is about the noise of training on this split alone: other people would give other numbers. Of
+    one model the ends are its own, over the held-out rows. None: not measured.
+    """
+    out: dict[str, Any] = {
+        "epsilon": runs[0].epsilon,
+        "target": runs[0].target,
+        "models": len(runs),
+    }
+    training = summary([run.training for run in runs])
+    noises = [run.noise for run in runs if run.noise is not None]
+    out |= {
+        "training_gap": training["mean"],
+        "training_gap_sd": training["sd"],
+        "training_noise": max(noises, default=None),
+    }
+    for name in ("error", "gap"):
+        own = [_checks.named(run, (name, f"{name}_low", f"{name}_high")) for run in runs]
+        found = summary([one[name] for one in own])
+        head = name if name == "error" else "held_out_gap"
+        out |= {
+            head if part == "mean" else f"{head}_{part}": value for part, value in found.items()
+        }
+        if len(runs) == 1:
+            out |= {f"{head}_{end}": own[0][f"{name}_{end}"] for end in ("low", "high")}
+    excesses = [run.excess for run in runs]
+    out["held_out_excess"] = summary(excesses)["mean"]
+    out["undefined"] = sum(run.error is not None and run.gap is None for run in runs)
+    for name, verdict in (("met", True), ("not_met", False), ("cannot_be_told", None)):
+        out[name] = sum(run.met is verdict for run in runs)
+    return out
+
+
+def summary(values: Sequence[float | None]) -> dict[str, float | None]:
+    """Mean, standard deviation and the ends of the interval of the mean; None wherever one of the
+    values is.
+
+    >>> {name: round(value, 4) for name, value in summary([0.1, 0.2, 0.3]).items()}
+    {'mean': 0.2, 'sd': 0.1, 'low': -0.0484, 'high': 0.4484}
+    """
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
+        return dict.fromkeys(("mean", "sd", "low", "high"))
+    mean = float(np.mean(known))
+    if len(known) < 2:
+        return {"mean": mean, "sd": None, "low": None, "high": None}
+    sd = float(np.std(known, ddof=1))
+    reach = float(stdtrit(len(known) - 1, 0.5 + CONFIDENCE / 2)) * sd / math.sqrt(len(known))
+    return {"mean": mean, "sd": sd, "low": mean - reach, "high": mean + reach}
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier(Shown):
     """Models over bounds, budgets and seeds, measured on held-out rows: what `frontier` returns.
 
     It holds released values, and exact tables of held-out rows, which no guarantee covers.
@@ -48,6 +154,180 @@ class Frontier(FrontierContents):
     fairveil.show.page : Writes one as a page.
     """
 
+    measure: str
+    runs: tuple[Run, ...]
+    privacy: PrivacyStatement
+    held_out_rows: int | None = None
+    published: tuple[Series, ...] = ()
+    models: Mapping[Key, RateConstrainedClassifier] = field(default_factory=dict, repr=False)
+
+    @property
+    def epsilon(self) -> float:
+        """The price of looking at all models, at `privacy.delta`."""
+        return self.privacy.epsilon
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """The epsilon of one model each, in the order asked for."""
+        return tuple(dict.fromkeys(run.epsilon for run in self.runs))
+
+    @property
+    def targets(self) -> tuple[float | None, ...]:
+        """The gaps that were required; None: no bound."""
+        return tuple(dict.fromkeys(run.target for run in self.runs))
+
+    def table(self) -> list[dict[str, Any]]:
+        """The frontier as a table, one line for each epsilon and target.
+
+        Returns
+        -------
+        list of dict
+            Lines of plain values: see `point`.
+        """
+        places = dict.fromkeys((run.epsilon, run.target) for run in self.runs)
+        return [
+            point([run for run in self.runs if (run.epsilon, run.target) == place])
+            for place in places
+        ]
+
+    def columns(self) -> dict[str, npt.NDArray[np.float64]]:
+        """The table as one array a column, NaN where nothing is known.
+
+        Returns
+        -------
+        dict of ndarray
+            Arrays by name, as `pandas.DataFrame` takes them.
+        """
+        lines = self.table()
+        return {
+            name: np.array([math.nan if line[name] is None else line[name] for line in lines])
+            for name in lines[0]
+        }
+
+    @property
+    def summary(self) -> str:
+        """How many models, and what looking at all of them costs."""
+        count = (
+            f"{len(self.runs)} models, {len(self.epsilons)} epsilons, {len(self.targets)} targets "
+            f"of the {self.measure}"
+        )
+        return f"{count}; {self.price}."
+
+    @property
+    def price(self) -> str:
+        """What looking at all models costs, in words."""
+        if math.isinf(self.epsilon):
+            return "some are not private: looking at them all is covered by no guarantee"
+        return (
+            f"looking at all of them costs epsilon {at_most(self.epsilon)} at delta "
+            f"{self.privacy.delta:g}"
+        )
+
+    def parts(self) -> Iterator[Part]:
+        """The price of all models, every point, and error against the swept gap."""
+        yield Note(f"{self.summary[:1].upper()}{self.summary[1:]}")
+        if self.held_out_rows is not None and self.series:
+            yield from self.shown()
+
+    def shown(
+        self,
+        *,
+        dataset: str = "held-out rows",
+        floor: Floor | None = None,
+        notes: Sequence[str] = (),
+    ) -> list[Part]:
+        """Error against the swept gap on held-out rows: a chart with one curve an epsilon, one beside
+        published curves, and a table of every point.
+
+        Parameters
+        ----------
+        dataset : str, default="held-out rows"
+            Whose rows, for the title.
+        floor : Floor, default=None
+            Gap that an exactly fair model measures at on so few rows. None: not drawn.
+        notes : sequence of str, default=()
+            Sentences for the text alternative.
+
+        Returns
+        -------
+        list of charts and a table
+            The parts.
+        """
+        if self.held_out_rows is None:
+            remedy = "Errors of training rows are not released: pass frontier(..., test=(X, y, A))."
+            raise InputError.expected("held-out rows", of="plot", got=None, remedy=remedy)
+        series = self.series
+        if not series:
+            remedy = "A group has no held-out row that a rate is about: hold more rows out."
+            raise InputError.expected("a gap that is defined", of="plot", got="none", remedy=remedy)
+        left_out = len(self.table()) - sum(len(one.points) for one in series)
+        said = (self._interval, *notes)
+        if left_out:
+            undefined = "points are left out: their gap is undefined on the held-out rows"
+            said = (*said, f"{left_out} {undefined}.")
+        unit = "points" if self.measure.endswith("gap") else "percent"
+        required = [one for one in self.targets if one is not None]
+        every = (*series, *self.published)
+        drawn = charts(
+            self.measure, dataset, every, floor=floor, required=required, notes=said, unit=unit
+        )
+        return [*drawn, points_table(every, self.measure, unit), *map(Note, said)]
+
+    def plot(self, ax: object = None, **options: Any) -> Any:
+        """Draw error against the swept gap on held-out rows.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, default=None
+            Axes to draw on. None: new axes.
+        **options
+            Those of `shown`.
+
+        Returns
+        -------
+        matplotlib axes
+            The axes.
+        """
+        return first_chart(self.shown(**options), ax)
+
+    @property
+    def _interval(self) -> str:
+        counts = [line["models"] for line in self.table()]
+        one = (
+            "95% intervals of this very model for people like the held-out ones (Wilson, Newcombe)"
+        )
+        if max(counts) == 1:
+            return one
+        alone = f"; of a point with one model, {one}" if 1 in counts else ""
+        return f"95% intervals of the mean over seeds{alone}"
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """A curve an epsilon, of the points whose gap is defined."""
+        found = []
+        for epsilon in self.epsilons:
+            points = tuple(
+                Point(
+                    line["error"],
+                    line["held_out_gap"],
+                    line["error_low"],
+                    line["error_high"],
+                    line["held_out_gap_low"],
+                    line["held_out_gap_high"],
+                    target=line["target"],
+                    seeds=line["models"],
+                )
+                for line in self.table()
+                if line["epsilon"] == epsilon
+                and line["error"] is not None
+                and line["held_out_gap"] is not None
+            )
+            if points:
+                private = not math.isinf(epsilon)
+                protects = self.privacy.promise.protects if private else "nothing"
+                found.append(Series("Fairveil", epsilon, protects, points))
+        return tuple(found)
+
     def to_json(self) -> str:
         """Every number of the frontier as a JSON document, with the statement.
 
@@ -66,13 +346,23 @@ class Frontier(FrontierContents):
         dict
             Every number, with the statement.
         """
-        return content_of(self)
+        return {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "measure": self.measure,
+            "held_out_rows": self.held_out_rows,
+            "runs": _plain([asdict(run) for run in self.runs]),
+            "table": _plain(self.table()),
+            "privacy": self.privacy.to_dict(),
+            "published": _plain([asdict(series) for series in self.published]),
+        }
 
     @staticmethod
     def from_json(text: str) -> Frontier:
         """Read what `to_json` writes, without models.
 
-        Unexpected content is an error that names it.
+        Unexpected content is an error that names it. The table is made again from the runs, and
+        must be the one that is written.
 
         Parameters
         ----------
@@ -84,113 +374,57 @@ class Frontier(FrontierContents):
         Frontier
             The frontier.
         """
-        return from_json(text)
+        content = DOCUMENT.node(text)
+        if content.mapping().get("format") != FORMAT:
+            content.refuse(f"an object of format {FORMAT!r}", content.value)
+        if content["version"].whole() != FORMAT_VERSION:
+            content["version"].refuse(f"version {FORMAT_VERSION}", content.value["version"])
+        content.only(FIELDS)
+        rows = content["held_out_rows"]
+        runs = tuple(_read(Run, run) for run in content["runs"].list())
+        if not runs:
+            content["runs"].refuse("at least one run", "none")
+        try:
+            found = Frontier(
+                content["measure"].text(),
+                runs,
+                PrivacyStatement.from_json(json.dumps(content["privacy"].mapping())),
+                None if rows.is_null else rows.whole(),
+                tuple(_read(Series, series) for series in content["published"].list()),
+            )
+            table = _plain(found.table())
+        except FairveilError:
+            raise
+        except MALFORMED as error:
+            table, wrong = None, type(error).__name__
+        if table is None:
+            content.refuse("a complete frontier", f"one whose parts do not fit ({wrong})")
+        if [line.mapping() for line in content["table"].list()] != table:
+            content["table"].refuse("the table that its runs make", "another")
+        return found
 
 
-def content_of(frontier: FrontierContents) -> dict[str, Any]:
-    """The document."""
-    return {
-        "format": FORMAT,
-        "version": FORMAT_VERSION,
-        "measure": frontier.measure,
-        "held_out_rows": frontier.held_out_rows,
-        "runs": [_plain(dataclasses.asdict(run)) for run in frontier.runs],
-        "table": [_plain(line) for line in frontier.table()],
-        "privacy": frontier.privacy.to_dict(),
-        "published": [_plain(dataclasses.asdict(series)) for series in frontier.published],
-    }
+def _read(of: Any, node: Node) -> Any:
+    """A run, a curve or a point, by the types of its fields; those of figures may be left out where
+    they have a default."""
+    own = fields(of)
+    optional = {one.name for one in own if one.default is not MISSING and of is not Run}
+    node.only({one.name for one in own} - optional, optional)
+    return of(**{name: _value(node[name], _TYPES[of][name]) for name in node.mapping()})
 
 
-def from_json(text: str) -> Frontier:
-    """The frontier; its table is made again from its runs and must be the one that is written."""
-    content = DOCUMENT.node(text)
-    if content.mapping().get("format") != FORMAT or type(content.value.get("version")) is not int:
-        content.refuse(f"an object of format {FORMAT!r}, version {FORMAT_VERSION}", content.value)
-    if content.value["version"] != FORMAT_VERSION:
-        content["version"].refuse(f"version {FORMAT_VERSION}", content.value["version"])
-    content.only(FIELDS)
-    rows = content["held_out_rows"]
-    runs = tuple(_run(run) for run in content["runs"].list())
-    if not runs:
-        content["runs"].refuse("at least one run", "none")
-    try:
-        found = Frontier(
-            content["measure"].text(),
-            runs,
-            PrivacyStatement.from_json(json.dumps(content["privacy"].mapping())),
-            None if rows.is_null else rows.whole(),
-            tuple(_series(series) for series in content["published"].list()),
-        )
-        table = [_plain(line) for line in found.table()]
-    except FairveilError:
-        raise
-    except MALFORMED as error:
-        table, wrong = None, type(error).__name__
-    if table is None:
-        content.refuse("a complete frontier", f"one whose parts do not fit ({wrong})")
-    if [line.mapping() for line in content["table"].list()] != table:
-        content["table"].refuse("the table that its runs make", "another")
-    return found
-
-
-def _run(node: Node) -> Run:
-    known = (
-        "training",
-        "noise",
-        "error",
-        "gap",
-        "excess",
-        "error_low",
-        "error_high",
-        "gap_low",
-        "gap_high",
-    )
-    node.only([field.name for field in dataclasses.fields(Run)])
-    return Run(
-        epsilon=_number(node["epsilon"]),
-        target=_known(node["target"]),
-        seed=None if node["seed"].is_null else node["seed"].whole(),
-        met=None if node["met"].is_null else node["met"].truth(),
-        reason=node["reason"].text(),
-        rounds=node["rounds"].whole(),
-        **{name: _known(node[name]) for name in known},
-    )
-
-
-def _only(node: Node, of: type) -> Node:
-    """An object with the fields of a class; those with a default may be missing."""
-    fields = dataclasses.fields(of)
-    optional = {field.name for field in fields if field.default is not dataclasses.MISSING}
-    return node.only({field.name for field in fields} - optional, optional)
-
-
-def _series(node: Node) -> Series:
-    values = _only(node, Series).mapping()
-    points = tuple(_point(point) for point in node["points"].list())
-    for name in {"label", "protects", "source"} & set(values):
-        node[name].text()
-    if "published" in values:
-        node["published"].truth()
-    return Series(**{**values, "epsilon": _number(node["epsilon"]), "points": points})
-
-
-def _point(node: Node) -> Point:
-    _only(node, Point)
-    seeds = {"seeds": node["seeds"].whole()} if node.value.get("seeds") is not None else {}
-    known: dict[str, Any] = {name: _known(node[name]) for name in node.mapping() if name != "seeds"}
-    return Point(**known, **seeds)
-
-
-def _known(node: Node) -> float | None:
-    return None if node.is_null else _number(node)
-
-
-def _number(node: Node) -> float:
-    """What is undefined is null in a frontier, and never NaN."""
-    value = node.number(words=True)
-    if math.isnan(value):
+def _value(node: Node, kind: str) -> Any:
+    word = kind.removesuffix(" | None")
+    if node.is_null and word != kind:
+        return None
+    if word.startswith("tuple"):
+        return tuple(_read(Point, point) for point in node.list())
+    if word != "float":
+        return node.whole() if word == "int" else node.truth() if word == "bool" else node.text()
+    number = node.number(words=True)  # what is undefined is null in a frontier, and never NaN
+    if math.isnan(number):
         node.refuse("a number, or null where it is undefined", node.value)
-    return value
+    return number
 
 
 def _plain(value: object) -> Any:
@@ -200,3 +434,81 @@ def _plain(value: object) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
     return "inf" if isinstance(value, float) and math.isinf(value) else value
+
+
+_TYPES: dict[Any, dict[str, str]] = {
+    of: {one.name: str(one.type) for one in fields(of)} for of in (Run, Series, Point)
+}
+
+
+# Of all models together
+
+
+def promise_of_all(promises: Sequence[Promise], events: Sequence[Event]) -> Promise:
+    """What models together keep; not private where one of them is not."""
+    promise, spent = promises[0], math.inf
+    if all(one.is_private for one in promises):
+        spent = price(events, promise.delta, promise.neighbours) * (1.0 + 1e-9)
+    return replace(promise, epsilon=max(spent, *(one.epsilon for one in promises)))
+
+
+def tuning_of(keys: Iterable[Key], whole: Promise) -> str:
+    """What each model's statement says of the others."""
+    listed = list(keys)
+    epsilons, gaps, seeds = (len({key[place] for key in listed}) for place in range(3))
+    grid = (
+        f"one of {len(listed)} models of a frontier ({epsilons} epsilons, {gaps} gaps, {seeds} "
+        f"seeds)"
+    )
+    cost = (
+        f"epsilon {at_most(whole.epsilon)} at delta {whole.delta:g}"
+        if whole.is_private
+        else "what no guarantee covers"
+    )
+    return f"{grid}; whoever saw them all, or chose this one by what was seen, was shown {cost}"
+
+
+def held_out_words(rows: int) -> str:
+    """What is not covered beside the models."""
+    return (
+        f"exact errors and gaps of {rows} held-out rows, shown beside the models: no guarantee "
+        f"covers those rows"
+    )
+
+
+def statement_of_all(
+    stated: Sequence[PrivacyStatement], events: Sequence[Event], whole: Promise
+) -> PrivacyStatement:
+    """The statement of all models together."""
+    bounds: dict[str, StatedBound] = {}
+    for bound in (bound for statement in stated for bound in statement.bounds):
+        if bound.question not in bounds or bound.sensitivity > bounds[bound.question].sensitivity:
+            bounds[bound.question] = bound
+    secure = all(statement.noise == "secure" for statement in stated)
+    not_covered = dict.fromkeys(
+        sentence for statement in stated for sentence in statement.not_covered
+    )
+    together = PrivacyStatement.of(
+        whole,
+        events,
+        plan=events if whole.is_private else None,
+        facts=stated[0].facts,
+        bounds=bounds.values(),
+        not_covered=[*not_covered, *([] if secure else [SHARED])],
+        tuning=f"the price of all {len(stated)} models of a frontier together: any of them may be "
+        f"chosen by what was seen",
+        noise="secure" if secure else "seeded",
+        arithmetic=max(
+            (statement.arithmetic for statement in stated), key=ARITHMETICS.index, default="exact"
+        ),
+        user_code=next(
+            (statement.user_code for statement in stated if statement.user_code != "none"), "none"
+        ),
+        ledger=max(
+            (one.ledger for one in stated if one.ledger is not None),
+            key=lambda one: one.entry,
+            default=None,
+        ),
+    )
+    notes = dict.fromkeys(sentence for statement in stated for sentence in statement.notes)
+    return replace(together, notes=tuple(notes))

@@ -12,7 +12,7 @@ nothing is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -26,8 +26,25 @@ from .sample_bounds import Convex, Decisions, Listed, Setting, Shattering
 
 UPPER = "upper bound, constants ours"
 LOWER = "lower bound, order only: constant 1"
-WHOLE = "f and g are convex"
 ONES = (1.0, 1.0)
+WHOLE = "f and g are convex"
+MIXED = "mixtures of decisions are decisions"
+QUANTILES = {
+    Listed: "Q = ln(candidates / failure)",
+    Shattering: "Q = v ln(e n / v) + ln(1 / failure)",
+    Convex: "Q = the upper quantile of Gamma(dimension) at failure",
+}
+ASSUMED = {
+    Listed: "the list does not depend on the rows",
+    Shattering: "the sensitive features alone are protected, and decisions do not read them",
+    Convex: "losses are convex in the decision, f and g (and w) non-decreasing; the distribution "
+    "is sampled exactly",
+}
+BOX = (
+    "decisions are a box of P sides of length 1; a row's losses have gradients of spectral norm at "
+    "most 1; f and g have Lipschitz gradients; h of the losses is convex in the decision"
+)
+BALL = "decisions and rows fill the unit ball of K dimensions: of fewer decisions it says nothing"
 
 
 @dataclass(frozen=True)
@@ -156,201 +173,9 @@ def plan_sample_size(
     .. [2] Alabi and Wiggins. "Privacy Budget Tailoring in Private Data Analysis." OpenReview
            SnPEhMyuYX.
     """
-    one = _setting(
-        alpha, groups, epsilon, delta, failure, rows_in, neighbours, lipschitz, smoothness
-    )
-    sets = _decisions(candidates, dimension, vc, neighbours)
-    lines = [
-        *(_sampling(one, decisions) for decisions in sets),
-        _calls(one),
-        *(_oracle(one, decisions) for decisions in sets),
-        *(_loop(one, decisions) for decisions in sets),
-        _smooth(one),
-        *(
-            line
-            for decisions in sets
-            if isinstance(decisions, Convex)
-            for line in _descents(one, decisions)
-        ),
-        *_floors(one),
-    ]
-    return SampleSizePlan(**asdict(one), penalty=one.penalty, lines=tuple(lines))
-
-
-def _sampling(one: Setting, decisions: Decisions) -> SampleSizeLine:
-    formula = f"n = 2 B a Q / (epsilon alpha), {QUANTILES[type(decisions)]}"
-    paper = (
-        "K P / (epsilon alpha^2)" if isinstance(decisions, Convex) else "K VC / (epsilon alpha^2)"
-    )
-    about, rows = f"exponential mechanism, {decisions}", bounds.sampling_rows(one, decisions)
-    return SampleSizeLine(
-        "Theorem 5.2",
-        about,
-        UPPER,
-        rows,
-        None,
-        formula,
-        paper,
-        _assumes(decisions, "f and g are Lipschitz"),
-    )
-
-
-def _calls(one: Setting) -> SampleSizeLine:
-    formula = "T = 4 B^2 d^2 / alpha^2 - 1: Frank-Wolfe on the Moreau envelope"
-    paper = "K^4 / alpha^2 (its proof: K^4 / alpha^4)"
-    about, assumes = (
-        "exact linear oracle, no privacy",
-        f"{WHOLE}; mixtures of decisions are decisions",
-    )
-    return SampleSizeLine(
-        "Theorem 5.5", about, UPPER, None, bounds.oracle_calls(one), formula, paper, assumes
-    )
-
-
-def _oracle(one: Setting, decisions: Decisions) -> SampleSizeLine:
-    formula = (
-        f"n = 2 a Q / (epsilon tau) for w l within tau |w|, tau = alpha; "
-        f"{QUANTILES[type(decisions)]}"
-    )
-    paper = (
-        f"sqrt(K) ({'P' if isinstance(decisions, Convex) else 'VC'} + ln(1/failure)) / (epsilon "
-        f"tau)"
-    )
-    about, rows = f"one private oracle call, {decisions}", bounds.oracle_rows(one, decisions)
-    return SampleSizeLine(
-        "Theorem 5.10",
-        about,
-        UPPER,
-        rows,
-        1,
-        formula,
-        paper,
-        _assumes(decisions, "w was released before"),
-    )
-
-
-def _loop(one: Setting, decisions: Decisions) -> SampleSizeLine:
-    rows, rounds = bounds.loop_rows(one, decisions)
-    formula = (
-        "least n over mu, T and shares of the budget: envelope + steps + oracle + noise of T "
-        "releases <= alpha"
-    )
-    size = "P" if isinstance(decisions, Convex) else "VC"
-    paper = f"K^4 {size} / (epsilon alpha^3) (its proof: alpha^4; its mechanism is not private)"
-    assumes = _assumes(
-        decisions,
-        f"{WHOLE}; mixtures of decisions are decisions; losses are released with noise each round",
-    )
-    return SampleSizeLine(
-        "Corollary 5.11",
-        f"loop as corrected, {decisions}",
-        UPPER,
-        rows,
-        rounds,
-        formula,
-        paper,
-        assumes,
-    )
-
-
-def _smooth(one: Setting) -> SampleSizeLine:
-    formula = (
-        "T = 2 d^2 b / (alpha (1 - part)) - 1, b = b_f + G (b_g + L_g^2 G / (2 alpha part)), the "
-        "best part of alpha"
-    )
-    assumes = f"{WHOLE} with Lipschitz gradients; mixtures of decisions are decisions"
-    calls = bounds.smooth_calls(one)
-    about, paper = (
-        "Frank-Wolfe, no privacy",
-        "K (b_f + G b_g) log T / T <= alpha (the kink of max(0, g) is left out)",
-    )
-    return SampleSizeLine("Corollary B.5", about, UPPER, None, calls, formula, paper, assumes)
-
-
-def _descents(one: Setting, decisions: Convex) -> tuple[SampleSizeLine, SampleSizeLine]:
-    """Theorem E.6 of the tailoring paper: its own count, and that of a mechanism which is
-    private."""
-    printed, (rows, rounds) = (
-        bounds.descent_rows(one, decisions),
-        bounds.corrected_descent_rows(one, decisions),
-    )
-    formulas = (
-        "least n = T with 2 sqrt(P) Q (2 + ln T) / sqrt(T) <= failure alpha, Q^2 = B^2 + P a^2 "
-        "(b_f + G b_g)^2 / (2 rho n)",
-        "least n over T and o: 2 sqrt(P) Q (2 + ln T) / sqrt(T) <= failure (alpha - G o / 2), Q^2 "
-        "= B^2 + P T (m B + b a)^2 / "
-        "(2 rho n^2), b = b_f + G (b_g + L_g^2 / o), m = 2 (add-remove: 1)",
-    )
-    paper = "max(K P / alpha^4, K P / rho), T = n"
-    box = (
-        "decisions are a box of P sides of length 1; a row's losses have gradients of spectral "
-        "norm at most 1"
-    )
-    whole = f"{box}; f and g have Lipschitz gradients; h of the losses is convex in the decision"
-    about = f"descent as printed, not private, {decisions}", f"descent as corrected, {decisions}"
-    return (
-        SampleSizeLine("Theorem E.6", about[0], UPPER, printed, printed, formulas[0], paper, whole),
-        SampleSizeLine(
-            "Theorem E.6, corrected",
-            about[1],
-            UPPER,
-            rows,
-            rounds,
-            formulas[1],
-            f"{paper} (its mechanism is not private)",
-            whole,
-        ),
-    )
-
-
-def _floors(one: Setting) -> tuple[SampleSizeLine, SampleSizeLine]:
-    assumes = (
-        "decisions and rows fill the unit ball of K dimensions: of fewer decisions it says nothing"
-    )
-    pure, approximate = bounds.pure_floor(one), bounds.approximate_floor(one)
-    formulas = "K / (epsilon alpha)", "sqrt(K) / (epsilon alpha)"
-    about = "any pure mechanism", "any mechanism, delta = o(1/n)"
-    return (
-        SampleSizeLine(
-            "Theorem 6.1", about[0], LOWER, pure, None, formulas[0], formulas[0], assumes
-        ),
-        SampleSizeLine(
-            "Theorem 6.2", about[1], LOWER, approximate, None, formulas[1], formulas[1], assumes
-        ),
-    )
-
-
-QUANTILES = {
-    Listed: "Q = ln(candidates / failure)",
-    Shattering: "Q = v ln(e n / v) + ln(1 / failure)",
-    Convex: "Q = the upper quantile of Gamma(dimension) at failure",
-}
-
-
-def _assumes(decisions: Decisions, more: str) -> str:
-    if isinstance(decisions, Convex):
-        return (
-            f"{more}; losses are convex in the decision, f and g (and w) non-decreasing; the "
-            f"distribution is sampled exactly"
-        )
-    if isinstance(decisions, Shattering):
-        return f"{more}; the sensitive features alone are protected, and decisions do not read them"
-    return f"{more}; the list does not depend on the rows"
-
-
-def _setting(
-    alpha: object,
-    groups: Any,
-    epsilon: object,
-    delta: object,
-    failure: object,
-    rows_in: object,
-    neighbours: object,
-    lipschitz: object,
-    smoothness: object,
-) -> Setting:
     if isinstance(groups, Cells):
-        groups, rows_in = groups.count, groups.per_row if rows_in is None else rows_in
+        rows_in = groups.per_row if rows_in is None else rows_in
+        groups = groups.count
     groups = _checks.whole(at_least=1, groups=groups)
     rows_in = _checks.whole(at_least=1, rows_in=1 if rows_in is None else rows_in)
     if rows_in > groups:
@@ -358,7 +183,7 @@ def _setting(
         raise InputError.expected(
             f"at most {groups} groups", of="rows_in", got=rows_in, remedy=remedy
         )
-    return Setting(
+    one = Setting(
         _checks.positive(alpha=alpha),
         _checks.positive(epsilon=epsilon),
         _checks.fraction(delta=delta, low_open=True, high_open=True),
@@ -369,11 +194,6 @@ def _setting(
         _pair("lipschitz", lipschitz),
         _pair("smoothness", smoothness),
     )
-
-
-def _decisions(
-    candidates: object, dimension: object, vc: object, neighbours: str
-) -> list[Decisions]:
     sets: list[Decisions] = []
     if candidates is not None:
         sets.append(Listed(_checks.whole(at_least=1, candidates=candidates)))
@@ -381,21 +201,119 @@ def _decisions(
         sets.append(Convex(_checks.whole(at_least=1, dimension=dimension)))
     if vc is not None:
         sets.append(Shattering(_checks.whole(at_least=1, vc=vc)))
-        if neighbours != "replace-one":
-            remedy = (
-                "With sensitive features alone protected no row comes or goes: pass "
-                "neighbours='replace-one'."
-            )
-            raise InputError.expected(
-                "neighbours='replace-one'", of="vc", got=neighbours, remedy=remedy
-            )
-    if not sets:
-        remedy = (
-            "Pass candidates=100 for a finite list, dimension=5 for a convex set, or vc=3 for a "
-            "class."
+    if vc is not None and neighbours != "replace-one":
+        remedy = "No row comes or goes where sensitive features alone are protected."
+        raise InputError.expected(
+            "neighbours='replace-one'", of="vc", got=neighbours, remedy=remedy
         )
+    if not sets:
+        remedy = "Pass candidates=100 for a list, dimension=5 for a convex set, or vc=3."
         raise InputError.expected("what is chosen from", of="candidates", got=None, remedy=remedy)
-    return sets
+    return SampleSizePlan(**asdict(one), penalty=one.penalty, lines=tuple(_lines(one, sets)))
+
+
+def _lines(one: Setting, sets: Sequence[Decisions]) -> Iterator[SampleSizeLine]:
+    """One a theorem, and a set of decisions that it is about."""
+
+    def upper(theorem: str, about: str, rows: int | None, calls: int | None, *words: str) -> Any:
+        return SampleSizeLine(theorem, about, UPPER, rows, calls, *words)
+
+    for chosen in sets:
+        yield upper(
+            "Theorem 5.2",
+            f"exponential mechanism, {chosen}",
+            bounds.sampling_rows(one, chosen),
+            None,
+            f"n = 2 B a Q / (epsilon alpha), {QUANTILES[type(chosen)]}",
+            f"K {_size(chosen)} / (epsilon alpha^2)",
+            f"f and g are Lipschitz; {ASSUMED[type(chosen)]}",
+        )
+    yield upper(
+        "Theorem 5.5",
+        "exact linear oracle, no privacy",
+        None,
+        bounds.oracle_calls(one),
+        "T = 4 B^2 d^2 / alpha^2 - 1: Frank-Wolfe on the Moreau envelope",
+        "K^4 / alpha^2 (its proof: K^4 / alpha^4)",
+        f"{WHOLE}; {MIXED}",
+    )
+    for chosen in sets:
+        yield upper(
+            "Theorem 5.10",
+            f"one private oracle call, {chosen}",
+            bounds.oracle_rows(one, chosen),
+            1,
+            f"n = 2 a Q / (epsilon tau) for w l within tau |w|, tau = alpha; "
+            f"{QUANTILES[type(chosen)]}",
+            f"sqrt(K) ({_size(chosen)} + ln(1/failure)) / (epsilon tau)",
+            f"w was released before; {ASSUMED[type(chosen)]}",
+        )
+    for chosen in sets:
+        yield upper(
+            "Corollary 5.11",
+            f"loop as corrected, {chosen}",
+            *bounds.loop_rows(one, chosen),
+            "least n over mu, T and shares of the budget: envelope + steps + oracle + noise of T "
+            "releases <= alpha",
+            f"K^4 {_size(chosen)} / (epsilon alpha^3) (its proof: alpha^4; its mechanism is not "
+            f"private)",
+            f"{WHOLE}; {MIXED}; losses are released with noise each round; {ASSUMED[type(chosen)]}",
+        )
+    yield upper(
+        "Corollary B.5",
+        "Frank-Wolfe, no privacy",
+        None,
+        bounds.smooth_calls(one),
+        "T = 2 d^2 b / (alpha (1 - part)) - 1, b = b_f + G (b_g + L_g^2 G / (2 alpha part)), the "
+        "best part of alpha",
+        "K (b_f + G b_g) log T / T <= alpha (the kink of max(0, g) is left out)",
+        f"{WHOLE} with Lipschitz gradients; {MIXED}",
+    )
+    for chosen in sets:
+        if isinstance(chosen, Convex):
+            yield from _descents(one, chosen, upper)
+    for theorem, about, rows, formula in (
+        ("Theorem 6.1", "any pure mechanism", bounds.pure_floor(one), "K / (epsilon alpha)"),
+        (
+            "Theorem 6.2",
+            "any mechanism, delta = o(1/n)",
+            bounds.approximate_floor(one),
+            "sqrt(K) / (epsilon alpha)",
+        ),
+    ):
+        yield SampleSizeLine(theorem, about, LOWER, rows, None, formula, formula, BALL)
+
+
+def _descents(
+    one: Setting, chosen: Convex, upper: Callable[..., SampleSizeLine]
+) -> Iterator[SampleSizeLine]:
+    """Theorem E.6 of the tailoring paper: its own count, and that of a mechanism which is
+    private."""
+    printed, paper = bounds.descent_rows(one, chosen), "max(K P / alpha^4, K P / rho), T = n"
+    yield upper(
+        "Theorem E.6",
+        f"descent as printed, not private, {chosen}",
+        printed,
+        printed,
+        "least n = T with 2 sqrt(P) Q (2 + ln T) / sqrt(T) <= failure alpha, Q^2 = B^2 + P a^2 "
+        "(b_f + G b_g)^2 / (2 rho n)",
+        paper,
+        BOX,
+    )
+    yield upper(
+        "Theorem E.6, corrected",
+        f"descent as corrected, {chosen}",
+        *bounds.corrected_descent_rows(one, chosen),
+        "least n over T and o: 2 sqrt(P) Q (2 + ln T) / sqrt(T) <= failure (alpha - G o / 2), Q^2 "
+        "= B^2 + P T (m B + b a)^2 / (2 rho n^2), b = b_f + G (b_g + L_g^2 / o), m = 2 "
+        "(add-remove: 1)",
+        f"{paper} (its mechanism is not private)",
+        BOX,
+    )
+
+
+def _size(chosen: Decisions) -> str:
+    return "P" if isinstance(chosen, Convex) else "VC"
 
 
 def _pair(name: str, given: Any) -> tuple[float, float]:

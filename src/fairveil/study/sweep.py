@@ -13,6 +13,7 @@ Guarantees (tests/study/test_study_frontier.py):
 2. `privacy` prices the events of all models together, at the delta of each; every model's statement
    says so under tuning.
 3. Held-out rows never reach training, and what is measured on them is listed as not covered.
+4. Nothing is asked where the ledger has no room for all.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,20 +45,28 @@ from ..errors import (
 from ..estimators import ParityPostProcessor, RateConstrainedClassifier
 from ..estimators import batched as batched
 from ..estimators.batched import Job
+from ..estimators.fitting import promises
 from ..estimators.fitting.planned_fit import PlannedFit
 from ..estimators.fitting.progress import progress as bar
+from ..estimators.fitting.recorded import require_room
 from ..estimators.reading import inputs
 from ..estimators.reading.carried import groups_of
 from ..estimators.reading.training import ReadOptions, Training
 from ..fairness import DemographicParity
+from ..learning.descent import Progress
 from ..show.frontier import Series
+from ..statement.document import PrivacyStatement
 from .families import Family, Judge
-from .held_out import HeldOut
-from .of_parity import of_parity
-from .result import Frontier
-from .result_contents import Key
-from .runs import Run
-from .together import defined, held_out_words, measured, promise_of_all, statement_of_all, tuning_of
+from .held_out import HeldOut, defined, histogram_of, measured
+from .result import (
+    Frontier,
+    Key,
+    Run,
+    held_out_words,
+    promise_of_all,
+    statement_of_all,
+    tuning_of,
+)
 
 GAPS = (0.2, 0.15, 0.1, 0.05, 0.02)
 EPSILONS = (0.5, 1.0, 3.0)
@@ -150,7 +160,7 @@ def frontier(
     curves = tuple(published)
     if isinstance(estimator, ParityPostProcessor):
         with bar("Frontier") if progress else nullcontext() as tick:
-            runs, statement, rows, models = of_parity(
+            runs, statement, rows, models = _of_parity(
                 estimator, (X, y, sensitive_features), sweep, chosen, family, test, tick
             )
         _warn(runs)
@@ -342,3 +352,93 @@ def _warn(runs: Sequence[Run]) -> None:
             "constraint_report_ of each. Ask for larger gaps, larger epsilons or more rounds there."
         )
         warnings.warn(text, ConstraintNotMet, stacklevel=3)
+
+
+# Offsets of a post-processor, fitted one by one after one public base: its events hang on epsilon and
+# the number of rounds alone
+
+
+def _of_parity(
+    template: ParityPostProcessor,
+    rows: tuple[Any, Any, Any],
+    epsilons: Sequence[float],
+    seeds: Sequence[int | None],
+    family: Family,
+    test: Any,
+    tick: Progress | None,
+) -> tuple[tuple[Run, ...], PrivacyStatement, int | None, dict[Key, Any]]:
+    """All runs, one statement of all, how many rows were held out, and the models."""
+    _require_parity(template, family)
+    keys = [
+        (e, gap, seed)
+        for e in epsilons
+        for gap in family.bounds
+        for seed in (seeds if math.isfinite(e) else seeds[:1])
+    ]
+    own = template.get_params(deep=False)
+    models = {
+        key: ParityPostProcessor(
+            **{**own, "epsilon": key[0], "max_gap": key[1], "random_state": key[2]}
+        )
+        for key in keys
+    }
+    planned = [_told(one, rows) for one in models.values()]
+    events = [event for _, event in planned]
+    whole = promise_of_all([promise for promise, _ in planned], events)
+    ledger = promises.ledger_of(template, planned[0][0])
+    if ledger is not None:
+        require_room(ledger, events, planned[0][0], template._purpose)
+    held = None if test is None else len(np.asarray(test[1]))
+    tuning, beside = tuning_of(keys, whole), () if held is None else (held_out_words(held),)
+    runs = []
+    for done, (key, one) in enumerate(models.items(), 1):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConstraintNotMet)  # said once of all
+            one.fit(rows[0], rows[1], sensitive_features=rows[2])
+        stated = one.privacy_
+        one.privacy_ = replace(stated, tuning=tuning, not_covered=(*stated.not_covered, *beside))
+        runs.append(_parity_run(key, one, family, test))
+        if tick is not None:
+            tick(done, len(models))
+    return (
+        tuple(runs),
+        statement_of_all([one.privacy_ for one in models.values()], events, whole),
+        held,
+        models,
+    )
+
+
+def _require_parity(template: ParityPostProcessor, family: Family) -> None:
+    parity = all(
+        type(notion) is DemographicParity for notions in family.notions for notion in notions
+    )
+    if not parity or None in family.bounds:
+        remedy = "Leave constraint=DemographicParity, and give every gap as a number."
+        got = family.name if not parity else "a gap of None"
+        raise InputError.expected(
+            "gaps of demographic parity", of="constraint", got=got, remedy=remedy
+        )
+    if not template.public_base or template.estimator is None:
+        remedy = "Fit the base to other rows, and pass ParityPostProcessor(base, public_base=True)."
+        raise InputError.expected(
+            "a fitted base that is public", of="estimator", got="another", remedy=remedy
+        )
+
+
+def _told(one: ParityPostProcessor, rows: tuple[Any, Any, Any]) -> tuple[Promise, Event]:
+    """What its fit keeps, and what it will ask: rows are read for their shape alone."""
+    promise, wishes = one._told()
+    asked = one._asked(*rows, None, wishes)
+    return promise, one._plan_of(promise, (), asked.training).event
+
+
+def _parity_run(key: Key, one: ParityPostProcessor, family: Family, test: Any) -> Run:
+    report, gap = one.constraint_report_, key[1]
+    noise = max((line.noise for line in report.lines), default=0.0)
+    run = Run(
+        key[0], gap, key[2], defined(one.gap_), noise, report.met, report.reason, report.rounds
+    )
+    if test is None:
+        return run
+    judge = family.judge(gap, one.cells_, tuple(one.classes_.tolist()))
+    return measured(run, judge, histogram_of(one, *test))
