@@ -265,7 +265,7 @@ def _write(
     asked: list[tuple[Notion, Measured]],
     expected: bool,
 ) -> None:
-    from ..fairness.gap_notion import GapNotion
+    from ..fairness.notions import GapNotion
     from ..show.report import People, Report, Requirement
     from .measured import words_of
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from ..estimators import GroupObjectiveClassifier, TailoredClassifier
 from ..fairness import Notion
-from ..fairness.gap_notion import GapNotion
-from ..fairness.notions import BoundedGroupLoss, FalseNegativeRate
+from ..fairness.notions import BoundedGroupLoss, FalseNegativeRate, GapNotion
 from ..fairness.objectives import Bound
 from ..fairness.rates import RateConstraint
 from ..fairness.sentences import sentence

@@ -16,9 +16,9 @@ from .notions import (
     ErrorRateParity,
     FalseNegativeRate,
     FalsePositiveRateParity,
+    SelectionRateRatio,
 )
 from .rates import ErrorRate, Event, Notion, PredictionRate, Rate, RateConstraint
-from .ratios import SelectionRateRatio
 from .resolution import resolve
 from .systems import ConstraintSystem, combine
 

@@ -20,54 +20,156 @@ so only the second is written down; with more, every class.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from .. import _checks
 from .._json import Document
 from ..errors import FairveilError, InputError
-from ..facts import Cells
+from ..facts import GROUP_MODES, Cells
 from ..tables import keys
 from . import bounds
-from .gap_notion import GapNotion, Outcome, check_shape, enough, positive_class, to_dict_of
-from .grouping import Grouping
-from .rates import ErrorRate, Event, Notion, PredictionRate, RateConstraint
+from .grouping import COMPARISONS, Grouping
+from .rates import ErrorRate, Event, Notion, PredictionRate, Rate, RateConstraint
 
 LOSSES = ("zero_one", "log", "squared")
+MOST_CONSTRAINTS = 100_000
+"""One-sided constraints that a gap may come to."""
 
 
 @dataclass(frozen=True)
-class DemographicParity(GapNotion):
-    """Equal rates of each prediction: groups differ by at most max_gap.
+class Outcome:
+    """What is compared across groups: the rate of `prediction`, or of errors, given one of `labels`
+    (None: any)."""
 
-    For every class k and two groups a and b: |P(prediction = k | a) - P(prediction = k | b)| <=
-    max_gap.
+    prediction: Hashable = None
+    labels: tuple[Hashable, ...] | None = None
+    wrong: bool = False
 
-    Parameters
-    ----------
-    max_gap : float
-        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None
-        requires nothing.
-    groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each
-        column.
-    compare : {"pairs", "rest"}, default="pairs"
-        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in
-        it, which is weaker for more than two groups.
-    confidence : float, default=None
-        Confidence with which a fit certifies the bound for the population, by rows that it sets
-        aside. None: the bound is for the training rows alone.
+    def rate(self, groups: tuple[Hashable, ...] | None, *, outside: bool = False) -> Rate:
+        """Its rate in these groups, or outside of them."""
+        event = Event(groups, self.labels, outside)
+        return ErrorRate(event) if self.wrong else PredictionRate(self.prediction, event)
 
-    See Also
-    --------
-    demographic_parity_gap : Measures it exactly.
-    """
 
-    kind: ClassVar[str] = "demographic_parity"
+SHARED = """
+max_gap : float
+    Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None
+    requires nothing.
+positive : label, default=None
+    The positive class. None: the second of two.
+groups : {"product", "marginal"}, default="product"
+    Groups of several sensitive columns: every combination of values, or every value of each
+    column.
+compare : {"pairs", "rest"}, default="pairs"
+    ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in
+    it, which is weaker for more than two groups.
+confidence : float, default=None
+    Confidence with which a fit certifies the bound for the population, by rows that it sets
+    aside. None: the bound is for the training rows alone.
+"""
+"""What parameters of several notions are; a docstring has each as its name in braces."""
+Class = TypeVar("Class", bound=type)
+Bounded = list[tuple[tuple[tuple[float, Rate], ...], float]]
+"""Terms, and the bound on their sum, of each constraint."""
+
+
+def _documented(cls: Class) -> Class:
+    """The class with the words of `SHARED` in its docstring."""
+    entry: list[str] = []
+    told = cls.__doc__ or ""
+    for line in [*SHARED.strip().splitlines(), "end : "]:
+        if not line.startswith(" ") and entry:
+            name, text = entry[0].partition(" ")[0], "\n    ".join(entry)
+            told, entry = told.replace(f"{{{name}}}", text), []
+        entry.append(line)
+    cls.__doc__ = told
+    return cls
+
+
+class _Written(Notion):
+    """Abstract: a notion of ours, whose fields are checked, and written as they are."""
+
+    limit: ClassVar[str]
+    """The field that holds the bound."""
+
+    def __post_init__(self) -> None:
+        limit = bounds.of_rates(type(self).__name__, **{self.limit: getattr(self, self.limit)})
+        _checks.normalise(self, **{self.limit: limit})
+        self._check()
+
+    def _check(self) -> None:
+        """The fields that most notions share."""
+        own: Any = self
+        _checks.one_of(GROUP_MODES, groups=self.groups)
+        bounds.of_confidence(self.confidence)
+        if hasattr(own, "compare"):
+            _checks.one_of(COMPARISONS, compare=own.compare)
+        for name in {"positive", "group"} & set(_checks.fields_of(self)):
+            _checks.normalise(self, **{name: keys.plain(getattr(own, name), of=name)})
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether there is no bound."""
+        return getattr(self, self.limit) is None
+
+    @property
+    def _most(self) -> float:
+        found: float | None = getattr(self, self.limit)
+        return bounds.LARGEST if found is None else found
+
+    def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
+        """The rate constraints that it stands for.
+
+        Parameters
+        ----------
+        cells : Cells
+            Groups of the data.
+        classes : sequence
+            Classes of decisions and labels, in order.
+
+        Returns
+        -------
+        tuple of RateConstraint
+            The constraints, each one-sided.
+        """
+        groups = self.groups or "product"
+        bounded = self._bounded(cells, classes)
+        return tuple(RateConstraint(terms, most, groups=groups) for terms, most in bounded)
+
+    @abstractmethod
+    def _bounded(self, cells: Cells, classes: Sequence[Hashable]) -> Bounded:
+        """Terms, and the bound on their sum, of each constraint."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the notion as plain JSON values.
+
+        Returns
+        -------
+        dict
+            Plain JSON values, with the kind of notion.
+        """
+        named = _checks.fields_of(self)
+        if named.get("confidence") is None:  # where no fit certifies it: files need not hold it
+            named.pop("confidence", None)
+        plain = {name: keys.to_json(value, of=name) for name, value in named.items()}
+        return {"notion": self.kind} | plain
+
+
+@dataclass(frozen=True)
+class GapNotion(_Written):
+    """Abstract: some outcomes are about as frequent in every group."""
+
+    limit: ClassVar[str] = "max_gap"
+    max_gap: float | None = bounds.NOT_GIVEN
+    groups: str = field(default="product", kw_only=True)
+    compare: str = field(default="pairs", kw_only=True)
+    confidence: float | None = field(default=None, kw_only=True, repr=False)
 
     def outcomes(self, classes: Sequence[Hashable]) -> tuple[Outcome, ...]:
-        """Compared outcomes: the rate of every class.
+        """What is compared across groups.
 
         Parameters
         ----------
@@ -77,11 +179,52 @@ class DemographicParity(GapNotion):
         Returns
         -------
         tuple of Outcome
-            What is compared across groups.
+            Outcomes, whose rates are to be about equal in all groups.
         """
-        return tuple(Outcome(k) for k in enough(classes))
+        return tuple(self._outcomes(classes))
+
+    @abstractmethod
+    def _outcomes(self, classes: Sequence[Hashable]) -> list[Outcome]:
+        """The same."""
+
+    def _bounded(self, cells: Cells, classes: Sequence[Hashable]) -> Bounded:
+        """Two one-sided constraints for each comparison and outcome."""
+        grouping, outcomes = Grouping.of(cells, self.groups), self.outcomes(classes)
+        _refuse_too_many(grouping, len(outcomes), self.compare)
+        return [
+            (((1.0, one), (-1.0, other)), self._most)
+            for outcome in outcomes
+            for one, other in _compared(outcome, grouping, self.compare)
+        ]
 
 
+@_documented
+@dataclass(frozen=True)
+class DemographicParity(GapNotion):
+    """Equal rates of each prediction: groups differ by at most max_gap.
+
+    For every class k and two groups a and b: |P(prediction = k | a) - P(prediction = k | b)| <=
+    max_gap.
+
+    Parameters
+    ----------
+    {max_gap}
+    {groups}
+    {compare}
+    {confidence}
+
+    See Also
+    --------
+    demographic_parity_gap : Measures it exactly.
+    """
+
+    kind: ClassVar[str] = "demographic_parity"
+
+    def _outcomes(self, classes: Sequence[Hashable]) -> list[Outcome]:
+        return [Outcome(k) for k in _enough(classes)]
+
+
+@_documented
 @dataclass(frozen=True)
 class EqualizedOdds(GapNotion):
     """Equal rates of each prediction given the label: groups differ by at most max_gap.
@@ -91,18 +234,10 @@ class EqualizedOdds(GapNotion):
 
     Parameters
     ----------
-    max_gap : float
-        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None
-        requires nothing.
-    groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each
-        column.
-    compare : {"pairs", "rest"}, default="pairs"
-        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in
-        it, which is weaker for more than two groups.
-    confidence : float, default=None
-        Confidence with which a fit certifies the bound for the population, by rows that it sets
-        aside. None: the bound is for the training rows alone.
+    {max_gap}
+    {groups}
+    {compare}
+    {confidence}
 
     See Also
     --------
@@ -116,22 +251,11 @@ class EqualizedOdds(GapNotion):
 
     kind: ClassVar[str] = "equalized_odds"
 
-    def outcomes(self, classes: Sequence[Hashable]) -> tuple[Outcome, ...]:
-        """Compared outcomes: the rate of every class given each label.
-
-        Parameters
-        ----------
-        classes : sequence
-            Classes of decisions and labels, in order.
-
-        Returns
-        -------
-        tuple of Outcome
-            What is compared across groups.
-        """
-        return tuple(Outcome(k, (y,)) for y in classes for k in enough(classes))
+    def _outcomes(self, classes: Sequence[Hashable]) -> list[Outcome]:
+        return [Outcome(k, (y,)) for y in classes for k in _enough(classes)]
 
 
+@_documented
 @dataclass(frozen=True)
 class EqualOpportunity(GapNotion):
     """Equal true positive rates: groups differ by at most max_gap.
@@ -140,20 +264,11 @@ class EqualOpportunity(GapNotion):
 
     Parameters
     ----------
-    max_gap : float
-        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None
-        requires nothing.
-    positive : label, default=None
-        The positive class. None: the second of two.
-    groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each
-        column.
-    compare : {"pairs", "rest"}, default="pairs"
-        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in
-        it, which is weaker for more than two groups.
-    confidence : float, default=None
-        Confidence with which a fit certifies the bound for the population, by rows that it sets
-        aside. None: the bound is for the training rows alone.
+    {max_gap}
+    {positive}
+    {groups}
+    {compare}
+    {confidence}
 
     References
     ----------
@@ -164,23 +279,12 @@ class EqualOpportunity(GapNotion):
     kind: ClassVar[str] = "equal_opportunity"
     positive: Hashable = None
 
-    def outcomes(self, classes: Sequence[Hashable]) -> tuple[Outcome, ...]:
-        """Compared outcomes: the positive class's rate given the positive label.
-
-        Parameters
-        ----------
-        classes : sequence
-            Classes of decisions and labels, in order.
-
-        Returns
-        -------
-        tuple of Outcome
-            What is compared across groups.
-        """
+    def _outcomes(self, classes: Sequence[Hashable]) -> list[Outcome]:
         positive = positive_class(self.positive, classes)
-        return (Outcome(positive, (positive,)),)
+        return [Outcome(positive, (positive,))]
 
 
+@_documented
 @dataclass(frozen=True)
 class FalsePositiveRateParity(GapNotion):
     """Equal false positive rates: groups differ by at most max_gap.
@@ -189,42 +293,22 @@ class FalsePositiveRateParity(GapNotion):
 
     Parameters
     ----------
-    max_gap : float
-        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None
-        requires nothing.
-    positive : label, default=None
-        The positive class. None: the second of two.
-    groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each
-        column.
-    compare : {"pairs", "rest"}, default="pairs"
-        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in
-        it, which is weaker for more than two groups.
-    confidence : float, default=None
-        Confidence with which a fit certifies the bound for the population, by rows that it sets
-        aside. None: the bound is for the training rows alone.
+    {max_gap}
+    {positive}
+    {groups}
+    {compare}
+    {confidence}
     """
 
     kind: ClassVar[str] = "false_positive_rate_parity"
     positive: Hashable = None
 
-    def outcomes(self, classes: Sequence[Hashable]) -> tuple[Outcome, ...]:
-        """Compared outcomes: the positive class's rate given any other label.
-
-        Parameters
-        ----------
-        classes : sequence
-            Classes of decisions and labels, in order.
-
-        Returns
-        -------
-        tuple of Outcome
-            What is compared across groups.
-        """
+    def _outcomes(self, classes: Sequence[Hashable]) -> list[Outcome]:
         positive = positive_class(self.positive, classes)
-        return (Outcome(positive, tuple(y for y in classes if y != positive)),)
+        return [Outcome(positive, tuple(y for y in classes if y != positive))]
 
 
+@_documented
 @dataclass(frozen=True)
 class ErrorRateParity(GapNotion):
     """Equal error rates: groups differ by at most max_gap.
@@ -233,40 +317,21 @@ class ErrorRateParity(GapNotion):
 
     Parameters
     ----------
-    max_gap : float
-        Largest difference of two groups' rates, a share of 1: 0.05 is 5 percentage points. None
-        requires nothing.
-    groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each
-        column.
-    compare : {"pairs", "rest"}, default="pairs"
-        ``"pairs"``: every pair of groups. ``"rest"``: every group against all rows that are not in
-        it, which is weaker for more than two groups.
-    confidence : float, default=None
-        Confidence with which a fit certifies the bound for the population, by rows that it sets
-        aside. None: the bound is for the training rows alone.
+    {max_gap}
+    {groups}
+    {compare}
+    {confidence}
     """
 
     kind: ClassVar[str] = "error_rate_parity"
 
-    def outcomes(self, classes: Sequence[Hashable]) -> tuple[Outcome, ...]:
-        """Compared outcomes: the error rate.
-
-        Parameters
-        ----------
-        classes : sequence
-            Classes of decisions and labels, in order.
-
-        Returns
-        -------
-        tuple of Outcome
-            What is compared across groups.
-        """
-        return (Outcome(wrong=True),)
+    def _outcomes(self, classes: Sequence[Hashable]) -> list[Outcome]:
+        return [Outcome(wrong=True)]
 
 
+@_documented
 @dataclass(frozen=True)
-class FalseNegativeRate(Notion):
+class FalseNegativeRate(_Written):
     """Bound on the false negative rate of the population, of each group, or of one group.
 
     P(prediction is not positive | label = positive) <= max_rate.
@@ -278,78 +343,35 @@ class FalseNegativeRate(Notion):
     group : label, default=None
         None: the population. ``"each"``: every group. Otherwise the key of one group; for a key
         that is the text "each" write a `RateConstraint`.
-    positive : label, default=None
-        The positive class. None: the second of two.
-    groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each
-        column.
-    confidence : float, default=None
-        Confidence with which a fit certifies the bound for the population, by rows that it sets
-        aside. None: the bound is for the training rows alone.
+    {positive}
+    {groups}
+    {confidence}
     """
 
     kind: ClassVar[str] = "false_negative_rate"
+    limit: ClassVar[str] = "max_rate"
     max_rate: float | None = bounds.NOT_GIVEN
     group: Hashable = None
     positive: Hashable = None
     groups: str = field(default="product", kw_only=True)
     confidence: float | None = field(default=None, kw_only=True, repr=False)
 
-    def __post_init__(self) -> None:
-        _checks.normalise(
-            self, max_rate=bounds.of_rates(type(self).__name__, max_rate=self.max_rate)
-        )
-        _checks.normalise(self, group=keys.plain(self.group, of="group"))
-        check_shape(self)
-
-    @property
-    def is_vacuous(self) -> bool:
-        """Whether there is no bound."""
-        return self.max_rate is None
-
-    def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
-        """One constraint for each bounded group.
-
-        Parameters
-        ----------
-        cells : Cells
-            Groups of the data.
-        classes : sequence
-            Classes of decisions and labels, in order.
-
-        Returns
-        -------
-        tuple of RateConstraint
-            The constraints, each one-sided.
-        """
+    def _bounded(self, cells: Cells, classes: Sequence[Hashable]) -> Bounded:
+        """One for each bounded group."""
         positive = positive_class(self.positive, classes)
-        asked = Grouping.of(cells, self.groups).keys if self.group == "each" else (self.group,)
-        events = [
-            Event(None if key is None and self.group is None else (key,), (positive,))
-            for key in asked
-        ]
+        asked = [None if self.group is None else (self.group,)]
+        if self.group == "each":
+            asked = [(key,) for key in Grouping.of(cells, self.groups).keys]
         others = [k for k in classes if k != positive]
-        bound = bounds.LARGEST if self.max_rate is None else self.max_rate
-        return tuple(
-            RateConstraint(
-                tuple((1.0, PredictionRate(k, event)) for k in others), bound, groups=self.groups
-            )
-            for event in events
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the notion as plain JSON values.
-
-        Returns
-        -------
-        dict
-            Plain JSON values, with the kind of notion.
-        """
-        return to_dict_of(self)
+        events = [Event(groups, (positive,)) for groups in asked]
+        return [
+            (tuple((1.0, PredictionRate(k, event)) for k in others), self._most) for event in events
+        ]
 
 
+@_documented
 @dataclass(frozen=True)
-class BoundedGroupLoss(Notion):
+class BoundedGroupLoss(_Written):
     """Bound on the mean loss of every group.
 
     The error rate is a rate constraint. The other losses are no functions of decisions:
@@ -363,12 +385,8 @@ class BoundedGroupLoss(Notion):
     loss : {"zero_one", "log", "squared"}, default="zero_one"
         ``"zero_one"``: the error rate. ``"log"``: minus the logarithm of the probability given to
         the label. ``"squared"``: the squared error of a number.
-    groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each
-        column.
-    confidence : float, default=None
-        Confidence with which a fit certifies the bound for the population, by rows that it sets
-        aside. None: the bound is for the training rows alone.
+    {groups}
+    {confidence}
 
     References
     ----------
@@ -377,6 +395,7 @@ class BoundedGroupLoss(Notion):
     """
 
     kind: ClassVar[str] = "bounded_group_loss"
+    limit: ClassVar[str] = "max_loss"
     max_loss: float | None = bounds.NOT_GIVEN
     loss: str = "zero_one"
     groups: str = field(default="product", kw_only=True)
@@ -386,50 +405,133 @@ class BoundedGroupLoss(Notion):
         _checks.one_of(LOSSES, loss=self.loss)
         # the other losses have no largest value
         below = bounds.LARGEST if self.loss == "zero_one" else math.inf
-        _checks.normalise(
-            self, max_loss=bounds.of_rates(type(self).__name__, below=below, max_loss=self.max_loss)
-        )
-        check_shape(self)
+        limit = bounds.of_rates(type(self).__name__, below=below, max_loss=self.max_loss)
+        _checks.normalise(self, max_loss=limit)
+        self._check()
 
-    @property
-    def is_vacuous(self) -> bool:
-        """Whether there is no bound."""
-        return self.max_loss is None
-
-    def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
-        """One bound on the error rate of each group.
-
-        Parameters
-        ----------
-        cells : Cells
-            Groups of the data.
-        classes : sequence
-            Classes of decisions and labels, in order.
-
-        Returns
-        -------
-        tuple of RateConstraint
-            The constraints, each one-sided.
-        """
+    def _bounded(self, cells: Cells, classes: Sequence[Hashable]) -> Bounded:
+        """One on the error rate of each group."""
         if self.loss != "zero_one":
             remedy = "Resolve it with losses.resolve_losses, or pass loss='zero_one'."
             raise InputError.expected(
                 "a loss of decisions", of="loss", got=self.loss, remedy=remedy
             )
-        grouping = Grouping.of(cells, self.groups)
-        rates = [ErrorRate(Event((key,))) for key in grouping.keys]
-        bound = bounds.LARGEST if self.max_loss is None else self.max_loss
-        return tuple(RateConstraint(((1.0, rate),), bound, groups=self.groups) for rate in rates)
+        keys_of = Grouping.of(cells, self.groups).keys
+        return [(((1.0, ErrorRate(Event((key,)))),), self._most) for key in keys_of]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the notion as plain JSON values.
+
+@_documented
+@dataclass(frozen=True)
+class SelectionRateRatio(_Written):
+    """Ratio of selection rates: each group's is at least min_ratio times every other group's.
+
+    For all pairs of groups a and b: P(prediction = positive | a) >= min_ratio x P(prediction =
+    positive | b). It is the linear constraint min_ratio x rate_b - rate_a <= 0, so every solver and
+    certificate of rate constraints takes it.
+
+    Parameters
+    ----------
+    min_ratio : float
+        Least ratio of two groups' rates; 0.8 is the four-fifths rule.
+    {positive}
+    {groups}
+    {confidence}
+
+    Examples
+    --------
+    >>> cells = Cells((("f", "m"),))
+    >>> print(SelectionRateRatio(0.8).constraints(cells, (0, 1))[0])
+    0.8 P(prediction = 1 | group f) - P(prediction = 1 | group m) <= 0
+    """
+
+    kind: ClassVar[str] = "selection_rate_ratio"
+    limit: ClassVar[str] = "min_ratio"
+    min_ratio: float
+    positive: Hashable = None
+    groups: str = field(default="product", kw_only=True)
+    confidence: float | None = field(default=None, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        remedy = "Pass min_ratio=0.8, for example: the four-fifths rule."
+        ratio = _checks.fraction(min_ratio=self.min_ratio, low_open=True, remedy=remedy)
+        _checks.normalise(self, min_ratio=ratio)
+        self._check()
+
+    def _bounded(self, cells: Cells, classes: Sequence[Hashable]) -> Bounded:
+        """One for each ordered pair of groups; never vacuous: nobody may be selected of one."""
+        outcome = Outcome(positive_class(self.positive, classes))
+        pairs = _compared(outcome, Grouping.of(cells, self.groups), "pairs")
+        return [(((self.min_ratio, one), (-1.0, other)), 0.0) for one, other in pairs]
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> SelectionRateRatio:
+        """Read what `to_dict` gives.
+
+        Parameters
+        ----------
+        values : mapping
+            Plain values.
 
         Returns
         -------
-        dict
-            Plain JSON values, with the kind of notion.
+        SelectionRateRatio
+            The notion.
         """
-        return to_dict_of(self)
+        given = {name: value for name, value in values.items() if name != "notion"}
+        found = _make(SelectionRateRatio, given, complete=True)
+        assert isinstance(found, SelectionRateRatio)
+        return found
+
+
+def positive_class(positive: Hashable, classes: Sequence[Hashable]) -> Hashable:
+    """The class meant by `positive`: itself, or the second of two when it is None."""
+    if positive is not None and positive in classes and len(classes) > 1:
+        return positive
+    if positive is None and len(classes) == 2:
+        return classes[1]
+    expected = (
+        "one of at least two classes"
+        if positive is not None
+        else "a class, as there are not exactly two"
+    )
+    remedy = f"Pass positive= one of {list(classes)}."
+    raise InputError.expected(expected, of="positive", got=positive, remedy=remedy)
+
+
+def _enough(classes: Sequence[Hashable]) -> Sequence[Hashable]:
+    return classes[1:] if len(classes) == 2 else classes
+
+
+def _refuse_too_many(grouping: Grouping, outcomes: int, compare: str) -> None:
+    """Pairs grow with the square of the groups."""
+    sizes = [len(block) for block in grouping.blocks()]
+    asked = outcomes * sum(size * (size - 1) if compare == "pairs" else 2 * size for size in sizes)
+    if asked > MOST_CONSTRAINTS:
+        apart = "compare='rest' holds each group against all others. " if compare == "pairs" else ""
+        raise InputError.expected(
+            f"at most {MOST_CONSTRAINTS:,} comparisons of groups",
+            of="constraints",
+            got=f"{asked:,} of {sum(sizes):,} groups",
+            remedy=f"{apart}Or merge groups that are rare, or make ranges of a number.",
+            quote=False,
+        )
+
+
+def _compared(outcome: Outcome, grouping: Grouping, compare: str) -> list[tuple[Rate, Rate]]:
+    """The ordered pairs of rates whose difference is bounded."""
+    out: list[tuple[Rate, Rate]] = []
+    for block in grouping.blocks():
+        inside = [outcome.rate((grouping.keys[g],)) for g in block]
+        if compare == "pairs":
+            out += [(one, other) for one in inside for other in inside if one is not other]
+            continue
+        # Two groups are each other's complement: the second would repeat the first's two
+        # constraints.
+        for g, one in list(zip(block, inside, strict=True))[: 1 if len(block) == 2 else None]:
+            if len(block) > 1:
+                rest = outcome.rate((grouping.keys[g],), outside=True)
+                out += [(one, rest), (rest, one)]
+    return out
 
 
 NOTIONS: Mapping[str, type[Notion]] = {
@@ -533,7 +635,8 @@ def _require_bound(text: str, name: str, limit: str, given: Mapping[str, Any]) -
 
 def bound_name(cls: type[Notion]) -> str:
     """The field that holds its bound."""
-    return next(f.name for f in fields(cls) if f.name.startswith("max_"))  # type: ignore[arg-type]
+    assert issubclass(cls, _Written)
+    return cls.limit
 
 
 def _literal(text: str, of: str) -> Any:

@@ -22,7 +22,6 @@ from collections.abc import Hashable, Sequence
 from ..facts import Cells
 from ..tables.keys import shown
 from . import objectives as of_losses
-from .gap_notion import GapNotion
 from .notions import (
     BoundedGroupLoss,
     DemographicParity,
@@ -31,6 +30,7 @@ from .notions import (
     ErrorRateParity,
     FalseNegativeRate,
     FalsePositiveRateParity,
+    GapNotion,
 )
 from .objectives import Bound, Objective
 from .rates import Event, Notion, PredictionRate, Rate, RateConstraint

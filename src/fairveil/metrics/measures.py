@@ -25,7 +25,6 @@ from .. import _checks
 from .._types import ColumnsLike, Floats
 from ..errors import InputError
 from ..facts import Cells
-from ..fairness.gap_notion import GapNotion, Outcome
 from ..fairness.grouping import COMPARISONS, Grouping
 from ..fairness.losses import resolve_losses
 from ..fairness.notions import (
@@ -35,6 +34,8 @@ from ..fairness.notions import (
     EqualOpportunity,
     ErrorRateParity,
     FalsePositiveRateParity,
+    GapNotion,
+    Outcome,
 )
 from ..fairness.rates import Notion
 from ..fairness.resolution import resolve

@@ -42,7 +42,7 @@ from .._types import ColumnsLike, Floats
 from .._verdicts import UNCLEAR
 from ..errors import InputError
 from ..facts import Cells
-from ..fairness.gap_notion import Outcome, positive_class
+from ..fairness.notions import Outcome, positive_class
 from ..fairness.systems import ConstraintSystem
 from ..show.charts import Axis, Row, Rows
 from ..show.numbers import percent, printable

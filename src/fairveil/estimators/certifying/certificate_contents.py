@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ...facts import Cells
 from ...fairness import Notion
-from ...fairness.ratios import SelectionRateRatio
+from ...fairness.notions import SelectionRateRatio
 from ...fairness.sentences import per_cent, points, sentence
 from ...learning.certificates.certificate import Certified, NotionBound, RateInterval, certified
 from ...learning.certificates.parts import Layout, layout_of

@@ -53,8 +53,8 @@ from ...core.promise import Promise
 from ...curator.elsewhere import Elsewhere
 from ...errors import DecisionsReplaced, InputError
 from ...fairness import Notion
+from ...fairness.notions import SelectionRateRatio
 from ...fairness.objectives import Bound
-from ...fairness.ratios import SelectionRateRatio
 from ...learning.certificates.margin import SupposedPeople, even, margins
 from ...learning.certificates.parts import layout_of
 from ...learning.certificates.plan import PartsPlan, beside, plan

@@ -24,9 +24,8 @@ from ...curator.elsewhere import curator_of
 from ...errors import InputError
 from ...facts import Cells, Schema
 from ...fairness import BoundedGroupLoss, Notion
-from ...fairness.notions import uses_groups
+from ...fairness.notions import SelectionRateRatio, uses_groups
 from ...fairness.objectives import Bound, Constraint
-from ...fairness.ratios import SelectionRateRatio
 from ...learning.certificates.certificate import certified
 from ...learning.certificates.parts import Layout, layout_of
 from ...learning.certificates.plan import PartsPlan, plan

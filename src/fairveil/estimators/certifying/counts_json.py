@@ -21,8 +21,8 @@ from ...core.events import NonPrivate, NoOp
 from ...errors import FairveilError, InputError
 from ...facts import Cells
 from ...fairness import Notion
+from ...fairness.notions import SelectionRateRatio
 from ...fairness.notions import from_dict as notion_of
-from ...fairness.ratios import SelectionRateRatio
 from ...learning.certificates.plan import noise_of
 from ...learning.counts.noise import CountNoise
 from ...statement.check import Finding

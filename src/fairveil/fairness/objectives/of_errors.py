@@ -16,9 +16,8 @@ from ... import _checks
 from ...errors import InputError
 from ...tables import keys
 from .. import outer, outer_welfare
-from ..gap_notion import positive_class
 from ..group_function import GroupFunction, stacked
-from ..notions import names_groups
+from ..notions import names_groups, positive_class
 from ..rates import ErrorRate, Event, PredictionRate, Rate, RateConstraint
 from .objective import Bound, Frame, Objective
 from .of_rates import of_system, resolved

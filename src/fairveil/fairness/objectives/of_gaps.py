@@ -16,7 +16,6 @@ from ...errors import InputError
 from ...facts import Cells
 from ...tables import keys
 from .. import outer, outer_gaps
-from ..gap_notion import GapNotion
 from ..group_function import GroupFunction, stacked
 from ..notions import (
     DemographicParity,
@@ -24,6 +23,7 @@ from ..notions import (
     EqualOpportunity,
     ErrorRateParity,
     FalsePositiveRateParity,
+    GapNotion,
 )
 from .objective import Frame, Objective
 from .of_rates import largest, of_system, require_pairs, resolved

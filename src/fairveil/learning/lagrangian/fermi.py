@@ -29,7 +29,7 @@ from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ...fairness import DemographicParity, EqualizedOdds, EqualOpportunity, Notion
 from ...fairness.dependence import Dependence
-from ...fairness.gap_notion import positive_class
+from ...fairness.notions import positive_class
 from . import planning
 from .linear import LinearDescent
 from .network import NetworkDescent
