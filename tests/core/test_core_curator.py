@@ -148,9 +148,12 @@ def test_answers_are_those_of_the_curator_of_fits(classes: int, mode: str, neigh
         compared(rows, facts, some[:3], 0.3)
 
 
-@pytest.mark.parametrize(("weights", "sparse"), [(True, False), (False, True), (True, True)])
-def test_of_weights_and_of_sparse_rows_too(weights: bool, sparse: bool) -> None:
-    rows = made(weights=weights, sparse=sparse)
+@pytest.mark.parametrize(
+    ("weights", "sparse", "classes"),
+    [(True, False, 2), (False, True, 3), (True, True, 2), (True, False, 3)],
+)
+def test_of_weights_and_of_sparse_rows_too(weights: bool, sparse: bool, classes: int) -> None:
+    rows = made(classes, weights=weights, sparse=sparse)
     facts = Facts(rows.layout, Promise(60.0, 1e-5), 1.2 if weights else None)
     compared(rows, facts, asked(rows, facts, "product"))
 
@@ -192,8 +195,11 @@ def test_of_persons_too(neighbours: str) -> None:
     promise = Promise(60.0, 1e-5, neighbours=neighbours, unit=Unit("patient", 4))
     facts, cells = Facts(rows.layout, promise), rows.cells()
     w = rng.normal(size=(1, 4))
+    squared = sums.gradient(facts, w, 0.4, loss="squared")
     kept = rows.by_person(4, NoiseSource.seeded(7).stream("units"), adds_by_person=True)
     some = [
+        (GradientSum(Linear(w[0]), 0.4), sums.gradient(facts, w, 0.4), 8.0),
+        (GradientSum(Linear(w[0]), 0.4, loss="squared"), squared, 8.0),
         (CellCounts(cells), sums.counts(facts, cells), 6.0),
         (CellCounts(), sums.counts(facts), 6.0),
         (PredictionHistogram(Linear(w[0]), cells), sums.decisions(facts, w, cells), 6.0),
@@ -205,8 +211,6 @@ def test_of_persons_too(neighbours: str) -> None:
     ours = new.Curator(Held(kept), facts, NoiseSource.seeded(7), plan=event)
     for mine, their in zip(ours.answer([(one, z) for _, one, z in some]), theirs, strict=True):
         np.testing.assert_array_equal(mine.values, their.reshape(mine.values.shape))
-    with pytest.raises(PrivacyError, match="clipped one by one"):
-        sums.gradient(facts, w, 1.0)
     fewer = Facts(rows.layout, Promise(60.0, 1e-5, neighbours=neighbours, unit=Unit("patient", 2)))
     one = sums.counts(fewer, cells)
     curator = new.Curator(Held(kept), fewer, NoiseSource.seeded(7), plan=Gaussian(6.0))
@@ -215,6 +219,25 @@ def test_of_persons_too(neighbours: str) -> None:
     alone = Facts(rows.layout, Promise(60.0, 1e-5, neighbours=neighbours))
     with pytest.raises(PrivacyError, match="persons in both"):
         new.Curator(Held(kept), alone, NoiseSource.seeded(7), plan=Gaussian(6.0))
+
+
+def test_no_run_cuts_a_person_in_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    rows = Rows.from_arrays(
+        rng.uniform(-1, 1, (ROWS, 3)),
+        rng.integers(0, 2, ROWS),
+        classes=(0, 1),
+        units=rng.integers(0, 90, ROWS),
+    )
+    facts = Facts(rows.layout, Promise(60.0, 1e-5, unit=Unit("patient", 9)))
+    kept = rows.by_person(9, NoiseSource.seeded(7).stream("units"), adds_by_person=True)
+    one = sums.gradient(facts, np.ones((1, 4)), 0.3)
+    found = []
+    for run in (1 << 14, 5):
+        monkeypatch.setattr(new, "RUN", run)
+        curator = new.Curator(Held(kept), facts, NoiseSource.seeded(7), plan=Gaussian(9.0))
+        found.append(curator.answer([(one, 9.0)])[0].values)
+    np.testing.assert_array_equal(*found)
 
 
 def descend(curator: Any, facts: Facts, cells: Any, rounds: int = 4) -> Any:

@@ -39,6 +39,7 @@ class Few:
         self.numbers, self.codes = np.ascontiguousarray(table[:2]), table[2:3].astype(np.uint8)
         self.labels, self.sensitive = table[3].astype(np.int32), table[4:6].astype(np.uint16)
         self.weights = table[6].copy() if weighted else np.empty(0)
+        self.persons = np.zeros(len(rows), np.int64)  # all of one person, where persons count
 
     def arrays(self, offsets: Any) -> tuple[Any, ...]:
         return self.numbers, np.empty(0, np.int32), np.empty(0, np.int32), self.codes, offsets
@@ -185,6 +186,31 @@ def test_a_person_moves_a_sum_by_all_of_her_rows(name: str) -> None:
             assert moved <= one.bound.sensitivity(neighbours) * one.unit, one.name
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_persons_gradients_are_added_and_then_clipped(weighted: bool) -> None:
+    rows = [row for row in ALL if row[6] == CAP][3::7]
+    reached: list[float] = []
+    sets = [[], *([row] for row in rows), *(list(pair) for pair in itertools.product(rows, rows))]
+    for neighbours in ("add-remove", "replace-one"):
+        promise = Promise(1.0, 1e-6, neighbours=neighbours, unit=Unit("person", 2))
+        facts = Facts(LAYOUT, promise, CAP if weighted else None)
+        for one in BUILDERS["gradient"](facts, PRODUCT):
+            lines = np.array(
+                [
+                    one.total(Run(Few(some, weighted), OFFSETS, 0, len(some)), one.unit).ravel()
+                    if some
+                    else np.zeros(one.shape).ravel()
+                    for some in sets
+                ],
+                np.float64,
+            )
+            norm = float(np.sqrt((lines**2).sum(1)).max())
+            moved = norm if neighbours == "add-remove" else farthest(lines)
+            assert moved <= one.bound.sensitivity(neighbours) * one.unit
+            reached.append(norm / (one.bound.norm * one.unit))
+    assert max(reached) > 0.99  # two rows reach what one may add, and no more
+
+
 @pytest.mark.parametrize("name", BUILDERS)
 def test_a_total_is_the_sum_of_what_rows_add(name: str) -> None:
     facts = Facts(LAYOUT, Promise(1.0, 1e-6), CAP)
@@ -196,6 +222,7 @@ def test_a_total_is_the_sum_of_what_rows_add(name: str) -> None:
 
 
 RECORDS = Facts(LAYOUT, Promise(1.0, 1e-6))
+PERSONS = Facts(LAYOUT, Promise(1.0, 1e-6, unit=Unit("person", 3)))
 NUMBERS_ONLY = Facts(RowLayout(2, (2,), None, *LAYOUT_GROUPS), Promise(1.0, 1e-6))
 ALONE = Facts(LAYOUT, Promise(1.0, 1e-6, protects="sensitive_features"))
 
@@ -231,6 +258,11 @@ ALONE = Facts(LAYOUT, Promise(1.0, 1e-6, protects="sensitive_features"))
         (lambda: sums.score_bins(RECORDS, W, (1.0, 0.0)), InputError, "rising"),
         (lambda: sums.told_apart(RECORDS, sums.counts(RECORDS), MARGINAL), InputError, "overlap"),
         (lambda: sums.told_apart(RECORDS, sums.counts(RECORDS, ONE), ONE), InputError, "overlap"),
+        (
+            lambda: sums.told_apart(PERSONS, sums.gradient(PERSONS, W, 1.0), ONE),
+            PrivacyError,
+            "expected rows",
+        ),
         (lambda: sums.told_apart(ALONE, sums.gradient(ALONE, W, None), ONE), InputError, "bound"),
         (lambda: Facts(LAYOUT, Promise(1.0, 1e-6), np.inf), InputError, "max_sample_weight"),
         (

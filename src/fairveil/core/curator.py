@@ -297,8 +297,17 @@ class Curator:
         blocks: Iterable[Any] = self._rows.blocks() if taken is None else self._rows.of_units(taken)
         for block in blocks:
             self._check_persons(block)
-            for a in range(0, block.rows, RUN):
-                yield Run(block, self._rows.offsets, a, min(block.rows, a + RUN))
+            a = 0
+            while a < block.rows:
+                b = self._end(block, min(block.rows, a + RUN))
+                yield Run(block, self._rows.offsets, a, b)
+                a = b
+
+    def _end(self, block: Any, b: int) -> int:
+        """The end of a run near b: no person is cut in two."""
+        if self.facts.promise.unit is None or b == block.rows:
+            return b
+        return int(np.searchsorted(block.persons, block.persons[b - 1], side="right"))
 
     def _check_persons(self, block: Any) -> None:
         """A person's rows stand together, and are no more than the promise says."""

@@ -387,3 +387,75 @@ def grams(
                     first = dense
                 for b in range(first, n):
                     at[where[b]] += bits[b] - MAGIC_BITS
+
+
+@jit
+def add_row(
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    r: Floats,
+    t: int,
+    i: int,
+    out: Array,
+) -> None:
+    """out += round(r[t] x row i), coordinate by coordinate: integers."""
+    for k in range(r.shape[0]):
+        u = r[k, t]
+        if indptr.shape[0] > 0:
+            data = numbers[0]
+            for e in range(indptr[i], indptr[i + 1]):
+                out[k, 1 + indices[e]] += np.int64(np.rint(u * np.float64(data[e])))
+        else:
+            for j in range(numbers.shape[0]):
+                out[k, 1 + j] += np.int64(np.rint(u * np.float64(numbers[j, i])))
+        v = np.int64(np.rint(u))
+        out[k, 0] += v
+        for c in range(codes.shape[0]):
+            out[k, offsets[c] + codes[c, i]] += v
+
+
+@jit
+def close_person(person: Integers, limit: float, out: Array) -> None:
+    """out += the person's sum, clipped to norm `limit` in grid steps; the person is then zero
+    again."""
+    total = 0.0
+    for k in range(person.shape[0]):
+        for j in range(person.shape[1]):
+            v = np.float64(person[k, j])
+            total = total + v * v
+    size = np.sqrt(total)
+    # Once a person, after the sum: however many rows she has, she moves the total by `limit` at
+    # most (docs/theory/units.md, sums over rows).
+    factor = limit / size if size > limit else 1.0
+    for k in range(person.shape[0]):
+        for j in range(person.shape[1]):
+            v = person[k, j]
+            if v != 0:
+                out[k, j] += np.int64(np.rint(np.float64(v) * factor)) if factor < 1.0 else v
+                person[k, j] = 0
+
+
+@jit
+def add_by_person(
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    r: Floats,
+    persons: Integers,
+    lo: int,
+    m: int,
+    limit: float,
+    out: Array,
+) -> None:
+    """`add_gradient`, in which each person's rows, which stand together, are added first, and then
+    clipped to norm `limit` in grid steps."""
+    person = np.zeros(out.shape, np.int64)
+    for t in range(m):
+        add_row(numbers, indptr, indices, codes, offsets, r, t, lo + t, person)
+        if t + 1 == m or persons[lo + t + 1] != persons[lo + t]:
+            close_person(person, limit, out)

@@ -31,6 +31,7 @@ from .kernels import (
     TINY,
     Array,
     Floats,
+    add_by_person,
     add_gradient,
     grams,
     scores_into,
@@ -335,10 +336,9 @@ def gradient(
     need(something, "a loss, or costs", of="gradient", got="neither", fix="Pass loss='log'.")
     apart = loss != "squared" or costs is None
     need(apart, "costs of classes, or a number's loss", of="gradient", got="both", fix="Ask twice.")
-    rows = "rows, whose gradients are clipped one by one"
-    fix = "Ask of persons by the curator that adds each one's gradients first."
-    one_row = facts.promise.rows_per_unit == 1
-    need(one_row, rows, of="promise", got=facts.promise, fix=fix, error=PrivacyError)
+    by_person, fix = facts.promise.rows_per_unit > 1, "Protect records, or rows."
+    good = not (by_person and alone)
+    need(good, "rows", of="promise", got=facts.promise, fix=fix, error=PrivacyError)
     table: Any = None
     if costs is not None:
         fits = (cells.count if cells is not None else 1, labels, max(2, outputs))
@@ -367,9 +367,13 @@ def gradient(
                         mean = mean + p[k] * c[k]
                     u = u + p * (c - mean) * sharpness
         # After all that depends on the row: weights of rows alone are outside of the clip.
-        r = _clipped(u, s2, math.inf if clip is None else clip) * run.weights * unit
+        r = _clipped(u, s2, math.inf if clip is None else clip, run.weights) * unit
         out = np.zeros((outputs, run.width), np.int64)
-        add_gradient(*run.features, r, run.a, run.n, np.empty(run.n), out)
+        if by_person:
+            limit = (clip or 0.0) * (facts.cap or 1.0) * unit
+            add_by_person(*run.features, r, run.block.persons, run.a, run.n, limit, out)
+        else:
+            add_gradient(*run.features, r, run.a, run.n, np.empty(run.n), out)
         return out
 
     reads = {"features"} | ({"label"} if loss != "none" or labels > 1 else set())
@@ -387,6 +391,10 @@ def gradient(
         checks.positive(clip=clip, remedy="Pass clip=1.0: a public choice, never read from rows.")
     bound = of_signed(_limit(facts, clip or 1.0), facts.cap or 1.0)
     shape = (outputs, 1 + facts.layout.width)
+    if by_person:  # her rows are added, and once more clipped to the norm of one (theory.md#units)
+        coordinates = math.prod(shape)
+        limit = (clip or 0.0) * (facts.cap or 1.0) * (1.0 + (coordinates + 64) * SLACK)
+        bound = of_signed(limit)
     one = Sum("gradient sum", shape, frozenset(reads), bound, 0, total, parts=parts)
     return _gridded(one, 1, coordinates)
 
@@ -396,20 +404,22 @@ def _limit(facts: Facts, clip: float) -> float:
     return clip * (1.0 + (facts.layout.width + 32) * SLACK)
 
 
-def _clipped(u: Floats, s2: Floats, clip: float) -> Floats:
-    """Residuals u (outputs, rows) such that no |u| |row| is above the clip; zero where not finite."""
+def _clipped(u: Floats, s2: Floats, clip: float, weights: Floats) -> Floats:
+    """Weights times residuals u (outputs, rows) such that no |u| |row| is above the clip; zero where
+    not finite."""
     if clip == math.inf:
-        return np.where(np.isfinite(u), u, 0.0)
+        return np.where(np.isfinite(u * weights), u * weights, 0.0)
     limit = clip / np.sqrt(s2)
     if len(u) == 1:
         r = np.where(u > limit, limit, u)
-        r = np.where(r < -limit, -limit, r)
+        r = np.where(r < -limit, -limit, r) * weights
     else:
         total = np.zeros(u.shape[1])
         for k in range(len(u)):
             total = total + u[k] * u[k]
         size = np.sqrt(total)
-        r = u * np.where(size < TINY, 0.0, np.where(size <= limit, 1.0, limit / size))
+        cut = np.where(size < TINY, 0.0, np.where(size <= limit, 1.0, limit / size))
+        r = u * (cut * weights)
     return np.where(np.isfinite(r), r, 0.0)
 
 
@@ -503,6 +513,8 @@ def told_apart(facts: Facts, inner: Sum, cells: Cells) -> Sum:
     good = cells.per_row == 1 and "sensitive" not in inner.reads and inner.parts is None
     fix = "Ask once a sensitive column, of a sum that reads none and has a bound of its own."
     need(good, "cells that do not overlap, and a sum without", of="cells", got=cells, fix=fix)
+    one, fix = facts.promise.rows_per_unit == 1, "A person may be in several cells: protect rows."
+    need(one, "rows", of="promise", got=facts.promise, fix=fix, error=PrivacyError)
 
     def total(run: Run, unit: float) -> Array:
         line = run.cells(cells)[0]
