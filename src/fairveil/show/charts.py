@@ -231,6 +231,8 @@ class Row:
 
     def __post_init__(self) -> None:
         _checks.normalise(self, label=printable(self.label))
+        if self.value is not None and not math.isfinite(self.value):  # nowhere on an axis
+            _checks.normalise(self, value=None, low=None, high=None, wider=None)
 
 
 @dataclass(frozen=True)

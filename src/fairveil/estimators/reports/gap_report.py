@@ -82,16 +82,18 @@ class GapReport(Shown):
         if not self.lines:
             yield Note("The fit had no groups.")
             return
-        columns = zip(*((line.what, line.value, line.noise) for line in widest), strict=True)
-        heads = zip(("comparison", "gap", "noise"), ("", "points", "points"), strict=True)
         yield Table(
-            tuple(
-                Column(name, values, unit)
-                for (name, unit), values in zip(heads, columns, strict=True)
+            (
+                Column("comparison", tuple(line.what for line in widest)),
+                Column("gap", tuple(line.value for line in widest), "points"),
+                Column("noise", tuple(line.noise for line in widest), "points"),
             ),
             "Gaps of the model's decisions in training, with the standard deviation of their noise",
             shown=SHOWN,
         )
+        undefined = sum(math.isnan(line.value) for line in self.lines)
+        if undefined:
+            yield Note(f"Undefined, for want of rows: {undefined}.")
 
 
 def _without_bound(name: str) -> str:
