@@ -39,7 +39,7 @@ def test_every_format_is_listed_with_its_version() -> None:
                 there.FORMAT_VERSION if hasattr(there, "FORMAT_VERSION") else there.VERSION
             )
     assert listed == found
-    assert len(found) >= 15
+    assert len(found) >= 14
 
 
 def test_files_that_say_their_version_otherwise_are_listed() -> None:

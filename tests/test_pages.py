@@ -80,13 +80,15 @@ EXPLANATIONS = (
     "theory.md",
     *(f"theory/{page.name}" for page in sorted((DOCS / "theory").glob("*.md"))),
 )
+SPECIFICATIONS = ("statement_spec.md",)
+"""Written for who writes a program: formulas in sentences, which may be long."""
 KINDS = {
     **dict.fromkeys(TUTORIALS, "Tutorial"),
     **dict.fromkeys(HOW_TOS, "How-to"),
-    **dict.fromkeys(REFERENCES, "Reference"),
+    **dict.fromkeys((*REFERENCES, *SPECIFICATIONS), "Reference"),
     **dict.fromkeys(EXPLANATIONS, "Explanation"),
 }
-PAGES = (*KINDS, "index.md", "../README.md")
+PAGES = (*(page for page in KINDS if page not in SPECIFICATIONS), "index.md", "../README.md")
 MOST_WORDS = 25
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from fairveil.errors import FairveilError
-from fairveil.privacy import Ledger
+from fairveil.ledger import Ledger
 from fairveil.statement.importing import (
     Imported,
     from_dp_event,

@@ -18,8 +18,8 @@ from fairveil.errors import (
     LedgerError,
     Overspent,
 )
+from fairveil.ledger import Ledger
 from fairveil.privacy.accounting.in_a_row import in_a_row
-from fairveil.privacy.ledger import Ledger
 from fairveil.statement.importing import Imported, from_opacus, read_import
 
 

@@ -711,7 +711,10 @@ def releases_of(answers: Iterable[tuple[Sequence[str], Event]]) -> tuple[Release
     for (names, event), times in Counter((tuple(names), event) for names, event in answers).items():
         for name, (*line, each) in _named([*log.leaves(check.event(event.to_dict()))], names):
             counts[name, *line] += each * times
-    return tuple(Release(*line, times=times) for line, times in counts.items())
+    return tuple(
+        Release(name, mechanism, numbers, rows, times)
+        for (name, mechanism, numbers, rows), times in counts.items()
+    )
 
 
 def same_releases(told: Iterable[Release], events: Iterable[Event]) -> bool:
