@@ -16,7 +16,7 @@ import pytest
 
 import fairveil as fv
 from fairveil.core.events import Approximate, Event, Gaussian, PerCell, Pure, Repeated
-from fairveil.errors import FairveilError
+from fairveil.errors import FairveilError, Overspent
 from fairveil.ledger import Entry
 from fairveil.privacy import (
     Filter,
@@ -70,7 +70,7 @@ def test_leaks_add_up_and_have_a_cap() -> None:
     ledger.reserve(Approximate(0.001, 6e-9)).commit()
     assert lines(ledger)[-1].leaked >= Fraction(6e-9) / Fraction(1e-8) * UNITS * Fraction(999, 1000)
     assert ledger.balance().leaked_share == pytest.approx(0.6)
-    with pytest.raises(FairveilError):
+    with pytest.raises(Overspent):
         ledger.reserve(Approximate(0.001, 6e-9))
     ledger.reserve(Approximate(0.001, 3e-9)).commit()
 
@@ -120,7 +120,7 @@ def test_no_order_of_spends_passes_the_cap() -> None:
             made += 1
         assert 3 < made < 2000
         assert not ledger.fits(Gaussian(12.0))
-        with pytest.raises(FairveilError):
+        with pytest.raises(Overspent):
             ledger.reserve(Gaussian(12.0))
         assert ledger.balance().spent_share == pytest.approx(cap.spent / cap.budget, rel=1e-6)
         assert epsilon([Gaussian(12.0)] * made, 1e-6) <= 1.0
