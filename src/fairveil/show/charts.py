@@ -2,7 +2,7 @@
 text, readable in the dark and on a telephone.
 
 Ink is `currentColor`, so that a drawing takes the color of the page that it stands on; other colors
-have a contrast of 3:1 or more on white and on the dark page (tests/show/test_show_charts.py). Curves
+have a contrast of 3:1 or more on white and on the dark page (tests/show/test_show_parts.py). Curves
 differ in marks and dashes, too: a grey print loses nothing.
 """
 
