@@ -208,6 +208,7 @@ FORGED: dict[str, tuple[str, list[str], list[Change]]] = {
     "choices-lowered": ("choices", ["epsilon"], [at("epsilon", lambda e: e * 0.995)]),
     "search-lowered": ("search", ["epsilon"], [at("epsilon", lambda e: e * 0.995)]),
     "moments-lowered": ("moments", ["epsilon"], [at("epsilon", lambda e: e * 0.995)]),
+    "parts-lowered": ("parts", ["epsilon"], [at("epsilon", lambda e: e * 0.8)]),
     "noise-in-plan-and-log": (
         "gaussians",
         ["epsilon"],
