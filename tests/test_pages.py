@@ -37,6 +37,7 @@ HOW_TOS = (
     "release_once.md",
     "saddle.md",
     "serving.md",
+    "serving_proxy.md",
     "small_groups.md",
     "troubleshoot.md",
     "tune.md",

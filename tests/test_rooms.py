@@ -87,7 +87,6 @@ INSIDE = {
         ("batched", "post_processing"),
         ("files",),
     ),
-    "serving": (("wire",), ("analyst", "door")),
 }
 LEVEL = {room: level for level, rooms in enumerate(LINES) for room in rooms}
 
@@ -103,8 +102,8 @@ CONFINED = {
     "psycopg": ("ledger/store.py", "data/*.py", "data/*/*.py"),
     "dask": ("distributed/dask_*.py",),
     "distributed": ("distributed/dask_*.py",),
-    "starlette": ("serving/door/*.py",),
-    "uvicorn": ("serving/door/running.py",),
+    "starlette": ("serving/app.py",),
+    "uvicorn": ("serving/app.py",),
     "matplotlib": ("show/*.py",),
     "numba": (
         "*/kernels*.py",

@@ -437,7 +437,7 @@ def test_a_run_goes_on_with_another_server_and_other_noise(tmp_path: Path) -> No
     (records,) = [path for path in (tmp_path / "door").iterdir() if _holds_runs(path)]
     with closing(sqlite3.connect(records)) as base:
         assert base.execute("SELECT secure FROM runs").fetchall() == [(0,)]
-        base.execute("UPDATE boots SET id = 'another'")
+        base.execute("UPDATE facts SET boot = 'another'")
         base.commit()
     holder.start()
     try:

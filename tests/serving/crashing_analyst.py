@@ -8,7 +8,7 @@ from crashing_door import kill_at
 
 import fairveil as fv
 from fairveil.errors import FairveilError
-from fairveil.serving.analyst import connection
+from fairveil.serving import client as connection
 
 
 def fit(url: str, token: str, key: str, told: Any, number: int = 0, when: str = "") -> None:

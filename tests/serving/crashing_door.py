@@ -12,15 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fairveil.ledger import Ledger
-from fairveil.serving.analyst.connection import Connection
-from fairveil.serving.door.door import Door
-from fairveil.serving.door.holder import Holder
-from fairveil.serving.door.records import Records
-from fairveil.serving.door.request_log import RequestLog
-from fairveil.serving.door.running import running
-from fairveil.serving.door.runs import Runs
-from fairveil.serving.door.service import Service
+from fairveil.ledger import Ledger, Spend
+from fairveil.serving.app import running
+from fairveil.serving.client import Connection
+from fairveil.serving.holder import Holder
+from fairveil.serving.records import Records
+from fairveil.serving.runs import Runs, Server
 
 POINTS: dict[str, tuple[type, str]] = {
     "begin": (Records, "begin"),
@@ -28,7 +25,7 @@ POINTS: dict[str, tuple[type, str]] = {
     "note": (Records, "note"),
     "put": (Records, "put"),
     "keep": (Records, "keep"),
-    "settle": (Ledger, "_settle"),
+    "settle": (Spend, "commit"),
     "told": (Runs, "_settle"),
     "sent": (Connection, "_once"),
 }
@@ -57,9 +54,8 @@ def main(
 ) -> None:
     if point:
         kill_at(point[0], int(point[1]), point[2])
-    holder = replace(Holder.load(Path(config)), port=int(port))
-    door = Door.opened(holder)
-    with running(door, Service(door, RequestLog(None))):
+    server = Server(replace(Holder.load(Path(config)), port=int(port)))
+    with running(server):
         up()
         threading.Event().wait()
 

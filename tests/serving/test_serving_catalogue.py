@@ -29,16 +29,17 @@ from fairveil.curator import (
 )
 from fairveil.errors import InputError
 from fairveil.facts import Cells, RowLayout
-from fairveil.serving.wire.catalogue import (
+from fairveil.serving.wire import (
     KINDS,
     MOST_NUMBERS,
+    Packing,
     Reading,
     described,
     measurement_described,
     measurement_of,
     question_of,
+    unpacked,
 )
-from fairveil.serving.wire.messages import Packing, unpacked
 
 LAYOUT = RowLayout(2, (3,), ("no", "yes"), (("f", "m"),), ("sex",))
 CELLS = Cells((("f", "m"),), names=("sex",))

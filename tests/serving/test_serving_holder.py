@@ -8,8 +8,8 @@ import pytest
 from doors import place_in
 
 from fairveil.errors import FairveilError, InputError
-from fairveil.serving.door.door import Door
-from fairveil.serving.door.holder import Holder
+from fairveil.serving.holder import Holder
+from fairveil.serving.runs import Server
 
 GOOD = """[door]
 name = "O"
@@ -69,7 +69,7 @@ def test_https_or_a_named_proxy_may_leave_this_machine(tmp_path: Path) -> None:
     assert Holder.load(tmp_path / "holder.toml").behind_proxy
 
 
-def test_a_table_that_does_not_fit_its_schema_is_refused_before_the_door_opens(
+def test_a_table_that_does_not_fit_its_schema_is_refused_before_it_is_served(
     tmp_path: Path,
 ) -> None:
     place = place_in(tmp_path)
@@ -79,4 +79,4 @@ def test_a_table_that_does_not_fit_its_schema_is_refused_before_the_door_opens(
         place.door()
     holder = Holder.load(place.config)
     with pytest.raises(InputError):
-        Door.opened(holder)  # the records were let go of
+        Server(holder)  # the records were let go of

@@ -20,8 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from doors import place_in
-from test_serving_crashes import free_port
+from doors import free_port, place_in
 
 import fairveil as fv
 from fairveil.core.events import Gaussian

@@ -19,8 +19,8 @@ from fairveil.errors import FairveilError, InputError, PrivacyError
 from fairveil.facts import Category, Schema
 from fairveil.ledger import Ledger
 from fairveil.serving import RemoteData
-from fairveil.serving.door.door import Door
-from fairveil.serving.door.holder import Holder
+from fairveil.serving.holder import Holder
+from fairveil.serving.runs import Server
 from fairveil.statement import signing
 from knobs import made
 
@@ -157,4 +157,4 @@ def test_an_id_that_occurs_twice_keeps_the_door_shut(tmp_path: Path) -> None:
     with (tmp_path / "register.csv").open("a") as register:
         register.write("1000000,m\n")
     with pytest.raises(InputError, match="each id once"):
-        Door.opened(Holder.load(place.config))
+        Server(Holder.load(place.config))

@@ -5,58 +5,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
-from doors import place_in
-from test_serving_runs import Analyst
-from test_serving_service import entered, sent
+from doors import Analyst, place_in, served
+from test_serving_requests import entered, sent
 
 import fairveil as fv
 from browsing import Audit, Look, needs_axe, needs_browser
-from fairveil.serving.door.page import HolderPage
-from fairveil.serving.door.request_log import RequestLog
-from fairveil.serving.door.running import running
-from fairveil.serving.door.service import Service
-from fairveil.statement.document import PrivacyStatement
+from driving import ENTER, SHIFT, TAB, Driver, driving, needs_driver
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """What the door serves: to enter, an overview with an open and an ended run, and each of
-    these."""
+    """What is served: to enter, and an overview with an open and an ended run."""
     place = place_in(tmp_path_factory.mktemp("holder"), epsilon=10.0)
-    door = place.door()
-    with running(
-        door, Service(door, RequestLog(None)), HolderPage(door, secure=False).routes()
-    ) as url:
-        port = int(url.rpartition(":")[2])
-        token = door.tokens.issue(
-            "R. Weber, a university with a long name, department of statistics"
-        )
-        data = fv.remote(url, "applicants", token=token, key=place.public_key)
+    with served(place) as up:
+        token = up[0].tokens.issue(WHO)
+        data = fv.remote(up[1], "applicants", token=token, key=place.public_key)
         fv.FermiClassifier(solver=fv.Descent(rounds=4)).fit(data)
         data.close()
-        one = Analyst(door)
-        going = one.open()
-        one.ask(going)
-        ended = next(record.id for record in door.records.runs() if record.id != going)
-        cookie, _ = entered(door, port)
-
-        def page(path: str) -> str:
-            return sent(port, "GET", path, cookie=cookie)[1].decode()
-
+        one = Analyst(*up)
+        one.ask(one.open())
+        cookie, _ = entered(up)
         yield {
-            "enter": sent(port, "GET", "/holder")[1].decode(),
-            "overview": page("/holder"),
-            "open": page(f"/holder/runs/{going}"),
-            "ended": page(f"/holder/runs/{ended}"),
-            "statement": page(f"/holder/runs/{ended}/statement"),
+            "enter": sent(up, "GET", "/holder")[1].decode(),
+            "overview": sent(up, "GET", "/holder", cookie=cookie)[1].decode(),
         }
-    door.close()
 
 
-KINDS = ("enter", "overview", "open", "ended")
+WHO = "R. Weber, a university with a long name, department of statistics"
+KINDS = ("enter", "overview")
 
 
 @needs_browser
@@ -72,7 +53,7 @@ def test_nothing_is_cut_off(pages: dict[str, str], look: Look, width: int) -> No
 @needs_axe
 @pytest.mark.parametrize(
     ("kind", "width", "dark"),
-    [("overview", 400, False), ("ended", 1200, True), ("enter", 400, True)],
+    [("overview", 400, False), ("overview", 1200, True), ("enter", 400, True)],
 )
 def test_axe_finds_nothing_wrong(
     pages: dict[str, str],
@@ -108,26 +89,82 @@ def test_a_keyboard_reaches_all_that_can_be_done(pages: dict[str, str]) -> None:
     )
 
 
-def test_a_statement_is_one_view_and_a_file(pages: dict[str, str]) -> None:
-    view, statement = pages["ended"], PrivacyStatement.from_json(pages["statement"])
-    assert "computed again" in view
-    for heading in (
-        "Definition and parameters",
-        "What is protected",
-        "Noise source",
-        "Not covered",
-        "Signed by",
-    ):
-        assert f"<dt>{heading}</dt>" in view
-    assert str(statement.ledger.spend if statement.ledger else "none") in view
-    assert "The analyst asked for no statement yet." in pages["open"]
-    assert "Stop this run" in pages["open"]
-    assert "Stop this run" not in view
-    assert all(f'<th scope="row">{one.name}</th>' in view for one in statement.told_releases)
-
-
 def test_the_style_is_applied_as_it_is_written(pages: dict[str, str]) -> None:
     """Its quotes are no entities: an escaped style is no style."""
     style: Any = re.search(r"<style>(.*?)</style>", pages["overview"], re.DOTALL)
     assert '"Liberation Sans"' in style[1]
     assert "&#" not in style[1]
+
+
+MOST_STOPS = 60
+
+
+def until(driver: Driver, name: str) -> list[dict[str, Any]]:
+    """Tab until something of this name has the focus: all that had it on the way."""
+    met = []
+    for _ in range(MOST_STOPS):
+        driver.press(TAB)
+        met.append(driver.focused())
+        if name in met[-1]["name"]:
+            return met
+    raise AssertionError([one["name"] for one in met])
+
+
+@needs_driver
+@pytest.mark.parametrize("width", [400, 1200])
+def test_a_holder_stops_a_run_and_revokes_a_token_by_keyboard_alone(
+    width: int, tmp_path: Path
+) -> None:
+    place = place_in(tmp_path / "holder", epsilon=10.0)
+    with served(place) as (door, url):
+        token = door.tokens.issue(WHO)
+        data = fv.remote(url, "applicants", token=token, key=place.public_key)
+        fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(data)
+        data.close()
+        one = Analyst(door, url)
+        going = one.open()
+        one.ask(going)
+        secret = door.tokens.issue("the holder", "holder")
+        with driving(tmp_path, width) as driver:
+            driver.open(f"{url}/holder")
+            until(driver, "token")
+            driver.press(*secret, ENTER)
+            driver.shows("Analysts and tokens")
+
+            met = until(driver, "Stop run")
+            assert met[0]["name"] == "Skip to the content"
+            assert [stop["name"] for stop in met[1:5]] == ["Budgets", "Runs", "Tokens", "Leave"]
+            for stop in met:
+                assert stop["outline"] >= 3 or stop["href"] == "#main", stop
+                assert stop["seen"], stop
+            # the links and the button of the head stand in one line
+            places = [stop["top"] for stop in met[5:]]
+            assert all(after > before - 10 for before, after in pairwise(places)), (
+                "the focus goes up the page"
+            )  # by more than a line's part
+            driver.press(SHIFT, TAB)
+            assert driver.focused()["name"] != met[-1]["name"]
+            driver.press(TAB)
+            driver.press(ENTER)
+            driver.shows("The run was stopped.", "[role=status]")
+            assert door.records.run(going).how == "stopped by the holder"  # type: ignore[union-attr]
+            assert place.ledger().balance().open == 0
+
+            until(driver, "of R. Weber")
+            assert driver.focused()["outline"] >= 3
+            driver.press(ENTER)
+            driver.shows("The token was revoked.", "[role=status]")
+            with pytest.raises(fv.errors.DoorError, match="opens nothing"):
+                fv.remote(url, "applicants", token=token)
+
+            driver.press(TAB)
+            driver.press(ENTER)  # past the head, to the content
+            assert driver.asked("return location.hash") == "#main"
+            driver.press(TAB)
+            assert driver.focused()["name"] == "Look again"
+            until(driver, "Statement of run")
+            until(driver, "Table of tokens")
+            driver.open(f"{url}/holder")
+            until(driver, "Leave")
+            driver.press(ENTER)
+            driver.shows("Token of the holder")

@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 from door_faults import faults
-from doors import Place, place_in, remote_data
-from test_serving_runs import CELLS, PLAN, PROMISE
+from doors import CELLS, PLAN, PROMISE, Place, place_in, remote_data
 
 import fairveil as fv
 from fairveil.curator import CellCounts, Measurement
 from fairveil.data import Encoding
 from fairveil.serving import RemoteData
-from fairveil.serving.analyst.connection import Connection
-from fairveil.serving.analyst.remote_curator import RemoteCurator
+from fairveil.serving.client import Connection, RemoteCurator
 
 
 def in_postgres(place: Place, url: str, name: str) -> Place:
@@ -50,7 +48,7 @@ def test_a_database_that_is_restarted_under_runs_loses_nothing(
 ) -> None:
     """It crashes while one run is asked: the run goes on and is settled later. One that is opened
     meanwhile waits for it."""
-    monkeypatch.setattr("fairveil.serving.analyst.connection.WAIT", 0.3)
+    monkeypatch.setattr("fairveil.serving.client.WAIT", 0.3)
     place, ask = (
         in_postgres(place_in(tmp_path, seeded=False), postgres.url, "restarted"),
         [Measurement(CellCounts(CELLS), 20.0)],

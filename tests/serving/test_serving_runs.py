@@ -1,5 +1,4 @@
-"""Runs: what is reserved, answered, charged; repeated requests; who may ask; where the records
-lie."""
+"""Runs over HTTP: what is reserved, answered, charged; repeated requests; who may ask what."""
 
 from __future__ import annotations
 
@@ -11,93 +10,31 @@ from typing import Any
 
 import numpy as np
 import pytest
-from doors import SCHEMA, Place, place_in
+from door_faults import faults
+from doors import CELLS, NO_WORDS, PLAN, PROMISE, WHOLE, Analyst, Place, Refused, place_in, served
 
 from fairveil.core.cost import price
-from fairveil.core.events import Event, Gaussian, Repeated, compose, to_json_dict
+from fairveil.core.events import Event, Gaussian, Repeated, compose
 from fairveil.core.promise import Promise
-from fairveil.curator import CellCounts, Measurement, NumberMoments, RowCount, Rows, describe
-from fairveil.data import Encoding
-from fairveil.errors import (
-    BudgetError,
-    FairveilError,
-    InputError,
-    LedgerError,
-    Overspent,
-    PrivacyError,
+from fairveil.curator import (
+    CellCounts,
+    GradientSum,
+    Linear,
+    Measurement,
+    NumberMoments,
+    RowCount,
+    Rows,
+    describe,
 )
+from fairveil.errors import InputError
 from fairveil.facts import Cells
-from fairveil.serving.door.acts import ACTS
-from fairveil.serving.door.data_sets import View
-from fairveil.serving.door.door import Door
-from fairveil.serving.door.refusals import Refusal
-from fairveil.serving.door.tokens import Scope, Token
-from fairveil.serving.wire.catalogue import measurement_described
-from fairveil.serving.wire.messages import MESSAGE, Message, Packing, packed, unpacked
-from fairveil.statement.document import PrivacyStatement
+from fairveil.serving.datasets import View
+from fairveil.serving.records import Scope, Tokens
+from fairveil.serving.refusals import SAYINGS, refusal_of
+from fairveil.serving.runs import ACTS, Server
+from fairveil.serving.wire import Packing, measurement_described, packed
 
-CELLS = Cells((("f", "m"),), names=("sex",))
-PROMISE = Promise(1.0, 1e-6)
-PLAN = Repeated(Gaussian(20.0), 4)
-
-
-class Analyst:
-    """Asks a door without HTTP."""
-
-    def __init__(self, door: Door, scope: Scope | None = None, role: str = "analyst") -> None:
-        self.door = door
-        self.token: Token = door.tokens.of(door.tokens.issue("somebody", role, scope=scope))
-
-    def open(
-        self, plan: Event = PLAN, promise: Promise = PROMISE, key: str = "open-key", **more: Any
-    ) -> str:
-        content = {
-            "dataset": "applicants",
-            "promise": promise.to_dict(),
-            "plan": to_json_dict(plan),
-            "view": {"sensitive": None, "sensitive_as_feature": False, "steps": None},
-            "sources": 1,
-            "seeds": None,
-            "public_rows": None,
-            "stated_clips": None,
-            "purpose": "a test",
-            **more,
-        }
-        return unpacked(self.door.runs.open(self.token, key, packed(content))).content["run"].text()
-
-    def act(
-        self,
-        run: str,
-        act: str,
-        content: dict[str, Any],
-        key: str = "",
-        packing: Packing | None = None,
-    ) -> Message:
-        body = (packing or Packing()).packed(content)
-        return unpacked(
-            self.door.runs.act(self.token, run, act, key or f"key-{time.monotonic_ns()}", body)
-        )
-
-    def ask(self, run: str, *asks: Measurement, key: str = "") -> list[Any]:
-        packing = Packing()
-        told = [
-            measurement_described(ask, packing)
-            for ask in asks or (Measurement(CellCounts(CELLS), 20.0),)
-        ]
-        content = {"asks": told, "batch": {"kind": "full"}, "purpose": "counts"}
-        message = self.act(run, "ask", content, key, packing)
-        return [message.array(one) for one in message.content["answers"].list()]
-
-    def statement(self, run: str, **more: Any) -> PrivacyStatement:
-        content = {
-            "not_covered": [],
-            "tuning": None,
-            "earlier_releases": None,
-            "groups": [],
-            **more,
-        }
-        found = self.act(run, "statement", content).content["statement"].mapping()
-        return PrivacyStatement.from_json(json.dumps(found))
+Up = tuple[Server, str]
 
 
 @pytest.fixture(scope="module")
@@ -105,413 +42,440 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return place_in(tmp_path_factory.mktemp("holder"), epsilon=50.0, seeded=False)
 
 
+@pytest.fixture(scope="module")
+def up(place: Place) -> Iterator[Up]:
+    with served(place) as found:
+        yield found
+
+
 @pytest.fixture
-def door(place: Place) -> Iterator[Door]:
-    found = place.door()
-    yield found
-    found.close()
+def one(up: Up) -> Analyst:
+    return Analyst(*up)
 
 
-def spent(place: Place) -> float:
-    return place.ledger().balance().spent_share
-
-
-def test_a_run_reserves_its_whole_plan_first_and_spends_what_it_asked(
-    place: Place, door: Door
-) -> None:
-    one, before = Analyst(door), spent(place)
-    run = one.open()
-    reserved = spent(place) - before
-    one.ask(run)
-    assert spent(place) - before == pytest.approx(reserved)
-    one.act(run, "close", {})
-    assert spent(place) - before == pytest.approx(reserved / 4, rel=0.02)
-    with pytest.raises(Refusal, match="ended"):
-        one.ask(run)
-
-
-def test_a_run_that_asked_nothing_spends_nothing(place: Place, door: Door) -> None:
-    one, before = Analyst(door), spent(place)
-    one.act(one.open(), "close", {})
-    assert spent(place) == pytest.approx(before)
-
-
-def test_a_repeated_request_has_the_same_answer_and_costs_once(place: Place, door: Door) -> None:
-    one = Analyst(door)
-    run = one.open()
-    first, second = one.ask(run, key="same-key"), one.ask(run, key="same-key")
-    assert first[0].tobytes() == second[0].tobytes()
-    assert len(door.records.entries(run)) == 1
-    other = one.ask(run, key="other-key")
-    assert other[0].tobytes() != first[0].tobytes()
-    with pytest.raises(Refusal, match="another request"):
-        one.ask(run, Measurement(RowCount(), 20.0), key="same-key")
-    assert one.open() == run
-    with pytest.raises(Refusal, match="another request"):
-        one.open(Repeated(Gaussian(30.0), 2))
-    one.act(run, "close", {})
-    assert one.ask(run, key="same-key")[0].tobytes() == first[0].tobytes()
-
-
-def test_what_the_plan_has_no_room_for_is_refused(door: Door) -> None:
-    one = Analyst(door)
-    run = one.open()
-    with pytest.raises(PrivacyError):
-        one.ask(run, Measurement(CellCounts(CELLS), 5.0))
-    with pytest.raises(PrivacyError):
-        one.ask(run, Measurement(CellCounts(CELLS), 0.0))
-    for _ in range(4):
-        one.ask(run)
-    with pytest.raises(PrivacyError, match="the plan is done"):
-        one.ask(run)
-    assert len(door.records.entries(run)) == 4
-    one.act(run, "finish", {})
-
-
-@pytest.mark.parametrize(
-    ("how", "error"),
-    [
-        ({"promise": Promise(float("inf"), 0.0)}, LedgerError),
-        ({"promise": Promise(1.0, 1e-6, "records", "replace-one")}, LedgerError),
-        ({"promise": Promise(1.0, 1e-6, "sensitive_features")}, LedgerError),
-        ({"plan": Repeated(Gaussian(0.5), 4)}, BudgetError),
-        ({"promise": Promise(400.0, 1e-6), "plan": Repeated(Gaussian(0.3), 20)}, Overspent),
-        ({"dataset": "others"}, Refusal),
-        ({"seeds": ["00" * 32]}, Refusal),
-        ({"sources": 10_000}, InputError),
-        ({"view": {"sensitive": ["a"], "sensitive_as_feature": False, "steps": None}}, InputError),
-        ({"view": {"sensitive": None, "sensitive_as_feature": False, "steps": "{}"}}, InputError),
-        ({"purpose": "x" * 1000}, InputError),
-        ({"purpose": "a\nb"}, InputError),
-        ({"plan": compose(Gaussian(20.0 + i / 100) for i in range(5000))}, InputError),
-    ],
-)
-def test_a_run_that_may_not_be_is_refused_and_reserves_nothing(
-    how: Any, error: Any, place: Place, door: Door
-) -> None:
-    before = place.ledger().balance().to_dict()["entries"]
-    with pytest.raises(error):
-        Analyst(door).open(**how)
-    assert place.ledger().balance().to_dict()["entries"] == before
-    assert not door.records.runs(("opening", "open")) or all(
-        run.key != "open-key-bad" for run in door.records.runs(("open",))
-    )
-
-
-def test_another_run_and_no_run_look_alike(door: Door) -> None:
-    one, two = Analyst(door), Analyst(door)
-    run = one.open()
-    bodies = set()
-    for name in (run, "0" * 32, "../door", "' OR 1=1 --"):
-        with pytest.raises(Refusal) as refused:
-            two.ask(name)
-        bodies.add((refused.value.status, refused.value.body))
-    assert len(bodies) == 1
-    with pytest.raises(Refusal) as unknown:
-        Analyst(door, Scope(datasets=("others",))).open()
-    assert (unknown.value.status, unknown.value.body) in bodies
-    one.act(run, "close", {})
-
-
-def test_the_clock_ends_a_run_that_nobody_asks(place: Place, door: Door) -> None:
-    one, before = Analyst(door), spent(place)
-    run = one.open()
-    one.ask(run)
-    assert door.runs.sweep(time.time() + 60.0 * 29) == 0
-    assert door.runs.sweep(time.time() + 60.0 * 31) >= 1
-    record = door.records.run(run)
-    assert record is not None
-    assert (record.state, record.how) == ("ended", "ended by the clock")
-    assert 0 < spent(place) - before < 0.01
-    with pytest.raises(Refusal, match="ended"):
-        one.ask(run)
-
-
-def test_a_run_is_taken_up_again_by_the_next_server(place: Place) -> None:
-    """The server stops in the middle: the analyst continues with the next one, and the statement is
-    of the whole run."""
-    first = place.door()
-    one = Analyst(first)
-    before = spent(place)
-    run = one.open(
-        compose([compose([Gaussian(20.0), Gaussian(20.0)]), Repeated(Gaussian(20.0), 3)])
-    )
-    moments = Measurement(NumberMoments(clip=2.0), 20.0)
-    told = one.ask(run, Measurement(RowCount(), 20.0), moments, key="first-key")
-    one.act(
-        run,
-        "rescale",
-        {"scale": {"array": 0}, "shift": {"array": 1}},
-        packing=_arrays([2.0, 3.0], [0.5, 0.0]),
-    )
-    first.close()
-    second = place.door()
-    two = Analyst(second)
-    two.token = one.token
-    assert (
-        two.ask(run, Measurement(RowCount(), 20.0), moments, key="first-key")[0].tobytes()
-        == told[0].tobytes()
-    )
-    assert second.runs._run(run, two.token, "ask").curator.scalings[0][0].tolist() == [2.0, 3.0]
-    for _ in range(3):
-        two.ask(run)
-    two.act(run, "finish", {})
-    statement = two.statement(run)
-    assert statement.noise == "secure"
-    assert [bound.question for bound in statement.bounds] == [
-        "row count",
-        "number moments",
-        "cell counts",
-    ]
-    assert sum(release.times for release in statement.releases) == 5
-    assert not [finding for finding in statement.check() if finding.grave]
-    assert spent(place) - before == pytest.approx(5 / 5 * (spent(place) - before))
-    assert place.ledger().check([statement.ledger]) == []  # type: ignore[list-item]
-    second.close()
-
-
-def _arrays(*arrays: list[float]) -> Packing:
+def arrays(*given: Any) -> Packing:
     packing = Packing()
-    for array in arrays:
+    for array in given:
         packing.put(np.array(array))
     return packing
 
 
+def test_a_run_reserves_its_plan_and_spends_what_it_asked(one: Analyst) -> None:
+    before = one.spent()
+    run = one.open()
+    reserved = one.spent() - before
+    first, same = one.ask(run, key="same-key"), one.ask(run, key="same-key")
+    assert first[0].tobytes() == same[0].tobytes()
+    assert one.spent() - before == pytest.approx(reserved)
+    assert len(one.server.records.entries(run)) == 1
+    one.act(run, "close", {})
+    one.act(run, "close", {})
+    assert one.spent() - before == pytest.approx(reserved / 4, rel=0.02)
+    with pytest.raises(Refused, match="ended"):
+        one.ask(run)
+    before = one.spent()
+    one.act(one.open(), "close", {})
+    assert one.spent() == pytest.approx(before)
+
+
+def test_what_the_plan_has_no_room_for_is_refused(one: Analyst) -> None:
+    run = one.open()
+    for multiplier in (5.0, 0.0):
+        with pytest.raises(Refused):
+            one.ask(run, Measurement(CellCounts(CELLS), multiplier))
+    for _ in range(4):
+        one.ask(run)
+    with pytest.raises(Refused, match="the plan is done"):
+        one.ask(run)
+    assert len(one.server.records.entries(run)) == 4
+    one.act(run, "finish", {})
+
+
+@pytest.mark.parametrize(
+    ("how", "status"),
+    [
+        ({"promise": Promise(1.0, 1e-6, "sensitive_features")}, 409),
+        ({"promise": Promise(400.0, 1e-6), "plan": Repeated(Gaussian(0.3), 20)}, 402),
+        ({"promise": Promise(50.0, 1.1e-4), "plan": Gaussian(0.7)}, 409),
+        ({"dataset": "others"}, 404),
+        ({"sources": 10_000}, 422),
+        ({"view": {**WHOLE, "sensitive": ["a"]}}, 422),
+        ({"view": {**WHOLE, "steps": "{}"}}, 422),
+        ({"view": {**WHOLE, "rows": [1, 2]}}, 422),
+        ({"view": {**WHOLE, "weight_cap": 2.0}}, 422),
+        ({"purpose": "x" * 1000}, 422),
+        ({"purpose": "a\nb"}, 422),
+    ],
+)
+def test_a_run_that_may_not_be_reserves_nothing(how: Any, status: int, one: Analyst) -> None:
+    ledger = one.server.datasets["applicants"].ledger
+    before = len(list(ledger.history()))
+    with pytest.raises(Refused) as refused:
+        one.open(**how)
+    assert refused.value.status == status
+    assert refused.value.word in SAYINGS
+    assert len(list(ledger.history())) == before
+    assert not [run for run in one.server.records.runs() if run.token == one.id]
+
+
+def test_another_run_and_no_run_look_alike(one: Analyst, up: Up) -> None:
+    two, run, bodies = Analyst(*up), one.open(), set()
+    for name in (run, "0" * 32, "..%2Fdoor", "%27%20OR%201=1"):
+        with pytest.raises(Refused) as refused:
+            two.ask(name)
+        bodies.add((refused.value.status, refused.value.raw))
+    with pytest.raises(Refused) as unknown:
+        Analyst(*up, Scope(datasets=("others",))).open()
+    assert bodies == {(unknown.value.status, unknown.value.raw)}
+    one.act(run, "close", {})
+
+
+def test_the_clock_ends_a_run_that_nobody_asks(one: Analyst) -> None:
+    before, run, runs = one.spent(), one.open(), one.server.runs
+    one.ask(run)
+    runs.sweep(time.time() + 60.0 * 29)
+    assert one.ask(run)
+    assert runs.sweep(time.time() + 60.0 * 31) >= 1
+    record = one.server.records.run(run)
+    assert record is not None
+    assert (record.state, record.how) == ("ended", "ended by the clock")
+    assert 0 < one.spent() - before < 0.01
+    with pytest.raises(Refused, match="ended"):
+        one.ask(run)
+
+
+def test_a_run_is_taken_up_again_by_the_next_server(tmp_path: Path) -> None:
+    """The analyst continues with the next one, and the statement is of the whole run."""
+    place, moments = place_in(tmp_path), Measurement(NumberMoments(clip=2.0), 20.0)
+    both = (Measurement(RowCount(), 20.0), moments)
+    plan = compose([compose([Gaussian(20.0)] * 2), Repeated(Gaussian(20.0), 3)])
+    with served(place) as up:
+        one = Analyst(*up)
+        run = one.open(plan)
+        told = one.ask(run, *both, key="first-key")
+        scales = {"scale": {"array": 0}, "shift": {"array": 1}}
+        one.act(run, "rescale", scales, packing=arrays([2.0, 3.0], [0.5, 0.0]))
+        codes = {"model": None, "edges": None, "cells": None, "table": None}
+        one.act(run, "attach", {**codes, "count": 2, "title": "", "handle": "codes"})
+    with served(place) as up:
+        two = Analyst(*up, token=one.token)
+        assert two.ask(run, *both, key="first-key")[0].tobytes() == told[0].tobytes()
+        two.ask(run)
+        held = up[0].runs._held[run]
+        assert held.curator is not None
+        assert held.curator.scalings[0][0].tolist() == [2.0, 3.0]
+        assert list(held.handles) == [0]
+        for _ in range(2):
+            two.ask(run)
+        two.act(run, "finish", {})
+        assert run not in up[0].runs._held
+        statement = two.statement(run, not_covered=["a word"])
+        assert statement.not_covered == ("said by the analyst: a word",)
+        bounds = [bound.question for bound in statement.bounds]
+        assert bounds == ["row count", "number moments", "cell counts"]
+        assert sum(release.times for release in statement.releases) == 5
+        assert not [finding for finding in statement.check() if finding.grave]
+        assert place.ledger().check([statement.ledger]) == []  # type: ignore[list-item]
+    assert faults(place) == []
+
+
 @pytest.mark.parametrize(("rows", "told"), [(1500, "1500"), (7, "said by the analyst: 7")])
-def test_a_number_of_rows_is_signed_as_a_fact_where_the_schema_has_it(
-    rows: int, told: str, door: Door
-) -> None:
-    one = Analyst(door)
+def test_words_of_the_analyst_are_marked(rows: int, told: str, one: Analyst) -> None:
     run = one.open(Gaussian(20.0), public_rows=rows)
     one.ask(run)
-    one.act(run, "finish", {})
-    facts = {fact.name: fact.value for fact in one.statement(run).facts}
-    assert facts["number of rows"] == told
-
-
-def test_words_of_the_analyst_are_marked(door: Door) -> None:
-    one = Analyst(door)
-    run = one.open(Gaussian(20.0))
-    one.ask(run)
-    one.act(run, "finish", {})
-    statement = one.statement(
-        run, not_covered=["the ministry approves of this model"], tuning="none was done"
-    )
-    assert "said by the analyst: the ministry approves of this model" in statement.not_covered
-    assert statement.tuning == "said by the analyst: none was done"
     for bad in ("x" * 2000, "two\nlines", ""):
-        with pytest.raises(InputError):
+        with pytest.raises(Refused) as refused:
             one.statement(run, not_covered=[bad])
-
-
-def test_a_scope_is_kept(door: Door) -> None:
-    counting = Analyst(door, Scope(methods=("counts",)))
-    run = counting.open()
-    counting.ask(run)
-    with pytest.raises(Refusal, match="scope"):
-        counting.ask(run, Measurement(NumberMoments(clip=2.0), 20.0))
-    counting.act(run, "close", {})
-    with pytest.raises(Refusal, match="protects"):
-        Analyst(door, Scope(protects=("sensitive_features",))).open()
-    with pytest.raises(Refusal):
-        Analyst(door, role="auditor").open()
+        assert refused.value.status == 422
+    one.act(run, "finish", {})
+    statement = one.statement(run, tuning="none was done")
+    assert statement.tuning == "said by the analyst: none was done"
+    assert {fact.name: fact.value for fact in statement.facts}["number of rows"] == told
 
 
 TOWNS = Cells((("x", "y", "z"),), names=("town",))
-BY_TOWN = [10.0, 100.0, 1000.0]
 
 
-def _by_town(view: Any, place: Path, plan: Event | None) -> tuple[Door, Analyst, str]:
-    door = place_in(place, seeded=False).door()
-    one = Analyst(door)
-    layout = door.datasets["applicants"].layout_of(View.of(MESSAGE.node(json.dumps(view))))
-    asked = Measurement(CellCounts(TOWNS), BY_TOWN)
+def _by_town(one: Analyst, plan: Event | None) -> str:
+    view = {**WHOLE, "sensitive": ["town"]}
+    asked = Measurement(CellCounts(TOWNS), [10.0, 100.0, 1000.0])
+    layout = one.server.datasets["applicants"].layout_of(View(("town",)))
     run = one.open(plan or describe([asked], layout, PROMISE), view=view)
     one.ask(run, asked)
     one.act(run, "finish", {})
-    return door, one, run
+    return run
 
 
 def test_groups_of_a_statement_are_named_by_the_schema_and_priced_by_the_plan(
-    tmp_path: Path,
+    one: Analyst,
 ) -> None:
-    """What an analyst says of them is refused, or marked."""
-    view = {"sensitive": ["town"], "sensitive_as_feature": False, "steps": None}
-    door, one, run = _by_town(view, tmp_path / "planned", None)
+    run = _by_town(one, None)
     told = one.statement(run, groups=[{"column": 0, "limits": [None] * 3}])
     assert [group.name for group in told.groups] == ["x", "y", "z"]
     assert all(group.fixed and group.limit is None for group in told.groups)
     found = [group.epsilon for group in told.groups]
     assert found == sorted(found, reverse=True)
     assert found[0] > 2 * found[1]
-    assert not told.not_covered
     limited = one.statement(run, groups=[{"column": 0, "limits": [0.01, None, None]}])
-    assert [group.limit for group in limited.groups] == [None] * 3
     assert limited.not_covered == ("said by the analyst: x was to have at most epsilon 0.01",)
     for forged in (
         {"column": 1, "limits": [None] * 3},
         {"column": 0, "limits": [None] * 2},
         {"names": ["z", "y", "x"], "column": 0, "fixed": True, "limits": [None] * 3},
     ):
-        with pytest.raises(InputError):
+        with pytest.raises(Refused):
             one.statement(run, groups=[forged])
-    door.close()
-
-
-def test_shares_that_no_plan_fixed_are_the_analysts_word(tmp_path: Path) -> None:
-    view = {"sensitive": ["town"], "sensitive_as_feature": False, "steps": None}
-    door, one, run = _by_town(view, tmp_path, Gaussian(10.0))
-    told = one.statement(run, groups=[{"column": 0, "limits": [None] * 3}])
-    assert not any(group.fixed for group in told.groups)
-    assert told.not_covered == (
-        "said by the analyst: shares were made once, before any answer by these groups: x, y, z",
+    told = one.statement(
+        _by_town(one, Gaussian(10.0)), groups=[{"column": 0, "limits": [None] * 3}]
     )
-    door.close()
+    assert not any(group.fixed for group in told.groups)
+    words = "shares were made once, before any answer by these groups: x, y, z"
+    assert told.not_covered == (f"said by the analyst: {words}",)
 
 
-@pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-4])
-def test_epsilon_a_day_is_what_plans_cost_at_the_ledgers_delta(
-    delta: float, place: Place, door: Door
-) -> None:
+@pytest.mark.parametrize("delta", [1e-9, 1e-4])
+def test_epsilon_a_day_is_what_plans_cost_at_the_ledgers_delta(delta: float, up: Up) -> None:
     """The epsilon and the delta that a promise names are the analyst's to choose."""
-    cost = price(PLAN, 1e-4, "add-remove").epsilon
     promise = Promise(price(PLAN, delta, "add-remove").epsilon * 1.001, delta)
-    daily = Analyst(door, Scope(epsilon_a_day=2.5 * cost))
-    for number in range(2):
-        daily.act(daily.open(promise=promise, key=f"run-{number}-key"), "close", {})
-    with pytest.raises(Refusal, match="epsilon a day"):
-        daily.open(promise=promise, key="run-2-key")
-
-
-@pytest.mark.parametrize("delta", [1.1e-4, 0.5, 0.999])
-def test_a_delta_above_the_ledgers_is_refused(delta: float, place: Place, door: Door) -> None:
-    """With a large delta a small epsilon says nothing: 7.34 was spent under a limit of 0.1."""
-    before = spent(place)
-    for scope in (None, Scope(epsilon_a_day=0.1)):
-        with pytest.raises(LedgerError, match="delta"):
-            Analyst(door, scope).open(Gaussian(0.7), Promise(0.1, delta))
-    assert spent(place) == before
+    cost = price(PLAN, 1e-4, "add-remove").epsilon
+    daily = Analyst(*up, Scope(epsilon_a_day=2.5 * cost))
+    for _ in range(2):
+        daily.act(daily.open(promise=promise), "close", {})
+    with pytest.raises(Refused, match="epsilon a day"):
+        daily.open(promise=promise)
 
 
 def test_every_act_asks_for_its_method_before_it_is_done(tmp_path: Path) -> None:
     """A token for counts gets counts alone, also where the holder serves the features."""
-    place = place_in(tmp_path, protects="sensitive_features")
-    door = place.door()
-    arrays = _arrays([1.0, 1.0], [0.0, 0.0])
     codes = {"model": None, "edges": None, "cells": None, "table": None}
     count, sums = ({"kind": kind, "copies": None} for kind in ("row count", "number moments"))
-    told = {"multiplier": 2000.0, "noise": "gaussian", "column": 0}
+    told = {"multiplier": 2000.0, "noise": "gaussian"}
     asked = {"batch": {"kind": "full"}, "purpose": ""}
-    said = {"not_covered": [], "tuning": None, "earlier_releases": None, "groups": []}
     choice = {"questions": [count], "epsilon": 1e-9, "cell_weights": None, "costs": None}
+    both = [{"question": count, **told}, {"question": sums, **told}]
     walk: list[tuple[str, bool, Any]] = [
-        ("ask", True, {"asks": [{"question": count, **told}], **asked}),
-        (
-            "ask",
-            False,
-            {"asks": [{"question": count, **told}, {"question": sums, **told}], **asked},
-        ),
+        ("ask", True, {"asks": both[:1], **asked}),
+        ("ask", False, {"asks": both, **asked}),
         ("choose", False, {**choice, "purpose": ""}),
         ("attach", True, {**codes, "count": 2, "title": "", "handle": "codes"}),
         ("rescale", False, {"scale": {"array": 0}, "shift": {"array": 1}}),
         ("table", False, {"most": 10_000}),
         ("finish", True, {}),
-        ("statement", True, said),
+        ("statement", True, NO_WORDS),
     ]
     assert {act for act, _, _ in walk} == set(ACTS)
     promise = Promise(1.0, 1e-6, protects="sensitive_features")
-    for scope in (Scope(methods=("counts",)), Scope(methods=("models",)), None):
-        one = Analyst(door, scope)
-        run = one.open(Gaussian(2000.0), promise)
-        forbidden = []
-        for act, _, content in walk:
-            try:
-                one.act(run, act, content, packing=arrays)
-            except Refusal as refused:
-                if refused.status == 403:
-                    forbidden.append((act, content))
-            except FairveilError:  # not in this run's plan
-                pass
-        narrow = scope is not None and scope.methods == ("counts",)
-        assert forbidden == (
-            [(act, told) for act, free, told in walk if not free] if narrow else []
-        )
+    with served(place_in(tmp_path, protects="sensitive_features")) as up:
+        for scope in (Scope(methods=("counts",)), Scope(methods=("models",)), None):
+            one, forbidden = Analyst(*up, scope), []
+            run = one.open(Gaussian(2000.0), promise)
+            for act, _, content in walk:
+                packing = arrays([1.0, 1.0], [0.0, 0.0]) if act == "rescale" else None
+                try:
+                    one.act(run, act, content, packing=packing)
+                except Refused as refused:  # else not in this run's plan
+                    if refused.status == 403:
+                        forbidden.append((act, content))
+            narrow = scope is not None and scope.methods == ("counts",)
+            refused_ones = [(act, told) for act, free, told in walk if not free]
+            assert forbidden == (refused_ones if narrow else [])
+
+
+def test_the_length_of_a_reply_is_public(one: Analyst) -> None:
+    lengths, packing = set(), Packing()
+    asks = [measurement_described(Measurement(CellCounts(CELLS), 20.0), packing)]
+    content = {"asks": asks, "batch": {"kind": "full"}, "purpose": ""}
+    for _ in range(2):
+        run = one.open()
+        lengths.add(len(one.sent("POST", "runs", run, "ask", body=packing.packed(content))))
         one.act(run, "close", {})
-    door.close()
-
-
-def test_the_length_of_a_reply_is_public(place: Place, door: Door) -> None:
-    """Two runs of secure noise: every reply is as long as its counterpart."""
-    lengths = []
-    for number in range(2):
-        one = Analyst(door)
-        run = one.open(key=f"open-{number}-key")
-        packing = Packing()
-        content = {
-            "asks": [measurement_described(Measurement(CellCounts(CELLS), 20.0), packing)],
-            "batch": {"kind": "full"},
-            "purpose": "",
-        }
-        lengths.append(
-            len(door.runs.act(one.token, run, "ask", "ask-key-1", packing.packed(content)))
-        )
-        one.act(run, "close", {})
-    assert lengths[0] == lengths[1]
-
-
-def test_the_number_of_rows_is_not_told_where_it_is_private(
-    place: Place, door: Door, tmp_path: Path
-) -> None:
-    assert door.datasets["applicants"].facts()["exact_rows"] is None
-    public = place_in(tmp_path / "public", epsilon=5.0, neighbours="replace-one")
-    other = public.door()
-    assert other.datasets["applicants"].facts()["exact_rows"] == 1500
-    other.close()
-
-
-def test_the_door_describes_rows_as_their_encoding_does(door: Door) -> None:
-    assert door.datasets["applicants"].layout_of(View(None, False)) == Encoding(SCHEMA).layout
+    assert len(lengths) == 1
 
 
 def test_a_failed_answer_ends_the_run_and_is_charged_whole(
-    place: Place, door: Door, monkeypatch: pytest.MonkeyPatch
+    one: Analyst, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, before = Analyst(door), spent(place)
-    run = one.open()
-    reserved = spent(place) - before
-    monkeypatch.setattr(Rows, "blocks", _broken)
-    with pytest.raises(MemoryError):
+    before, run = one.spent(), one.open()
+    reserved = one.spent() - before
+
+    def broken(*_: Any) -> None:
+        raise InputError("row 17: female")
+
+    monkeypatch.setattr(Rows, "blocks", broken)
+    with pytest.raises(Refused, match="Something failed inside") as refused:
         one.ask(run)
     monkeypatch.undo()
-    record = door.records.run(run)
+    assert (refused.value.status, b"female" in refused.value.raw) == (500, False)
+    record = one.server.records.run(run)
     assert record is not None
     assert record.how == "an answer failed inside, charged whole"
-    assert spent(place) - before == pytest.approx(reserved)
-    with pytest.raises(Refusal):
+    assert one.spent() - before == pytest.approx(reserved)
+    with pytest.raises(Refused, match="ended"):
         one.ask(run)
 
 
-def _broken(*_: Any) -> None:
-    raise MemoryError
+def test_a_budget_is_spent_exactly_and_then_refused(tmp_path: Path) -> None:
+    """Many runs in a row take all there is; the first that does not fit reserves nothing."""
+    plan, promise, opened = Repeated(Gaussian(2.0), 4), Promise(8.0, 1e-6), 0
+    place, refusal = place_in(tmp_path, epsilon=30.0), None
+    with served(place) as up:
+        one = Analyst(*up)
+        while refusal is None and opened < 100:
+            try:
+                run = one.open(plan, promise)
+            except Refused as refused:
+                refusal = refused
+                break
+            opened += 1
+            for _ in range(4):
+                one.ask(run, Measurement(CellCounts(CELLS), 2.0))
+            one.act(run, "finish", {})
+    assert opened > 3
+    assert refusal is not None
+    assert (refusal.status, refusal.word, bool(refusal.figures)) == (402, "overspent", True)
+    assert place.ledger().balance().spent_share <= 1.0
+    assert faults(place) == []
 
 
-def test_a_ledger_that_is_away_at_the_end_is_told_later(
-    place: Place, door: Door, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, before = Analyst(door), spent(place)
+# -- requests of a hostile analyst -----------------------------------------------------------------
+
+FULL = {"kind": "full"}
+
+
+def rows(multiplier: float = 20.0, noise: str = "gaussian", **more: Any) -> dict[str, Any]:
+    """An ask about the number of rows."""
+    ask = {"question": {"kind": "row count", "copies": None}, "multiplier": multiplier}
+    return {"asks": [{**ask, "noise": noise}], "batch": FULL, "purpose": "", **more}
+
+
+def model(described: Any, count: int = 2) -> dict[str, Any]:
+    """A model to be attached."""
+    none = {"edges": None, "cells": None, "table": None}
+    return {"model": described, **none, "count": count, "title": "", "handle": "codes"}
+
+
+HOSTILE: list[tuple[str, Any]] = [
+    ("ask", {"asks": [], "batch": FULL, "purpose": ""}),
+    ("ask", {"asks": [{}] * 1000, "batch": FULL, "purpose": ""}),
+    ("ask", {"asks": "all", "batch": FULL, "purpose": ""}),
+    ("ask", rows(multiplier=-3.0)),
+    ("ask", rows(multiplier=1e300)),
+    ("ask", rows(noise="none")),
+    ("ask", rows(batch={"kind": "poisson", "rate": 7.0})),
+    ("ask", rows(batch={"kind": "part", "number": 0, "parts": 1500})),
+    ("ask", rows(purpose="x\x1b[2J")),
+    (
+        "choose",
+        {"questions": [], "epsilon": 1.0, "cell_weights": None, "costs": None, "purpose": ""},
+    ),
+    ("attach", model(None, count=1 << 40)),
+    ("attach", model({"files": "{}", "arrays": {"array": 0}})),
+    ("attach", model({"files": "import os", "arrays": {"array": 1}})),
+    ("rescale", {"scale": {"array": 0}, "shift": {"array": 0}}),
+    ("rescale", {"scale": {"array": 9}, "shift": {"array": 0}}),
+    ("table", {"most": 100}),
+    ("finish", {}),
+    ("statement", {**NO_WORDS, "groups": [{"column": 0, "limits": []}]}),
+    ("statement", {**NO_WORDS, "groups": [{"column": 0, "limits": ["\n", None]}]}),
+    ("nothing", {}),
+]
+
+
+def test_a_hostile_request_is_refused_and_the_run_goes_on(one: Analyst) -> None:
     run = one.open()
-    one.ask(run)
-    monkeypatch.setattr("fairveil.serving.door.runs.settle", _away)
+    for act, content in HOSTILE:
+        text = json.dumps(content)
+        packing = arrays([np.nan, np.inf], np.zeros(8, np.uint8))
+        packing.arrays = packing.arrays[
+            : 1 + max((at for at in (0, 1) if f'"array": {at}' in text), default=-1)
+        ]
+        with pytest.raises(Refused) as refused:
+            one.act(run, act, content, packing=packing)
+        assert 400 <= refused.value.status < 500, (act, content)
+        assert refused.value.word in SAYINGS
+        assert "Traceback" not in str(refused.value)
+    packing = Packing()
+    told = measurement_described(Measurement(GradientSum(Linear(np.zeros(6)), 1.0), 20.0), packing)
+    packing.arrays[0] = np.full(6, np.nan)
+    with pytest.raises(Refused):
+        one.act(run, "ask", {"asks": [told], "batch": FULL, "purpose": ""}, packing=packing)
+    for columns, names in (
+        ([["m", "f"]], ["sex"]),
+        ([["f"]], ["sex"]),
+        ([["f", "m"]], ["town"]),
+        ([["x" * 10_000] * 2], ["sex"]),
+    ):
+        packing = Packing()
+        told = measurement_described(Measurement(CellCounts(CELLS), 20.0), packing)
+        told["question"]["cells"] = {"columns": columns, "mode": "product", "names": names}
+        with pytest.raises(Refused):
+            one.act(run, "ask", {"asks": [told], "batch": FULL, "purpose": ""})
+    assert one.server.records.entries(run) == []
+    assert one.ask(run)[0].shape == (2,)
+    huge = Measurement(GradientSum(Linear(np.full(6, 1e308)), 1.0), 20.0)
+    assert np.isfinite(one.ask(run, huge)[0]).all()
     one.act(run, "close", {})
-    record = door.records.run(run)
-    assert record is not None
-    assert record.state == "settling"
-    whole = spent(place) - before
-    monkeypatch.undo()
-    door.runs.sweep()
-    assert spent(place) - before < 0.5 * whole
-    assert [record.state for record in door.records.runs() if record.id == run] == ["ended"]
 
 
-def _away(*_: Any, **__: Any) -> None:
-    raise FairveilError("away")
+def test_changed_bytes_of_good_requests_are_refused_or_answered(one: Analyst) -> None:
+    """No error but a word of the list, and no release that no reply told."""
+    rng = np.random.default_rng(0)
+    run, packing = one.open(Repeated(Gaussian(20.0), 400), Promise(8.0, 1e-6)), Packing()
+    asks = [measurement_described(Measurement(CellCounts(CELLS, by_label=True), 20.0), packing)]
+    good = packing.packed({"asks": asks, "batch": FULL, "purpose": ""})
+    opening = packed(one.content())
+    words = [b"null", b"1e999", b"-1", b'"x"', b"[]", b"{}", b"true", b"9" * 20, b'"\\ud800"']
+    answered, statuses = 0, set[int]()
+    for number in range(300):
+        raw = bytearray(good if number % 3 else opening)
+        for _ in range(rng.integers(1, 4)):
+            at = int(rng.integers(len(raw)))
+            if rng.random() < 0.5:
+                raw[at] = int(rng.integers(256))
+            else:
+                raw[at : at + int(rng.integers(6))] = words[rng.integers(len(words))]
+        if rng.random() < 0.5 and len(raw) > 8:  # so that more is read than the length
+            raw[4:8] = (len(raw) - 8).to_bytes(4, "little")
+        try:
+            path = ("runs", run, "ask") if number % 3 else ("runs",)
+            one.sent("POST", *path, body=bytes(raw))
+            answered += bool(number % 3)
+        except Refused as refused:
+            statuses.add(refused.status)
+    assert len(one.server.records.entries(run)) == answered
+    assert statuses <= {402, 404, 409, 422, 429}
+    for record in one.server.records.runs(("open",)):
+        if record.token == one.id:
+            one.act(record.id, "close", {})
+
+
+def test_an_error_that_nobody_foresaw_is_one_sentence() -> None:
+    refusal = refusal_of(ValueError("row 17: female"))
+    assert json.loads(refusal.body)["message"] == SAYINGS["internal"][1]
+    assert (refusal.status, refusal.detail) == (500, "ValueError")
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+
+
+def test_scopes_and_tokens_that_are_none_are_refused(place: Place, up: Up) -> None:
+    tokens: Tokens = up[0].tokens
+    for name, role in (("", "analyst"), ("a\nb", "analyst"), ("x", "king")):
+        with pytest.raises(InputError):
+            tokens.issue(name, role)
+    wrong: dict[str, Any]
+    for wrong in ({"protects": ("everything",)}, {"epsilon_a_day": -1.0}, {"methods": ("all",)}):
+        with pytest.raises(InputError):
+            Scope(**wrong)
+    scope = Scope(("a",), None, ("counts",), 2.0)
+    assert Scope.of(scope.to_json()) == scope
+    secret = tokens.issue("somebody").rpartition("_")[2]
+    for path in place.folder.rglob("*"):
+        if path.is_file():
+            assert secret.encode() not in path.read_bytes()
+            assert bytes.fromhex(secret) not in path.read_bytes()
+    with pytest.raises(Refused, match="protects"):
+        Analyst(*up, Scope(protects=("sensitive_features",))).open()
+    with pytest.raises(Refused) as refused:
+        Analyst(*up, role="auditor").open()
+    assert refused.value.status == 404

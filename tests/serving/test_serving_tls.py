@@ -21,7 +21,7 @@ from doors import Place, place_in, served
 import fairveil as fv
 from fairveil.cli import main
 from fairveil.errors import DoorError, InputError
-from fairveil.serving.door.holder import Holder
+from fairveil.serving.holder import Holder
 
 NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)
@@ -89,7 +89,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairveil.serving.analyst.connection.WAIT", 0.001)
+    monkeypatch.setattr("fairveil.serving.client.WAIT", 0.001)
 
 
 def without_files(place: Place) -> str:

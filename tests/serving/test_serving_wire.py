@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairveil.errors import FairveilError, InputError
-from fairveil.serving.wire.messages import MAGIC, Packing, packed, unpacked
+from fairveil.serving.wire import MAGIC, Packing, packed, unpacked
 
 
 def test_what_was_packed_is_unpacked_to_the_last_bit() -> None:
@@ -72,9 +72,11 @@ def test_deep_values_are_refused_before_they_are_parsed() -> None:
 
 
 def test_an_array_that_is_not_there_is_refused() -> None:
-    message = unpacked(packed({"x": {"array": 3}}, [np.zeros(2)]))
+    message = unpacked(packed({"x": {"array": 0}, "y": {"array": 3}}, [np.zeros(2)]))
     with pytest.raises(InputError, match="array below number 1"):
-        message.array(message.content["x"])
+        message.array(message.content["y"])
+    with pytest.raises(InputError, match="each named"):  # nothing names the second one
+        unpacked(packed({"x": {"array": 0}}, [np.zeros(2), np.zeros(3)]))
 
 
 @settings(max_examples=200, deadline=None)

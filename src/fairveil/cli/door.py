@@ -13,7 +13,7 @@ from .helping import add, group
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..serving.door.records import Records
+    from ..serving.records import Records
 
 
 Config = Annotated[
@@ -28,8 +28,8 @@ app = group("door", "Tokens and runs of a door, whether it is being served or no
 @contextmanager
 def _records(config: Path | None) -> Iterator[Records]:
     from ..errors import InputError
-    from ..serving.door.holder import Holder
-    from ..serving.door.records import Records
+    from ..serving.holder import Holder
+    from ..serving.records import Records
 
     if config is None:
         raise InputError.expected(
@@ -96,7 +96,7 @@ def token(
     Exit status: 0 issued, 2 refused.
     """
     from ..errors import InputError
-    from ..serving.door.tokens import METHODS, ROLES, Scope, Tokens
+    from ..serving.records import METHODS, ROLES, Scope, Tokens
 
     for option, given, known in (
         ("--role", [role], ROLES),
@@ -131,7 +131,7 @@ def tokens(config: Config = None) -> None:
     """
     import time
 
-    from ..serving.door.tokens import Tokens
+    from ..serving.records import Tokens
 
     with _records(config) as records:
         for one in Tokens(records).all():
@@ -150,7 +150,7 @@ def revoke(
     Exit status: 0 revoked, 2 refused.
     """
     from ..errors import InputError
-    from ..serving.door.tokens import Tokens
+    from ..serving.records import Tokens
 
     with _records(config) as records:
         if not Tokens(records).revoke(token_id):
@@ -164,7 +164,7 @@ def runs(config: Config = None) -> None:
 
     Exit status: 0 listed, 2 refused.
     """
-    from ..serving.door.tokens import Tokens
+    from ..serving.records import Tokens
 
     with _records(config) as records:
         names = Tokens(records).names()
@@ -186,7 +186,7 @@ def stop(
     Exit status: 0 noted, 2 refused.
     """
     from ..errors import InputError
-    from ..serving.door.run import STOP
+    from ..serving.records import STOP
 
     with _records(config) as records:
         found = records.run(run)

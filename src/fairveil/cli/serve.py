@@ -69,12 +69,12 @@ def serve(
         remedy = "Pass --port 8422, for example; 0 takes one that is free."
         raise InputError.expected("a port from 0 to 65535", of="--port", got=port, remedy=remedy)
     _require_server()
-    from ..serving.door.holder import Holder
+    from ..serving.holder import Holder
 
     if demo:
-        from ..serving.door.demo import prepare
+        from ..serving.holder import prepare_demo
 
-        config = prepare(folder or DEMO, 8422 if port is None else port)
+        config = prepare_demo(folder or DEMO, 8422 if port is None else port)
     assert config is not None
     holder = Holder.load(config)
     _run(
@@ -85,49 +85,37 @@ def serve(
 def _run(holder: object, *, demo: bool, check: bool, quiet: bool) -> None:
     import sys
 
-    from ..serving.door.door import Door
-    from ..serving.door.holder import Holder
-    from ..serving.door.page import HolderPage
-    from ..serving.door.request_log import RequestLog
-    from ..serving.door.running import running
-    from ..serving.door.service import Service
+    from ..serving.app import running
+    from ..serving.holder import Holder
+    from ..serving.runs import Server
 
     assert isinstance(holder, Holder)
     with options.warnings_as_notes():
-        door = Door.opened(holder)
+        server = Server(holder)
     try:
-        names = ", ".join(door.datasets)
+        names = ", ".join(server.datasets)
         if check:
             typer.echo(f"Would serve: {names}")
             return
-        pages = HolderPage(
-            door, secure=holder.certificate is not None or holder.behind_proxy
-        ).routes()
-        with running(door, Service(door, RequestLog(None if quiet else sys.stderr)), pages) as url:
+        with running(server, None if quiet else sys.stderr) as url:
             try:
                 typer.echo(
                     f"Serving {names} at {url} (Ctrl-C ends it; runs go on when it is up again)"
                 )
-                if door.fingerprint is not None:
-                    typer.echo(f"Statements are signed by {door.fingerprint}")
+                if server.fingerprint is not None:
+                    typer.echo(f"Statements are signed by {server.fingerprint}")
                 if demo:
-                    _say_demo(door, url)
+                    analyst = server.tokens.issue("analyst of the demo", days=1.0)
+                    own = server.tokens.issue("holder of the demo", "holder", days=1.0)
+                    typer.echo(f"Analyst's token: {analyst}")
+                    typer.echo(f"Holder's page: {url}/holder, token: {own}")
+                    remote = f'fairveil.remote("{url}", "applicants", token="{analyst}")'
+                    typer.echo(f"Try: clf.fit({remote})")
                 _wait()
             except KeyboardInterrupt:
                 typer.echo("Stopped.")
     finally:
-        door.close()
-
-
-def _say_demo(door: object, url: str) -> None:
-    from ..serving.door.door import Door
-
-    assert isinstance(door, Door)
-    analyst = door.tokens.issue("analyst of the demo", days=1.0)
-    holder = door.tokens.issue("holder of the demo", "holder", days=1.0)
-    typer.echo(f"Analyst's token: {analyst}")
-    typer.echo(f"Holder's page: {url}/holder, token: {holder}")
-    typer.echo(f'Try: clf.fit(fairveil.remote("{url}", "applicants", token="{analyst}"))')
+        server.close()
 
 
 def _wait() -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
-    from .analyst.remote import RemoteData as RemoteData
-    from .analyst.remote import remote as remote
+    from .client import RemoteData as RemoteData
+    from .client import remote as remote
 
 if not TYPE_CHECKING:
     __getattr__, __dir__, __all__ = lazily(__name__)

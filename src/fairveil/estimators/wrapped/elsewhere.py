@@ -4,7 +4,7 @@ it, and counts.
 The library's own linear and additive models, and mixtures of these, have a description, where they
 were fitted by the holder's schema. Others run code of their own: their decisions need the rows.
 
-Guarantees (tests/serving/test_serving_counts.py):
+Guarantees (tests/serving/test_serving_fits.py):
 1. No decision about a row is made here, and none comes here: only the counts that were released.
 2. The holder codes rows as the model's fit did, or the model is refused.
 """

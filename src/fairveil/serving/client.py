@@ -1,0 +1,889 @@
+"""`fairveil.remote`: a data set of a holder, in the place of rows.
+
+    rows = fairveil.remote("https://holder.example", dataset="applicants", token=token)
+    clf.fit(rows)
+
+The rows stay with their holder. The learning code runs here and asks the holder's curator, and the
+statement comes from there, signed with the holder's key.
+
+Guarantees (tests/serving/test_serving_fits.py, tests/serving/test_serving_crashes.py):
+1. What is here of the data set is what the holder publishes of it. A model that is fitted so is,
+   from the same noise, the model that the same code fits to the rows, to the bit.
+2. One method that releases something is one request, under one key: sent again it is answered and
+   charged once. The plan is followed here, too.
+3. What no server does is refused with its reason: code of the caller beside rows, choices by
+   functions, weights as arrays.
+4. A statement that the holder's key did not sign is refused, where that key was given, or
+   cryptography is there to see it.
+5. Nothing but HTTPS is spoken to another machine, and its certificate is checked.
+"""
+
+from __future__ import annotations
+
+import copy
+import http.client
+import json
+import math
+import os
+import secrets
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import quote, urlsplit
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import errors
+from .._json import Document
+from ..core.events import Event, NoOp, compose, to_json_dict
+from ..core.noise import NoiseSource
+from ..core.promise import Promise
+from ..curator import FULL, Curator, Full, Log, LogEntry, Part, Question, pricing
+from ..curator.bounds import cap_of
+from ..curator.budget import Budget
+from ..curator.elsewhere import DescribedRule, Elsewhere, RowsElsewhere
+from ..curator.measurements import Measurements, as_measurements
+from ..curator.prepared import is_many
+from ..curator.quiet.calls import Troubles
+from ..curator.refusals import require_features_apart
+from ..curator.rows.public_table import PublicTable
+from ..curator.rows.sampling import Batch
+from ..errors import (
+    DoorError,
+    FairveilError,
+    InputError,
+    Overspent,
+    PrivacyError,
+    SignatureError,
+    complaint,
+)
+from ..estimators.fitting.row_parts import CERTIFICATE
+from ..facts import Cells, RowLayout, Schema
+from ..ledger import current
+from ..statement import document, signing
+from ..statement.document import NamedGroups, PrivacyStatement, PublicFact
+from ..statement.signing import Signature
+from .wire import (
+    CodesHandle,
+    Message,
+    ModelHandle,
+    Packing,
+    described,
+    measurement_described,
+    packed,
+    rule_described,
+    unpacked,
+)
+
+ANSWER = Document("answer of the door", "Ask the holder which version the door has.", DoorError)
+PROTOCOL, LARGEST_ANSWER, MOST_LINE = 2, 1 << 30, 200
+TRIES, FIRST_TRIES, WAIT = 9, 4, 0.1
+"""Of a request of a run, for some 25 seconds while a server starts again; of a look, for less than
+one; the first wait."""
+AGAIN = (429, 502, 503, 504)
+"""Statuses after which the same request is sent again, later."""
+SHOWN_KINDS = (
+    *("InputError", "KindError", "SchemaError", "MissingBoundError"),
+    *("PrivacyError", "BudgetError", "LedgerError"),
+)
+TOKEN_VARIABLE = "FAIRVEIL_TOKEN"
+Floats = npt.NDArray[np.float64]
+
+
+class _Whole(http.client.HTTPConnection):
+    """A connection that sends head and body of a request in one piece: the server wakes once."""
+
+    _parts: list[bytes] | None = None
+
+    def send(self, data: Any) -> None:
+        """Wait for the rest of the request, if one is being put together."""
+        if self._parts is None:
+            super().send(data)
+        else:
+            self._parts.append(data)
+
+    def request(self, *args: Any, **options: Any) -> None:
+        """The request, in one piece."""
+        self._parts = []
+        try:
+            super().request(*args, **options)
+            whole = b"".join(self._parts)
+        finally:
+            self._parts = None
+        super().send(whole)
+
+
+class _Secure(_Whole, http.client.HTTPSConnection):
+    """Over TLS."""
+
+
+class Connection:
+    """To one server, with one token. Requests of several threads follow one another."""
+
+    _open: http.client.HTTPConnection | None = None
+
+    def __init__(
+        self, url: str, token: str, *, timeout: float = 120.0, cafile: str | None = None
+    ) -> None:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and parts.hostname
+        if not known or parts.username or parts.query:
+            remedy = 'Pass "https://holder.example", or "http://127.0.0.1:8422" for this machine.'
+            got = parts.hostname or url
+            raise InputError.expected("the address of a door", of="url", got=got, remedy=remedy)
+        if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
+            remedy = "Token and answers would be open to everybody on the way: use https://."
+            expected = "HTTPS to another machine"
+            raise InputError.expected(expected, of="url", got="http", remedy=remedy)
+        self.shown = f"{parts.scheme}://{parts.netloc}"
+        self._host, self._port, self._base = str(parts.hostname), parts.port, parts.path.rstrip("/")
+        secure = parts.scheme == "https"
+        self._context = ssl.create_default_context(cafile=cafile) if secure else None
+        self._token, self._timeout, self._lock = token, timeout, threading.Lock()
+
+    def get(self, *path: str) -> dict[str, Any]:
+        """A document."""
+        return _mapping(self._sent("GET", path, None, "", FIRST_TRIES))
+
+    def post(self, *path: str, body: bytes) -> dict[str, Any]:
+        """A document, for a message."""
+        return _mapping(self._sent("POST", path, body, secrets.token_hex(16)))
+
+    def act(self, *path: str, body: bytes, key: str | None = None) -> Message:
+        """A message for a message, answered once however often it has to be sent."""
+        return unpacked(self._sent("POST", path, body, key or secrets.token_hex(16)))
+
+    def close(self) -> None:
+        """Let go of the connection; the next request opens another."""
+        with self._lock:
+            self._drop()
+
+    def __del__(self) -> None:
+        if self._open is not None:
+            self._drop()
+
+    def _sent(
+        self, method: str, path: tuple[str, ...], body: bytes | None, key: str, tries: int = TRIES
+    ) -> bytes:
+        place = "/".join((self._base, "v1", *(quote(part, safe="") for part in path)))
+        headers = {"Authorization": f"Bearer {self._token}", "Accept-Encoding": "identity"}
+        if key:
+            headers |= {"Idempotency-Key": key, "Content-Type": "application/vnd.fairveil"}
+        trouble: FairveilError = self._away("no answer")
+        with self._lock:
+            for attempt in range(tries):
+                if attempt:
+                    time.sleep(WAIT * 2 ** (attempt - 1))
+                try:
+                    status, raw = self._once(method, place, body, headers)
+                except (OSError, http.client.HTTPException) as error:
+                    self._drop()
+                    trouble = self._away(type(error).__name__)
+                    if isinstance(error, ssl.SSLCertVerificationError):
+                        got = f"a certificate that is not to be trusted ({error.verify_message})"
+                        raise self._away(got) from None
+                    continue
+                if status == 200:
+                    return raw
+                trouble = refusal(status, raw)
+                if status not in AGAIN:
+                    break
+        raise trouble
+
+    def _once(
+        self, method: str, place: str, body: bytes | None, headers: dict[str, str]
+    ) -> tuple[int, bytes]:
+        if self._open is None:
+            how: dict[str, Any] = {"timeout": self._timeout}
+            if self._context is None:
+                self._open = _Whole(self._host, self._port, **how)
+            else:
+                self._open = _Secure(self._host, self._port, context=self._context, **how)
+            self._open.connect()
+            self._open.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._open.request(method, place, body=body, headers=headers)
+        response = self._open.getresponse()
+        raw = response.read(LARGEST_ANSWER + 1)
+        if len(raw) > LARGEST_ANSWER:
+            self._drop()
+            raise self._away("an answer that is too large")
+        return response.status, raw
+
+    def _drop(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def _away(self, got: str) -> DoorError:
+        remedy = (
+            "See whether it is up, then fit again; the holder's clock settles what was reserved."
+        )
+        of = f"the door at {self.shown}"
+        return DoorError.expected("an answer", of=of, got=got, remedy=remedy, quote=False)
+
+
+def refusal(status: int, raw: bytes) -> FairveilError:
+    """What a server said no with, as an error of the library."""
+    try:
+        values = _mapping(raw)
+        sentence, kind = str(values["message"]), str(values.get("kind"))
+    except (FairveilError, KeyError):
+        return DoorError(f"The door answered with status {status}.")
+    figures = values.get("figures")
+    if kind == "Overspent" and isinstance(figures, dict):
+        names = ("spent", "asked", "left", "largest_epsilon")
+        return Overspent(sentence, **{name: float(figures.get(name, 0.0)) for name in names})
+    if status in (422, 409) and kind in SHOWN_KINDS:
+        found: FairveilError = getattr(errors, kind)(sentence)
+        return found
+    return DoorError(sentence)
+
+
+def _mapping(raw: bytes) -> dict[str, Any]:
+    values = ANSWER.json(raw)
+    if not isinstance(values, dict):
+        ANSWER.refuse("a document", type(values).__name__)
+    found: dict[str, Any] = values
+    return found
+
+
+# -- a data set ------------------------------------------------------------------------------------
+
+
+class RemoteData(Elsewhere):
+    """Data set of a holder, which estimators take in place of X.
+
+    `remote` makes one.
+
+    Attributes
+    ----------
+    name : str
+        Name of the data set, as the holder serves it.
+    title : str
+        Title in words.
+    terms : str
+        Terms of use.
+    schema : Schema
+        Public facts of the table.
+    promise : Promise
+        Guarantee of the holder's ledger.
+    exact_rows : int or None
+        Number of rows, where it is public.
+    weights : str or None
+        Column of sample weights that the holder serves: pass ``sample_weight=`` its name. None:
+        rows count once.
+    address : str
+        Address of the holder's door.
+
+    See Also
+    --------
+    remote : Connects to a holder.
+    """
+
+    def __init__(
+        self, connection: Connection, name: str, key: str | os.PathLike[str] | None
+    ) -> None:
+        self._connection, self.name = connection, name
+        about = connection.get()
+        if about.get("protocol") != PROTOCOL:
+            remedy = "Use the version of Fairveil that the holder serves with."
+            got, expected = about.get("version"), f"a door of protocol {PROTOCOL}"
+            raise DoorError.expected(expected, of=connection.shown, got=got, remedy=remedy)
+        self.holder = str(about.get("holder"))
+        self._key = _key_of(about, key)
+        self.fingerprint = None if about.get("fingerprint") is None else str(about["fingerprint"])
+        facts = connection.get("datasets", name)
+        self.title, self.terms = str(facts["title"]), str(facts["terms"])
+        self.schema = Schema.from_toml(str(facts["schema"]))
+        self.promise = Promise.from_dict(facts["promise"])
+        self.exact_rows = None if facts["exact_rows"] is None else int(facts["exact_rows"])
+        self.seeded, self.features_served = bool(facts["seeded"]), bool(facts["features_served"])
+        self.weights = None if facts.get("weights") is None else str(facts["weights"])
+        self._part: dict[str, Any] | None = None
+        self.signature: Signature | None = None
+        # statements as they came, by what is read of them
+        self._signed: dict[str, tuple[str, str]] = {}
+
+    @property
+    def address(self) -> str:
+        """Whose door it is."""
+        return self._connection.shown
+
+    def balance(self) -> dict[str, Any]:
+        """Spent and remaining budget of the data set, as the holder says now.
+
+        Returns
+        -------
+        dict
+            Plain values.
+        """
+        found: dict[str, Any] = self._connection.get("datasets", self.name)["balance"]
+        return found
+
+    def price(self, plan: Event | list[Event], promise: Promise) -> dict[str, Any]:
+        """Price a plan, without a reservation.
+
+        Parameters
+        ----------
+        plan : Event or list of Event
+            The plan.
+        promise : Promise
+            The guarantee.
+
+        Returns
+        -------
+        dict
+            The cost, and whether the budget suffices for it.
+        """
+        event = plan if isinstance(plan, Event) else compose(plan)
+        content = run_content(self.name, promise, event, view=view_of(None, False, None), sources=1)
+        return self._connection.post("datasets", self.name, "price", body=packed(content))
+
+    def require_room(self, events: Sequence[Event], promise: Promise) -> None:
+        """Check that the budget suffices for all of these now. Nothing is reserved.
+
+        Parameters
+        ----------
+        events : sequence of Event
+            What is to be released.
+        promise : Promise
+            The guarantee of each of them.
+
+        Raises
+        ------
+        Overspent
+            If it does not.
+        """
+        found = self.price(list(events), promise)
+        if found["fits"]:
+            return
+        spent, left = (float(found["balance"].get(name, 0.0)) for name in ("spent", "left"))
+        asked = float(found["epsilon"])
+        text = complaint(
+            expected=f"at most epsilon {left:g} more",
+            of=f"the budget of {self.name!r}",
+            got=f"a plan of epsilon {asked:g}",
+            remedy="Ask for a smaller epsilon. Nothing was released.",
+        )
+        raise Overspent(text, spent=spent, asked=asked, left=left, largest_epsilon=left)
+
+    @property
+    def identity(self) -> tuple[str, str, str | None, int]:
+        """Which rows these are: the server, the data set, and the part of a division of it."""
+        part = self._part or {"division": None, "number": -1}
+        return self.address, self.name, part["division"], part["number"]
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+    def checked(self, text: str, signature: str | None) -> Signature | None:
+        """Check the holder's signature of a statement.
+
+        Parameters
+        ----------
+        text : str
+            The statement.
+        signature : str or None
+            Its signature.
+
+        Returns
+        -------
+        Signature or None
+            The signature; an error where it is not the holder's.
+        """
+        if signature is None:
+            if self._key is None:
+                return None
+            remedy = "Ask the holder to configure signing_key, or leave key= out."
+            expected = "a signed statement"
+            raise SignatureError.expected(expected, of=self.address, got="none", remedy=remedy)
+        found = Signature.from_json(signature)
+        if self._key is not None:
+            signing.verify_text(text, found, self._key, "the holder's statement")
+        self.signature = found
+        self._signed[PrivacyStatement.from_json(text).to_json()] = (text, signature)
+        return found
+
+    def write_statement(self, statement: PrivacyStatement, path: str | os.PathLike[str]) -> Path:
+        """Write a holder's statement with its signature beside it, for `fairveil verify --key`.
+
+        Parameters
+        ----------
+        statement : PrivacyStatement
+            As a fit through this door has it: ``clf.privacy_``.
+        path : path
+            File to write. The signature goes to the same name with ``.sig``.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        found = self._signed.get(statement.to_json())
+        if found is None:
+            remedy = "Pass clf.privacy_ of a fit on this data set."
+            expected = "a statement that this holder signed"
+            raise InputError.expected(expected, of="statement", got="another", remedy=remedy)
+        for place, text in ((Path(path), found[0]), (signing.signature_path(path), found[1])):
+            document.write(place, text)
+        return Path(path)
+
+    def rows(
+        self,
+        layout: RowLayout,
+        schema: Schema,
+        sensitive_as_feature: bool,
+        steps: object = None,
+        *,
+        weight_cap: float | None = None,
+        target_as_number: bool = False,
+    ) -> RowsElsewhere:
+        """Rows elsewhere, as a curator takes them.
+
+        Parameters
+        ----------
+        layout : RowLayout
+            Columns of the coded rows.
+        schema : Schema
+            Public facts of the table.
+        sensitive_as_feature : bool
+            Whether sensitive columns are features too.
+        steps : Shapes, default=None
+            Steps of an additive model. None: a linear one.
+        weight_cap : float, default=None
+            Where the holder's weights are cut. None: rows count once.
+        target_as_number : bool, default=False
+            Whether the target is the last number, too.
+
+        Returns
+        -------
+        RowsElsewhere
+            The rows.
+        """
+        names = None if schema.sensitive == self.schema.sensitive else schema.sensitive
+        view = view_of(names, sensitive_as_feature, steps)
+        told = {"weight_cap": weight_cap, "part": self._part}
+        told["target_as_number"] = target_as_number or None
+        view |= {name: value for name, value in told.items() if value is not None}
+        by_person = self.schema.unit is not None
+        return RemoteRows(layout, self, view, weight_cap=weight_cap, by_person=by_person)
+
+    def parted(
+        self, share: float, seed: int | None = None, coins: str = CERTIFICATE
+    ) -> tuple[RemoteData, RemoteData]:
+        """Divide the data set by coins of the holder, for a fit and its certificate or score.
+
+        Parameters
+        ----------
+        share : float
+            Probability with which a row is set aside.
+        seed : int, default=None
+            Seed of the coins, which a door for tests alone takes. None: secret ones.
+        coins : {"certificate", "search"}, default="certificate"
+            What the rows are set aside for.
+
+        Returns
+        -------
+        tuple of RemoteData
+            Those that stay, and those set aside.
+        """
+        if self._part is not None:
+            expected, remedy = "a whole data set", "Divide the whole data set."
+            raise InputError.expected(expected, of="remote data", got="a part", remedy=remedy)
+        root = NoiseSource.of(seed).seeded_root
+        content = {"share": share, "seed": None if root is None else root.hex(), "coins": coins}
+        found = self._connection.act("datasets", self.name, "divide", body=packed(content)).content
+        counts = None if found["rows"].is_null else [one.whole() for one in found["rows"].list(2)]
+        parts = []
+        for number in (0, 1):
+            part = copy.copy(self)
+            part._part = {"division": found["division"].text(), "number": number}
+            part.exact_rows = None if counts is None else counts[number]
+            parts.append(part)
+        return parts[0], parts[1]
+
+    def __repr__(self) -> str:
+        part = "" if self._part is None else f", part={self._part['number']}"
+        return f"RemoteData({self.address!r}, {self.name!r}{part})"
+
+    def __sklearn_clone__(self) -> RemoteData:
+        return self
+
+
+def view_of(
+    sensitive: tuple[str, ...] | None, sensitive_as_feature: bool, steps: object
+) -> dict[str, Any]:
+    """Which of the schema's columns are to be groups and features."""
+    names = None if sensitive is None else list(sensitive)
+    told = None if steps is None else json.dumps(steps)
+    return {"sensitive": names, "sensitive_as_feature": sensitive_as_feature, "steps": told}
+
+
+def run_content(
+    name: str, promise: Promise, plan: Event, *, view: dict[str, Any], sources: int, **more: object
+) -> dict[str, Any]:
+    """What a run is opened with."""
+    told = {"dataset": name, "promise": promise.to_dict(), "plan": to_json_dict(plan), "view": view}
+    none = {"seeds": None, "public_rows": None, "stated_clips": None, "purpose": ""}
+    return {**told, "sources": sources, **none, **more}
+
+
+def _key_of(about: dict[str, Any], given: str | os.PathLike[str] | None) -> Any:
+    """The key that statements must be signed by; None where there is none, or nothing to check it
+    with."""
+    if given is not None:
+        found, shown = signing.public_key(given), about.get("fingerprint")
+        if signing.fingerprint(found) != shown:
+            remedy = "Ask the holder, by another way, for the fingerprint of the key."
+            expected = "the door of the holder of this key"
+            raise SignatureError.expected(expected, of="key", got=shown, remedy=remedy)
+        return found
+    pem = about.get("public_key")
+    if not isinstance(pem, str):
+        return None
+    try:
+        return signing.public_key_in(pem.encode())
+    except InputError:  # without cryptography nothing can be checked, and nothing was asked to be
+        return None
+
+
+def remote(
+    url: str,
+    dataset: str,
+    *,
+    token: str | None = None,
+    key: str | os.PathLike[str] | None = None,
+    cafile: str | None = None,
+    timeout: float = 120.0,
+) -> RemoteData:
+    """Connect to a holder's data set, to be passed in the place of rows.
+
+    For example ``clf.fit(fairveil.remote(url, "applicants", token=token))``.
+
+    Parameters
+    ----------
+    url : str
+        The address of the holder's door. Plain HTTP is spoken to this machine alone.
+    dataset : str
+        The name of the data set, as the holder serves it.
+    token : str, default=None
+        Token that the holder gave you. None: the environment variable FAIRVEIL_TOKEN.
+    key : path, default=None
+        The holder's public key, which you received another way: statements must be signed by it.
+        None: the key that the door shows. It proves that one key signed all statements, and not
+        whose it is.
+    cafile : path, default=None
+        Certificates to trust, in PEM, where the holder's is not signed by a public authority. None:
+        those of the system.
+    timeout : float, default=120.0
+        Seconds to wait for a reply before the request is repeated, under the same key.
+
+    Returns
+    -------
+    RemoteData
+        Estimators, `frontier`, `certify` and `private_audit` take it in place of X; y and the
+        groups are the holder's.
+
+    Raises
+    ------
+    DoorError
+        If the holder's door does not answer, or refuses.
+    """
+    given = token if token is not None else os.environ.get(TOKEN_VARIABLE)
+    if not given:
+        remedy = f"Pass token=, or set {TOKEN_VARIABLE}; the holder issues it."
+        raise InputError.expected("a token", of="remote", got=None, remedy=remedy)
+    if not dataset or len(dataset) > 63:
+        raise InputError.expected(
+            "the name of a data set", of="dataset", got=dataset, remedy="Ask the holder."
+        )
+    if not 0 < timeout < math.inf:
+        raise InputError.expected(
+            "seconds above 0", of="timeout", got=timeout, remedy="Pass timeout=120.0, for example."
+        )
+    connection = Connection(url, given, timeout=timeout, cafile=cafile)
+    try:
+        return RemoteData(connection, dataset, key)
+    except BaseException:
+        connection.close()
+        raise
+
+
+# -- a run -----------------------------------------------------------------------------------------
+
+
+class RemoteRows(RowsElsewhere):
+    """The rows of one data set, coded as a view says."""
+
+    def __init__(
+        self,
+        layout: RowLayout,
+        data: RemoteData,
+        view: dict[str, Any],
+        *,
+        weight_cap: float | None = None,
+        by_person: bool = False,
+    ) -> None:
+        super().__init__(layout, data.exact_rows, weight_cap=weight_cap, by_person=by_person)
+        self.data, self.view = data, view
+
+    def open_run(self, promise: Promise, **options: Any) -> Curator:
+        """A run with the holder."""
+        return RemoteCurator(self, promise, **options)
+
+
+class RemoteCurator(Curator):
+    """One run with a holder. See `Curator` for what its methods answer."""
+
+    def __init__(
+        self,
+        rows: RemoteRows,
+        promise: Promise,
+        *,
+        plan: Event | Iterable[Event] | None = None,
+        noise: NoiseSource | Sequence[NoiseSource] | None = None,
+        public_rows: int | None = None,
+        facts: Iterable[PublicFact] = (),
+        threads: int | None = None,
+        purpose: str = "",
+        stated_clips: Sequence[float] | None = None,
+        one_group: bool = False,
+        **others: Any,
+    ) -> None:
+        whole = None if plan is None else compose([plan] if isinstance(plan, Event) else plan)
+        require_servable(promise, whole, others)
+        assert whole is not None
+        require_features_apart(rows.layout, promise.protects)
+        self.promise, self.layout = promise, rows.layout
+        self._rows, self._data, self._connection = rows, rows.data, rows.data._connection
+        self._public_rows, self._scalings, self._facts = public_rows, (), tuple(facts)
+        self._troubles, self._budget = Troubles(), Budget(promise, whole, None)
+        self.journal, self.log = None, Log()
+        if isinstance(noise, NoiseSource):
+            noise = [noise]
+        roots = [one.seeded_root for one in noise or [NoiseSource.secure()]]
+        content = run_content(
+            self._data.name,
+            promise,
+            whole,
+            view=rows.view | ({"one_group": True} if one_group else {}),
+            sources=len(roots),
+            seeds=None if None in roots else [cast(bytes, root).hex() for root in roots],
+            public_rows=public_rows,
+            stated_clips=None if stated_clips is None else list(map(float, stated_clips)),
+            purpose=_short(purpose),
+        )
+        self._run = self._connection.act("runs", body=packed(content)).content["run"].text()
+        self._ended = False
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def answer(
+        self, measurements: Measurements, batch: Batch = FULL, *, purpose: str = ""
+    ) -> list[Floats]:
+        """One joint noisy answer of the holder's curator, in one request."""
+        asked = as_measurements(measurements)
+        event, packing = self.describe(asked, batch), Packing()
+        asks = [measurement_described(measurement, packing) for measurement in asked]
+        content = {"asks": asks, "batch": _batch(batch), "purpose": _short(purpose)}
+        with self._budget.release(event) as number:
+            message = self._done("ask", packing.packed(content))
+            listed = message.content["answers"].list(len(asked))
+            answers = [np.array(message.array(one), np.float64) for one in listed]
+            for measurement, answer in zip(asked, answers, strict=True):
+                question = measurement.question
+                wanted = question.shape(self.layout)
+                wanted = (question.models, *wanted) if is_many(question) else wanted
+                if answer.shape != wanted:
+                    remedy = "Ask the holder which version the door has."
+                    expected = f"an answer of shape {wanted}"
+                    got = answer.shape
+                    raise PrivacyError.expected(expected, of="the door", got=got, remedy=remedy)
+            names = tuple(measurement.question.name for measurement in asked)
+            self._logged(number, event, names, purpose)
+        return answers
+
+    def choose(
+        self,
+        question: Question | Sequence[Question],
+        epsilon: float,
+        *,
+        cell_weights: Sequence[float] | None = None,
+        costs: object = None,
+        score: object = None,
+        purpose: str = "",
+    ) -> int:
+        """The exponential mechanism, at the holder's."""
+        if score is not None:
+            self.describe_range(question, score)
+        asked = pricing.as_questions(question)
+        event, packing = self.describe_choice(asked, epsilon), Packing()
+        weights = None if cell_weights is None else packing.put(np.asarray(cell_weights, float))
+        content = {
+            "questions": [described(one, packing) for one in asked],
+            "epsilon": float(epsilon),
+            "cell_weights": weights,
+            "costs": None if costs is None else packing.put(np.asarray(costs, np.float64)),
+            "purpose": _short(purpose),
+        }
+        with self._budget.release(event) as number:
+            message = self._done("choose", packing.packed(content))
+            index = int(message.array(message.content["index"])[0])
+            self._logged(number, event, tuple(f"choice by {one.name}" for one in asked), purpose)
+        return index
+
+    def attach(
+        self,
+        model: Callable[..., Any] | DescribedRule,
+        *,
+        columns_read: Iterable[str] = ("features",),
+        title: str = "a model made elsewhere",
+    ) -> Any:
+        """A finished model that was described; its decisions, or probabilities, stay with the
+        holder."""
+        kind = "probabilities" if isinstance(model, DescribedRule) and model.soft else "decisions"
+        return self._attach(model, 0, columns_read, title, kind)
+
+    def attach_codes(
+        self,
+        codes: object,
+        count: int,
+        *,
+        columns_read: Iterable[str] = ("features",),
+        title: str = "codes made elsewhere",
+    ) -> Any:
+        """Codes of a finished model that was described."""
+        return self._attach(codes, count, columns_read, title, "codes")
+
+    def public_table(self, cells: Cells | None = None, *, most: int = 1 << 25) -> PublicTable:
+        """Features and labels, where they are public and the holder serves them."""
+        if not self.promise.features_are_public or not self._data.features_served:
+            remedy = "Choose a method that asks sums alone; or ask the holder to serve them."
+            raise _refused("the table of features and labels", remedy)
+        message = self._done("table", packed({"most": int(most)}))
+        found, names = message.content, ("features", "labels", "weights")
+        features, labels, weights = (np.array(message.array(found[name])) for name in names)
+        told = (features, np.asarray(labels, np.intp), weights, found["step"].whole(), None)
+        return PublicTable(*told)
+
+    def rescale(self, scale: object, shift: object) -> None:
+        """New units of the numbers, at the holder's."""
+        packing, values = Packing(), [np.array(one, np.float64) for one in (scale, shift)]
+        told = [packing.put(one) for one in values]
+        self._done("rescale", packing.packed({"scale": told[0], "shift": told[1]}))
+        for one in values:
+            one.setflags(write=False)
+        self._scalings = (*self._scalings, (values[0], values[1]))
+
+    def describe_range(
+        self, question: Question | Sequence[Question], score: object
+    ) -> tuple[float, float]:
+        """Of a choice by a function, which no server makes."""
+        got = "a choice by a function, which would run beside the rows"
+        raise _refused(got, "Choose by costs or cell_weights.")
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End the run: the holder settles it by what was released."""
+        self._budget.close()
+        if not self._ended:
+            self._ended = True
+            self._done("close", packed({}))
+
+    def finish(self) -> Event:
+        """The plan was done."""
+        self._done("finish", packed({}))
+        self._ended = True
+        self._budget.close()
+        return compose(self.log.events)
+
+    def statement(
+        self,
+        *,
+        not_covered: Iterable[str] = (),
+        tuning: str | None = None,
+        earlier_releases: str | None = None,
+        groups: Iterable[NamedGroups] = (),
+    ) -> PrivacyStatement:
+        """The holder's statement, its signature checked."""
+        # their names, and whether shares were fixed, are the holder's to say
+        told = [{"column": one.column, "limits": list(one.limits)} for one in groups]
+        words = {"tuning": tuning, "earlier_releases": earlier_releases}
+        content = {"not_covered": list(not_covered), **words, "groups": told}
+        found = self._done("statement", packed(content)).content
+        # as the holder wrote it, whose digest was signed
+        text = json.dumps(found["statement"].mapping(), indent=2, allow_nan=False) + "\n"
+        signature = found["signature"]
+        self._data.checked(text, None if signature.is_null else json.dumps(signature.mapping()))
+        return PrivacyStatement.from_json(text)
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _done(self, act: str, body: bytes) -> Message:
+        return self._connection.act("runs", self._run, act, body=body)
+
+    def _attach(
+        self, rule: object, count: int, columns_read: Iterable[str], title: str, kind: str
+    ) -> Any:
+        if not isinstance(rule, DescribedRule):
+            remedy = "Pass a fitted linear or additive model of Fairveil, which is described."
+            raise _refused("code of the caller beside the rows", remedy)
+        packing = Packing()
+        told = {**rule_described(rule, packing), "count": max(count, rule.decisions)}
+        body = packing.packed({**told, "title": title, "handle": kind})
+        number = self._done("attach", body).content["handle"].whole()
+        if kind == "codes":
+            return CodesHandle(number, count, rule.columns_read, title)
+        return ModelHandle(number, len(self.layout.classes or ()), frozenset(columns_read), title)
+
+    def _logged(self, number: int, event: Event, names: tuple[str, ...], purpose: str) -> None:
+        if not isinstance(event, NoOp):
+            self.log.append(LogEntry(number, event, names, "as asked", purpose))
+
+    @property
+    def _cap(self) -> float | None:
+        return cap_of(self._rows, self.promise)
+
+
+def require_servable(promise: Promise, plan: Event | None, others: dict[str, Any]) -> None:
+    """What no server does, refused here with the reason. `others`: options of `Curator` that are for
+    rows in this process."""
+    if not promise.is_private:
+        raise _refused("a fit without privacy", "Pass a finite epsilon.")
+    if plan is None or others.pop("cap", None) is not None:
+        raise _refused("answers that no plan fixed", "Use a method that plans: all estimators do.")
+    if others.pop("ledger", None) is not None or current() is not None:
+        remedy = "Leave ledger= out: the holder's ledger has the budget."
+        raise _refused("a ledger of the analyst's", remedy)
+    if others.pop("journal", None) is not None or others.pop("earlier", ()) != ():
+        remedy = "Leave checkpoint= out: the holder keeps the run."
+        raise _refused("a checkpoint of the analyst's", remedy)
+    if tuple(others.pop("bounds", ())):
+        remedy = "Leave unsafe_data_dependent_bounds=False."
+        raise _refused("anything read from the data", remedy)
+    if others:
+        raise TypeError(f"unexpected options {sorted(others)}")
+
+
+def _refused(got: str, remedy: str) -> InputError:
+    of, expected = "remote data", "what a door can do"
+    return InputError.expected(expected, of=of, got=got, remedy=remedy, quote=False)
+
+
+def _short(text: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in text)[:MOST_LINE]
+
+
+def _batch(batch: Batch) -> dict[str, Any]:
+    if isinstance(batch, Full):
+        return {"kind": "full"}
+    if isinstance(batch, Part):
+        return {"kind": "part", "number": batch.number, "parts": batch.parts}
+    return {"kind": "poisson", "rate": batch.rate}

@@ -1,0 +1,143 @@
+"""Plans are priced in processes of their own, with a limit of seconds: an analyst may ask for what
+takes minutes, and nobody else waits for it.
+
+    python -m fairveil.serving.pricing 5    # reads a plan a line, writes its prices
+
+Guarantees (tests/serving/test_serving_limits.py):
+1. A plan whose price takes more than `seconds` of a processor, or more memory than a price needs,
+   is refused. Nothing is reserved or read for it, and no lock is held meanwhile.
+2. A process sees public events alone: neither rows nor a place of the holder's.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import queue
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from ..core.cost import price
+from ..core.events import from_json_dict
+from ..errors import FairveilError, InputError
+from .refusals import Refusal
+
+try:
+    import resource
+except ImportError:  # a system without limits of processes: the clock alone ends them
+    resource = None  # type: ignore[assignment]
+
+MEMORY = 3 << 30
+"""Bytes of addresses of one process."""
+
+
+class Pricer:
+    """So many processes that price plans, each one plan at a time. They are started at once, and
+    again where one was ended."""
+
+    def __init__(self, seconds: float, at_once: int = 2) -> None:
+        self._seconds = seconds
+        self._idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
+        for _ in range(at_once):
+            self._idle.put(self._started())
+
+    def prices(
+        self, plan: object, deltas: Sequence[float], relation: str, until: float
+    ) -> list[float]:
+        """The epsilons of a plan, as plain JSON values, at these deltas; `until`: by the monotonic
+        clock."""
+        line = json.dumps({"plan": plan, "deltas": list(deltas), "relation": relation}).encode()
+        try:
+            worker = self._idle.get(timeout=max(0.0, until - time.monotonic()))
+        except queue.Empty:
+            raise Refusal("busy") from None
+        try:
+            raw, late = self._asked(worker, line + b"\n", until)
+        except BaseException:
+            raw, late = b"", False
+            raise
+        finally:
+            if not raw.endswith(b"\n"):
+                end(worker)
+                worker = self._started()
+            self._idle.put(worker)
+        if not raw.endswith(b"\n"):
+            raise Refusal("busy") if late else Refusal("too-costly", kind="InputError")
+        said = json.loads(raw)
+        if isinstance(said, str):
+            raise InputError(said)
+        return [float(number) for number in said]
+
+    def close(self) -> None:
+        """End the processes that are idle; the others end when their input does."""
+        while True:
+            try:
+                end(self._idle.get_nowait())
+            except queue.Empty:
+                return
+
+    @staticmethod
+    def _asked(worker: subprocess.Popen[bytes], line: bytes, until: float) -> tuple[bytes, bool]:
+        """Its answer, and whether none came in time; no end of line: there is no answer."""
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        try:
+            worker.stdin.write(line)
+            worker.stdin.flush()
+        except OSError:
+            return b"", False
+        ready, _, _ = select.select([worker.stdout], [], [], max(0.0, until - time.monotonic()))
+        return (worker.stdout.readline(), False) if ready else (b"", True)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "fairveil.serving.pricing", str(self._seconds)]
+        one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        path = os.pathsep.join(one for one in sys.path if one)
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **one_thread, "PYTHONPATH": path},
+            start_new_session=True,  # Ctrl-C is the server's to hear
+        )
+
+
+def end(worker: subprocess.Popen[bytes]) -> None:
+    """End a process now, and wait for it."""
+    worker.kill()
+    worker.wait()
+    for pipe in (worker.stdin, worker.stdout):
+        if pipe is not None:
+            try:
+                pipe.close()
+            except OSError:  # what it did not read any more
+                continue
+
+
+def main(seconds: float) -> None:
+    """Price the plans that come, each within its own seconds: the system ends the process else."""
+    if resource is not None:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    for line in sys.stdin.buffer:
+        if resource is not None:
+            most = math.ceil(time.process_time() + seconds)
+            resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
+        job = json.loads(line)
+        try:
+            plan = from_json_dict(job["plan"])
+            said: object = [price(plan, delta, job["relation"]).epsilon for delta in job["deltas"]]
+            said = [min(number, sys.float_info.max) for number in said]  # type: ignore[attr-defined]
+        except FairveilError as error:
+            said = str(error)
+        sys.stdout.buffer.write(json.dumps(said).encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]))
