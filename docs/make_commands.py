@@ -3,7 +3,7 @@ themselves.
 
     python docs/make_commands.py
 
-tests/cli/test_cli_reference.py says whether the page is up to date.
+tests/cli/test_cli_frame.py says whether the page is up to date.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from fairveil.cli import app
-from fairveil.cli.helping import ORDER
+from fairveil.cli.words import PANELS
 
 PAGE = Path(__file__).with_name("commands.md")
 HEAD = """# Every command and option
@@ -31,51 +29,24 @@ same.
 
 def commands(command: Any, path: str = "fairveil") -> Iterator[tuple[str, Any]]:
     """Every command that does something, with the words that call it, in the order of the help."""
-    for name, inner in getattr(command, "commands", {}).items():
+    for name, inner in command.commands.items():
         called = f"{path} {name}"
-        if getattr(inner, "commands", None):
-            yield from commands(inner, called)
-        else:
+        if hasattr(inner, "called"):
             yield called, inner
+        if hasattr(inner, "commands"):
+            yield from commands(inner, called)
 
 
 def section(called: str, command: Any) -> str:
     """One command: what it does, examples, and a table of its arguments and options."""
     context = command.context_class(command, info_name=called)
-    rows: dict[str, list[str]] = {}
-    for param in command.get_params(context):
-        record = param.get_help_record(context)
-        if record is None or "--help" in param.opts:
-            continue
-        place = (
-            "Arguments"
-            if param.param_type_name == "argument"
-            else getattr(param, "rich_help_panel", None) or "Options"
-        )
-        rows.setdefault(place, []).append(
-            f"| {place} | `{typed(record[0])}` | {escaped(record[1])} |"
-        )
-    usage = " ".join(
-        piece.replace("{", "").replace("}", "") for piece in command.collect_usage_pieces(context)
-    )
-    parts = [
-        f"## {called}",
-        "",
-        f"    {called} {usage}".rstrip(),
-        "",
-        paragraphs(command.help or ""),
-        "",
-    ]
-    if rows:
-        order = sorted(rows, key=lambda head: ORDER.index(head) if head in ORDER else len(ORDER))
-        parts += [
-            "| for | option | what it does |",
-            "|---|---|---|",
-            *(row for head in order for row in rows[head]),
-            "",
-        ]
-    if getattr(command, "examples", ()):
-        parts += ["```text", *command.examples, "```", ""]
+    rows = sorted(command.rows(context), key=lambda row: PANELS.index(row[0]))
+    usage = " ".join(command.collect_usage_pieces(context))
+    parts = [f"## {called}", "", f"    {called} {usage}".rstrip(), ""]
+    parts += [paragraphs(command.help or ""), ""]
+    parts += ["| for | option | what it does |", "|---|---|---|"]
+    parts += [f"| {head} | `{typed(name)}` | {escaped(words)} |" for head, name, words in rows]
+    parts += ["", "```text", *command.examples, "```", ""]
     return "\n".join(parts)
 
 
@@ -105,7 +76,7 @@ def marked(words: str) -> str:
 
 def page() -> str:
     """The whole page."""
-    found = list(commands(typer.main.get_command(app)))
+    found = list(commands(app))
     return (
         "\n".join((HEAD, *(section(called, command) for called, command in found))).rstrip() + "\n"
     )

@@ -28,7 +28,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import seam
-import typer.main
 from observing import files
 
 import fairveil as fv
@@ -195,17 +194,17 @@ def _walk() -> dict[str, Step]:
             out=True,
         ),
         "fit: a refusal": S(("fit", "people.csv", *SCHEMA, "--epsilon", "x", "--out", "no"), 2),
-        "tune": S(
+        "fit: a search": S(
             (
-                "tune",
+                "fit",
                 "people.csv",
                 *SCHEMA,
                 *CONSTRAINT,
                 *cheap,
                 "--grid",
                 "clip=0.5,2",
-                "--way",
-                "all",
+                "--set",
+                "way=all",
                 "--out",
                 "tuned",
             ),
@@ -233,8 +232,8 @@ def _walk() -> dict[str, Step]:
         "audit: private": S(
             (*audited, *cheap, "--out", "table.json"), makes=("table.json",), charges=1, out=True
         ),
-        "audit-privacy": S(("audit-privacy", "mechanisms_of_mine:kept", *mine)),
-        "audit-privacy: no": S(("audit-privacy", "mechanisms_of_mine:broken", *mine), 1),
+        "attack": S(("attack", "mechanisms_of_mine:kept", *mine)),
+        "attack: no": S(("attack", "mechanisms_of_mine:broken", *mine), 1),
         "certify": S(
             (
                 *certified,
@@ -304,17 +303,17 @@ def _walk() -> dict[str, Step]:
         "verify: signed": S(("verify", "model", "--key", "holder.pub")),
         "verify: no": S(("verify", "tuned", "--key", "holder.pub"), 1),
         "export": S(("export", "model", "--out", "model.sql"), makes=("model.sql",), out=True),
-        "card": S(("card", "model", "--out", "card.md"), makes=("card.md",), out=True),
+        "export: a card": S(("export", "model", "--out", "card.md"), makes=("card.md",), out=True),
         "serve": S(("serve", "--demo", "--folder", "door", "--check"), makes=("door",)),
-        "door token": S(("door", "token", *holder, "--name", "somebody")),
-        "door tokens": S(("door", "tokens", *holder)),
-        "door revoke": S(("door", "revoke", "nothing", *holder), 2),
-        "door runs": S(("door", "runs", *holder)),
-        "door stop": S(("door", "stop", "nothing", *holder), 2),
-        "attribute check": S(("attribute", "check", *joined)),
-        "attribute check: no": S(("attribute", "check", *nobody), 1),
-        "attribute release": S(
-            ("attribute", "release", *joined, "--key", "holder.key", "--out", "groups.json"),
+        "serve token": S(("serve", "token", *holder, "--name", "somebody")),
+        "serve tokens": S(("serve", "tokens", *holder)),
+        "serve revoke": S(("serve", "revoke", "nothing", *holder), 2),
+        "serve runs": S(("serve", "runs", *holder)),
+        "serve stop": S(("serve", "stop", "nothing", *holder), 2),
+        "release-groups: count": S(("release-groups", *joined, "--count")),
+        "release-groups: count nobody": S(("release-groups", *nobody, "--count"), 1),
+        "release-groups: joined": S(
+            ("release-groups", *joined, "--key", "holder.key", "--out", "groups.json"),
             makes=("groups.json",),
             out=True,
         ),
@@ -328,9 +327,6 @@ def _walk() -> dict[str, Step]:
             makes=("lines.json",),
             out=True,
         ),
-        "data list": S(("data", "list")),
-        "data describe": S(("data", "describe", "adult")),
-        "data get": S(("data", "get", "credit", "--path", "."), 2),
         "demo": S(("demo", "--path", "people.csv"), 2),
     }
 
@@ -420,10 +416,10 @@ def commands() -> dict[str, Any]:
     def visit(command: Any, path: tuple[str, ...]) -> None:
         for name, inner in getattr(command, "commands", {}).items():
             visit(inner, (*path, name))
-        if not hasattr(command, "commands"):
+        if getattr(command, "callback", None) is not None:
             out[" ".join(path)] = command
 
-    visit(typer.main.get_command(cli.app), ())
+    visit(cli.app, ())
     return out
 
 
@@ -437,7 +433,7 @@ def test_every_command_has_help_with_examples(name: str) -> None:
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith(f"Usage: fairveil {name}")
     examples = done.out[done.out.index("Examples:") :]
-    assert examples.count(f"fairveil {name}") >= 3
+    assert f"fairveil {name} " in examples
 
 
 # files: whole or not at all
@@ -479,7 +475,9 @@ def test_output_that_cannot_be_written_is_refused_and_costs_nothing(
             full = fairveil(*bare, "full")
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        refused = (2, 3) if name == "attribute release" else (2,)  # 3: it is printed, or elsewhere
+        refused = (
+            (2, 3) if name == "release-groups: joined" else (2,)
+        )  # 3: it is printed, or elsewhere
         assert full.code in refused, full
         assert "Traceback" not in full.err
         shutil.rmtree(".full.part", ignore_errors=True)  # with which `encode` goes on
@@ -631,12 +629,12 @@ SECRET = "Zzyzx-4711"
 READERS: dict[str, tuple[object, ...]] = {
     "fit": ("fit", "T", *SCHEMA, *CONSTRAINT, "--out", "made"),
     "fit --test": ("fit", "people.csv", *SCHEMA, *CONSTRAINT, "--test", "T", "--out", "made"),
-    "tune": ("tune", "T", *SCHEMA, *CONSTRAINT, "--grid", "clip=0.5,2", "--out", "made"),
+    "fit --grid": ("fit", "T", *SCHEMA, *CONSTRAINT, "--grid", "clip=0.5,2", "--out", "made"),
     "frontier": ("frontier", "T", *SCHEMA, "--gaps", 0.3, "--epsilons", 0.5, "--out", "made"),
     "encode": ("encode", "T", *SCHEMA, "--out", "made"),
     "release-groups": ("release-groups", "T", *SCHEMA, "--out", "made"),
-    "certify": ("certify", "model", "T", *CONSTRAINT, "--epsilon", 1, "--out", "made"),
-    "audit": ("audit", "T", "--model", "model", "--html", "made.html"),
+    "certify": ("certify", "model", "T", *CONSTRAINT, "--epsilon", 1, "--out", "made.json"),
+    "audit": ("audit", "T", "--model", "model", "--out", "made.html"),
     "predict": ("predict", "model", "T", "--out", "made"),
 }
 STRANGE = {

@@ -117,7 +117,7 @@ def holder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Holder]:
         serve(f"stored-{int(ann)}", f"{ann}.store", PERSONS, terms, "")
     (folder / "holder.toml").write_text("".join(lines))
     told = io.StringIO()
-    before, sys.argv = sys.argv, ["fairveil", "door", "token", "--name", "analyst"]
+    before, sys.argv = sys.argv, ["fairveil", "serve", "token", "--name", "analyst"]
     sys.argv += ["--config", str(folder / "holder.toml")]
     try:
         with contextlib.redirect_stdout(told), contextlib.suppress(SystemExit):

@@ -78,7 +78,7 @@ class Holder:
     def command(self, *words: str) -> str:
         """`fairveil door ...`, and what it prints."""
         told, before = io.StringIO(), sys.argv
-        sys.argv = ["fairveil", "door", *words, "--config", str(self.folder / "holder.toml")]
+        sys.argv = ["fairveil", "serve", *words, "--config", str(self.folder / "holder.toml")]
         try:
             with contextlib.redirect_stdout(told), contextlib.suppress(SystemExit):
                 cli.main()

@@ -180,7 +180,7 @@ def test_a_mixture_is_warned_of_and_says_why_it_has_no_coefficients(tmp_path) ->
     assert said.filename == __file__
     assert clf.baselines_.remark in str(said.message)
     assert "randomised=False" in str(said.message)
-    assert "--no-randomised" in said.message.in_shell
+    assert "randomised=false" in said.message.in_shell
     assert any((clf.predict(X) != clf.predict(X)).any() for _ in range(3))
     for name in ("coef_", "intercept_", "coef_names_"):
         with pytest.raises(AttributeError, match=f"'{name}': .*mixture.*randomised=False"):

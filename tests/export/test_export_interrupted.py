@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
-from fairveil.cli.folders import write_file
+from fairveil.cli.files import write_file
 from fairveil.show import model_card
 from fairveil.statement.importing import from_opacus
 

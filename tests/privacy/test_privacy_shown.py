@@ -9,7 +9,6 @@ import re
 import numpy as np
 import pytest
 
-from fairveil.cli import balances
 from fairveil.core.events import Event, Gaussian, Laplace, PerCell, Repeated
 from fairveil.ledger import Ledger
 from fairveil.ledger.page import LedgerPage
@@ -161,5 +160,5 @@ def test_no_text_of_a_ledger_shows_more_than_its_budget() -> None:
             one = Gaussian(full_batch(Promise(left * part, 1e-6), 1) * (1 + 1e-6))
             book.reserve(one, purpose="counts").commit()
             page = words_of(LedgerPage.of(book).to_html())
-            for text in (balances.words(book), str(book.balance()), page):
+            for text in (str(book.balance()), page):
                 assert max(shown_in(text)) <= float(promised(epsilon)), text

@@ -295,7 +295,7 @@ def warn_of_chance(remark: str, *, stacklevel: int = 3) -> None:
     warning.in_shell = (
         f"the model is randomized: a mixture{f' of {remark}' if remark else ''}, one of which is "
         "drawn for each row. Two runs of fairveil predict may differ (--seed 0 draws alike). "
-        "Say --no-randomised for one model."
+        "Say --set randomised=false for one model."
     )
     warnings.warn(warning, stacklevel=stacklevel)
 

@@ -1,0 +1,104 @@
+"""What estimators and their settings can be told, read from the classes' own words without importing
+them: `fairveil fit` takes its options, their defaults and their help from here, and `--set` knows
+every other name. The one place where the command line knows which estimators there are.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.abc import InspectLoader
+from importlib.util import find_spec
+
+METHODS = {
+    "rate-constrained": ("rate_constrained", "RateConstrainedClassifier"),
+    "post-processing": ("post_processing.odds_post_processor", "OddsPostProcessor"),
+    "parity-post-processing": ("post_processing.parity_post_processor", "ParityPostProcessor"),
+    "game": ("oracle_game", "OracleGameClassifier"),
+    "group-objective": ("group_objective", "GroupObjectiveClassifier"),
+    "fermi": ("fermi", "FermiClassifier"),
+    "tailored": ("tailored_classifier", "TailoredClassifier"),
+}
+"""The module and the class of each `--method`."""
+SETTINGS = {
+    "Descent": "descents",
+    "PenaltyDescent": "descents",
+    "OracleGame": "oracles",
+    "LinearOracle": "oracles",
+    "Exponential": "oracles",
+    "GroupDescent": "grouped",
+    "GroupLimits": "grouped",
+    "Thresholds": "post_processing",
+    "Offsets": "post_processing",
+    "Checkpoints": "keeping",
+    "SetAside": "keeping",
+}
+"""The module of each settings class that an estimator may take."""
+MODELS = ("linear", "additive")
+SEARCH = ("fairveil.study.private_search", "PrivateSearchCV")
+ADDITIVE = ("fairveil.estimators.reading.additive", "Additive")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A parameter: what it takes, its default as it is written, and what its class says of it."""
+
+    name: str
+    kind: str
+    default: str
+    words: str
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words that it takes, as a command line has them; none where others will do, too."""
+        listed = re.fullmatch(r"\{(.*)\}", self.kind)
+        return (
+            () if listed is None else tuple(re.findall(r'"([\w-]+)"', listed[1].replace("_", "-")))
+        )
+
+    @property
+    def first(self) -> str:
+        """The first sentence of its words, without marks of code."""
+        return re.split(r"\.(?: |$)", self.words)[0].replace("``", "").replace("`", "")
+
+
+@functools.cache
+def fields_of(module: str, name: str) -> dict[str, Field]:
+    """The parameters of a class, by its docstring.
+
+    >>> fields_of("fairveil.estimators.settings.keeping", "SetAside")["share"].default
+    '0.3'
+    """
+    spec = find_spec(module)
+    assert spec is not None
+    assert isinstance(spec.loader, InspectLoader)
+    tree = ast.parse(spec.loader.get_source(module) or "")
+    classes = (one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == name)
+    words = ast.get_docstring(next(classes)) or ""
+    listed = re.search(r"Parameters\n-+\n(.*?)(?=\n\n\w[\w ]*\n-+\n|\Z)", words, re.DOTALL)
+    row = re.compile(r"^(\w+) : (.*?)(?:, default=(.*))?\n((?:    .*\n|\n)+)", re.MULTILINE)
+    return {
+        one[1]: Field(one[1], one[2], one[3] or "", " ".join(one[4].split()))
+        for one in row.finditer(f"{listed[1]}\n" if listed else "")
+    }
+
+
+def parameters(method: str) -> dict[str, Field]:
+    """The parameters of a method's estimator."""
+    module, name = METHODS[method]
+    return fields_of(f"fairveil.estimators.{module}", name)
+
+
+def knobs(method: str, model: str = "linear", *, search: bool = False) -> Mapping[str, Field]:
+    """The fields of the settings that a method's estimator takes; of an additive model and a search,
+    too."""
+    found: dict[str, Field] = {}
+    for field in parameters(method).values():
+        for name in re.findall(r"[A-Z]\w+", field.kind):
+            if name in SETTINGS:
+                found |= fields_of(f"fairveil.estimators.settings.{SETTINGS[name]}", name)
+    found |= fields_of(*ADDITIVE) if model == "additive" else {}
+    return found | (fields_of(*SEARCH) if search else {})

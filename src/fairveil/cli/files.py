@@ -1,0 +1,333 @@
+"""What commands write and print: files whole or not at all, folders that are taken before a budget is
+spent, results that cannot be written where they were asked, and words on a terminal.
+
+Guarantees (tests/cli/test_cli_files.py):
+1. A file or a folder appears whole or not at all. What is there is replaced with `--force` alone, and
+   of folders only those that the same command wrote and that hold nothing else.
+2. Once a fit is done, no error and no Ctrl-C ends the command without its model and its statement
+   being written, in the folder that was named or in another one, or without saying that they are not.
+   The message says what was spent, and where the files are; the exit status is 3 (130 after Ctrl-C).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+import shlex
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .._waiting import replaced
+from ..errors import FairveilWarning
+from .frame import ELSEWHERE, INTERRUPTED, Ask, Ended, painted, wrong
+from .words import LEDGER_VARIABLE, PASSPHRASE_VARIABLE
+
+if TYPE_CHECKING:
+    from ..ledger import Ledger
+    from ..models.folders import Staged
+    from ..statement.document import PrivacyStatement
+
+ROOM = 8 << 20
+"""Bytes that are taken before the work: more than a linear model and its report have."""
+VERDICTS = {"met": "good", "not met": "bad", "inconclusive": "unclear", "certified": "good"}
+
+
+# where to write: refused before the work
+
+
+def require_folder(path: Path, mark: str, *, force: bool) -> None:
+    """An error where a folder may not be written: before hours of work, and before any budget is
+    spent. With `force` only one that has the file `mark`, which an earlier run of the same command
+    wrote, may be replaced."""
+    parent = next(folder for folder in (path, *path.parents) if folder.exists())
+    there = path.is_dir() and any(path.iterdir())
+    expected, remedy = "", "Name another, or replace it with --force."
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        expected, remedy = "a folder to write", "Name a folder that is not there yet."
+    elif not parent.is_dir() or not os.access(parent, os.W_OK):
+        expected, remedy = "a folder that may be written", "Name a place where you may write."
+    elif there and not force:
+        expected = "a folder that is not there yet"
+    elif there and not (path / mark).is_file():
+        expected, remedy = f"a folder with {mark}", "Only what this command wrote is replaced."
+    if expected:
+        raise wrong("out", expected, str(path), remedy)
+    if there:
+        from ..models.folders import require_own
+
+        require_own(path, of="out")
+
+
+def staged(path: Path, mark: str, *, force: bool) -> Staged:
+    """A place beside the folder, with room in it, taken before any budget is spent."""
+    from ..models.folders import Staged
+
+    require_folder(path, mark, force=force)
+    return Staged(path, replaces=mark if force else None, room=ROOM)
+
+
+def require_files(
+    paths: Path | Sequence[Path] | None,
+    *,
+    force: bool,
+    endings: Sequence[str] = (),
+    of: str = "out",
+) -> dict[str, Path]:
+    """The files to write by their endings; an error where one may not be written."""
+    listed = [] if paths is None else [paths] if isinstance(paths, Path) else list(paths)
+    for path in listed:
+        expected, remedy = "", "Name another, or replace it with --force."
+        if endings and path.suffix.lower() not in endings:
+            expected, remedy = f"a file ending in {', '.join(endings)}", f"--out x{endings[0]}"
+        elif path.is_dir() or (path.exists() and not force):
+            expected = "a file that is not there yet"
+        elif not path.absolute().parent.is_dir():
+            expected, remedy = "a folder that is there", "Make that folder first."
+        if expected:
+            raise wrong(of, expected, str(path), remedy)
+    found = {path.suffix.lower(): path for path in listed}
+    if endings and len(found) < len(listed):
+        got, remedy = ", ".join(map(str, listed)), "Name one of each."
+        raise wrong(of, "one file of a kind", got, remedy)
+    return found
+
+
+def write_file(path: Path, content: bytes | str | Iterable[bytes], *, mode: int = 0o666) -> None:
+    """A file, whole or not at all; of parts that are made one after another, too. `mode`: at most
+    these rights, from the first moment."""
+    content = content.encode() if isinstance(content, str) else content
+    part = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
+    try:
+        with open(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as stream:
+            stream.writelines([content] if isinstance(content, bytes) else content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+# what was charged is not lost
+
+
+@contextmanager
+def already_charged(
+    out: Path,
+    statement: Callable[[], PrivacyStatement | None],
+    save: Callable[[Path], object],
+    book: Ledger | None,
+) -> Iterator[None]:
+    """Around the fit and the writing. `statement`: of what is done, None before; `save`: writes it
+    to a new folder."""
+    before = None if book is None else book.balance().entries
+    try:
+        yield
+    except BaseException as error:
+        done = statement()
+        if done is None:
+            if book is not None and before is not None:
+                _say_charged(book, before)
+            raise
+        status = INTERRUPTED if isinstance(error, KeyboardInterrupt) else ELSEWHERE
+        why = "interrupted" if status == INTERRUPTED else f"{type(error).__name__}: {error}"
+        note(f"the fit is done, and {out} could not be written ({why[:300]}).")
+        note(_spent(done, book))
+        _save_elsewhere(out, save, done)
+        raise Ended(status) from None
+
+
+def _save_elsewhere(out: Path, save: Callable[[Path], object], done: PrivacyStatement) -> None:
+    for place in (tempfile.gettempdir, Path.home, Path.cwd):
+        folder = None
+        try:
+            folder = Path(tempfile.mkdtemp(prefix=f"fairveil-{out.name[:40]}-", dir=place()))
+            save(folder / "model")
+        except Exception:  # the next place may do
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+            continue
+        note(f"model and statement are in {folder / 'model'}: move them to where you want them.")
+        return
+    note("no other folder could be written either: the model is lost. Its statement:")
+    print(done.to_json(), file=sys.stderr)
+
+
+def _spent(done: PrivacyStatement, book: Ledger | None) -> str:
+    words = f"it spent {price(done)}"
+    if book is not None and done.ledger is not None:
+        words += f", line {done.ledger.entry} of {book.dataset} in {book.shown}"
+    return f"{words}. A budget is not given back for a fit that ended."
+
+
+def _say_charged(book: Ledger, before: int) -> None:
+    """What the ledger charges for a fit that did not end."""
+    from ..ledger.entries import RESERVED, WHOLE
+
+    new = [line for line in book.history(before) if line.kind == RESERVED and line.who == book.who]
+    if new:
+        share = sum(book.standing(line.spend).units for line in new) / WHOLE
+        at = ", ".join(str(line.number) for line in new[:5])
+        note(
+            f"not finished; the ledger charges {share:.2%} of {book.dataset} for its plan "
+            f"(line {at})."
+        )
+
+
+# the ledger of a command that spends
+
+
+def opened(ask: Ask) -> Ledger | None:
+    """`--ledger`, `--dataset` and `--purpose` as a handle, before rows are read; None where nothing
+    is to be recorded."""
+    address = ledger_address(ask.ledger)
+    if address is None:
+        for name in ("dataset", "purpose"):
+            if (value := getattr(ask, name)) is not None:
+                remedy = f"Say --ledger budget.db, or set {LEDGER_VARIABLE}."
+                raise wrong(name, "a ledger beside it", value, remedy)
+        return None
+    from ..ledger import Ledger
+
+    require_words(purpose=ask.purpose)
+    return Ledger.open(address, ask.dataset, purpose=ask.purpose or "")
+
+
+def ledger_address(url: str | None) -> str | None:
+    """What was said, else what stands in for it; it may hold a password."""
+    return (os.environ.get(LEDGER_VARIABLE) if url is None else url) or None
+
+
+def require_words(**named: str | None) -> None:
+    """What a statement will say, checked before there is one: after the fit it would be too late."""
+    from ..ledger.entries import MOST_WORDS
+
+    for name, text in named.items():
+        if text is None:
+            continue
+        if not (text.isprintable() and text.strip()):
+            fix = f"Say {name} in words, without line breaks."
+            raise wrong(name, "some words on one line", text, fix)
+        if len(text) > MOST_WORDS - 100:
+            got, remedy = f"{len(text)}", "Say it shorter."
+            expected = f"at most {MOST_WORDS - 100} letters"
+            raise wrong(name, expected, got, remedy)
+
+
+# words
+
+
+def passphrase() -> str:
+    """Of a key that is encrypted: from the environment, or asked for."""
+    found = os.environ.get(PASSPHRASE_VARIABLE)
+    return found or typed("Passphrase of the key", twice=False)
+
+
+def typed(words: str, *, twice: bool) -> str:
+    """From the terminal; without one an error says how else."""
+    if not sys.stdin.isatty():
+        remedy = f"Put it into the environment as {PASSPHRASE_VARIABLE}."
+        raise wrong("key", "a passphrase", "no terminal to ask at", remedy)
+    return str(click.prompt(words, hide_input=True, confirmation_prompt=twice, err=True))
+
+
+def note(text: str) -> None:
+    """A line on standard error."""
+    with replaced():
+        click.echo(f"fairveil: {on_one_line(text)}", err=True)
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[list[str]]:
+    """The library's warnings as lines on standard error, without the place in the code: all of them,
+    once each, and each when it is given, so that one before a spend is read before it."""
+    said: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", FairveilWarning)
+        others = warnings.showwarning
+
+        def show(message: Any, category: Any, *place: Any, **options: Any) -> None:
+            if not isinstance(message, FairveilWarning):
+                others(message, category, *place, **options)
+                return
+            text = message.in_shell or str(message).replace("; see constraint_report_.", ".")
+            if text not in said:
+                said.append(text)
+                note(f"note: {text}")
+
+        warnings.showwarning = show
+        yield said
+
+
+def print_facts(*found: tuple[str, str]) -> None:
+    """A line a fact, `label  words`; the verdicts among the first words in colour."""
+    for label, words in ((label, on_one_line(words)) for label, words in found):
+        head = next((word for word in VERDICTS if words.startswith(word)), "")
+        style = "bad" if label == "warning" else "strong"
+        shown = painted(head, VERDICTS[head]) + words[len(head) :] if head else words
+        click.echo(f"{painted(f'{label:11} ', style) if label else ' ' * 12}{shown}")
+
+
+def print_json(values: object) -> None:
+    """A JSON document, strictly; letters that a stream cannot write are escaped as JSON does it."""
+    is_utf8 = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
+    click.echo(json.dumps(values, indent=2, ensure_ascii=not is_utf8, allow_nan=False))
+
+
+def print_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Aligned plain text, which other programs can cut."""
+    from ..show.parts import aligned
+
+    for line in aligned([tuple(heads), *(tuple(map(on_one_line, row)) for row in rows)]):
+        click.echo(line)
+
+
+def print_lines(text: str) -> None:
+    """Some lines, which may hold words of files: a terminal obeys some letters."""
+    for line in text.split("\n"):
+        click.echo(on_one_line(line))
+
+
+def on_one_line(text: str) -> str:
+    """Letters that cannot be printed as question marks: a terminal obeys some of them."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def price(statement: PrivacyStatement) -> str:
+    """What was spent, in a few words."""
+    from ..show.numbers import at_most
+
+    if not statement.is_private:
+        return "epsilon inf: not private"
+    spent = at_most(statement.epsilon, statement.promise.epsilon)
+    return f"epsilon={spent} at delta={statement.delta:g}"
+
+
+def written(
+    out: Path, files: str, statement: PrivacyStatement, book: Ledger | None, check: str = ""
+) -> Iterator[tuple[str, str]]:
+    """The last lines of a command that spent: what is there, what checks it, where it is recorded."""
+    file = out / "statement.json" if out.is_dir() else out
+    checked = f"check: fairveil verify {shlex.quote(str(file))}{check}"
+    yield "written", f"{out} ({files}); {checked}"
+    if book is not None and statement.ledger is not None:
+        where = f"line {statement.ledger.entry} of {book.dataset} in {book.shown}"
+        left = math.floor(book.balance().left_share * 1e4) / 100
+        yield "recorded", f"{where}; {left:g}% of that budget is left"
+
+
+def named(ask: Ask, names: str) -> Mapping[str, Any]:
+    """What was said of these options, as arguments; what was not is left out."""
+    found = {name: getattr(ask, name, None) for name in names.split()}
+    if found.get("protects") is not None:
+        found["protects"] = str(found["protects"]).replace("-", "_")
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,580 @@
+"""The frame of the command line: how a command is declared, its help, how an error is said, and how a
+command ends.
+
+    @command("Models", "TABLE --out! --epsilon=1.0 | --seed --force", "fairveil fit t.csv --out m")
+    def fit(ask: Ask) -> None: ...
+
+The words are arguments (`TABLE`; `TABLE?` may be left out) and options of `words.WORDS`, else fields
+of the estimator (`fields`); `!` marks what must be there, `=` a default. Those after `|` are shown by
+`--help` and not by `-h`.
+
+| exit status | |
+|---|---|
+| 0 | done |
+| 1 | the answer is no: said by the command itself, and nothing else ends so |
+| 2 | refused: wrong input, or a file that cannot be read or written |
+| 3 | spent, and not written where it was asked (`files.already_charged`) |
+| 70 | failed: an error of the library itself, or not enough memory |
+| 130 | interrupted by Ctrl-C |
+| 141 | whoever read standard output went away |
+
+Guarantees (tests/cli/test_cli_frame.py):
+1. An error is two lines, `error:` and `hint:`, in the library's own sentence with the names that the
+   caller types; several errors are a line each. A password in an address is not printed.
+2. An unexpected error is told by its type and its place in the library's code: its message could hold
+   values of rows, and is shown only with FAIRVEIL_DEBUG set.
+3. A closed stream, or one that cannot write a letter, ends no command: the letter is escaped.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import re
+import shutil
+import sys
+import tomllib
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem, shell_complete
+
+from .. import __version__, _checks
+from .._urls import without_password
+from ..errors import LONGEST, Complaint, Complaints, FairveilError, InputError, Overspent, nearest
+from .fields import METHODS, Field, knobs, parameters
+from .words import PANELS, RATES, WORDS, Words
+
+REFUSED, ELSEWHERE, FAILED, INTERRUPTED, NOBODY_READS = 2, 3, 70, 130, 141
+DEBUG, COMPLETE = "FAIRVEIL_DEBUG", "_FAIRVEIL_COMPLETE"
+ROOT = Path(__file__).parent.parent
+GROUPS = ("Models", "Evidence", "Budget", "Data", "Sharing")
+SHORT = "fairveil.short"
+STYLES = {"bad": "1;31", "good": "1;32", "unclear": "1;33", "hint": "36", "strong": "1"}
+Ask = SimpleNamespace
+"""What was typed, by the names of options; None where an option was not."""
+
+
+def wrong(
+    of: str, expected: str, got: object, fix: str, among: Iterable[object] | None = None
+) -> InputError:
+    """A refusal: what was expected of which option, what came, and the way out."""
+    came = "nothing" if got is None else ", ".join(map(str, got)) if isinstance(got, list) else got
+    return InputError.expected(expected, of=of, got=came, remedy=fix, quote=False, among=among)
+
+
+def alone(of: str, other: str) -> InputError:
+    """A refusal of an option that means something beside another one only."""
+    return wrong(of, f"{other} beside it", "none", f"Pass {other} too, or leave it out.")
+
+
+# declaring commands
+
+
+class Kind(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions alone
+    """What an option takes, refused in the library's own sentence."""
+
+    def __init__(self, name: str, choices: Sequence[str] = ()) -> None:
+        self.name, self.choices = name, tuple(choices)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: object) -> Any:
+        of = "value" if param is None else str(param.name)
+        if self.choices:
+            return _checks.one_of(self.choices, **{of: value})
+        made: Any = {"number": float, "whole": int, "path": Path, "text": str}[self.name]
+        try:
+            return made(value)
+        except (ValueError, TypeError):
+            expected = {"whole": "a whole number"}.get(self.name, f"a {self.name}")
+            raise wrong(of, expected, repr(value), f"Pass {of}=1, for example.") from None
+
+    def shell_complete(self, ctx: object, param: click.Parameter, incomplete: str) -> list[Any]:
+        words = [f"{name}:" for name in RATES] if param.name == "constraint" else self.choices
+        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
+
+def _words(name: str, called: str) -> Words:
+    """The row of an option: of this command, of its last word, of all, or of the estimator's field."""
+    for key in (f"{called}:{name}", f"{called.split()[-1]}:{name}", name):
+        if key in WORDS:
+            return WORDS[key].of(METHODS)
+    method = "group-objective" if name == "objective" else "rate-constrained"
+    field = parameters(method)[name.replace("-", "_")]
+    takes, kind = {"float": ("NUMBER", "number"), "int": ("N", "whole")}.get(
+        field.kind, ("NAME", "text")
+    )
+    if field.choices:
+        takes, kind = f"WHAT:{'|'.join(field.choices)}", "one"
+    panel = "Fairness" if name == "objective" else "Privacy"
+    return Words(takes, kind, field.first[:1].lower() + field.first[1:], panel)
+
+
+def _parameter(text: str, called: str) -> click.Parameter:
+    """One word of a declaration as a parameter of click."""
+    found = re.fullmatch(r"(--)?([\w-]+)([!?]?)(?:=(.*))?", text)
+    assert found is not None, text
+    dashes, name, mark, default = found.groups()
+    words = _words(name, called)
+    kind = words.kind.rstrip("s")
+    made = Kind("text" if kind == "one" else kind, words.choices)
+    if dashes is None:
+        return click.Argument([name.lower()], type=made, required=mark != "?", metavar=name)
+    if kind == "flag":
+        return click.Option([f"--{name}"], is_flag=True, default=False, help=words.does)
+    more: dict[str, Any] = {} if default is None else {"default": default}
+    names = ["-o", "--out"] if name == "out" else [f"--{name}"]
+    choices = f" ({', '.join(words.choices)})" if words.choices else ""
+    return click.Option(
+        [*names, name.replace("-", "_")],
+        type=made,
+        metavar=words.metavar,
+        help=words.does + choices,
+        required=mark == "!",
+        multiple=words.kind.endswith("s"),
+        show_default=default is not None,
+        **more,
+    )
+
+
+class Panelled(click.Command):
+    """A command whose help has panels of options, and examples."""
+
+    def __init__(
+        self, name: str, function: Any, group: str, spec: str, examples: Any, **more: Any
+    ) -> None:
+        usual, _, rarer = spec.partition("|")
+        params = [_parameter(text, name) for text in (*usual.split(), *rarer.split())]
+        self.group, self.examples, self.called = group, tuple(examples), name
+        self.usual = {param.name for param in params[: len(usual.split())]}
+        short = click.Option(["-h"], is_flag=True, is_eager=True, expose_value=False, hidden=True)
+        short.callback = _short_help
+        paragraphs = re.split(r"\n\s*\n", function.__doc__ or "")
+        words = "\n\n".join(" ".join(one.split()) for one in paragraphs)
+        own, call = name.split()[-1], _calling(function)
+        super().__init__(own, params=[*params, short], help=words, callback=call, **more)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta["fairveil.words"] = tuple(args)
+        if self.called == "fit" and args and args[0].endswith(".toml"):
+            ctx.default_map = _of_file(Path(args[0]), self)
+            args = args[1:]
+        return super().parse_args(ctx, args)
+
+    def rows(self, ctx: click.Context) -> Iterator[tuple[str, str, str]]:
+        """(panel, name, words) of each parameter in the help."""
+        for param in self.params:
+            if SHORT in ctx.meta and param.name not in self.usual:
+                continue
+            if isinstance(param, click.Argument):
+                name, more = str(param.metavar), "" if param.required else " [optional]"
+                yield "Arguments", name, f"{_words(name, self.called).does}{more}"
+            elif (record := param.get_help_record(ctx)) is not None:
+                name = max(param.opts, key=len).removeprefix("--")
+                yield _words(name, self.called).panel, *record
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for panel, name, words in self.rows(ctx):
+            panels.setdefault(panel, []).append((name, words))
+        method = method_in(ctx.meta.get("fairveil.words", ()))
+        if method is not None and self.called == "fit":
+            panels[f"Parameters of {method}, by --set NAME=VALUE"] = [
+                (f"{one.name}={one.default}", one.first) for one in settable(method).values()
+            ]
+        for head in sorted(panels, key=lambda one: PANELS.index(one) if one in PANELS else 99):
+            with formatter.section(painted(head, "strong")):
+                formatter.write_dl(panels[head], col_max=27)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if SHORT in ctx.meta:
+            formatter.write(f"\n{ctx.command_path} --help shows all options.\n")
+        with formatter.section(painted("Examples", "strong")):
+            for line in self.examples:
+                formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+class Group(click.Group):
+    """Commands under headings, or the parts of a command."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for head in (*GROUPS, ""):
+            rows = [
+                (name, re.split(r"[;.,:] |[.]$", one.help or "")[0])
+                for name, one in self.commands.items()
+                if getattr(one, "group", "") == head
+            ]
+            if rows:
+                with formatter.section(painted(head or "Commands", "strong")):
+                    formatter.write_dl(rows)
+
+
+class Whole(Panelled, Group):  # type: ignore[misc]  # `group` is the heading
+    """A command that does something by itself, and has parts."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+def _show_version(ctx: click.Context, _: object, asked: bool) -> None:
+    if asked:
+        click.echo(f"fairveil {__version__}")
+        ctx.exit()
+
+
+def _short_help(ctx: click.Context, _: object, asked: bool) -> None:
+    if asked:
+        ctx.meta[SHORT] = True
+        click.echo(ctx.get_help())
+        ctx.exit()
+
+
+_version = click.Option(["-V", "--version"], is_flag=True, is_eager=True, expose_value=False)
+_version.callback, _version.help = _show_version, "Show the version and exit."
+app = Group(
+    "fairveil",
+    help="Models that are fair to groups and private to people, with proof of both.",
+    params=[_version],
+    no_args_is_help=True,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": shutil.get_terminal_size().columns,
+    },
+)
+
+
+def command(
+    group: str, spec: str, *examples: str, name: str | None = None, whole: bool = False
+) -> Callable[[Callable[[Ask], None]], Callable[[Ask], None]]:
+    """Make a function a command: of its own name or `name`; where that is two words a part of a
+    command. `whole`: it will have parts itself."""
+
+    def declare(function: Callable[[Ask], None]) -> Callable[[Ask], None]:
+        called = name or function.__name__.replace("_", "-")
+        more: dict[str, Any] = {"invoke_without_command": True} if whole else {}
+        made = (Whole if whole else Panelled)(called, function, group, spec, examples, **more)
+        above = app.commands[called.split()[0]] if " " in called else app
+        assert isinstance(above, click.Group)
+        above.add_command(made)
+        return function
+
+    return declare
+
+
+def parts(name: str, group: str, words: str) -> None:
+    """A command that has parts, and does nothing by itself."""
+    made = Group(name, help=words, no_args_is_help=True)
+    vars(made)["group"] = group
+    app.add_command(made)
+
+
+def _calling(function: Callable[[Ask], None]) -> Callable[..., None]:
+    def call(**given: Any) -> None:
+        function(Ask(**{name: list(v) if isinstance(v, tuple) else v for name, v in given.items()}))
+
+    return call
+
+
+def _of_file(path: Path, command: click.Command) -> dict[str, Any]:
+    """`fit.toml`: options by their names, as defaults of what is typed; `[set]` as a table."""
+    from .._reading import read_text
+    from ..facts.toml_text import value_text
+
+    remedy = 'Write table = "people.csv", out = "model", epsilon = 1.0 and so on.'
+    text = read_text(path, what="a file of options", most=1 << 20, remedy=remedy, error=InputError)
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise wrong(str(path), "TOML", str(error), remedy) from None
+    known = {str(one.name): one for one in command.params}
+    out: dict[str, Any] = {}
+    for key, value in found.items():
+        name = key.replace("-", "_")
+        if name not in known:
+            raise wrong(str(path), "an option of fit", key, remedy, known)
+        if isinstance(value, dict):  # of numbers by group one line each
+            flat = [(at, one) for at, one in value.items() if not isinstance(one, dict)]
+            deep = [(at, one) for at, one in value.items() if isinstance(one, dict)]
+            flat += [(f"{at}.{group}", one) for at, of in deep for group, one in of.items()]
+            value = [f"{at}={value_text(one)}" for at, one in flat]
+        many = getattr(known[name], "multiple", False)
+        out[name] = value if not many or isinstance(value, list) else [value]
+    return out
+
+
+def method_in(words: Sequence[str]) -> str | None:
+    """The method that was named among the words of a command, if any was."""
+    for word, after in zip(words, (*words[1:], ""), strict=True):
+        name = after if word == "--method" else word.removeprefix("--method=")
+        if name in METHODS and word.startswith("--method"):
+            return name
+    return None
+
+
+def settable(method: str, model: str = "additive", *, search: bool = False) -> dict[str, Field]:
+    """What `--set` may name: parameters that no option of `fit` stands for, and settings."""
+    taken = {str(one.name) for one in app.commands["fit"].params}
+    taken -= {"method", "holdout"} if search else {"method"}
+    taken |= {"constraints", "max_gap", "random_state", "estimator", "solver", "limits"}
+    fields = {**parameters(method), **knobs(method, model, search=search)}
+    return {name: one for name, one in fields.items() if name not in taken}
+
+
+# the one place where names become those of the caller's language
+
+ALIASES = {
+    "random_state": "--seed",
+    "sensitive_features": "--sensitive",
+    "param_distributions": "--grid",
+    "roles": "--target, --sensitive, --ignore",
+    "client": "--scheduler",
+    "X": "TABLE",
+    "y": "--target",
+    **dict.fromkeys(
+        ("constraints", "max_gap", "max_rate", "max_loss", "bound", "positive", "compare"),
+        "--constraint",
+    ),
+}
+"""What arguments of the library are called here, where that is not their name with dashes."""
+
+
+class SchemaFileError(InputError):
+    """A schema file that is wrong, left blank, or not about this table. `edit`: what would do."""
+
+    edit = ""
+
+
+def lines(error: BaseException, typed: Sequence[str]) -> list[str]:
+    """What standard error gets of an error; `typed`: the words after `fairveil`. A line a complaint;
+    hints that repeat are one."""
+    called, known = _names(typed)
+    helped = " ".join(("fairveil", *called, "--help"))
+    said = [[_printable(text) for text in pair] for pair in _said(error, known)]
+    out = []
+    for at, (what, hint) in enumerate(said):
+        out.append(f"{painted('error:', 'bad', sys.stderr)} {what}")
+        if at + 1 == len(said) or said[at + 1][1] != hint:
+            out.append(f"{painted('hint:', 'hint', sys.stderr)} {hint or helped}")
+    return out
+
+
+def _said(error: BaseException, known: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Each thing that an error is about, and what would do."""
+    if isinstance(error, click.ClickException):
+        yield _of_click(error, known)
+        return
+    if isinstance(error, OSError) and not isinstance(error, FairveilError):
+        where = "" if error.filename is None else f"{error.filename}: "
+        full = "Free space on that disk, or name another place."
+        yield f"{where}{error.strerror or error}", full if error.errno == errno.ENOSPC else ""
+        return
+    edit, text = getattr(error, "edit", ""), error.args[0] if error.args else str(error)
+    for part in text.parts if isinstance(text, Complaints) else (text,):
+        if not isinstance(part, Complaint):
+            yield spoken(str(part), known), edit
+            continue
+        first, comma, rest = part.of.partition(",")
+        came = repr(part.got) if part.quote and part.got is not None else str(part.got or "nothing")
+        came = came if len(came) <= LONGEST else f"{came[: LONGEST - 3]}..."
+        where, expected = f"{known.get(first, first)}{comma}{rest}", spoken(part.expected, known)
+        hint = edit or spoken(part.remedy, known)
+        if isinstance(error, Overspent):
+            hint = _fits(error.largest_epsilon)
+        if part.nearest:
+            hint = f"Did you mean {' or '.join(map(str, part.nearest))}?"
+        yield f"{where}: expected {expected}, got {came}.", hint
+
+
+def _fits(most: float) -> str:
+    """What fits, rounded down."""
+    fits = math.floor(most * 1000) / 1000 if most < 1000 else most
+    if not fits:
+        return "Nothing of this kind fits any more: fairveil ledger show lists what was spent."
+    return f"The largest epsilon that fits, of all together, is {fits:g}: --epsilon {fits:g}."
+
+
+def spoken(text: str, known: Mapping[str, str]) -> str:
+    """A sentence of the library with options in place of arguments, and nothing else changed.
+
+    >>> spoken("Pass epsilon=1.0, or inf for no privacy.", {"epsilon": "--epsilon"})
+    'Pass --epsilon 1.0, or inf for no privacy.'
+    >>> spoken("pip install 'fairveil[serve]'", {})
+    "pip install 'fairveil[serve]'"
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name, plain = known.get(found[1], ""), found[2].strip("'\"")
+        return f"{name} {plain}" if name.startswith("--") else found[0]
+
+    return re.sub(
+        r"""(?<![\w.(-])(?<!--grid )(?<!--set )([a-z_]+)=(?=\S)('[\w:-]+'|"[\w:-]+"|)""",
+        option,
+        text,
+    )
+
+
+def _of_click(error: click.ClickException, known: Mapping[str, str]) -> tuple[str, str]:
+    """What the framework says of words that it cannot read; their nearest name."""
+    message: str = error.message.rstrip(".")
+    near: tuple[str, ...] = ()
+    if isinstance(error, click.NoSuchOption):
+        near = nearest(error.option_name, known.values())
+        message = f"{error.option_name}: there is no such option"
+    elif (name := re.match(r"No such command '(.*)'", message)) is not None:
+        command = error.ctx.command if isinstance(error, click.UsageError) and error.ctx else app
+        near = nearest(name[1], getattr(command, "commands", ()))
+        message = f"{name[1]}: there is no such command"
+    elif isinstance(error, click.MissingParameter) and error.param is not None:
+        where = known.get(str(error.param.name), error.param.name)
+        message = f"{where}: expected a value, got nothing"
+    return message, f"Did you mean {' or '.join(near)}?" if near else ""
+
+
+def _names(typed: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """The command that was typed, and what its parameters are called here."""
+    found: Any = app
+    called: list[str] = []
+    for word in typed:
+        if word not in getattr(found, "commands", ()):
+            break
+        found = found.commands[word]
+        called.append(word)
+    names = {}
+    for one in found.params:
+        option = isinstance(one, click.Option)
+        names[str(one.name)] = max(one.opts, key=len) if option else str(one.name).upper()
+    known = {of: name for of, name in ALIASES.items() if name.partition(",")[0] in names.values()}
+    if "set" in names:
+        known |= {
+            name: f"--set {name}" for method in METHODS for name in settable(method, search=True)
+        }
+    return called, {**known, **names}
+
+
+def _printable(text: str) -> str:
+    """On one line, without a password: a terminal obeys some letters."""
+    text = without_password(text)
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def painted(text: str, style: str, stream: Any = None) -> str:
+    """The text in a style of `STYLES`, where the stream shows colours (https://no-color.org).
+
+    >>> import io
+    >>> painted("met", "good", io.StringIO())
+    'met'
+    """
+    stream = sys.stdout if stream is None else stream
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if plain or not stream.isatty() else f"\x1b[{STYLES[style]}m{text}\x1b[0m"
+
+
+# ending
+
+
+class Ended(BaseException):
+    """Leaves a command with this status and nothing more said."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+def no() -> None:
+    """The answer is no."""
+    raise Ended(1)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The console script."""
+    raise SystemExit(status_of(sys.argv[1:] if argv is None else argv))
+
+
+def status_of(typed: Sequence[str]) -> int:
+    """Run the command line and say how it ended."""
+    if COMPLETE in os.environ:  # eval "$(_FAIRVEIL_COMPLETE=bash_source fairveil)"
+        return shell_complete(app, {}, "fairveil", COMPLETE, os.environ[COMPLETE])
+    _prepare_streams()
+    try:
+        status = _run(typed)
+        sys.stdout.flush()
+    except Ended as ended:
+        status = ended.status
+    except BrokenPipeError:
+        status = NOBODY_READS
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as asked:
+        status = _say([asked.format_message()], REFUSED)
+    except (FairveilError, OSError, click.ClickException) as error:
+        status = _say(lines(error, typed), REFUSED)
+    except Exception as error:
+        memory = isinstance(error, MemoryError)
+        what = "not enough memory" if memory else f"internal error: {type(error).__name__}"
+        hint = "Take fewer rows or columns, or a machine with more memory."
+        if not memory:
+            hint = (
+                f"Please report it; {DEBUG}=1 shows the traceback, which may hold values of rows."
+            )
+        status = _say([f"error: {what} ({place_of(error)})", f"hint: {hint}"], FAILED)
+        if os.environ.get(DEBUG):
+            traceback.print_exc()
+    if status:
+        _let_go()
+    return status
+
+
+def _run(typed: Sequence[str]) -> int:
+    try:
+        with app.make_context("fairveil", list(typed)) as context:
+            app.invoke(context)
+    except click.exceptions.Exit as left:
+        return left.exit_code
+    return 0
+
+
+def place_of(error: BaseException) -> str:
+    """The innermost line of the library's own code on the way to an error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [one for one in frames if Path(one.filename).is_relative_to(ROOT)]
+    own = [one for one in own if one.filename != __file__]
+    if not own:
+        return "an unknown place"
+    return f"{Path(own[-1].filename).relative_to(ROOT.parent).as_posix()}:{own[-1].lineno}"
+
+
+def _prepare_streams() -> None:
+    """Streams that are there, and that write every letter in some way."""
+    for name in ("stdout", "stderr"):
+        stream: Any = getattr(sys, name)
+        # closed by whoever called: without this the next file that is opened would take its place
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif hasattr(stream, "reconfigure"):
+            utf8 = stream.encoding.lower().replace("-", "") == "utf8"
+            as_bytes = stream.errors == "surrogateescape" and utf8
+            stream.reconfigure(errors=stream.errors if as_bytes else "backslashreplace")
+
+
+def _say(said: Iterable[str], status: int) -> int:
+    with suppress(OSError, ValueError):  # nothing can be done where standard error is gone, too
+        print(*said, sep="\n", file=sys.stderr, flush=True)
+    return status
+
+
+def _let_go() -> None:
+    """What could not be written is not tried again when the interpreter ends, which would say so in
+    its own words."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, sys.stdout.fileno())
+            os.close(nothing)

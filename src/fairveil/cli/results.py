@@ -1,0 +1,339 @@
+"""What a fit came to: the page's parts (required, seen in training, measured on held-out rows), and the
+few lines that are printed.
+
+    fairness    met: Required: the selection rates of any two groups of sex differ by at most 5.0 points
+    privacy     Epsilon = 1 of a budget of 1 was spent at delta = 1e-6; protected: records
+    error       Of 2,014 held-out people, 14.9% are decided wrongly (95% interval ...)
+    written     model (model, statement.json, report.html); check: fairveil verify ...
+
+Words and numbers are those of the page (`show.report`), so that the page and the terminal never
+differ.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._verdicts import MET, NOT_MET, UNCLEAR, together
+from ..errors import TooFewRows, complaint
+from ..estimators.reading.fitted_parts import parts_of
+from ..facts import Cells
+from ..fairness import Notion
+from ..fairness.notions import BoundedGroupLoss, FalseNegativeRate, GapNotion, uses_groups
+from ..fairness.rates import RateConstraint
+from ..fairness.resolution import resolve
+from ..fairness.sentences import sentence
+from ..learning.systems import NO_GROUPS
+from ..metrics import GroupTable, group_table
+from ..metrics.inputs import read_decisions
+from ..metrics.measures import tally
+from ..metrics.tables import largest
+from ..models import MixtureModel
+from ..show.charts import Axis
+from ..show.numbers import with_unit
+from ..show.parts import Column, Table, listed, told
+from ..show.parts import Shown as Result
+from ..show.report import GAP, NOTHING_REQUIRED, People, Report, Requirement
+from .files import on_one_line, warnings_as_notes
+from .models import Shown, by_chance
+from .rows import Sample, Truth
+
+CONFIDENCE = 0.95
+HELD_OUT = "--holdout 0.25 or --test TABLE measures it on rows that the fit has not seen"
+REQUIRE = "nothing was required; --constraint demographic_parity:5% requires something"
+EXPECTED = (
+    "The held-out value is the expected one: this classifier is randomized, and one draw varies "
+    "around it."
+)
+UNDEFINED = "Undefined on the held-out rows: a group has no row of a kind that should be compared."
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The largest value of a notion's constraints, with an interval; NaN where a rate is
+    undefined."""
+
+    value: float
+    low: float
+    high: float
+
+
+def measure(
+    notion: Notion,
+    truth: Truth,
+    prediction: Any,
+    *,
+    groups: Cells | str = "product",
+    classes: Sequence[Hashable] | None = None,
+) -> Measured:
+    """The exact value of a notion on decisions, and an interval that holds the population's with
+    confidence 95 % or more."""
+    columns: Any = truth.groups or np.zeros(len(prediction))
+    read = read_decisions(truth.labels, prediction, columns, groups=groups, classes=classes)
+    system = resolve(notion, read.cells, read.classes)
+    return Measured(*largest(system, *tally(read), CONFIDENCE))
+
+
+def table_of(
+    truth: Truth, prediction: Any, *, groups: Cells | str = "product", classes: Any = None
+) -> GroupTable:
+    """The group table; without groups everyone is in one."""
+    everyone: Any = {"everyone": np.full(len(truth.labels), "everyone", dtype=object)}
+    how = groups if truth.groups else "product"
+    return group_table(
+        truth.labels, prediction, truth.groups or everyone, groups=how, classes=classes
+    )
+
+
+def words_of(notion: Notion) -> str:
+    """The notion's name in words."""
+    return notion.kind.replace("_", " ")
+
+
+def bound_of(notion: Notion) -> float | None:
+    """What a notion requires; None where it requires nothing.
+
+    >>> bound_of(FalseNegativeRate(0.2))
+    0.2
+    """
+    fields = [name for name in vars(notion) if name.startswith("max_") or name == "bound"]
+    bound = vars(notion)[fields[0]] if fields else None
+    return None if bound is None or notion.is_vacuous else float(bound)
+
+
+def _named(notion: Notion) -> tuple[str, Axis]:
+    """What a page calls the notion's value, and in which unit: name and measure make one phrase."""
+    name = on_one_line(words_of(notion))
+    match notion:
+        case GapNotion():
+            return name, GAP
+        case FalseNegativeRate():
+            return "false negative", Axis("rate", "percent")
+        case BoundedGroupLoss(loss="zero_one"):
+            return "largest group's", Axis("error", "percent")
+        case RateConstraint():
+            return name, Axis("value", "points")
+    return name, Axis("value")
+
+
+def figures_of(
+    clf: Any, notions: Sequence[Notion], truth: Truth | None, prediction: Any
+) -> Iterator[Requirement]:
+    """A figure for each notion, then for each other bound that was required."""
+    report, lines = getattr(clf, "constraint_report_", None), set()
+    classes, chance = clf.classes_.tolist(), by_chance(clf)
+    for notion in notions:
+        if clf.cells_ is None and (report is None or uses_groups(notion)):
+            continue  # nothing was distinguished; the notes say so
+        own = [] if report is None else list(_lines_of(clf, notion))
+        lines |= {line.target for line in own}
+        held, notes = None, []
+        if truth is not None:
+            groups = clf.cells_ or "product"
+            held = measure(notion, truth, prediction, groups=groups, classes=classes)
+            notes = [EXPECTED] if chance else []
+            if math.isnan(held.value):
+                held, notes = None, [UNDEFINED]
+        yield from _figure(clf, notion, own, held, tuple(notes), penalized=report is None)
+    certified = parts_of(clf).certificate is not None  # whose lines are of the tighter aims
+    for line in () if report is None or certified else report.lines:
+        if line.target not in lines and not math.isnan(line.bound):
+            yield _other(line)
+
+
+def _lines_of(clf: Any, notion: Notion) -> Iterator[Any]:
+    names = set(resolve(notion, clf.cells_ or NO_GROUPS, clf.classes_.tolist()).names)
+    return (line for line in clf.constraint_report_.lines if line.target in names)
+
+
+def _figure(
+    clf: Any,
+    notion: Notion,
+    own: list[Any],
+    held: Measured | None,
+    notes: tuple[str, ...],
+    *,
+    penalized: bool,
+) -> Iterator[Requirement]:
+    """Required (nothing, where a gap is penalized), measured in training with noise, and on held-out
+    rows. May be none."""
+    if penalized:
+        widest = clf.gap_report_.largest
+        own = [] if widest is None else [widest]
+    target = None if penalized else bound_of(notion)
+    worst = max(
+        (one for one in own if not math.isnan(one.value)), key=lambda one: one.value, default=None
+    )
+    if target is None and worst is None and held is None:
+        return
+    told = target is not None and worst is not None
+    words = (
+        "" if target is None else on_one_line(sentence(notion, clf.cells_, clf.classes_.tolist()))
+    )
+    name, unit = _named(notion)
+    yield Requirement(
+        name,
+        target,
+        None if worst is None else max(worst.value, 0.0),
+        held_out=None if held is None else held.value,
+        held_out_low=None if held is None else held.low,
+        held_out_high=None if held is None else held.high,
+        confidence=CONFIDENCE,
+        notes=notes,
+        measure=unit,
+        training_noise=None if worst is None else worst.noise,
+        training_verdict=_together(one.verdict for one in own) if told else None,
+        sentence=words,
+        population_verdict=_together(one.population_verdict for one in own) if told else None,
+    )
+
+
+def _together(verdicts: Iterator[Any]) -> Any:
+    found = list(verdicts)
+    return {True: MET, False: NOT_MET, None: UNCLEAR}[together(found)] if found else None
+
+
+def _other(line: Any) -> Requirement:
+    """Of a bound on an objective, or on a group's loss: as it was released in training."""
+    known = not math.isnan(line.value)
+    return Requirement(
+        on_one_line(line.target.partition(" <=")[0].replace("_", " ")),
+        line.bound,
+        line.value if known else None,
+        None,
+        measure=Axis("value"),
+        training_noise=line.noise if known else None,
+        training_verdict=line.verdict,
+        sentence=on_one_line(line.target),
+        population_verdict=line.population_verdict,
+    )
+
+
+def report_of(
+    clf: Any, title: str, subject: str, notions: Sequence[Notion], held: Sample | None, notes: Any
+) -> Report:
+    """The page of a fit: what was promised, required, seen in training and measured on rows that
+    were not trained on."""
+    truth = None if held is None else held.truth()
+    # the held-out rows bring their groups with them: those are what a group-aware model reads
+    prediction = None if held is None else Shown(clf, held.features).judged()
+    said = [*notes, *_remarks(clf, measured=truth is not None)]
+    tables, gaps = [], list(figures_of(clf, notions, truth, prediction))
+    if truth is not None:
+        classes: Any = clf.classes_.tolist()
+        table = table_of(truth, prediction, groups=clf.cells_ or "product", classes=classes)
+        tables.append(People(table, expected=by_chance(clf)))
+        with warnings_as_notes() as few:
+            warn_of_few(gaps, table)
+        said += few
+    own = parts_of(clf)
+    return Report(
+        on_one_line(title),
+        subject=on_one_line(subject),
+        method=type(clf).__name__,
+        statement=clf.privacy_,
+        statement_file="statement.json",
+        required=tuple(gaps),
+        people=tuple(tables),
+        baselines=own.baselines,
+        certificate=own.certificate,
+        sections=tuple(_sections(clf)),
+        notes=tuple(said),
+    )
+
+
+def _sections(clf: Any) -> Iterator[tuple[str, Result]]:
+    """What else a fit says of itself: bounds that are certain, shares of groups, the coefficients of
+    one linear score, and the curves of an additive one."""
+    guarantee = getattr(clf, "guarantee_", None) or getattr(clf, "certain_", None)
+    if guarantee is not None:
+        yield "What is certain", guarantee
+    if hasattr(clf, "tailoring_"):
+        yield "What each group spends", clf.tailoring_
+    if not hasattr(clf, "coef_") or clf.model_ is None or len(clf.coef_) != 1:
+        return
+    if clf.coding_.shapes is not None:
+        yield "What each number adds", listed(*(term.chart() for term in clf.terms()))
+    names = ("(intercept)", *map(on_one_line, clf.coef_names_))
+    weights = (float(clf.intercept_[0]), *clf.coef_[0].tolist())
+    about = "A positive weight moves decisions towards the second class"
+    table = Table((Column("feature", names), Column("weight", weights, "weight")), about)
+    yield "Coefficients of the linear score", listed(table)
+
+
+def _remarks(clf: Any, *, measured: bool) -> Iterator[str]:
+    """Sentences about a fitted model for the notes of its page."""
+    if isinstance(clf.model_, MixtureModel) and by_chance(clf):
+        yield f"The mixture has {len(clf.model_.models):,} rules; each decision is that of one of them."
+    if hasattr(clf, "strength"):
+        yield (
+            f"No gap was bounded: {clf.strength:g} times the mutual information of prediction and "
+            f"group was added to the loss. A larger strength makes gaps smaller and errors more."
+        )
+    if by_chance(clf):
+        what = (
+            "held-out rates are expected ones" if measured else "fairveil predict draws decisions"
+        )
+        yield f"This is a randomized classifier: {what}."
+
+
+def warn_of_few(figures: Sequence[Requirement], table: GroupTable) -> None:
+    """Warn for each figure whose interval on the held-out rows is wider than what is required, with
+    how many rows would do: an interval shrinks with the square root of the rows."""
+    groups = [row for row in table.rows if row.rows > 0]
+    least = min(groups, key=lambda row: row.rows, default=None)
+    for figure in figures:
+        low, high, bound = figure.held_out_low, figure.held_out_high, figure.target
+        if least is None or low is None or high is None or not bound:
+            continue
+        if figure.held_out_verdict != UNCLEAR or high - low <= bound:
+            continue
+        unit, enough = figure.measure.unit, rows_for(least.rows, high - low, bound)
+        text = complaint(
+            expected=f"enough of every group to tell whether the {figure.name} is at most "
+            f"{with_unit(bound, unit)}",
+            of="held-out rows",
+            got=f"{least.rows:,} of group {least.name}, and an interval "
+            f"{with_unit(high - low, unit)} wide",
+            remedy=f"About {enough:,} of that group would do: hold out more (--holdout), or measure "
+            f"on other rows (--test).",
+            quote=False,
+        )
+        warnings.warn(text, TooFewRows, stacklevel=2)
+
+
+def rows_for(rows: int, width: float, bound: float) -> int:
+    """About how many rows make an interval, `width` wide with so many, as wide as the bound; two
+    digits, rounded up.
+
+    >>> rows_for(100, 0.2, 0.05), rows_for(90, 0.1, 0.1)
+    (1600, 90)
+    """
+    exact = rows * (width / bound) ** 2
+    step = 10.0 ** max(0, math.floor(math.log10(max(exact, 1.0))) - 1)
+    return int(math.ceil(exact / step - 1e-9) * step)
+
+
+# the lines that are printed
+
+
+def facts(report: Report) -> Iterator[tuple[str, str]]:
+    """The decision statement of the page, in the order of weight, a line each: warnings, fairness,
+    privacy, error."""
+    label, seen = "", set[str]()
+    for one in report.decision():
+        first = bool(one.label)
+        label = one.label.lower() or label
+        words = REQUIRE if one.words == NOTHING_REQUIRED else told(one).removesuffix(".")
+        required = label == "fairness" and one.words.startswith("Required: ")
+        if label == "warning" or required or (first and label in ("fairness", "privacy", "error")):
+            yield label if label not in seen or label == "warning" else "", words
+        elif label == "not assessed" and "held" in words:
+            yield label, f"{words}; {HELD_OUT}"
+        seen.add(label)

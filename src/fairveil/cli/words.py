@@ -1,0 +1,226 @@
+"""Every option of the command line, its words once: what it is called, takes and does.
+
+A row: name, what it takes, its kind, and its words; under the panel in which `--help` shows it. A
+row that begins with `command:` is of that command alone. Options of `fairveil fit` that have no row
+are parameters of its estimator, which says what they mean (`fields`).
+
+Kinds: `text`, `path`, `number`, `whole`, `one` (one of the words that it takes), `flag`; with an `s`
+at the end it may be given again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+LEDGER_VARIABLE = "FAIRVEIL_LEDGER"
+PASSPHRASE_VARIABLE = "FAIRVEIL_KEY_PASSPHRASE"
+RATES = (
+    "demographic_parity",
+    "equalized_odds",
+    "equal_opportunity",
+    "false_positive_rate_parity",
+    "error_rate_parity",
+    "false_negative_rate",
+    "bounded_group_loss",
+)
+"""Names of notions, for a shell to complete."""
+
+TABLE = """
+[Arguments]
+TABLE - text : a CSV file (gzip or not), a Parquet file, a coded store, or a database with --query
+fit:TABLE - text : the same, or fit.toml: a file of options, and a table [set]
+monitor:TABLE - text : the rows of a period; without it the monitor says what it knows
+schema check:TABLE - text : a table: has it the schema's columns? no row is read
+DIR - path : a model that `fairveil fit` or the library wrote
+MODEL - text : a model's folder, or - with --prediction
+TARGET - text : a model's folder, a --method of fit, or module:function, which fits a table
+STATE - path : the file that keeps the monitor
+SCHEMA - path : a schema file, TOML or JSON
+FILE - path : a statement, certificate, private table, released groups, or a model's folder
+sign:FILE - path : a statement, or a folder that holds one, whose other files are signed too
+ledger import:FILE - path : what was spent, as JSON (docs/other_libraries.md)
+URL - text : a file, or postgresql://... [default: FAIRVEIL_LEDGER]
+DATASET - text : name the data set (not with --from)
+TOKEN - text : the token's first part, as `tokens` lists it
+RUN - text : the run, as `runs` lists it
+
+[Data]
+schema FILE path : the table's public facts, TOML or JSON; `fairveil schema init` writes one
+plan:schema FILE path : plan for a table of these public facts
+attack:schema FILE path : make tables of these public facts [default: the model's own]
+ledger create:schema FILE path : take only rows that are read by this schema
+target COLUMN text : predict this column [default: the schema's]
+sensitive COLUMN texts : make groups of this column; repeat for more [default: the schema's]
+ledger create:sensitive COLUMN texts : protect this column, with sensitive-features; repeat for more
+ignore COLUMN texts : leave out this column; repeat for more
+query SQL text : read this table of a database, or this SELECT
+scheduler ADDRESS text : read TABLE by the workers of this dask cluster (tls://...), or local
+rows N whole : suppose about so many rows [default: the schema's]
+shares COLUMN=VALUE:SHARE,... texts : suppose groups or classes of this size: sex=f:0.3,m:0.7
+prediction COLUMN text : take the decisions in this column, whoever made them
+audit:model DIR path : take the decisions of this model
+period NAME text : count TABLE as this period, which is new
+attribute FILE text : join the sensitive columns of this table, by --id: features are public then
+attribute-query SQL text : read this table of the attribute's database, or this SELECT
+id COLUMN text : join by this column, which both tables have
+ids FILE text : of a coded store: read the ids here, in the order of its rows
+unmatched RULE:group|drop one : rows without an entry: count them as missing, or leave them out
+count - flag : only count how many rows have an entry, exactly, for yourself alone
+public - flag : read bounds and values from the rows, because they are public
+float32 - flag : keep numbers in 4 bytes: half the space, 7 digits
+facts FILE path : of a model card: read what no file of the model knows (JSON)
+certificate FILE path : of a model card: read a certificate of the model
+
+[Fairness]
+constraint NAME:BOUND texts : require this bound, as in demographic_parity:5%; repeat for more
+audit:constraint NAME:BOUND texts : ask whether this bound holds; repeat for more
+certify:constraint NAME:BOUND texts : certify this bound, as in equalized_odds:5%; repeat for more
+monitor:constraint NAME:BOUND texts : begin a monitor of this bound; repeat for more
+frontier:constraint NAME texts : sweep this gap [default: demographic_parity]; others have a bound
+confidence SHARE number : set rows aside, target a tighter bound, and certify the required one
+audit:confidence SHARE number : with --epsilon: of the intervals [default: 0.95]
+certify:confidence SHARE number : certify a broken bound with probability at most one minus this
+attack:confidence SHARE number : refute a true claim with probability at most one minus this
+certify NAME:BOUND texts : of fermi and tailored: set rows aside, and certify this bound
+gaps NUMBERS text : require these bounds, one a model: 0.2,0.1 or 20%,10%
+group COLUMN:VALUE,... texts : begin with these groups; repeat for more columns
+classes VALUE,... text : begin with these classes
+false-alarm SHARE number : begin with this probability of a false alarm [default: 0.05]
+groups MODE:product|marginal one : combine several sensitive columns, or take them one by one
+intervals HOW:each|all one : with --epsilon: each interval holds by itself, or all together
+depth N whole : with --epsilon: list groups of up to so many sensitive columns at once
+
+[Method]
+method NAME:methods one : the method; its parameters are listed by --method NAME --help
+model NAME:linear|additive one : a model linear in the columns, or with steps of each number, too
+set NAME=VALUE texts : any other parameter, as in rounds=100 or max_epsilon.f=0.5; repeat for more
+grid NAME=VALUE,... texts : search these values of a parameter privately; repeat for more
+scoring NAME:error|gap|lagrangian one : of a search: minimize this [default: error]
+
+[Privacy]
+epsilons NUMBERS text : set these privacy budgets, one a model; inf is not private
+certify:epsilon NUMBER number : privacy budget of the counts; inf: people are public or consented
+audit:epsilon NUMBER number : count once with noise [default: exact counts, not private]
+monitor:epsilon NUMBER number : begin with this budget; persons in several periods need --unit
+attack:epsilon NUMBER number : set what a method or a function claims [default: 1 for a method]
+ledger create:epsilon NUMBER number : set what all releases together may cost
+monitor:unit COLUMN text : begin with this column, which tells persons apart who may come back
+max-periods-per-unit N whole : begin with so many periods in which a person may be at most
+ledger create:unit COLUMN text : make it each person's budget, who are identified by this column
+ledger create:max-rows-per-unit N whole : the most rows of any person: releases about rows are taken
+production - flag : refuse seeded noise, and what was read from the data
+kind NAME:renyi|gaussian|zcdp|pure one : add up by this filter [default: renyi; pure for delta 0]
+order NUMBER number : set the order of a renyi filter
+clusters N whole : make at most so many clusters [default: from public facts]
+seed N whole : repeat the noise; the result is flagged INSECURE
+predict:seed N whole : repeat the draws of a randomized model
+attack:seed N whole : set the seed of tables and runs
+seeds N whole : fit N models a point, with bands; flagged INSECURE
+
+[Rows to measure on]
+holdout SHARE number : measure on this part of TABLE, which is not trained on nor covered
+test TABLE text : measure on these other rows, exactly: not covered by privacy
+test-query SQL text : read the test rows with this query
+minutes NUMBER number : take about so long
+trials N whole : run so many pairs instead, so that a seed repeats the audit
+no-power - flag : plant no bugs to say what would have been found
+
+[Ledger]
+ledger URL text : record the release here: a file, or postgresql://... [default: FAIRVEIL_LEDGER]
+dataset NAME text : take this budget, where the ledger has several
+purpose TEXT text : write down what it is for
+statement FILE paths : look for this statement, or that of a model's folder; repeat for more
+last N whole : show the last N lines [default: 20]
+first N whole : show lines from this one on
+limit N whole : show at most N lines, from --first on
+ledger history:purpose TEXT text : show only lines whose purpose holds these words
+from FILE path : restore what `ledger export` wrote, with no other option
+fixed-in-advance - flag : its parameters, and when to stop, were fixed before it saw the data
+look - flag : show what it costs, and charge nothing
+
+[Output]
+out DIR path : write this folder, whole or not at all
+plan:out FILE paths : write the picture (.svg), or the plan (.json, .txt); repeat for more
+predict:out FILE path : write this CSV file [default: standard output]
+export:out FILE path : write a query (.sql), or a model card (.md)
+audit:out FILE paths : write a page (.html), or the table for `verify` (.json); repeat for both
+certify:out FILE paths : write the certificate (.json), or a page (.html); repeat for both
+attack:out FILE paths : write the result (.json), a picture (.svg) or a page (.html); repeat
+schema init:out FILE path : write this file, .toml
+sign:out FILE path : write this file [default: statement.json.sig beside it]
+ledger show:out FILE paths : write a page (.html) or the numbers (.json); repeat for both
+ledger export:out FILE path : write this file [default: standard output]
+attack:statement FILE path : write the statement of a model's folder, with this audit in it
+verify:signature FILE path : look for the signature here [default: beside the file]
+key FILE path : sign with this private key
+verify:key FILE path : check the signature, too, with the signer's public key
+note TEXT text : sign this line of words, too
+new-key FILE path : write a new pair of keys; sign nothing
+passphrase - flag : ask for a passphrase of the new key (or read FAIRVEIL_KEY_PASSPHRASE)
+inconsistent - flag : sign a statement that contradicts itself, too
+keep COLUMN texts : copy this column beside the decisions; repeat for more
+frontier:keep DIR path : write every model, too, each into a folder of its own in this one
+proba - flag : add a column of probability for each class
+table NAME text : read this table [default: rows]
+materialized - flag : compute each step once; long queries always do
+tuning TEXT text : say in the statement what was tried before
+earlier-releases TEXT text : say in the statement what is already published
+json - flag : print JSON
+words - flag : print the whole statement in words, too
+force - flag : replace what an earlier run wrote there
+
+[Server]
+config FILE path : the data holder's configuration
+demo - flag : serve made-up applicants from --folder, on this machine alone
+folder DIR path : with --demo: keep its files here [default: fairveil-door]
+port N whole : listen on this port [default: the configuration's, or 8422]
+check - flag : open everything, say what would be served, and end
+quiet - flag : write no log of requests to standard error
+name TEXT text : say whose the token is
+role ROLE:analyst|auditor|holder one : what the token may do
+days N number : let the token end after so many days
+token:dataset NAME texts : open this data set; repeat [default: all of them]
+token:protects WHAT:records|sensitive-features ones : allow this protection; repeat [default: both]
+token:method KIND:models|counts ones : allow models, or counts alone [default: both]
+epsilon-a-day NUMBER number : reserve at most so much a day
+"""
+
+
+@dataclass(frozen=True)
+class Words:
+    """One option or argument: what it takes, what it is, what it does, where help shows it."""
+
+    takes: str
+    kind: str
+    does: str
+    panel: str
+
+    def of(self, methods: Iterable[str]) -> Words:
+        """The same, of an option that takes one of the methods."""
+        return replace(self, takes=self.takes.replace(":methods", f":{'|'.join(methods)}"))
+
+    @property
+    def metavar(self) -> str:
+        return self.takes.partition(":")[0] if self.kind.rstrip("s") == "one" else self.takes
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        listed = self.takes.partition(":")[2] if self.kind.rstrip("s") == "one" else ""
+        return tuple(listed.split("|")) if listed else ()
+
+
+def _read() -> dict[str, Words]:
+    found, panel = {}, ""
+    for line in filter(None, TABLE.splitlines()):
+        if line.startswith("["):
+            panel = line.strip("[]")
+            continue
+        head, _, does = line.partition(" : ")
+        name, takes, kind = head.rsplit(" ", 2)
+        found[name] = Words(takes, kind, does, panel)
+    return found
+
+
+WORDS = _read()
+PANELS = tuple(dict.fromkeys(one.panel for one in WORDS.values()))
