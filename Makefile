@@ -46,7 +46,7 @@ docs: $(DOCS_READY) ## the site, in build/site/index.html
 
 # MLflow is 850 MB, and does not import beside the pinned packages.
 others: ## tests against MLflow, in an environment of its own
-	$(call beside,mlflow,"mlflow>=3.1" skops,tests/compat/test_mlflow.py)
+	$(call beside,mlflow,"mlflow>=3.1" skops,tests/export/test_mlflow.py)
 
 # $(1): the name of the environment; $(2): what is installed in it; $(3): the tests that need it.
 define beside
