@@ -28,7 +28,7 @@ demo: $(DEMO_READY) ## fair and private models of made-up people, as a report to
 	$(DEMO)/fairveil verify demo/all_models.json --json
 
 test: $(READY) lint types ## lint, types, tests, doctests and the examples in the documents
-	$(BIN)/pytest -n $(JOBS) --doctest-modules src/fairveil tests
+	$(BIN)/pytest -n $(JOBS) --dist loadfile --doctest-modules src/fairveil tests
 
 lint: $(READY) ## ruff, both as linter and as formatter
 	$(BIN)/ruff check .

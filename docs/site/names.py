@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import re
 from pathlib import Path
@@ -33,6 +34,10 @@ ROOMS = (
 )
 
 
+CORE = Path(__file__).parents[2] / "src" / "fairveil" / "core"
+"""What other rooms hand on is often defined there."""
+
+
 def names_of(room: ModuleType) -> list[str]:
     """Its `__all__`; without one, the classes and functions that it defines, in their order."""
     listed: list[str] | None = getattr(room, "__all__", None)
@@ -53,19 +58,26 @@ def is_from(value: object, room: ModuleType) -> bool:
 
 
 def home_of(value: object, room: ModuleType) -> str:
-    """The most particular room that a class or function is defined in; other values are at home
-    where they are listed."""
+    """The most particular room that a class or function is defined in; what is defined in none of
+    them, and other values, are at home where they are listed."""
     where = (
         value.__module__ if inspect.isclass(value) or inspect.isroutine(value) else room.__name__
     )
-    homes = [one for one in ROOMS if where == one or where.startswith(f"{one}.")]
-    return max((one for one in homes if one != "fairveil" or room.__name__ == "fairveil"), key=len)
+    inside = [one for one in ROOMS[1:] if where == one or where.startswith(f"{one}.")]
+    if inside:
+        return max(inside, key=len)
+    return next((one for one in ROOMS[1:] if _lists(one, value)), room.__name__)
+
+
+def _lists(room: str, value: object) -> bool:
+    module = importlib.import_module(room)
+    return any(getattr(module, name) is value for name in names_of(module))
 
 
 def constant(room: ModuleType, name: str) -> list[str]:
     """A constant or an alias of a type, from the source: the assignment, and the text below it."""
     folder = Path(str(room.__file__)).parent
-    for path in sorted(folder.rglob("*.py")):
+    for path in [*sorted(folder.rglob("*.py")), *sorted(CORE.glob("*.py"))]:
         source = path.read_text("utf-8")
         body = ast.parse(source).body
         for here, below in zip(body, [*body[1:], None], strict=True):

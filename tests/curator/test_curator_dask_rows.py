@@ -86,7 +86,7 @@ def test_guarantee_1_fits_are_those_of_rows_in_memory(client: Any, store: Any) -
 
 
 def test_guarantee_1_a_worker_that_hangs_is_replaced(client: Any, store: Any) -> None:
-    shards = DaskRows(client, store, shards=2, patience=60.0).shards()
+    shards = DaskRows(client, store, shards=2, patience=20.0).shards()
     rows = rows_of(shards)
     expected = answers(Rows(data.encode(table(), SCHEMA)))
     processes = client.run(os.getpid)
@@ -353,7 +353,7 @@ def test_a_fit_goes_on_after_its_scheduler_was_killed(
         ):
             context.setattr(Curator, "answer", kills)
             with pytest.raises(PrivacyError, match=r"a scheduler that answers|an answer"):
-                fitted(DaskRows(client, store, shards=2, patience=60.0), "kept", ledger)
+                fitted(DaskRows(client, store, shards=2, patience=20.0), "kept", ledger)
         client.close()
     finally:
         cluster.kill()

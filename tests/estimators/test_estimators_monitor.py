@@ -48,7 +48,7 @@ def test_a_run_with_a_drift(tmp_path: Path) -> None:
     first, third = watch.bounds("month 0")[0], watch.bounds("month 2")[0]
     assert first.at_most < 0.2
     assert third.at_most > 0.4
-    assert str(watch).startswith("alarm in month 2; 3 periods")
+    assert str(watch).startswith("verdict  alarm in month 2; 3 periods")
     with pytest.raises(InputError, match="a period"):
         watch.bounds("month 9")
 

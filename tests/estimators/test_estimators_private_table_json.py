@@ -67,7 +67,7 @@ def test_what_was_changed_is_refused(what: str, change: object, sealed: bool) ->
     change(values)  # type: ignore[operator]
     if sealed:
         values["checksum"] = checksum(values)
-    with pytest.raises(InputError, match="private table"):
+    with pytest.raises(InputError, match=r"private table|privacy statement"):
         fv.PrivateTable.from_json(json.dumps(values))
 
 

@@ -30,8 +30,10 @@ def test_it_writes_both_figures(
     for place in tmp_path.iterdir():
         root = ElementTree.fromstring(place.read_text("utf-8"))
         (said,) = root.iter("{http://www.w3.org/2000/svg}desc")
-        assert "G-mean: 0.5 at 2 to 0.1 at 10" in str(said.text) or "falling" in place.name
-        assert "H-mean: " in str(said.text)
+        assert (
+            "G-mean of recalls: 0.5 at 2 to 0.1 at 10" in str(said.text) or "falling" in place.name
+        )
+        assert "H-mean of recalls: " in str(said.text)
     assert "0.1, 0.1" in capsys.readouterr().out
 
 

@@ -199,6 +199,7 @@ class Decides:
 
 def network() -> Any:
     torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
     return fv.RateConstrainedClassifier(
         model=torch.nn.Linear(2, 1), epsilon=5.0, random_state=0, solver=fv.Descent(rounds=2)
     )

@@ -385,16 +385,18 @@ def _read(file: IO[bytes], of: str) -> tuple[Encoding, list[tuple[RowBlock, str]
     told: Any = None
     found: list[tuple[RowBlock, str]] = []
     try:
-        reader = pa.ipc.open_file(
-            pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        )
+        # A private map: its arrays are of the kind that loops are compiled for, those in memory;
+        # nothing that were written to them would reach the file.
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        whole = pa.py_buffer(mapped)
+        reader = pa.ipc.open_file(whole)
         told = (reader.schema.metadata or {}).get(ENCODING)
         if told is not None:
             encoding = Encoding.from_dict(json.loads(told))
             for number in range(reader.num_record_batches):
                 batch, own = reader.get_batch_with_custom_metadata(number)
                 batch.validate()
-                found.append((_block(batch, encoding), own[DIGEST].decode()))
+                found.append((_block(batch, encoding, mapped, whole), own[DIGEST].decode()))
             return encoding, [one for one in found if one[0].rows]
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, RecursionError):
         raise _damaged(of) from None
@@ -402,9 +404,9 @@ def _read(file: IO[bytes], of: str) -> tuple[Encoding, list[tuple[RowBlock, str]
     raise InputError.expected("a coded store", of=of, got="another Arrow file", remedy=remedy)
 
 
-def _block(batch: Any, encoding: Encoding) -> RowBlock:
+def _block(batch: Any, encoding: Encoding, mapped: mmap.mmap, whole: Any) -> RowBlock:
     rows, layout, schema = batch.column("rows")[0].as_py(), encoding.layout, encoding.schema
-    lines = [batch.column(name).values.to_numpy(zero_copy_only=True) for name in LINES]
+    lines = [_view(batch.column(name).values, mapped, whole) for name in LINES]
     numbers, codes, labels, groups, persons = lines
     labelled = len(labels) > 0 or (rows == 0 and schema.target is not None)
     grouped = len(groups) > 0 or (rows == 0 and len(schema.sensitive) > 0)
@@ -419,6 +421,17 @@ def _block(batch: Any, encoding: Encoding) -> RowBlock:
     if {len(one) for one in (block.labels, block.persons) if one is not None} - {rows}:
         raise ValueError
     return block
+
+
+def _view(values: Any, mapped: mmap.mmap, whole: Any) -> npt.NDArray[Any]:
+    """Numbers of a batch where they lie in the map."""
+    line: npt.NDArray[Any] = values.to_numpy(zero_copy_only=True)
+    if not len(line):
+        return np.empty(0, line.dtype)
+    start = line.__array_interface__["data"][0] - whole.address
+    if not 0 <= start <= len(mapped) - line.nbytes:
+        raise ValueError  # compressed, or of another endianness: no file of ours
+    return np.frombuffer(mapped, line.dtype, len(line), start)
 
 
 def _damaged(of: str) -> ChecksumError:
