@@ -20,7 +20,6 @@ CHECKED = [
     fv.RateConstrainedClassifier(epsilon=float("inf")),
     fv.FermiClassifier(epsilon=float("inf")),
     fv.OracleGameClassifier(rounds=3, epsilon=100.0, random_state=0),
-    fv.GroupObjectiveClassifier(epsilon=float("inf")),
     fv.GroupObjectiveRegressor(epsilon=float("inf")),
     fv.TailoredClassifier(),
     fv.OddsPostProcessor(epsilon=float("inf")),

@@ -145,7 +145,7 @@ def frontier(
     ...     seeds=2,
     ...     test=(X[2000:], y[2000:], A[2000:]),
     ... )
-    >>> print(str(found).partition("\n")[0])
+    >>> print(str(found).splitlines()[0])
     4 models, 1 epsilons, 2 targets of the demographic parity gap; looking at all of them costs epsilon 4.32 at delta 1e-06.
     >>> [line["target"] for line in found.table()], len(found.models)
     ([0.6, 0.4], 4)
