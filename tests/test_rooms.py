@@ -46,10 +46,7 @@ INSIDE = {
         ("filters", "sums"),
         ("curator",),
     ),
-    "privacy": (
-        ("shown",),
-        ("accounting",),
-    ),
+    "privacy": (("accounting",),),
     "curator": (
         ("budget", "question", "quiet"),
         ("measurements", "kernels", "rows"),
@@ -230,7 +227,7 @@ def test_a_wrong_import_is_found(path: str, source: str) -> None:
     ("path", "source"),
     [
         (
-            "privacy/shown.py",
+            "privacy/prices.py",
             "from .. import _checks\nfrom ..errors import InputError\nfrom ..core.events import Event",
         ),
         ("facts/schema.py", "from .. import _checks"),

@@ -374,6 +374,9 @@ def test_flipped_reports_are_undone_and_records_are_not_released() -> None:
     found = fv.release_groups(X, y, sensitive_features=flipped, reports=reports, **options)
     shares = found.counts.estimates.sum(axis=tuple(range(1, found.counts.estimates.ndim)))
     assert shares / shares.sum() == pytest.approx([0.3, 0.7], abs=0.03)
+    first = np.zeros_like(found.counts.estimates, bool)
+    first[0] = True
+    assert found.counts.parts(first).members.sum() == pytest.approx(shares[0])
     with pytest.raises(FairveilError, match="sensitive_features"):
         fv.release_groups(X, y, sensitive_features=sex, protects="records", **options)
 

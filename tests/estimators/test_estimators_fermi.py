@@ -301,6 +301,7 @@ def test_knobs_go_to_the_algorithm() -> None:
         X, y, sensitive_features=A
     )
     assert clf.n_iter_ == 7
+    assert '"poisson-sampled"' in clf.privacy_.to_json()
     one = penalised().fit(X, y, sensitive_features=A).coef_.tobytes()
     for other in (
         {"radius": 0.1},

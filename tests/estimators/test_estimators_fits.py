@@ -252,6 +252,7 @@ def test_knobs_go_to_the_algorithm(people: Columns) -> None:
     X = people["hours"][:, np.newaxis] / 30
     clf = short(rounds=7, clip=0.5, temperature=0.5, sampling_rate=0.2).fit(X, people["hired"])
     assert clf.n_iter_ == 7
+    assert '"poisson-sampled"' in clf.privacy_.to_json()
     for wrong in ({"rounds": 0}, {"clip": -1.0}, {"temperature": 0.0}, {"sampling_rate": 2.0}):
         with pytest.raises(InputError, match=next(iter(wrong))):
             short(**wrong).fit(X, people["hired"])

@@ -302,7 +302,9 @@ def test_the_statement_is_the_price_of_the_plan(protects: str, neighbours: str |
         assert statement.plan == statement.events
         assert not statement.check()
         assert statement.stamps == ("user-code-trusted",)
-        summary = statement.summary()
+        written, summary = statement.to_json(), statement.summary()
+        assert ('"on-part"' in written) == (protects == "sensitive_features")
+        assert ('"poisson-sampled"' in written) == (protects == "records")
         assert "float32 arithmetic" in summary
         assert "network" in summary
         assert fv.PrivacyStatement.from_json(statement.to_json()) == statement

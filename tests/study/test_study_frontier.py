@@ -23,8 +23,8 @@ from fairveil.estimators.reading import inputs
 from fairveil.estimators.reading.training import ReadOptions
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 from fairveil.models import MixtureModel
-from fairveil.privacy.shown import at_most
 from fairveil.show import Point, Series
+from fairveil.show.numbers import at_most
 from fairveil.study import Family
 from knobs import made
 

@@ -20,7 +20,7 @@ from ..errors import InputError
 from ..facts import Cells
 from ..fairness.objectives import Bound, GroupLoss, LargestGroupLoss
 from ..learning.allocation import STANDARD_ERROR, Allocation, Shares, checked_rule, each_column
-from ..privacy.shown import at_most
+from ..show.numbers import at_most
 from ..show.parts import Column, Fact, Facts, Note, Part, Shown, Table
 from ..statement.document import NamedGroups, PrivacyStatement
 from ..tables import keys

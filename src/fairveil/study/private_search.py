@@ -38,7 +38,7 @@ from ..estimators.fitting import promises
 from ..estimators.reading import units
 from ..ledger import Ledger, already_charged, current, given_ledger
 from ..models.model import RandomState
-from ..privacy.shown import at_most
+from ..show.numbers import at_most
 from ..statement.document import PrivacyStatement, PublicFact, StatedBound
 from . import search_floor, search_price
 from .search_candidates import candidates_of, parts_of

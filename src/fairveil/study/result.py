@@ -21,9 +21,9 @@ from ..core.promise import Promise
 from ..errors import FairveilError, InputError
 from ..estimators import RateConstrainedClassifier
 from ..privacy import epsilon as price
-from ..privacy.shown import at_most
 from ..show.frontier import Floor, Point, Series, charts
 from ..show.frontier import table as points_table
+from ..show.numbers import at_most
 from ..show.parts import Note, Part, Shown, first_chart
 from ..statement.document import ARITHMETICS, PrivacyStatement, StatedBound
 
