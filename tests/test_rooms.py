@@ -56,7 +56,7 @@ INSIDE = {
         ("choices", "journal", "noising"),
         ("books", "prepared", "refusals"),
         ("bounds",),
-        ("contests", "public_side", "rounds"),
+        ("contests", "public_side", "rounds", "trace"),
         ("curator",),
         ("elsewhere",),
     ),
@@ -192,9 +192,9 @@ def test_no_module_has_a_vague_name() -> None:
     [
         ("core/promise.py", "from ..fairness import notions"),
         ("core/promise.py", "import fairveil.models"),
-        ("fairness/rates.py", "def f():\n    from ..curator import Curator"),
+        ("fairness/notions.py", "def f():\n    from ..curator import Curator"),
         (
-            "fairness/rates.py",
+            "fairness/notions.py",
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..curator import "
             "Curator",
         ),

@@ -13,10 +13,15 @@ from scipy.optimize import linprog
 
 from fairveil.errors import FairveilError, InputError
 from fairveil.facts import Cells
-from fairveil.fairness import objectives, outer
-from fairveil.fairness.group_function import (
+from fairveil.fairness import objectives
+from fairveil.fairness.functions import (
+    Boltzmann,
     GroupFunction,
     Joint,
+    Largest,
+    Outer,
+    SoftLargest,
+    Total,
     Worst,
     corollary_4_2,
     diameter,
@@ -42,7 +47,7 @@ FRAME = Frame(Cells((("f", "m"),)), ("no", "yes"), np.array([[0.3, 0.1], [0.4, 0
 def convex(rng: np.random.Generator, size: int) -> GroupFunction:
     """The largest of a few planes, or a smooth form of it, at a random level."""
     lines = stacked(list(rng.standard_normal((4, size))), (size,))
-    kind: outer.Outer = outer.Largest() if rng.random() < 0.5 else outer.SoftLargest(20.0)
+    kind: Outer = Largest() if rng.random() < 0.5 else SoftLargest(20.0)
     return GroupFunction((size,), lines, kind, offsets=rng.standard_normal(4) * 0.3)
 
 
@@ -80,8 +85,8 @@ def test_too_small_a_penalty_breaks_the_promise() -> None:
     """f falls by its whole range where g is broken: with G = 1 the least h breaks g by far more
     than alpha."""
     alpha = 0.05
-    f = GroupFunction((2,), stacked([np.array([-3.0, 0.0])], (2,)), outer.Total())
-    g = GroupFunction((2,), stacked([np.array([1.0, 0.0])], (2,)), outer.Total())
+    f = GroupFunction((2,), stacked([np.array([-3.0, 0.0])], (2,)), Total())
+    g = GroupFunction((2,), stacked([np.array([1.0, 0.0])], (2,)), Total())
     decisions = np.stack([np.linspace(0.0, 1.0, 21), np.zeros(21)], axis=1)
     small, enough = (
         Joint(f, g, penalty).value(decisions) for penalty in (1.0, corollary_4_2(f, alpha))
@@ -97,7 +102,7 @@ def test_the_diameter_and_the_span_are_never_too_small(mode: Any) -> None:
     cells = Cells((("f", "m"), ("x", "y")), mode=mode)
     rng, rows = np.random.default_rng(1), 12
     farthest = {2: 0.0, 0: 0.0}
-    f = GroupFunction((4,), stacked(list(rng.standard_normal((3, 4))), (4,)), outer.Largest())
+    f = GroupFunction((4,), stacked(list(rng.standard_normal((3, 4))), (4,)), Largest())
     values = []
     for trial in range(400):
         codes = (
@@ -138,16 +143,12 @@ def test_the_joint_functions_constants_hold() -> None:
     w[150:] = v[150:] + 1e-3 * rng.standard_normal((150, 4))
     apart = np.linalg.norm(v - w, axis=1)
     for width, several in itertools.product((0.0, 0.05), (False, True)):
-        f = GroupFunction(
-            (4,), stacked(list(rng.standard_normal((3, 4))), (4,)), outer.SoftLargest(5.0)
-        )
+        f = GroupFunction((4,), stacked(list(rng.standard_normal((3, 4))), (4,)), SoftLargest(5.0))
         g: Any = GroupFunction(
-            (4,), stacked(list(rng.standard_normal((3, 4))), (4,)), outer.SoftLargest(5.0)
+            (4,), stacked(list(rng.standard_normal((3, 4))), (4,)), SoftLargest(5.0)
         ).less(0.3)
         if several:
-            g = Worst(
-                (g, GroupFunction((4,), stacked([np.ones(4)], (4,)), outer.Total()).less(2.0))
-            )
+            g = Worst((g, GroupFunction((4,), stacked([np.ones(4)], (4,)), Total()).less(2.0)))
         h = Joint(f, g, 7.0, width)
         values, others, slopes = h.value(v), h.value(w), h.gradient(v)
         assert ((g.value(v) > 0).any(), (g.value(v) < 0).any()) == (True, True)
@@ -249,8 +250,8 @@ WRONG = {
     "concave": (Custom(lambda v: -square(v), lambda v: -2 * v, 3.0, 2.0), "convex"),
     "Boltzmann stated convex": (
         Custom(
-            lambda v: float(outer.Boltzmann(9.0).value(v)),
-            lambda v: outer.Boltzmann(9.0).gradient(v),
+            lambda v: float(Boltzmann(9.0).value(v)),
+            lambda v: Boltzmann(9.0).gradient(v),
             2.0,
         ),
         "convex",

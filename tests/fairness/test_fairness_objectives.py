@@ -13,11 +13,27 @@ import pytest
 
 from fairveil.errors import InputError
 from fairveil.facts import Cells
-from fairveil.fairness import objectives, outer, outer_welfare
-from fairveil.fairness.group_function import GroupFunction, stacked
-from fairveil.fairness.notions import BoundedGroupLoss, DemographicParity, EqualizedOdds
+from fairveil.fairness import objectives
+from fairveil.fairness.functions import (
+    Boltzmann,
+    GeometricShortfall,
+    GroupFunction,
+    HarmonicShortfall,
+    Inequality,
+    Largest,
+    SoftLargest,
+    Total,
+    gini,
+    stacked,
+)
+from fairveil.fairness.notions import (
+    BoundedGroupLoss,
+    DemographicParity,
+    EqualizedOdds,
+    Event,
+    PredictionRate,
+)
 from fairveil.fairness.objectives import Frame, parse_constraint
-from fairveil.fairness.rates import Event, PredictionRate
 
 TWO, THREE = ("no", "yes"), ("a", "b", "c")
 FRAMES: dict[str, tuple[Cells, tuple[str, ...]]] = {
@@ -325,17 +341,17 @@ def test_an_empty_group_has_the_floors_slopes_and_a_rate_of_nothing() -> None:
 # -------------------------------------------------------------------------------------------------
 
 OUTERS = {
-    "total": outer.Total(),
-    "largest": outer.Largest(),
-    "soft largest": outer.SoftLargest(10.0),
-    "sharp soft largest": outer.SoftLargest(200.0),
-    "Boltzmann": outer.Boltzmann(5.0),
-    "sharp Boltzmann": outer.Boltzmann(100.0),
-    "geometric": outer_welfare.GeometricShortfall(),
-    "smoother geometric": outer_welfare.GeometricShortfall(0.3),
-    "harmonic": outer_welfare.HarmonicShortfall(),
-    "smoother harmonic": outer_welfare.HarmonicShortfall(0.3),
-    "inequality": outer_welfare.Inequality(0.25),
+    "total": Total(),
+    "largest": Largest(),
+    "soft largest": SoftLargest(10.0),
+    "sharp soft largest": SoftLargest(200.0),
+    "Boltzmann": Boltzmann(5.0),
+    "sharp Boltzmann": Boltzmann(100.0),
+    "geometric": GeometricShortfall(),
+    "smoother geometric": GeometricShortfall(0.3),
+    "harmonic": HarmonicShortfall(),
+    "smoother harmonic": HarmonicShortfall(0.3),
+    "inequality": Inequality(0.25),
 }
 
 
@@ -370,7 +386,7 @@ def test_stated_constants_are_not_far_from_what_happens(name: str) -> None:
 
 @pytest.mark.parametrize("m", [2, 3, 4, 10, 60])
 def test_boltzmann_overshoot_is_reached_and_never_passed(m: int) -> None:
-    function = outer.Boltzmann(1.0)
+    function = Boltzmann(1.0)
     ahead = np.zeros((4001, m))
     ahead[:, 0] = np.linspace(0.0, 12.0, len(ahead))
     rng = np.random.default_rng(m)
@@ -387,39 +403,37 @@ def test_boltzmann_overshoot_is_reached_and_never_passed(m: int) -> None:
 def test_the_papers_smooth_maximum_is_neither_convex_nor_of_lipschitz_constant_one() -> None:
     """(alpha, eta)-smoothed equalized odds (Definition 1.14) is assumed convex and 1-Lipschitz by
     Corollary 8.9."""
-    smax = outer.Boltzmann(1.0)
+    smax = Boltzmann(1.0)
     assert not smax.convex
     u, v = np.array([1.0, -1.0]), np.array([4.0, -4.0])  # phi(x, -x) = x tanh x
     middle = float(smax.value((u + v) / 2))
     assert middle == pytest.approx(2.5 * math.tanh(2.5))
     assert middle > (float(smax.value(u)) + float(smax.value(v))) / 2 + 0.01
-    sharp = outer.Boltzmann(50.0)  # four rates, one 0.057 ahead of the rest: between 0 and 1
+    sharp = Boltzmann(50.0)  # four rates, one 0.057 ahead of the rest: between 0 and 1
     rates = np.array([0.557, 0.5, 0.5, 0.5])
     gradient = sharp.gradient(rates)
     assert float(np.linalg.norm(gradient)) > 1.2
     step = 1e-6 * gradient / np.linalg.norm(gradient)
     assert float(sharp.value(rates + step) - sharp.value(rates)) > 1.2e-6
     assert sharp.lipschitz(stacked(list(np.eye(4)), (4,))) > 1.2
-    assert outer.SoftLargest(50.0).convex
-    assert outer.SoftLargest(50.0).steepness(4) == 1.0
+    assert SoftLargest(50.0).convex
+    assert SoftLargest(50.0).steepness(4) == 1.0
 
 
 def test_smooth_maxima_lie_on_their_sides_of_the_maximum() -> None:
     v = np.random.default_rng(6).random((500, 5))
     largest = v.max(axis=-1)
     for eta in (1.0, 30.0, 1e4):
-        over = outer.SoftLargest(eta).value(v) - largest
+        over = SoftLargest(eta).value(v) - largest
         assert (over >= 0.0).all()
         assert (over <= math.log(5) / eta + 1e-12).all()
-        under = largest - outer.Boltzmann(eta).value(v)
+        under = largest - Boltzmann(eta).value(v)
         assert (under >= -1e-12).all()
         assert (under <= math.log(5) / eta + 1e-12).all()
-    assert outer.SoftLargest(1e6).value(np.array([1e4, -1e4])) == 1e4
+    assert SoftLargest(1e6).value(np.array([1e4, -1e4])) == 1e4
 
 
-@pytest.mark.parametrize(
-    "function", [outer_welfare.GeometricShortfall(0.05), outer_welfare.HarmonicShortfall(0.05)]
-)
+@pytest.mark.parametrize("function", [GeometricShortfall(0.05), HarmonicShortfall(0.05)])
 def test_recalls_above_one_count_as_one_and_convexity_stays(function: Any) -> None:
     """Shares that divide are noisy: a recall may come out above 1."""
     rng = np.random.default_rng(7)
@@ -436,16 +450,14 @@ def test_recalls_above_one_count_as_one_and_convexity_stays(function: Any) -> No
 def test_ginis_level_set_is_that_of_the_index(m: int) -> None:
     v = np.random.default_rng(m).random((400, m)) ** 2
     direct = np.abs(v[:, :, None] - v[:, None, :]).sum(axis=(1, 2)) / (2 * m * v.sum(axis=1))
-    assert outer_welfare.gini(v) == pytest.approx(direct)
+    assert gini(v) == pytest.approx(direct)
     for theta in (0.05, 0.2, 0.45):
-        inside = outer_welfare.Inequality(theta).value(v) <= 0.0
+        inside = Inequality(theta).value(v) <= 0.0
         assert (inside == (direct <= theta)).all()
     u, w = np.zeros(m), np.zeros(m)
     u[0], w[0], w[1] = 1.0, 0.1, 0.1  # the index itself is not convex
-    middle = float(outer_welfare.gini((u + w) / 2))
-    assert (
-        middle > (float(outer_welfare.gini(u)) + float(outer_welfare.gini(w))) / 2 + 1e-3 or m == 2
-    )
+    middle = float(gini((u + w) / 2))
+    assert middle > (float(gini(u)) + float(gini(w))) / 2 + 1e-3 or m == 2
 
 
 # ---- means of recalls
@@ -477,7 +489,7 @@ def test_smoothing_moves_a_mean_by_no_more_than_itself_and_never_downwards() -> 
     for s in (0.001, 0.05, 0.3):
         exact = recalls.prod(axis=1) ** 0.25, 4 / (1 / recalls).sum(axis=1)
         for kind, mean in zip(
-            (outer_welfare.GeometricShortfall(s), outer_welfare.HarmonicShortfall(s)),
+            (GeometricShortfall(s), HarmonicShortfall(s)),
             exact,
             strict=True,
         ):

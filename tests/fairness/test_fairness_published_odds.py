@@ -13,7 +13,7 @@ import pytest
 from fairveil.errors import InputError
 from fairveil.facts import Cells
 from fairveil.fairness import objectives as ob
-from fairveil.fairness.outer_gaps import BoltzmannOfGaps
+from fairveil.fairness.functions import BoltzmannOfGaps
 
 TWO = ("no", "yes")
 

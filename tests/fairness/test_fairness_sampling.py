@@ -13,8 +13,8 @@ from fairveil.fairness import (
     EqualizedOdds,
     ErrorRateParity,
     FalseNegativeRate,
+    deviations,
     resolve,
-    sampling,
 )
 
 CELLS = Cells((("f", "m"),))
@@ -49,7 +49,7 @@ def test_the_deviation_is_that_of_many_draws(notion: object) -> None:
     system = resolve(notion, CELLS, (0, 1))
     drawn = draws(3000, 2000)
     values = system.exact_values(drawn, drawn.sum(axis=-1))
-    stated = sampling.deviations(system, LAW * 3000, LAW.sum(axis=-1) * 3000)
+    stated = deviations(system, LAW * 3000, LAW.sum(axis=-1) * 3000)
     assert stated == pytest.approx(values.std(axis=0), rel=0.1)
 
 
@@ -60,24 +60,24 @@ def test_three_classes_and_marginal_groups_too() -> None:
     )
     drawn = draws(4000, 2000, law)
     values = system.exact_values(drawn, drawn.sum(axis=-1))
-    stated = sampling.deviations(system, law * 4000, law.sum(axis=-1) * 4000)
+    stated = deviations(system, law * 4000, law.sum(axis=-1) * 4000)
     assert stated == pytest.approx(values.std(axis=0), rel=0.15)
 
 
 def test_a_group_of_a_few_rows_without_an_error_is_not_taken_for_one_that_makes_none() -> None:
     system = resolve(ErrorRateParity(0.1), CELLS, (0, 1))
     histogram = np.array([[[5.0, 0.0], [0.0, 5.0]], [[500.0, 0.0], [0.0, 500.0]]])
-    (first, _) = sampling.deviations(system, histogram, histogram.sum(axis=-1))
+    (first, _) = deviations(system, histogram, histogram.sum(axis=-1))
     assert first > 0.1
     assert not np.isnan(first)
     empty = histogram * np.array([0.0, 1.0])[:, np.newaxis, np.newaxis]
-    assert np.isnan(sampling.deviations(system, empty, empty.sum(axis=-1))).all()
+    assert np.isnan(deviations(system, empty, empty.sum(axis=-1))).all()
 
 
 def test_a_weight_of_two_counts_as_one_person() -> None:
     system = resolve(DemographicParity(0.1), CELLS, (0, 1))
-    stated = sampling.deviations(system, LAW * 3000, LAW.sum(axis=-1) * 3000)
-    heavy = sampling.deviations(system, LAW * 3000, LAW.sum(axis=-1) * 3000, heaviest=2.0)
+    stated = deviations(system, LAW * 3000, LAW.sum(axis=-1) * 3000)
+    heavy = deviations(system, LAW * 3000, LAW.sum(axis=-1) * 3000, heaviest=2.0)
     assert heavy == pytest.approx(stated * 2**0.5)
 
 
@@ -101,7 +101,7 @@ def test_met_is_wrong_about_the_population_as_seldom_as_it_says(rows: int, noise
         sizes = counts.sum(axis=1)
         of_noise = noise * np.sqrt(2 * (1 / sizes**2).sum())
         told = float(system.exact_values(released, counts)[at])
-        error = float(sampling.deviations(system, released, counts)[at])
+        error = float(deviations(system, released, counts)[at])
         wrong += of_sampled(told, value - 1e-9, of_noise, error) == MET
         careless += of_noisy(told, value - 1e-9, of_noise) == MET
     assert wrong / 800 < 0.08

@@ -19,7 +19,7 @@ from fairveil import (
     SelectionRateRatio,
 )
 from fairveil.facts import Cells
-from fairveil.fairness.rates import ErrorRate, Event, PredictionRate
+from fairveil.fairness.notions import ErrorRate, Event, PredictionRate
 from fairveil.learning.certificates.certificate import Certified, Evidence, certified, rounded_up
 from fairveil.learning.certificates.parts import Layout, layout_of
 from fairveil.learning.counts.distributions import distribution_of_sum

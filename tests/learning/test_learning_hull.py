@@ -13,7 +13,7 @@ from scipy.optimize import NonlinearConstraint, minimize
 
 from fairveil.errors import InputError
 from fairveil.fairness import objectives
-from fairveil.fairness.group_function import Joint, corollary_4_2
+from fairveil.fairness.functions import Joint, corollary_4_2
 from fairveil.learning.least_squares.grams import GroupQuadratics
 from fairveil.learning.least_squares.hull import METHODS, Ended, cutting_planes, frank_wolfe
 

@@ -9,17 +9,24 @@ import numpy as np
 import pytest
 from scipy import optimize, sparse
 
-from fairveil.fairness import outer, outer_welfare
-from fairveil.fairness.group_function import GroupFunction, Joint
+from fairveil.fairness.functions import (
+    GeometricShortfall,
+    GroupFunction,
+    HarmonicShortfall,
+    Joint,
+    Largest,
+    SoftLargest,
+    Total,
+)
 from fairveil.learning.group_objective.master import Master
 
 SHAPE = (2, 2, 2)
 OUTERS = {
-    "total": outer.Total(),
-    "largest": outer.Largest(),
-    "soft": outer.SoftLargest(20.0),
-    "geometric": outer_welfare.GeometricShortfall(0.05),
-    "harmonic": outer_welfare.HarmonicShortfall(0.05),
+    "total": Total(),
+    "largest": Largest(),
+    "soft": SoftLargest(20.0),
+    "geometric": GeometricShortfall(0.05),
+    "harmonic": HarmonicShortfall(0.05),
 }
 
 
@@ -45,7 +52,7 @@ def least(h: Joint, losses: Any, caps: Any = None) -> float:
     """By scipy: h's maxima as epigraphs, the rest smooth; from several starts."""
     m, flat = len(losses), losses.reshape(len(losses), -1)
     f: Any = h.f
-    split = isinstance(f.outer, outer.Largest)
+    split = isinstance(f.outer, Largest)
     lines = f.lines.toarray() @ flat.T
     constraints: list[Any] = [{"type": "eq", "fun": lambda z: z[:m].sum() - 1.0}]
     if split:

@@ -461,7 +461,7 @@ def _numbers(of: str, text: str) -> tuple[float, ...]:
     >>> _numbers("gaps", "0.1, 5%")
     (0.1, 0.05)
     """
-    from ..fairness.bounds import asked_back, share
+    from ..fairness.notions import asked_back, share
 
     try:
         parts = [(part, share(part) if of == "gaps" else None) for part in text.split(",")]

@@ -25,10 +25,15 @@ from ..errors import TooFewRows, complaint
 from ..estimators.reading.fitted_parts import parts_of
 from ..facts import Cells
 from ..fairness import Notion
-from ..fairness.notions import BoundedGroupLoss, FalseNegativeRate, GapNotion, uses_groups
-from ..fairness.rates import RateConstraint
-from ..fairness.resolution import resolve
+from ..fairness.notions import (
+    BoundedGroupLoss,
+    FalseNegativeRate,
+    GapNotion,
+    RateConstraint,
+    uses_groups,
+)
 from ..fairness.sentences import sentence
+from ..fairness.systems import resolve
 from ..learning.systems import NO_GROUPS
 from ..metrics import GroupTable, group_table
 from ..metrics.inputs import read_decisions

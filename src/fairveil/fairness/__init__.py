@@ -5,22 +5,33 @@ Holds no data, reads no table and knows nothing of privacy: everything here is a
 What measures finished decisions is in `fairveil.metrics`.
 """
 
-from . import losses, notions, objectives, sampling
-from .grouping import COMPARISONS, Grouping
-from .losses import LossBounds, resolve_losses
+from . import notions, objectives
 from .notions import (
+    COMPARISONS,
     BoundedGroupLoss,
     DemographicParity,
     EqualizedOdds,
     EqualOpportunity,
+    ErrorRate,
     ErrorRateParity,
+    Event,
     FalseNegativeRate,
     FalsePositiveRateParity,
+    Grouping,
+    Notion,
+    PredictionRate,
+    Rate,
+    RateConstraint,
     SelectionRateRatio,
 )
-from .rates import ErrorRate, Event, Notion, PredictionRate, Rate, RateConstraint
-from .resolution import resolve
-from .systems import ConstraintSystem, combine
+from .systems import (
+    ConstraintSystem,
+    LossBounds,
+    combine,
+    deviations,
+    resolve,
+    resolve_losses,
+)
 
 __all__ = [
     "COMPARISONS",
@@ -42,10 +53,9 @@ __all__ = [
     "RateConstraint",
     "SelectionRateRatio",
     "combine",
-    "losses",
+    "deviations",
     "notions",
     "objectives",
     "resolve",
     "resolve_losses",
-    "sampling",
 ]

@@ -1,5 +1,15 @@
-"""Notions of fairness. Each only chooses what is compared; the general rate constraint does the
-rest.
+"""Notions of fairness, as linear constraints on rates. Each only chooses what is compared; the
+general rate constraint does the rest. Holds no data: group keys, labels and numbers only.
+
+A *rate* is P(outcome | event). An *event* is a set of (group, label) pairs; an *outcome* is "the
+prediction is class k" or "the prediction is wrong". A constraint bounds a linear combination of
+them,
+
+    sum_t  c_t * P(outcome_t | event_t)  <=  bound,
+
+the generalised rate constraints of RaCO-DP (its eq. 6). `Differs:` the paper's outcomes are classes
+only; an error rate P(prediction != label | event) is not a fixed combination of those (the share of
+each label would enter), so it is an outcome of its own.
 
 A gap notion with bound `max_gap` says |rate given one group - rate given another| <= max_gap, as
 two one-sided constraints. The bound has no default. None requires nothing, and is how that is said:
@@ -15,24 +25,542 @@ for the population with this confidence. Others refuse it.
 
 With two classes a constraint on the second class's rate is also one on the first's (they sum to 1),
 so only the second is written down; with more, every class.
+
+A rate lies between 0 and 1, and two rates are never more than 1 apart. On a command line a bound
+may be in per cent: "5%" is 0.05.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+import numbers
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from functools import cached_property
 from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from .. import _checks
 from .._json import Document
 from ..errors import FairveilError, InputError
 from ..facts import GROUP_MODES, Cells
 from ..tables import keys
-from . import bounds
-from .grouping import COMPARISONS, Grouping
-from .rates import ErrorRate, Event, Notion, PredictionRate, Rate, RateConstraint
+
+LARGEST = 1.0
+UNITS = {"max_gap": "percentage points"}  # of all others: per cent
+_PER_CENT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*%\s*")
+_BARE_POINT = re.compile(r"[+-]?(?:\d+\.|\.\d+)(?:[eE][+-]?\d{1,3})?")
+
+
+class _NotGiven:
+    """The default of a bound that has none."""
+
+    def __repr__(self) -> str:
+        return "required"
+
+    def __copy__(self) -> _NotGiven:
+        return self
+
+    def __deepcopy__(self, memo: object) -> _NotGiven:
+        return self
+
+
+NOT_GIVEN: Any = _NotGiven()
+
+
+def of_rates(owner: str, *, below: float = LARGEST, **named: object) -> float | None:
+    """A bound on rates or on gaps of rates: at least 0 and below `below`, or None, which requires
+    nothing.
+
+    >>> of_rates("DemographicParity", max_gap=0.05)
+    0.05
+    """
+    ((name, value),) = named.items()
+    if value is NOT_GIVEN:
+        remedy = (
+            f"Write {owner}({name}=0.05), for example, or {owner}({name}=None) to require nothing."
+        )
+        raise InputError.expected("a bound", of=name, got="none", remedy=remedy, quote=False)
+    if value is None:
+        return None
+    way_out = f"{name}=None requires nothing."
+    bound = _number(name, value, f"Pass {name}=0.05, for example; {way_out}")
+    if bound >= below:
+        back = (
+            asked_back(name, bound, f"{name}={{}}")
+            if below == LARGEST
+            else "This loss has no largest value."
+        )
+        remedy = f"{back} {way_out}"
+        raise InputError.expected(
+            f"a number from 0 to below {below:g}", of=name, got=value, remedy=remedy
+        )
+    return bound
+
+
+def asked_back(name: str, bound: float, *ways: str) -> str:
+    """What so large a bound would mean, and which smaller one may have been meant; `ways` to write
+    that, with {} for it.
+
+    >>> asked_back("max_gap", 5.0, "max_gap={}")
+    '5 means 500 percentage points: did you mean max_gap=0.05?'
+    >>> asked_back("max_rate", 300.0, "max_rate={}")
+    'No rate is above 1.'
+    """
+    unit = UNITS.get(name, "per cent")
+    if bound >= 100:
+        return "No two rates are more than 1 apart." if name == "max_gap" else "No rate is above 1."
+    meant = " or ".join(way.format(f"{bound / 100:.6g}") for way in ways)
+    return f"{bound:g} means {100 * bound:.6g} {unit}: did you mean {meant}?"
+
+
+def share(text: str) -> float | None:
+    """The number that a text in per cent stands for; None where it is not in per cent.
+
+    >>> share("5%"), share("2.3 %"), share("0.05")
+    (0.05, 0.023, None)
+    """
+    found = _PER_CENT.fullmatch(text) if len(text) < 64 else None
+    return None if found is None else float(Decimal(found[1]) / 100)
+
+
+def bare_point(text: str) -> float | None:
+    """A number with no digit before its point, or none after it, which JSON does not take; None of
+    any other text.
+
+    >>> bare_point(".1"), bare_point("1."), bare_point("0.1")
+    (0.1, 1.0, None)
+    """
+    return float(text) if len(text) < 64 and _BARE_POINT.fullmatch(text) else None
+
+
+def below_one(bound: object, name: str) -> float:
+    """A bound on an objective that is a rate, a gap of rates or a mean of them."""
+    found = _number(name, bound, f"Pass {name}=0.05, for example.")
+    if found >= LARGEST:
+        remedy = (
+            f"{asked_back(name, found, f'{name}={{}}')} To require nothing, leave the bound out."
+        )
+        raise InputError.expected("a number from 0 to below 1", of=name, got=bound, remedy=remedy)
+    return found
+
+
+def _number(name: str, value: object, remedy: str) -> float:
+    """At least 0, perhaps infinite: whoever calls refuses that in words of its own."""
+    if isinstance(value, float) and value == math.inf:
+        return value
+    return _checks.non_negative(remedy=remedy, **{name: value})  # type: ignore[arg-type]
+
+
+def require_below_one(bound: float, text: str, name: str, limit: str) -> None:
+    """An error where the bound in a text requires nothing. `name`: of what it bounds; `limit`:
+    "max_gap", or of a rate."""
+    if bound >= LARGEST:
+        remedy = f"{asked_back(limit, bound, f'{name}:{{}}')[:-1]} or {name}:{bound:g}%?"
+        remedy = (
+            remedy
+            if bound < 100
+            else f"{asked_back(limit, bound)} Leave the option out to require nothing."
+        )
+        raise InputError.expected(
+            "a bound from 0 to below 1", of="constraint", got=text, remedy=remedy
+        )
+
+
+def of_confidence(confidence: object) -> None:
+    """The confidence with which a fit certifies a bound: None, or from 0.5 to below 1."""
+    if confidence is None:
+        return
+    remedy = "Pass confidence=0.95, for example: no finite number of people makes anything certain."
+    found = _checks.fraction(confidence=confidence, high_open=True, remedy=remedy)
+    if found < 0.5:
+        raise InputError.expected(
+            "0.5 or more, and below 1", of="confidence", got=confidence, remedy=remedy
+        )
+
+
+@dataclass(frozen=True)
+class Event:
+    """Rows of these `groups` (None: of everyone) whose label is one of `labels` (None: whatever it
+    is).
+
+    `outside=True` takes the rows of all other groups instead: the complement, within the same
+    sensitive column when groups are marginal. `also` adds the rows of further events, so any set of
+    (group, label) pairs can be written.
+
+    >>> print(Event(groups=("f",), labels=(1,)))
+    group f, label 1
+    >>> print(Event(groups=("f",), outside=True))
+    outside group f
+    >>> print(Event())
+    everyone
+    """
+
+    groups: tuple[Hashable, ...] | None = None
+    labels: tuple[Hashable, ...] | None = None
+    outside: bool = False
+    also: tuple[Event, ...] = ()
+
+    def __post_init__(self) -> None:
+        _checks.normalise(
+            self,
+            groups=_key_list("groups", self.groups),
+            labels=_key_list("labels", self.labels),
+        )
+        _checks.normalise(self, also=tuple(self.also))
+        if self.outside and self.groups is None:
+            remedy = 'Pass Event(groups=("f",), outside=True), for example.'
+            raise InputError.expected(
+                "groups to be outside of", of="groups", got=None, remedy=remedy
+            )
+
+    def __str__(self) -> str:
+        words = []
+        if self.groups is not None:
+            words.append(
+                f"{'outside ' if self.outside else ''}group "
+                f"{' or '.join(map(keys.shown, self.groups))}"
+            )
+        if self.labels is not None:
+            words.append(f"label {' or '.join(map(keys.shown, self.labels))}")
+        return "; or ".join([", ".join(words) or "everyone", *map(str, self.also)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; what is left out is left out."""
+        out: dict[str, Any] = {}
+        for name, listed in (("groups", self.groups), ("labels", self.labels)):
+            if listed is not None:
+                out[name] = [keys.to_json(key, of=name) for key in listed]
+        if self.outside:
+            out["outside"] = True
+        if self.also:
+            out["also"] = [event.to_dict() for event in self.also]
+        return out
+
+    @staticmethod
+    def from_dict(values: object) -> Event:
+        """The inverse of `to_dict`."""
+        if not isinstance(values, Mapping) or not set(values) <= {
+            "groups",
+            "labels",
+            "outside",
+            "also",
+        }:
+            raise _malformed(
+                "an object with some of 'groups', 'labels', 'outside', 'also'", "event", values
+            )
+        also = values.get("also", [])
+        if not isinstance(also, list):
+            raise _malformed("a list of events", "also", also)
+        outside = values.get("outside", False)
+        if not isinstance(outside, bool):
+            raise _malformed("true or false", "outside", outside)
+        return Event(
+            values.get("groups"),
+            values.get("labels"),
+            outside,
+            tuple(Event.from_dict(item) for item in also),
+        )
+
+
+@dataclass(frozen=True)
+class PredictionRate:
+    """P(prediction = `prediction` | `event`)."""
+
+    prediction: Hashable
+    event: Event = field(default_factory=Event)
+
+    def __post_init__(self) -> None:
+        _checks.normalise(self, prediction=keys.plain(self.prediction, of="prediction"))
+
+    def __str__(self) -> str:
+        return f"P(prediction = {keys.shown(self.prediction)} | {self.event})"
+
+
+@dataclass(frozen=True)
+class ErrorRate:
+    """P(prediction differs from the label | `event`)."""
+
+    event: Event = field(default_factory=Event)
+
+    def __str__(self) -> str:
+        return f"P(prediction is wrong | {self.event})"
+
+
+Rate = PredictionRate | ErrorRate
+
+
+class Notion(ABC):
+    """What is asked of a model's decisions. Holds no data: the same object serves fit, audit and
+    command line."""
+
+    kind: ClassVar[str] = ""
+    # what stands here for a notion without such a field
+    groups: str | None = None
+    confidence: float | None = None
+
+    @property
+    @abstractmethod
+    def is_vacuous(self) -> bool:
+        """True when no decision rule whatever could break it."""
+
+    @abstractmethod
+    def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
+        """The rate constraints it stands for, given the public lists of groups and classes."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values, `notion` first; `notions.from_dict` reads them."""
+
+
+@dataclass(frozen=True)
+class RateConstraint(Notion):
+    """Linear constraint on rates: the sum of coefficient x rate is at most a bound.
+
+    Parameters
+    ----------
+    terms : tuple of (float, Rate)
+        Coefficients and rates: `PredictionRate` or `ErrorRate`, each given an event.
+    bound : float
+        Largest value of the sum, a share of 1.
+    groups : {"product", "marginal"}, default="product"
+        How keys of groups in its events are read: as combinations of values, or as values of one
+        column.
+    name : str, default=""
+        A name for reports. Empty: the constraint itself in words.
+
+    Examples
+    --------
+    >>> yes_f, yes_m = (PredictionRate("yes", Event(groups=(key,))) for key in "fm")
+    >>> print(RateConstraint(((1.0, yes_f), (-0.8, yes_m)), bound=0.0))
+    P(prediction = yes | group f) - 0.8 P(prediction = yes | group m) <= 0
+    """
+
+    kind: ClassVar[str] = "rate_constraint"
+    terms: tuple[tuple[float, Rate], ...]
+    bound: float
+    groups: str = field(default="product", kw_only=True)
+    name: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        terms = tuple(tuple(term) for term in self.terms)
+        if not terms or any(
+            len(term) != 2 or not isinstance(term[1], (PredictionRate, ErrorRate)) for term in terms
+        ):
+            remedy = "Pass ((1.0, PredictionRate(1, Event())),), for example."
+            raise InputError.expected(
+                "pairs (coefficient, rate)", of="terms", got=self.terms, remedy=remedy
+            )
+        _checks.normalise(self, terms=tuple((_finite("coefficient", c), rate) for c, rate in terms))
+        _checks.normalise(self, bound=_finite("bound", self.bound))
+        _checks.one_of(GROUP_MODES, groups=self.groups)
+
+    def __str__(self) -> str:
+        words = "".join(_signed(c, rate, first=t == 0) for t, (c, rate) in enumerate(self.terms))
+        return self.name or f"{words} <= {self.bound:g}"
+
+    @property
+    def is_vacuous(self) -> bool:
+        """The bound is at least the largest value that the combination could take.
+
+        Given one event the rates of the classes sum to at most 1, so an event adds at most its
+        largest positive coefficient.
+        """
+        merged: dict[Rate, float] = {}
+        for coefficient, rate in self.terms:
+            merged[rate] = merged.get(rate, 0.0) + coefficient
+        largest: dict[tuple[type, Event], float] = {}
+        for rate, coefficient in merged.items():
+            place = (type(rate), rate.event)
+            largest[place] = max(largest.get(place, 0.0), coefficient)
+        return self.bound >= sum(largest.values())
+
+    def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
+        """This constraint itself.
+
+        Parameters
+        ----------
+        cells : Cells
+            Groups of the data.
+        classes : sequence
+            Classes of decisions and labels, in order.
+
+        Returns
+        -------
+        tuple of RateConstraint
+            The constraints, each one-sided.
+        """
+        return (self,)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the notion as plain JSON values.
+
+        Returns
+        -------
+        dict
+            Plain JSON values, with the kind of notion.
+        """
+        terms = []
+        for coefficient, rate in self.terms:
+            term: dict[str, Any] = {"coefficient": coefficient, "event": rate.event.to_dict()}
+            if isinstance(rate, PredictionRate):
+                term["prediction"] = keys.to_json(rate.prediction, of="prediction")
+            terms.append(term)
+        return {
+            "notion": self.kind,
+            "terms": terms,
+            "bound": self.bound,
+            "groups": self.groups,
+            "name": self.name,
+        }
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> RateConstraint:
+        """Read what `to_dict` gives.
+
+        Parameters
+        ----------
+        values : mapping
+            Plain values; a term without a `prediction` is an error rate.
+
+        Returns
+        -------
+        RateConstraint
+            The constraint.
+        """
+        if set(values) != {"notion", "terms", "bound", "groups", "name"} or not isinstance(
+            values["terms"], list
+        ):
+            raise _malformed(
+                "'notion', 'terms' (a list), 'bound', 'groups' and 'name'",
+                "rate constraint",
+                values,
+            )
+        terms: list[tuple[float, Rate]] = []
+        for term in values["terms"]:
+            if not isinstance(term, Mapping) or set(term) | {"prediction"} != {
+                "coefficient",
+                "event",
+                "prediction",
+            }:
+                raise _malformed("'coefficient', 'event' and perhaps 'prediction'", "term", term)
+            event = Event.from_dict(term["event"])
+            rate = (
+                PredictionRate(term["prediction"], event)
+                if "prediction" in term
+                else ErrorRate(event)
+            )
+            terms.append((term["coefficient"], rate))
+        if not isinstance(values["name"], str):
+            raise _malformed("a text", "name", values["name"])
+        return RateConstraint(
+            tuple(terms), values["bound"], groups=values["groups"], name=values["name"]
+        )
+
+
+def _key_list(name: str, value: object) -> tuple[Hashable, ...] | None:
+    if value is None:
+        return None
+    listed = (
+        tuple(keys.plain(key, of=name) for key in value) if isinstance(value, (list, tuple)) else ()
+    )
+    if not listed or len(set(listed)) != len(listed):
+        remedy = f"Pass {name}=(key,) for one, or None for all."
+        raise InputError.expected(
+            "a non-empty tuple of distinct keys", of=name, got=value, remedy=remedy
+        )
+    return listed
+
+
+def _finite(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise InputError.expected(
+            "a finite number", of=name, got=value, remedy=f"Pass {name}=1.0, for example."
+        )
+    return float(value)
+
+
+def _signed(coefficient: float, rate: Rate, *, first: bool) -> str:
+    sign = "-" if coefficient < 0 else "+"
+    size = "" if abs(coefficient) == 1 else f"{abs(coefficient):g} "
+    lead = ("-" if coefficient < 0 else "") if first else f" {sign} "
+    return f"{lead}{size}{rate}"
+
+
+def _malformed(expected: str, of: str, got: object) -> InputError:
+    return InputError.expected(expected, of=of, got=got, remedy="Write it with to_dict().")
+
+
+COMPARISONS = ("pairs", "rest")
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Groups as sets of cells: `members[g, c]` says whether cell c belongs to group g.
+
+    `columns[g]` is the sensitive column that group g comes from (marginal groups), or 0 for all
+    (product groups). Only groups of one column are compared: across columns they overlap, and
+    "women against Black people" compares nothing.
+    """
+
+    keys: tuple[Hashable, ...]
+    columns: tuple[int, ...]
+    members: npt.NDArray[np.bool_]
+
+    @staticmethod
+    def of(cells: Cells, mode: str) -> Grouping:
+        """The groups of `mode` built from `cells`. Marginal groups are unions of product cells,
+        never the other way round."""
+        single = len(cells.columns) == 1
+        if mode == "product" or single:
+            if cells.mode == "marginal" and not single:
+                raise InputError.expected(
+                    "product cells, to build product groups from",
+                    of="cells",
+                    got=cells.mode,
+                    remedy='Count Cells(..., mode="product"), or ask for groups="marginal".',
+                )
+            return Grouping(cells.keys, (0,) * cells.count, np.eye(cells.count, dtype=bool))
+        marginal = Cells(cells.columns, mode="marginal", names=cells.names)
+        columns = tuple(j for j, size in enumerate(cells.sizes) for _ in range(size))
+        if cells.mode == "marginal":
+            return Grouping(marginal.keys, columns, np.eye(cells.count, dtype=bool))
+        grid = np.indices(cells.sizes).reshape(len(cells.sizes), -1)
+        members = np.concatenate(
+            [grid[j] == np.arange(size)[:, np.newaxis] for j, size in enumerate(cells.sizes)]
+        )
+        return Grouping(marginal.keys, columns, members)
+
+    def index(self, key: Hashable) -> int:
+        """Where a group stands; an unknown one is an error that lists the known."""
+        try:
+            return self._places[key]
+        except (KeyError, TypeError):
+            known = ", ".join(map(repr, self.keys[:20]))
+            remedy = f"Known groups: {known}{', ...' if len(self.keys) > 20 else ''}."
+            raise InputError.expected("a known group", of="group", got=key, remedy=remedy) from None
+
+    @cached_property
+    def _places(self) -> dict[Hashable, int]:
+        # the first of keys that are equal
+        return {key: at for at, key in reversed(list(enumerate(self.keys)))}
+
+    def blocks(self) -> list[list[int]]:
+        """Groups that are compared with each other, one list a sensitive column."""
+        return [
+            [g for g, c in enumerate(self.columns) if c == column]
+            for column in sorted(set(self.columns))
+        ]
+
+    def shown(self, group: int) -> str:
+        """The group's key for a reader."""
+        return keys.shown(self.keys[group])
+
 
 LOSSES = ("zero_one", "log", "squared")
 MOST_CONSTRAINTS = 100_000
@@ -96,7 +624,7 @@ class _Written(Notion):
     """The field that holds the bound."""
 
     def __post_init__(self) -> None:
-        limit = bounds.of_rates(type(self).__name__, **{self.limit: getattr(self, self.limit)})
+        limit = of_rates(type(self).__name__, **{self.limit: getattr(self, self.limit)})
         _checks.normalise(self, **{self.limit: limit})
         self._check()
 
@@ -104,7 +632,7 @@ class _Written(Notion):
         """The fields that most notions share."""
         own: Any = self
         _checks.one_of(GROUP_MODES, groups=self.groups)
-        bounds.of_confidence(self.confidence)
+        of_confidence(self.confidence)
         if hasattr(own, "compare"):
             _checks.one_of(COMPARISONS, compare=own.compare)
         for name in {"positive", "group"} & set(_checks.fields_of(self)):
@@ -118,7 +646,7 @@ class _Written(Notion):
     @property
     def _most(self) -> float:
         found: float | None = getattr(self, self.limit)
-        return bounds.LARGEST if found is None else found
+        return LARGEST if found is None else found
 
     def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
         """The rate constraints that it stands for.
@@ -163,7 +691,7 @@ class GapNotion(_Written):
     """Abstract: some outcomes are about as frequent in every group."""
 
     limit: ClassVar[str] = "max_gap"
-    max_gap: float | None = bounds.NOT_GIVEN
+    max_gap: float | None = NOT_GIVEN
     groups: str = field(default="product", kw_only=True)
     compare: str = field(default="pairs", kw_only=True)
     confidence: float | None = field(default=None, kw_only=True, repr=False)
@@ -350,7 +878,7 @@ class FalseNegativeRate(_Written):
 
     kind: ClassVar[str] = "false_negative_rate"
     limit: ClassVar[str] = "max_rate"
-    max_rate: float | None = bounds.NOT_GIVEN
+    max_rate: float | None = NOT_GIVEN
     group: Hashable = None
     positive: Hashable = None
     groups: str = field(default="product", kw_only=True)
@@ -396,7 +924,7 @@ class BoundedGroupLoss(_Written):
 
     kind: ClassVar[str] = "bounded_group_loss"
     limit: ClassVar[str] = "max_loss"
-    max_loss: float | None = bounds.NOT_GIVEN
+    max_loss: float | None = NOT_GIVEN
     loss: str = "zero_one"
     groups: str = field(default="product", kw_only=True)
     confidence: float | None = field(default=None, kw_only=True, repr=False)
@@ -404,8 +932,8 @@ class BoundedGroupLoss(_Written):
     def __post_init__(self) -> None:
         _checks.one_of(LOSSES, loss=self.loss)
         # the other losses have no largest value
-        below = bounds.LARGEST if self.loss == "zero_one" else math.inf
-        limit = bounds.of_rates(type(self).__name__, below=below, max_loss=self.max_loss)
+        below = LARGEST if self.loss == "zero_one" else math.inf
+        limit = of_rates(type(self).__name__, below=below, max_loss=self.max_loss)
         _checks.normalise(self, max_loss=limit)
         self._check()
 
@@ -630,7 +1158,7 @@ def _require_bound(text: str, name: str, limit: str, given: Mapping[str, Any]) -
         and isinstance(found, int | float)
         and not isinstance(found, bool)
     ):
-        bounds.require_below_one(found, text, name, limit)
+        require_below_one(found, text, name, limit)
 
 
 def bound_name(cls: type[Notion]) -> str:
@@ -642,9 +1170,9 @@ def bound_name(cls: type[Notion]) -> str:
 def _literal(text: str, of: str) -> Any:
     """A JSON number, truth value or quoted text as such, a bound in per cent as the number, all
     else as the text it is."""
-    if of.startswith("max_") and (number := bounds.share(text)) is not None:
+    if of.startswith("max_") and (number := share(text)) is not None:
         return number
-    if (number := bounds.bare_point(text)) is not None:
+    if (number := bare_point(text)) is not None:
         return number
     if of.startswith("max_") and text.lower() in ("inf", "infinity"):
         return math.inf

@@ -28,12 +28,16 @@ from .notions import (
     EqualizedOdds,
     EqualOpportunity,
     ErrorRateParity,
+    Event,
     FalseNegativeRate,
     FalsePositiveRateParity,
     GapNotion,
+    Notion,
+    PredictionRate,
+    Rate,
+    RateConstraint,
 )
 from .objectives import Bound, Objective
-from .rates import Event, Notion, PredictionRate, Rate, RateConstraint
 
 RATES: dict[str, str] = {
     DemographicParity.kind: "selection rates",

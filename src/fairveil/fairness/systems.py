@@ -1,4 +1,5 @@
-"""Constraints as arrays over a histogram by cell, label and class: what a solver works with.
+"""Notions resolved against public lists of groups and classes: constraints as arrays over a
+histogram by cell, label and class, what a solver works with.
 
 With H[c, y, k] the (weighted) number of rows of cell c and label y whose prediction is class k, and
 N[c, y] the number of rows, the rate of event E and outcome O is
@@ -21,7 +22,7 @@ others are asked about with it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -31,8 +32,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .. import _checks
-from .._types import Floats
+from .._types import Floats, Mask
 from ..errors import InputError
+from ..facts import Cells
+from ..tables import keys
+from .notions import BoundedGroupLoss, ErrorRate, Event, Grouping, Notion, RateConstraint
 
 # entries of a Jacobian: a sparse product of a smaller one costs more than all its zeros
 MOST_DENSE = 1 << 12
@@ -354,3 +358,323 @@ def frozen(array: Floats) -> Floats:
     """The array, read-only."""
     array.setflags(write=False)
     return array
+
+
+def resolve(
+    notions: Notion | Iterable[Notion] | None,
+    cells: Cells,
+    classes: Sequence[Hashable],
+    *,
+    keep_vacuous: bool = True,
+) -> ConstraintSystem:
+    """One system for one notion, several that are combined, or none; rates that several constraints
+    use are kept once.
+
+    >>> from .notions import DemographicParity
+    >>> print(
+    ...     *resolve(DemographicParity(0.05), Cells((("f", "m"),)), ("no", "yes")).names, sep="\\n"
+    ... )
+    P(prediction = yes | group f) - P(prediction = yes | group m) <= 0.05
+    P(prediction = yes | group m) - P(prediction = yes | group f) <= 0.05
+    """
+    builder = _Builder(cells, classes)
+    for notion in as_list(notions):
+        if keep_vacuous or not notion.is_vacuous:
+            for constraint in notion.constraints(cells, builder.classes):
+                builder.add(constraint)
+    return builder.finish()
+
+
+def as_list(notions: Notion | Iterable[Notion] | None) -> list[Notion]:
+    """None, one notion or several, as a list of notions."""
+    listed: list[Any] = (
+        [] if notions is None else [notions] if isinstance(notions, Notion) else _several(notions)
+    )
+    for notion in listed:
+        if not isinstance(notion, Notion):
+            remedy = "Pass DemographicParity(max_gap=0.05), a list of such, or None."
+            raise InputError.expected(
+                "a notion of fairness", of="constraints", got=notion, remedy=remedy
+            )
+    return listed
+
+
+class _Builder:
+    """Collects distinct events and rates while constraints are added."""
+
+    def __init__(self, cells: Cells, classes: Sequence[Hashable]) -> None:
+        self.cells = cells
+        self.classes = tuple(keys.plain(value, of="classes") for value in classes)
+        if not self.classes or len(set(self.classes)) != len(self.classes):
+            remedy = "Pass classes=(0, 1), for example."
+            raise InputError.expected(
+                "distinct classes, at least one", of="classes", got=classes, remedy=remedy
+            )
+        self.code_of = {value: code for code, value in enumerate(self.classes)}
+        self.groupings: dict[str, Grouping] = {}
+        self.masks: dict[tuple[str, Event], Mask] = {}
+        self.events: dict[bytes, int] = {}
+        self.members: list[npt.NDArray[np.intp]] = []
+        self.rates: dict[tuple[int, int], int] = {}
+        self.numerators: list[npt.NDArray[np.intp]] = []
+        self.event_of: list[int] = []
+        self.entries: list[tuple[int, int, float]] = []
+        self.bounds: list[float] = []
+        self.names: list[str] = []
+
+    def add(self, constraint: RateConstraint) -> None:
+        row = len(self.names)
+        for coefficient, rate in constraint.terms:
+            prediction = (
+                -1 if isinstance(rate, ErrorRate) else self._code("prediction", rate.prediction)
+            )
+            place = self._rate(self._mask(rate.event, constraint.groups), prediction)
+            self.entries.append((row, place, coefficient))
+        self.bounds.append(constraint.bound)
+        self.names.append(str(constraint))
+
+    def finish(self) -> ConstraintSystem:
+        cells, labels = self.cells.count, len(self.classes)
+        rows, places, values = ([entry[i] for entry in self.entries] for i in range(3))
+        entries = (np.asarray(values, dtype=np.float64), (rows, places))
+        coefficients = sparse.coo_array(entries, shape=(len(self.names), len(self.numerators)))
+        return ConstraintSystem(
+            shape=(cells, labels, labels),
+            members=_indicator(self.members, cells * labels),
+            numerators=_indicator(self.numerators, cells * labels * labels),
+            event_of=np.asarray(self.event_of, dtype=np.intp),
+            coefficients=sparse.csr_array(coefficients),
+            bounds=frozen(np.asarray(self.bounds, dtype=np.float64)),
+            names=tuple(self.names),
+        )
+
+    def _rate(self, mask: Mask, prediction: int) -> int:
+        event = self.events.setdefault(mask.tobytes(), len(self.members))
+        if event == len(self.members):
+            self.members.append(np.flatnonzero(mask))
+        place = self.rates.setdefault((event, prediction), len(self.numerators))
+        if place == len(self.numerators):
+            labels = len(self.classes)
+            wrong = ~np.eye(labels, dtype=bool)
+            counted = wrong if prediction < 0 else np.arange(labels) == prediction
+            self.numerators.append(np.flatnonzero(mask[:, :, np.newaxis] & counted))
+            self.event_of.append(event)
+        return place
+
+    def _mask(self, event: Event, mode: str) -> Mask:
+        """Which (cell, label) an event is about."""
+        if (mode, event) not in self.masks:
+            mask = self._rectangle(event, mode)
+            for other in event.also:
+                mask = mask | self._mask(other, mode)
+            self._refuse_double_counting(mask, event)
+            self.masks[mode, event] = mask
+        return self.masks[mode, event]
+
+    def _rectangle(self, event: Event, mode: str) -> Mask:
+        labels = np.ones(len(self.classes), dtype=bool)
+        if event.labels is not None:
+            labels[:] = False
+            labels[[self._code("label", value) for value in event.labels]] = True
+        return np.asarray(self._cells_of(event, mode)[:, np.newaxis] & labels)
+
+    def _cells_of(self, event: Event, mode: str) -> Mask:
+        columns = self._column_of_cell()
+        if event.groups is None:
+            return np.asarray(columns == 0)  # every row is in exactly one cell of the first column
+        if mode not in self.groupings:
+            self.groupings[mode] = Grouping.of(self.cells, mode)
+        grouping = self.groupings[mode]
+        inside: Mask = np.any(
+            grouping.members[[grouping.index(key) for key in event.groups]], axis=0
+        )
+        return np.asarray(np.isin(columns, columns[inside]) & ~inside) if event.outside else inside
+
+    def _column_of_cell(self) -> npt.NDArray[np.intp]:
+        if self.cells.mode == "product":
+            return np.zeros(self.cells.count, dtype=np.intp)
+        return np.repeat(np.arange(len(self.cells.sizes)), self.cells.sizes)
+
+    def _refuse_double_counting(self, mask: Mask, event: Event) -> None:
+        if not mask.any():
+            remedy = "Name at least one (group, label) pair that exists."
+            raise InputError.expected(
+                "an event that rows can be in", of="event", got=str(event), remedy=remedy
+            )
+        if len(set(self._column_of_cell()[mask.any(axis=1)])) > 1:
+            remedy = (
+                "A row is in one marginal cell a column and would count twice: resolve it against "
+                "product cells."
+            )
+            raise InputError.expected(
+                "groups of one column", of="event", got=str(event), remedy=remedy
+            )
+
+    def _code(self, name: str, value: Hashable) -> int:
+        try:
+            return self.code_of[value]
+        except KeyError:
+            remedy = f"Known classes: {', '.join(map(repr, self.classes))}."
+            raise InputError.expected("a known class", of=name, got=value, remedy=remedy) from None
+
+
+def _several(notions: object) -> list[Any]:
+    if isinstance(notions, str) or not isinstance(notions, Iterable):
+        remedy = (
+            "Pass DemographicParity(max_gap=0.05), a list of such, or None; notions.parse reads a "
+            "text."
+        )
+        raise InputError.expected(
+            "a notion of fairness", of="constraints", got=notions, remedy=remedy
+        )
+    return list(notions)
+
+
+def _indicator(rows: list[npt.NDArray[np.intp]], width: int) -> Any:
+    ends = np.cumsum([0, *(len(row) for row in rows)])
+    columns = np.concatenate(rows) if rows else np.zeros(0, dtype=np.intp)
+    return sparse.csr_array((np.ones(len(columns)), columns, ends), shape=(len(rows), width))
+
+
+@dataclass(frozen=True, eq=False)
+class LossBounds:
+    """Bounds on the mean loss of each group, for losses that are not functions of decisions.
+    `members` (groups, cells): the cells of each group; `bounds` and `names` (groups,).
+
+    With S[c] the sum of the losses of the rows in cell c and N[c] their number, the constraint of group
+    g is
+
+        sum_{c in g} S[c] / max(sum_{c in g} N[c], floor)  <=  bound_g.
+
+    S and N may be noisy; leading axes (many models) are carried through.
+    """
+
+    loss: str
+    members: npt.NDArray[np.bool_]
+    bounds: Floats
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def values(
+        self, loss_sums: npt.ArrayLike, counts: npt.ArrayLike, floor: float | None = None
+    ) -> Floats:
+        """The mean loss of each group, (..., groups); NaN for a group without rows when there is no
+        floor."""
+        return self._sum(loss_sums, "loss_sums") / self._sizes(counts, floor)
+
+    def excess(self, values: npt.ArrayLike) -> Floats:
+        """value - bound: above 0 where broken, NaN where undefined."""
+        return np.asarray(values, dtype=np.float64) - self.bounds
+
+    def row_weights(
+        self, duals: npt.ArrayLike, counts: npt.ArrayLike, floor: float | None = None
+    ) -> Floats:
+        """d(sum_g duals_g (value_g - bound_g)) / d(loss of one row in that cell), (..., cells).
+
+        Undefined groups add nothing.
+        """
+        shares = np.nan_to_num(
+            np.asarray(duals, dtype=np.float64) / self._sizes(counts, floor), nan=0.0
+        )
+        return _sum_last(shares[..., np.newaxis, :] * self.members.T)
+
+    def _sizes(self, counts: npt.ArrayLike, floor: float | None) -> Floats:
+        sizes = self._sum(counts, "counts")
+        if floor is not None:
+            return np.maximum(sizes, _checks.positive(floor=floor))
+        return np.where(sizes > 0, sizes, np.nan)
+
+    def _sum(self, array: npt.ArrayLike, of: str) -> Floats:
+        array = np.asarray(array, dtype=np.float64)
+        cells = self.members.shape[1]
+        if array.shape[-1:] != (cells,):
+            remedy = "Sum over the cells that the bounds were resolved against."
+            raise InputError.expected(
+                f"an array of shape (..., {cells})", of=of, got=array.shape, remedy=remedy
+            )
+        return _sum_last(array[..., np.newaxis, :] * self.members)
+
+
+def resolve_losses(notions: Notion | Iterable[Notion], cells: Cells) -> LossBounds:
+    """The bounds that one or several `BoundedGroupLoss` of one loss ask for. Needs no classes, so
+    it serves regression too."""
+    listed = [notion for notion in as_list(notions) if isinstance(notion, BoundedGroupLoss)]
+    if (
+        not listed
+        or len(listed) != len(as_list(notions))
+        or len({notion.loss for notion in listed}) != 1
+    ):
+        remedy = "Resolve rate constraints with systems.resolve, and each loss apart."
+        raise InputError.expected(
+            "BoundedGroupLoss of one loss", of="constraints", got=notions, remedy=remedy
+        )
+    members, bounds, names = [], [], []
+    for notion in listed:
+        grouping = Grouping.of(cells, notion.groups)
+        groups = range(len(grouping.keys))
+        members.append(grouping.members)
+        bound = math.inf if notion.max_loss is None else notion.max_loss
+        bounds.append(np.full(len(grouping.keys), bound))
+        names += [
+            f"mean {notion.loss} loss of group {grouping.shown(g)} <= {bound:g}" for g in groups
+        ]
+    return LossBounds(listed[0].loss, np.concatenate(members), np.concatenate(bounds), tuple(names))
+
+
+def _sum_last(array: Floats) -> Floats:
+    """Sum over the last axis, one addition after the other: the bits do not depend on leading
+    axes."""
+    total = np.zeros(array.shape[:-1])
+    for place in range(array.shape[-1]):
+        total = total + array[..., place]
+    return total
+
+
+ADDED = 2.0
+"""Rows that are added to each place."""
+
+
+def deviations(
+    system: ConstraintSystem, histogram: Floats, counts: Floats, *, heaviest: float | None = None
+) -> Floats:
+    """The standard deviation of each constraint's value over draws of the rows: how far rates of the
+    rows that were drawn are from those of the people. NaN where an event has no row.
+
+    A constraint's value is a sum of quotients of counts. One more row in a place (cell, label,
+    decision) moves it by its influence there, and the rows in a place are as many as were drawn, so to
+    first order
+
+        variance = sum over places of rows x influence^2.
+
+    Rates of few rows are moved towards each other first, by two rows for each place (Agresti and
+    Coull's correction): a group of ten rows without an error is not taken for one that makes none.
+    Post-processing of released counts, which may be noisy.
+
+    `histogram` (cells, labels, classes) of decisions, `counts` (cells, labels) of rows, as
+    released. `heaviest`: the largest weight of a row, where rows have weights, which the counts are
+    sums of.
+    """
+    sizes = np.maximum(np.asarray(counts, np.float64), 0.0)
+    classes = system.shape[2]
+    hits = np.clip(histogram, 0.0, sizes[..., np.newaxis]) + ADDED
+    # Two rows more at each place: a rate of 0 in a small group is not known without error.
+    rows = sizes[..., np.newaxis] * hits / (sizes[..., np.newaxis] + classes * ADDED)
+    events = system.event_sizes(sizes)
+    weights = 1.0 / events[system.event_of]
+    rates = (system.numerators @ rows.ravel()) * weights
+    members = sparse.csr_array(sparse.kron(system.members, np.ones((1, classes)), format="csr"))[
+        system.event_of
+    ]
+    known = np.nan_to_num(weights)
+    slopes = sparse.diags_array(known) @ (
+        system.numerators - sparse.diags_array(np.nan_to_num(rates)) @ members
+    )
+    influence = sparse.csr_array(system.coefficients @ slopes)
+    # The delta method: each row moves the value by its influence, and rows are independent draws.
+    variance = np.asarray(influence.power(2) @ rows.ravel()) * (
+        1.0 if heaviest is None else heaviest
+    )
+    undefined = np.asarray(abs(system.coefficients) @ np.isnan(weights).astype(np.float64)) > 0
+    return np.where(undefined, math.nan, np.sqrt(variance))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._types import Floats
-from ..fairness import ConstraintSystem, sampling
+from ..fairness import ConstraintSystem, deviations
 from .systems import slopes_of_constant
 
 TINY = 1e-12
@@ -37,10 +37,7 @@ def sampling_of(
     system: ConstraintSystem, counts: Floats, floor: float | None, heaviest: float | None
 ) -> Floats:
     """Its standard deviation over draws of the rows."""
-    drawn = [
-        sampling.deviations(system, one, counts, heaviest=heaviest)
-        for one in _decided(system, counts)
-    ]
+    drawn = [deviations(system, one, counts, heaviest=heaviest) for one in _decided(system, counts)]
     return np.where(_slopes(system, counts, floor) > 0.0, drawn, 0.0)
 
 

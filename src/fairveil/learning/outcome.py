@@ -19,7 +19,7 @@ class Outcome:
     very model, noisy (exact without privacy), with the standard deviation of its noise in `spread`.
     `duals`: how hard each was pressed at the end. `looks`: from how many models this one may have
     been picked by these very values. `sampling`: the standard deviation of each value over draws of
-    the rows (`fairness.sampling`); None: not known. `comparison`: what was released to compare it
+    the rows (`fairness.deviations`); None: not known. `comparison`: what was released to compare it
     with what costs nothing; of a search that has just ended, and None of one that was read from
     disk. `weight_noise`: a bound on the standard deviation of the noise of one coefficient (of an
     indicator, or of a number in the search's units); None: not known.

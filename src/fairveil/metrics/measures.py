@@ -25,9 +25,8 @@ from .. import _checks
 from .._types import ColumnsLike, Floats
 from ..errors import InputError
 from ..facts import Cells
-from ..fairness.grouping import COMPARISONS, Grouping
-from ..fairness.losses import resolve_losses
 from ..fairness.notions import (
+    COMPARISONS,
     BoundedGroupLoss,
     DemographicParity,
     EqualizedOdds,
@@ -35,10 +34,11 @@ from ..fairness.notions import (
     ErrorRateParity,
     FalsePositiveRateParity,
     GapNotion,
+    Grouping,
+    Notion,
     Outcome,
 )
-from ..fairness.rates import Notion
-from ..fairness.resolution import resolve
+from ..fairness.systems import resolve, resolve_losses
 from ..tables.columns import read_numbers, read_weights, same_length
 from .histograms import cell_counts, hard_histogram, soft_histogram
 from .inputs import Decisions, read_decisions, read_groups

@@ -23,7 +23,7 @@ from ..errors import InputError
 from ..facts import Cells
 from ..fairness import ConstraintSystem, Notion, RateConstraint, resolve
 from ..fairness.notions import bound_name, parse
-from ..fairness.resolution import as_list
+from ..fairness.systems import as_list
 from ..learning.systems import NO_GROUPS
 
 REMEDY = (

@@ -14,8 +14,7 @@ from ..._json import Node
 from ...facts import Schema
 from ...facts.columns import Boolean, Category
 from ...fairness import Notion
-from ...fairness.notions import SelectionRateRatio
-from ...fairness.rates import RateConstraint
+from ...fairness.notions import RateConstraint, SelectionRateRatio
 from ...learning.game.equilibrium import Equilibrium
 from ...learning.group_objective.found import Found
 from ...learning.outcome import Outcome

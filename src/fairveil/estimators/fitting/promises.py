@@ -18,7 +18,7 @@ from ...errors import InputError, LedgerError, PrivacyError
 from ...facts import Schema
 from ...fairness import Notion
 from ...fairness.notions import parse, uses_groups
-from ...fairness.resolution import as_list
+from ...fairness.systems import as_list
 from ...ledger import Ledger, current, given_ledger
 from ...ledger.ledger import same_budget
 from ..reading import units

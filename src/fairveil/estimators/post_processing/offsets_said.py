@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ConstraintNotMet
-from ...fairness import ConstraintSystem, sampling
+from ...fairness import ConstraintSystem, deviations
 from ...learning import parity
 from ...learning.parity import ParityOutcome, ParityPlan
 from ...tables.distinct import in_words
@@ -23,7 +23,7 @@ def report_of(found: ParityOutcome, plan: ParityPlan, system: ConstraintSystem) 
     sizes = np.maximum(counts.sum(axis=1, keepdims=True), parity.SMALLEST)
     values = system.exact_values(counts[:, np.newaxis], sizes)
     noise = parity.noise_of_values(system, counts, plan.deviation)
-    drawn = sampling.deviations(system, counts[:, np.newaxis], sizes, heaviest=plan.heaviest)
+    drawn = deviations(system, counts[:, np.newaxis], sizes, heaviest=plan.heaviest)
     columns = zip(
         system.names,
         system.bounds.tolist(),

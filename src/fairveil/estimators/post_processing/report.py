@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import ConstraintNotMet, InputError
 from ...facts import Cells
-from ...fairness import ConstraintSystem, Notion, resolve, sampling
+from ...fairness import ConstraintSystem, Notion, deviations, resolve
 from ...learning.postprocessing import mixing, mixing_bounds, mixing_comparison
 from ...learning.postprocessing.counting import Released
 from ...learning.postprocessing.mixing import Mixed
@@ -130,7 +130,7 @@ def report_of(
     counts = mixing.filled(released, system)
     # what the table decides, on average: one draw varies as much
     histogram = np.einsum("cyj,cjk->cyk", counts, solved.table)
-    drawn = sampling.deviations(system, histogram, counts.sum(axis=2), heaviest=heaviest)
+    drawn = deviations(system, histogram, counts.sum(axis=2), heaviest=heaviest)
     lines = [
         ConstraintLine(
             name,

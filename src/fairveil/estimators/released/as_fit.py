@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 
 from ..._types import ColumnsLike, Floats, TableLike
 from ...errors import InputError
-from ...fairness import sampling
+from ...fairness import deviations
 from ...learning import Outcome
 from ...learning.descent import Reason
 from ...models import LinearModel
@@ -108,5 +108,5 @@ def _outcome(
         counts=histogram.sum(axis=2),
         rows=float(len(soft.rows.labels)),
         looks=len(found.rules),
-        sampling=sampling.deviations(soft.system, histogram, histogram.sum(axis=2)),
+        sampling=deviations(soft.system, histogram, histogram.sum(axis=2)),
     )

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from ..._types import Floats
 from ...facts import Cells
 from ...fairness import Notion
-from ...fairness.rates import Rate, RateConstraint
-from ...fairness.resolution import resolve
+from ...fairness.notions import Rate, RateConstraint
+from ...fairness.systems import resolve
 from .tails import Counted
 
 Parts = tuple[int, ...]

@@ -14,7 +14,7 @@ from ... import _checks
 from ..._types import Floats
 from ...core.events import Event, Repeated, compose
 from ...curator import Measurement
-from ...fairness import ConstraintSystem, sampling
+from ...fairness import ConstraintSystem, deviations
 from ..lagrangian.duals import ExponentiatedGradient
 from ..likely import drowned
 from ..oracles.descent import Begun
@@ -150,7 +150,7 @@ class DescribedGame:
 
     def _sampling(self, histogram: Floats, counts: Floats) -> Floats:
         assert self.system is not None
-        return sampling.deviations(self.system, histogram, counts, heaviest=self.ground.heaviest)
+        return deviations(self.system, histogram, counts, heaviest=self.ground.heaviest)
 
     @cached_property
     def _count_scale(self) -> float:

@@ -11,16 +11,21 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats, Mask
-from ...fairness import outer, outer_welfare
-from ...fairness.group_function import GroupFunction
+from ...fairness.functions import (
+    GroupFunction,
+    Inequality,
+    Largest,
+    MeanOfRates,
+    Stated,
+    Total,
+    gini,
+)
 
 
 def above_floor(function: GroupFunction, lower: GroupFunction) -> Mask:
     """The lines that a lower floor leaves as they are: they divide by no share below it. All, of
     functions that need all."""
-    if isinstance(function.outer, outer.Total | outer.Stated) and not isinstance(
-        function.outer, outer.MeanOfRates
-    ):
+    if isinstance(function.outer, Total | Stated) and not isinstance(function.outer, MeanOfRates):
         return np.ones(function.lines.shape[0], np.bool_)
     return np.asarray(np.diff((function.lines - lower.lines).tocsr().indptr) == 0)
 
@@ -46,13 +51,12 @@ def shown_of(asked: Sequence[GroupFunction], told: Sequence[Mask]) -> list[Group
     that take part."""
     pairs = zip(asked, told, strict=True)
     return [
-        one if isinstance(one.outer, outer.Largest) else with_lines(one, lines)
-        for one, lines in pairs
+        one if isinstance(one.outer, Largest) else with_lines(one, lines) for one, lines in pairs
     ]
 
 
 def each_value(function: GroupFunction, losses: Floats) -> Floats:
-    if isinstance(function.outer, outer.Largest):
+    if isinstance(function.outer, Largest):
         return np.asarray(function.rates(losses) - function.offsets - function.bound)
     return np.array([float(function.value(losses))])
 
@@ -65,7 +69,7 @@ def values_of(
     names: list[str] = []
     bounds: list[Floats] = []
     for title, function in zip(titles, constraints, strict=True):
-        if isinstance(function.outer, outer.Largest):
+        if isinstance(function.outer, Largest):
             offsets = np.broadcast_to(function.offsets, len(function.names))
             names += [
                 name if np.ndim(function.offsets) else f"{name} <= {function.bound:g}"
@@ -78,7 +82,7 @@ def values_of(
                 np.array(
                     [
                         function.outer.theta
-                        if isinstance(function.outer, outer_welfare.Inequality)
+                        if isinstance(function.outer, Inequality)
                         else function.bound
                     ]
                 )
@@ -94,10 +98,10 @@ def measured_values(constraints: Sequence[GroupFunction], losses: Floats) -> Flo
     """The values alone: they are asked for again and again."""
     values: list[Any] = [np.zeros(0)]
     for function in constraints:
-        if isinstance(function.outer, outer.Largest):
+        if isinstance(function.outer, Largest):
             values.append(function.rates(losses))
-        elif isinstance(function.outer, outer_welfare.Inequality):
-            values.append([float(outer_welfare.gini(np.maximum(function.rates(losses), 0.0)))])
+        elif isinstance(function.outer, Inequality):
+            values.append([float(gini(np.maximum(function.rates(losses), 0.0)))])
         else:
             values.append([float(function.value(losses)) + function.bound])
     return np.concatenate(values)

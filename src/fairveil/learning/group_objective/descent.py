@@ -56,7 +56,7 @@ from ..._types import Floats
 from ...core.events import Event, Repeated, compose
 from ...curator import Curator, GradientSum, GroupLosses, Linear, Measurement, Question
 from ...curator.questions.cell_weights import reach
-from ...fairness.group_function import softened
+from ...fairness.functions import softened
 from ..descent import Progress, Reason, run_to_the_end
 from ..gaussian import quietest
 from ..lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState

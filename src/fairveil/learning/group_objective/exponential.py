@@ -46,7 +46,7 @@ from ..._types import Floats
 from ...core.events import Event, Exponential, compose
 from ...curator import Curator, Score, moved_by_one
 from ...curator.choices.ranges import of_decisions
-from ...fairness.group_function import corollary_4_2, range_of
+from ...fairness.functions import corollary_4_2, range_of
 from ...privacy import calibrate
 from ...show.bounds import NO_BOUND, Bound, bounds, points
 from ...show.parts import Part, Shown

@@ -39,7 +39,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._types import Floats
-from ...fairness.group_function import Joint
+from ...fairness.functions import Joint
 from ..likely import likely, unheard
 from ..systems import columns_of
 from .hearing import noise_of_excesses, tightened

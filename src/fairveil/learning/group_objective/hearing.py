@@ -33,8 +33,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._types import Floats
-from ...fairness import outer
-from ...fairness.group_function import GroupFunction, Joint, Worst
+from ...fairness.functions import GroupFunction, Joint, Largest, Worst
 from ..lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
 from .problem import ReleasedProblem
 
@@ -111,7 +110,7 @@ def tightened(posed: ReleasedProblem, by: Floats) -> Worst:
     functions: list[GroupFunction] = []
     at = 0
     for function in posed.constraints:
-        if isinstance(function.outer, outer.Largest):
+        if isinstance(function.outer, Largest):
             count = function.lines.shape[0]
             functions.append(replace(function, offsets=function.offsets - by[at : at + count]))
         else:

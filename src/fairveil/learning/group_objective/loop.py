@@ -44,7 +44,7 @@ import numpy as np
 
 from ..._types import Floats
 from ...curator import Curator
-from ...fairness.group_function import smoothed, smoothing_adds
+from ...fairness.functions import smoothed, smoothing_adds
 from ..descent import Reason
 from ..lagrangian.duals import ExponentiatedGradientState
 from ..oracles.oracle import audited

@@ -29,7 +29,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from ..._types import Floats
-from ...fairness.group_function import LossFunction
+from ...fairness.functions import LossFunction
 
 PASSES = 25  # tangents a round at most
 ENOUGH = 1e-6  # of the scale of h: how far tangents may be below it

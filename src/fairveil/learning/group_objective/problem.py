@@ -17,9 +17,9 @@ from ..._types import Floats, Mask
 from ...core.promise import Promise
 from ...errors import InputError
 from ...facts import Cells, RowLayout
-from ...fairness import outer, sampling
-from ...fairness.group_function import GroupFunction, Joint, LossFunction, Worst
+from ...fairness.functions import GroupFunction, Joint, Largest, LossFunction, Total, Worst
 from ...fairness.objectives import Constraint, Frame, Objective
+from ...fairness.systems import ADDED
 from ..comparison import Constant, Rival
 from ..oracles.ground import GameInstance
 from ..systems import NO_GROUPS
@@ -113,7 +113,7 @@ class Problem:
         """Whether nothing but a sum of losses is asked to be small: prices never change then, and
         one decision is best."""
         f, constraints = self.functions(self._even_shares, TINY)
-        return not constraints and isinstance(f.outer, outer.Total)
+        return not constraints and isinstance(f.outer, Total)
 
     @property
     def is_free(self) -> bool:
@@ -207,11 +207,7 @@ class ReleasedProblem:
                 .reshape(function.lines.shape[0], groups, -1)
                 .sum(axis=2)
             )
-            lines = (
-                sizes
-                if isinstance(function.outer, outer.Largest)
-                else sizes.sum(axis=0)[np.newaxis]
-            )
+            lines = sizes if isinstance(function.outer, Largest) else sizes.sum(axis=0)[np.newaxis]
             found += [tuple(np.flatnonzero(line).tolist()) for line in lines]
         return tuple(found)
 
@@ -219,7 +215,7 @@ class ReleasedProblem:
     def defined(self) -> Mask:
         """Which of the values are."""
         parts = [
-            lines if isinstance(function.outer, outer.Largest) else np.array([lines.any()])
+            lines if isinstance(function.outer, Largest) else np.array([lines.any()])
             for function, lines in zip(self.asked, self.told[1:], strict=True)
         ]
         return np.concatenate(parts) if parts else np.zeros(0, np.bool_)
@@ -240,7 +236,7 @@ class ReleasedProblem:
         """The slope of sum_j duals_j excess_j in losses."""
         out, at = np.zeros_like(losses), 0
         for function in self.constraints:
-            if isinstance(function.outer, outer.Largest):
+            if isinstance(function.outer, Largest):
                 count = function.lines.shape[0]
                 out += np.asarray(function.lines.T @ duals[at : at + count]).reshape(out.shape)
             else:
@@ -334,10 +330,10 @@ class ReleasedProblem:
         losses of decisions: one more row in a place moves its frequency and its share. NaN for
         losses that are numbers, whose spread is not released.
 
-        Rates of few rows are moved towards each other, as in `fairness.sampling`."""
+        Rates of few rows are moved towards each other, as in `fairness.deviations`."""
         if losses.ndim != 3:
             return np.full(len(self.defined), np.nan)
-        shares, added = self.shares[..., np.newaxis], sampling.ADDED / self.rows
+        shares, added = self.shares[..., np.newaxis], ADDED / self.rows
         drawn = (
             shares * (np.clip(losses, 0.0, shares) + added) / (shares + losses.shape[-1] * added)
         )

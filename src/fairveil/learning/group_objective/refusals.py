@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...errors import InputError
 from ...fairness import BoundedGroupLoss
-from ...fairness.group_function import GroupFunction
+from ...fairness.functions import GroupFunction
 from ...fairness.objectives import Constraint
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..._types import Floats
 from ...core.promise import Promise
 from ...curator import CellCounts, Linear, Poisson, Question, RowCount, moved_by_one
-from ...fairness import sampling
+from ...fairness import deviations
 from ..gaussian import joint_multiplier
 from ..systems import heaviest, slopes_of_counts, slopes_of_decisions
 from .batches import PlannedBatches
@@ -297,7 +297,7 @@ class PlannedNoise(PlannedBatches):
         released decisions (cells, labels, outputs) and counts."""
         assert self.system is not None
         histogram = self.by_class(decisions[np.newaxis], counts[np.newaxis])[0]
-        return sampling.deviations(
+        return deviations(
             self.system, histogram, counts, heaviest=heaviest(self.promise, self.max_sample_weight)
         )
 

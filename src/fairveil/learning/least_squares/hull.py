@@ -39,8 +39,7 @@ from scipy.optimize import minimize
 
 from ..._types import Floats
 from ...errors import InputError
-from ...fairness.group_function import GroupFunction, Joint, LossFunction, Worst
-from ...fairness.outer import Largest, Total
+from ...fairness.functions import GroupFunction, Joint, Largest, LossFunction, Total, Worst
 from ..descent import Progress
 from ..group_objective.master import program
 from .grams import GroupQuadratics

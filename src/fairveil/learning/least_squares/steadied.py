@@ -31,7 +31,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._types import Floats
-from ...fairness.group_function import LossFunction
+from ...fairness.functions import LossFunction
 from .grams import GroupQuadratics
 from .hull import Ended, Least
 

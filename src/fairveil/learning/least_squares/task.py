@@ -20,7 +20,17 @@ from ...curator import FULL, Measurement, Question, describe, moved_by_one
 from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ...fairness import BoundedGroupLoss
-from ...fairness.group_function import GroupFunction, Joint, LossFunction, Worst, corollary_4_2
+from ...fairness.functions import (
+    GroupFunction,
+    Inequality,
+    Joint,
+    Largest,
+    LossFunction,
+    Total,
+    Worst,
+    corollary_4_2,
+    gini,
+)
 from ...fairness.objectives import (
     Bound,
     Constraint,
@@ -32,8 +42,6 @@ from ...fairness.objectives import (
     Objective,
     WeightedError,
 )
-from ...fairness.outer import Largest, Total
-from ...fairness.outer_welfare import Inequality, gini
 from ..comparison import Rival
 from ..descent import Batch
 from ..outcome import not_met

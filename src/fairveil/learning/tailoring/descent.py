@@ -40,7 +40,7 @@ from ... import _checks
 from ..._types import Floats
 from ...curator import Curator
 from ...errors import InputError
-from ...fairness.group_function import GroupFunction
+from ...fairness.functions import GroupFunction
 from ..allocation import Allocation, Shares
 from ..comparison import Rival
 from ..descent import Progress, Reason

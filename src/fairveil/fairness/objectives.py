@@ -1,0 +1,1070 @@
+"""Objectives and constraints on the vector of group losses (Alabi): what is minimized, and what
+must stay small.
+
+Each is a public description; `at(frame)` makes the function, with the shares of cells and labels
+that were released. The same objects serve as objective and, by `at_most(bound)`, as constraint.
+Notions of fairness and their names are constraints, too.
+
+>>> import numpy as np
+>>> from fairveil.facts import Cells
+>>> frame = Frame(Cells((("f", "m"),)), ("no", "yes"), np.full((2, 2), 0.25))
+>>> everyone_yes = np.zeros(frame.shape)
+>>> everyone_yes[:, :, 1] = 0.25
+>>> [
+...     round(float(objective.at(frame).value(everyone_yes)), 3)
+...     for objective in (Error(), GMean(), Gap("equalized_odds"))
+... ]
+[0.5, 0.91, 0.0]
+>>> print(parse_constraint(["gini:0.2", GMean().at_least(0.7)]))
+gini <= 0.2, 1 - gmean <= 0.3
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from .. import _checks
+from .._types import Floats
+from ..errors import InputError
+from ..facts import Cells
+from ..tables import keys
+from .functions import (
+    SMOOTHING,
+    Boltzmann,
+    BoltzmannOfGaps,
+    GeometricShortfall,
+    GroupFunction,
+    HarmonicShortfall,
+    Inequality,
+    Largest,
+    MeanOfRates,
+    Outer,
+    SoftLargest,
+    Stated,
+    Total,
+    checked,
+    gini,
+    stacked,
+)
+from .notions import (
+    NOTIONS,
+    BoundedGroupLoss,
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    ErrorRate,
+    ErrorRateParity,
+    Event,
+    FalsePositiveRateParity,
+    GapNotion,
+    Notion,
+    PredictionRate,
+    Rate,
+    RateConstraint,
+    below_one,
+    names_groups,
+    parse,
+    positive_class,
+    require_below_one,
+    share,
+    uses_groups,
+)
+from .notions import from_dict as notion_from_dict
+from .systems import ConstraintSystem, as_list, resolve
+
+TABLES = ("costs", "payoff")
+
+
+def written(value: object, *, of: str) -> Any:
+    """A field of an objective."""
+    if isinstance(value, PredictionRate | ErrorRate):
+        return _rate_to_dict(value)
+    if isinstance(value, Mapping):
+        return {
+            "by": [
+                [keys.to_json(keys.plain(key, of=of), of=of), _number(number, of)]
+                for key, number in value.items()
+            ]
+        }
+    if of in TABLES and value is not None:
+        table = np.asarray(value)
+        return {
+            "table": [
+                [_number(number, of) for number in line]
+                for line in table.reshape(len(table), -1).tolist()
+            ]
+        }
+    return keys.to_json(keys.plain(value, of=of), of=of)
+
+
+def read(value: object, *, of: str) -> Any:
+    """The inverse of `written`; anything unexpected is an error that says what."""
+    if not isinstance(value, Mapping):
+        return keys.plain(value, of=of)
+    if set(value) in ({"event"}, {"event", "prediction"}):
+        event = Event.from_dict(value["event"])
+        return (
+            PredictionRate(value["prediction"], event)
+            if "prediction" in value
+            else ErrorRate(event)
+        )
+    ((word, content),) = value.items() if len(value) == 1 else (("", None),)
+    lines = (
+        content
+        if isinstance(content, list) and all(isinstance(line, list) for line in content)
+        else None
+    )
+    if word == "by" and lines is not None and all(len(line) == 2 for line in lines):
+        return {keys.plain(key, of=of): _number(number, of) for key, number in lines}
+    if word == "table" and lines and len({len(line) for line in lines}) == 1:
+        return np.array([[_number(number, of) for number in line] for line in lines])
+    expected = "a plain value, or an object with 'by', 'table' or 'event'"
+    raise InputError.expected(expected, of=of, got=value, remedy="Write it with to_dict().")
+
+
+def _rate_to_dict(rate: Rate) -> dict[str, Any]:
+    predicted = (
+        {"prediction": keys.to_json(rate.prediction, of="prediction")}
+        if isinstance(rate, PredictionRate)
+        else {}
+    )
+    return {"event": rate.event.to_dict()} | predicted
+
+
+def _number(value: object, of: str) -> float:
+    plain = keys.plain(value, of=of)
+    if isinstance(plain, bool) or not isinstance(plain, int | float):
+        raise InputError.expected("numbers", of=of, got=plain, remedy="Write it with to_dict().")
+    return float(plain)
+
+
+LEAST_SHARE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """What a vector of losses is of: groups, classes (none: losses are numbers by group), released
+    shares, and a floor.
+
+    `shares`: of all rows, (cells, labels), or (cells,) without classes. `least`: the smallest share
+    that divides.
+    """
+
+    cells: Cells
+    classes: tuple[Hashable, ...]
+    shares: Floats
+    least: float = LEAST_SHARE
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the vector: (cells, labels, classes), or (cells,)."""
+        k = len(self.classes)
+        return (self.cells.count, k, k) if k else (self.cells.count,)
+
+    def losses(
+        self, costs: npt.ArrayLike | Mapping[tuple[Hashable, Hashable], float] | None = None
+    ) -> list[Floats]:
+        """The mean loss of each group as a line over l: `costs` (labels, classes), errors unless
+        given."""
+        lines = []
+        for c in range(self.cells.count):
+            line = np.zeros(self.shape)
+            line[c] = (self.costs(costs) if self.classes else 1.0) / max(
+                float(np.sum(self.shares[c])), self.least
+            )
+            lines.append(line)
+        return lines
+
+    def costs(self, given: Any) -> Floats:
+        """A table (labels, classes) of what a decision costs; 1 for each error unless given."""
+        k = len(self.classes)
+        if given is None:
+            return 1.0 - np.eye(k)
+        if isinstance(given, Mapping):
+            stated = np.zeros((k, k), object)
+            for pair, cost in given.items():
+                if (
+                    not isinstance(pair, tuple)
+                    or len(pair) != 2
+                    or any(one not in self.classes for one in pair)
+                ):
+                    remedy = 'Write {("yes", "no"): 5.0}: the label, then the prediction.'
+                    expected = f"pairs (label, prediction) out of {list(self.classes)}"
+                    raise InputError.expected(expected, of="costs", got=pair, remedy=remedy)
+                stated[self.classes.index(pair[0]), self.classes.index(pair[1])] = cost
+            given = stated
+        try:
+            table = np.asarray(given, np.float64)
+        except (TypeError, ValueError):
+            table = np.zeros(0)
+        if table.shape != (k, k) or not np.isfinite(table).all():
+            remedy = "One line a label, one column a prediction."
+            raise InputError.expected(
+                f"finite numbers ({k}, {k})", of="costs", got=np.shape(given), remedy=remedy
+            )
+        return table
+
+
+class Objective(ABC):
+    """Something to be minimized. A public description, abstract. `decisions_only`: not for losses
+    that are numbers."""
+
+    kind: ClassVar[str] = ""
+    # what stands here for an objective without such a field
+    groups: Any = None
+    costs: Any = None
+    decisions_only: ClassVar[bool] = False
+
+    @property
+    def needs_groups(self) -> bool:
+        """Whether it tells groups apart."""
+        return True
+
+    @abstractmethod
+    def at(self, frame: Frame) -> GroupFunction:
+        """The function of group losses that it is, where cells have these shares."""
+
+    def excess(self, frame: Frame, bound: float) -> GroupFunction:
+        """A convex function that is above 0 exactly where it is above `bound`."""
+        return self.at(frame).less(bound)
+
+    def measured(self, frame: Frame, losses: Floats) -> float:
+        """What it is of these losses."""
+        return float(self.at(frame).value(losses))
+
+    def at_most(self, bound: float) -> Bound:
+        """The constraint that it is no larger than `bound`: below 1, where it is one of decisions'
+        rates."""
+        return Bound(
+            self,
+            below_one(bound, "bound") if self.decisions_only else _checks.non_negative(bound=bound),
+        )
+
+    @property
+    def is_written(self) -> bool:
+        """Whether `to_dict` can write it: a user's functions are never written."""
+        return KINDS.get(self.kind) is type(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values, `objective` first; `from_dict` reads them."""
+        if not self.is_written:
+            remedy = "Keep it in Python: functions are never written."
+            raise InputError.expected(
+                f"one of {', '.join(KINDS)}", of="objective", got=self.kind, remedy=remedy
+            )
+        named = _checks.fields_of(self)
+        told = {name: written(value, of=name) for name, value in named.items()}
+        return {"objective": self.kind} | told
+
+    def need_classes(self, frame: Frame) -> None:
+        """An error where losses are numbers."""
+        if not frame.classes:
+            remedy = (
+                "Regressions and log losses know means by group: error, weighted error, largest "
+                "and mean group loss, Gini."
+            )
+            got = "losses that are numbers"
+            raise InputError.expected(
+                f"decisions among classes, for {self.kind}", of="objective", got=got, remedy=remedy
+            )
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A constraint: an objective that is at most `bound`."""
+
+    objective: Objective
+    bound: float
+
+    def at(self, frame: Frame) -> GroupFunction:
+        """g, which is at most 0 where it holds."""
+        return self.objective.excess(frame, self.bound)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether `to_dict` can write it."""
+        return self.objective.is_written
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"bound": self.bound, "of": self.objective.to_dict()}
+
+    def __str__(self) -> str:
+        return f"{self.objective} <= {self.bound:g}"
+
+
+KINDS: dict[str, type[Objective]] = {}
+"""The objectives that are written, by kind; filled below."""
+
+
+def require_pairs(system: ConstraintSystem, frame: Frame, of: str) -> None:
+    if not len(system):
+        got, remedy = (
+            f"groups {list(frame.cells.keys)}",
+            "Pass sensitive_features with several groups.",
+        )
+        raise InputError.expected("at least two groups to compare", of=of, got=got, remedy=remedy)
+
+
+@lru_cache(maxsize=64)
+def resolved(
+    notions: tuple[Notion, ...], cells: Cells, classes: tuple[Hashable, ...]
+) -> ConstraintSystem:
+    return resolve(notions, cells, classes)
+
+
+def of_system(
+    system: ConstraintSystem, frame: Frame, function: Outer, *, bounded: bool = False
+) -> GroupFunction:
+    """Combinations of rates as lines over l; less their bounds, if they are `bounded`."""
+    lines = sparse.csr_array(system.jacobian(frame.shares, frame.least))
+    if bounded:
+        return GroupFunction(
+            frame.shape, lines, function, names=system.names, offsets=system.bounds
+        )
+    return GroupFunction(
+        frame.shape,
+        lines,
+        function,
+        names=tuple(name.rsplit(" <= ", 1)[0] for name in system.names),
+    )
+
+
+def largest(sharpness: float | None, smooth: str) -> Outer:
+    if sharpness is None:
+        return Largest()
+    return SoftLargest(sharpness) if smooth == "exponential" else Boltzmann(sharpness)
+
+
+@dataclass(frozen=True)
+class Error(Objective):
+    """The share of wrong decisions; in regression the mean loss."""
+
+    kind: ClassVar[str] = "error"
+
+    @property
+    def needs_groups(self) -> bool:
+        return False
+
+    def at(self, frame: Frame) -> GroupFunction:
+        return WeightedError().at(frame)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedError(Objective):
+    """The mean cost of decisions. `costs`: a table (labels, predictions), or {(label, prediction):
+    cost}, 1 for errors unless given; `groups`: {group: weight}, 1 unless given."""
+
+    kind: ClassVar[str] = "weighted_error"
+    costs: Any = None
+    groups: Any = None
+
+    @property
+    def needs_groups(self) -> bool:
+        return bool(self.groups)
+
+    def at(self, frame: Frame) -> GroupFunction:
+        weights = np.ones(frame.cells.count)
+        for key, weight in dict(self.groups or {}).items():
+            if (
+                key not in frame.cells.keys
+                or not isinstance(weight, numbers.Real)
+                or not math.isfinite(weight)
+            ):
+                remedy = "Write {'f': 2.0}, for example."
+                expected = f"finite weights of groups out of {list(frame.cells.keys)}"
+                raise InputError.expected(expected, of="groups", got={key: weight}, remedy=remedy)
+            weights[frame.cells.keys.index(key)] = weight
+        line = np.zeros(frame.shape)
+        line += frame.costs(self.costs) if frame.classes else 1.0
+        line *= weights.reshape(-1, *(1,) * (line.ndim - 1)) / frame.cells.per_row
+        return GroupFunction(
+            frame.shape, stacked([line], frame.shape), Total(), names=("mean cost",)
+        )
+
+
+@dataclass(frozen=True)
+class RateOf(Objective):
+    """One rate of decisions: `RateOf(PredictionRate("no", Event(labels=("yes",))))` is the rate of
+    misses."""
+
+    kind: ClassVar[str] = "rate"
+    decisions_only: ClassVar[bool] = True
+    rate: Rate
+
+    @property
+    def needs_groups(self) -> bool:
+        return names_groups(self.rate.event)
+
+    def at(self, frame: Frame) -> GroupFunction:
+        self.need_classes(frame)
+        asked = (RateConstraint(((1.0, self.rate),), 0.0),)
+        return of_system(resolved(asked, frame.cells, frame.classes), frame, Total())
+
+    def __str__(self) -> str:
+        return str(self.rate)
+
+
+@dataclass(frozen=True)
+class _OfPositive(Objective):
+    """One rate of all rows, given a positive class."""
+
+    decisions_only: ClassVar[bool] = True
+    positive: Hashable = None
+
+    @abstractmethod
+    def _rate(self, positive: Hashable, others: tuple[Hashable, ...]) -> Rate:
+        """The rate, of the positive class and the others."""
+
+    @property
+    def needs_groups(self) -> bool:
+        return False
+
+    def at(self, frame: Frame) -> GroupFunction:
+        self.need_classes(frame)
+        positive = positive_class(self.positive, frame.classes)
+        others = tuple(y for y in frame.classes if y != positive)
+        return RateOf(self._rate(positive, others)).at(frame)
+
+
+@dataclass(frozen=True)
+class FalseNegatives(_OfPositive):
+    """P(prediction is not positive | label = positive): the misses. One less the power of a
+    test."""
+
+    kind: ClassVar[str] = "false_negative_rate"
+
+    def _rate(self, positive: Hashable, others: tuple[Hashable, ...]) -> Rate:
+        return ErrorRate(Event(labels=(positive,)))
+
+
+@dataclass(frozen=True)
+class FalsePositives(_OfPositive):
+    """P(prediction = positive | label is not): the false alarms. The level of a test."""
+
+    kind: ClassVar[str] = "false_positive_rate"
+
+    def _rate(self, positive: Hashable, others: tuple[Hashable, ...]) -> Rate:
+        return PredictionRate(positive, Event(labels=others))
+
+
+@dataclass(frozen=True)
+class _MeanOfRecalls(Objective):
+    """Abstract: 1 less a mean of the recalls P(prediction = y | label = y)."""
+
+    decisions_only: ClassVar[bool] = True
+    smoothing: float = SMOOTHING
+
+    def __post_init__(self) -> None:
+        _checks.normalise(self, smoothing=_checks.fraction(smoothing=self.smoothing, low_open=True))
+
+    @property
+    def needs_groups(self) -> bool:
+        return False
+
+    def at_least(self, mean: float) -> Bound:
+        """The constraint that the mean is no smaller."""
+        remedy = "Pass mean=0.7, for example; a mean is never below 0."
+        return self.at_most(1.0 - _checks.fraction(mean=mean, low_open=True, remedy=remedy))
+
+    def __str__(self) -> str:
+        return f"1 - {self.kind}"
+
+    def _of(self, frame: Frame, function: Outer) -> GroupFunction:
+        self.need_classes(frame)
+        lines = []
+        for y in range(len(frame.classes)):
+            line = np.zeros(frame.shape)
+            line[:, y, y] = 1.0 / max(float(frame.shares[:, y].sum()), frame.least)
+            lines.append(line)
+        names = tuple(f"recall of {keys.shown(y)}" for y in frame.classes)
+        return GroupFunction(frame.shape, stacked(lines, frame.shape), function, names=names)
+
+
+@dataclass(frozen=True)
+class GMean(_MeanOfRecalls):
+    """1 less the geometric mean of recalls (Example 8.2), each raised by `smoothing`: it has no
+    Lipschitz constant without."""
+
+    kind: ClassVar[str] = "gmean"
+
+    def at(self, frame: Frame) -> GroupFunction:
+        return self._of(frame, GeometricShortfall(self.smoothing))
+
+
+@dataclass(frozen=True)
+class HMean(_MeanOfRecalls):
+    """1 less the harmonic mean of recalls. `Differs:` Example 8.3 divides by columns, precisions,
+    whose mean is not concave."""
+
+    kind: ClassVar[str] = "hmean"
+
+    def at(self, frame: Frame) -> GroupFunction:
+        return self._of(frame, HarmonicShortfall(self.smoothing))
+
+
+GAPS: Mapping[str, type[GapNotion]] = {
+    cls.kind: cls
+    for cls in (
+        DemographicParity,
+        EqualizedOdds,
+        EqualOpportunity,
+        FalsePositiveRateParity,
+        ErrorRateParity,
+    )
+}
+
+
+@dataclass(frozen=True)
+class Gap(Objective):
+    """The largest gap of a notion of fairness, between any two groups.
+
+    `sharpness`: None for the largest itself; else its smooth form: `smooth="exponential"`, (1/eta)
+    ln sum e^(eta gap), which is convex and no smaller, or "boltzmann", Definition 1.14's, which is
+    not convex.
+    """
+
+    kind: ClassVar[str] = "gap"
+    decisions_only: ClassVar[bool] = True
+    notion: str = "equalized_odds"
+    sharpness: float | None = None
+    smooth: str = "exponential"
+    groups: str = "product"
+
+    def __post_init__(self) -> None:
+        _checks.one_of(GAPS, notion=self.notion)
+        _checks.one_of(("exponential", "boltzmann"), smooth=self.smooth)
+
+    def at(self, frame: Frame) -> GroupFunction:
+        self.need_classes(frame)
+        system = resolved((GAPS[self.notion](0.0, groups=self.groups),), frame.cells, frame.classes)
+        require_pairs(system, frame, str(self))
+        return of_system(system, frame, largest(self.sharpness, self.smooth))
+
+    def __str__(self) -> str:
+        return (
+            self.notion
+            if self.sharpness is None
+            else f"{self.notion} (smooth, sharpness {self.sharpness:g})"
+        )
+
+
+@dataclass(frozen=True)
+class SmoothedOdds(Objective):
+    """Smoothed equalized odds: `SmoothedOdds(50).at_most(0.05)`. The smooth maximum of all signed
+    differences of rates; see `Gap`. `SmoothedOddsOfPairs` and `SmoothedOddsOfRates` take absolute
+    ones, as Definition 1.14 and Example 8.10 do."""
+
+    kind: ClassVar[str] = "smoothed_odds"
+    decisions_only: ClassVar[bool] = True
+    sharpness: float = 50.0
+    smooth: str = "boltzmann"
+    groups: str = "product"
+
+    def at(self, frame: Frame) -> GroupFunction:
+        return Gap("equalized_odds", self.sharpness, self.smooth, self.groups).at(frame)
+
+    def __str__(self) -> str:
+        return f"equalized_odds ({self.smooth} maximum, sharpness {self.sharpness:g})"
+
+
+def _columns(cells: Cells) -> list[range]:
+    """The cells that are compared with each other: all of them, or those of one sensitive
+    column."""
+    ends = [0, cells.count] if cells.mode == "product" else [0, *itertools.accumulate(cells.sizes)]
+    return [range(first, last) for first, last in itertools.pairwise(ends)]
+
+
+@dataclass(frozen=True)
+class _PublishedOdds(Objective):
+    """Abstract: a smooth maximum of |FP_a - FP_b| and |TP_a - TP_b|, of two classes
+    (`BoltzmannOfGaps`)."""
+
+    decisions_only: ClassVar[bool] = True
+    sharpness: float = 50.0
+
+    def at(self, frame: Frame) -> GroupFunction:
+        self.need_classes(frame)
+        if len(frame.classes) != 2:
+            expected, remedy = (
+                "two classes, whose second is the positive one",
+                "Pass SmoothedOdds() or Gap('equalized_odds').",
+            )
+            raise InputError.expected(expected, of=self.kind, got=len(frame.classes), remedy=remedy)
+        pairs = [
+            pair for column in _columns(frame.cells) for pair in itertools.combinations(column, 2)
+        ]
+        if not pairs:
+            got, remedy = (
+                f"groups {list(frame.cells.keys)}",
+                "Pass sensitive_features with several groups.",
+            )
+            raise InputError.expected(
+                "at least two groups to compare", of=self.kind, got=got, remedy=remedy
+            )
+        lines, names = [], []
+        for (a, b), (y, rate) in itertools.product(pairs, enumerate(("false", "true"))):
+            line = np.zeros(frame.shape)
+            for c, sign in ((a, 1.0), (b, -1.0)):
+                line[c, y, 1] = sign / max(float(frame.shares[c, y]), frame.least)
+            lines.append(line)
+            one, other = (keys.shown(frame.cells.keys[c]) for c in (a, b))
+            names.append(f"{rate} positive rates of groups {one} and {other}")
+        return GroupFunction(
+            frame.shape, stacked(lines, frame.shape), self._outer(frame.cells), names=tuple(names)
+        )
+
+    @abstractmethod
+    def _outer(self, cells: Cells) -> Outer:
+        """How the differences become one number."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} (sharpness {self.sharpness:g})"
+
+
+@dataclass(frozen=True)
+class SmoothedOddsOfPairs(_PublishedOdds):
+    """Definition 1.14 (8.8) to the letter: smax over a, a' in A of max(|FP_a - FP_a'|, |TP_a -
+    TP_a'|), a = a' among them, smax(u) = sum_i u_i e^(eta u_i) / sum_i e^(eta u_i). Not convex: for
+    the exponential method. It is below the largest gap by up to ln(groups^2) / sharpness."""
+
+    kind: ClassVar[str] = "smoothed_odds_of_pairs"
+
+    def _outer(self, cells: Cells) -> Outer:
+        return BoltzmannOfGaps(self.sharpness, lines=2, times=2, zeros=cells.count)
+
+
+@dataclass(frozen=True)
+class SmoothedOddsOfRates(_PublishedOdds):
+    """Example 8.10's maximum: smax(|FP_a - FP_b|, |TP_a - TP_b|) of two groups, of more over all
+    their pairs, each once. Not convex: for the exponential method."""
+
+    kind: ClassVar[str] = "smoothed_odds_of_rates"
+
+    def _outer(self, cells: Cells) -> Outer:
+        return BoltzmannOfGaps(self.sharpness)
+
+
+@dataclass(frozen=True)
+class SumOfErrorRates(Objective):
+    """The sum over groups and labels of P(prediction is not y | group a, label = y): f of Example
+    8.10, of two classes sum_a FP_a + FN_a. Between 0 and groups x labels. Every conditional rate
+    counts alike, however few rows it is of."""
+
+    kind: ClassVar[str] = "sum_of_error_rates"
+
+    def at(self, frame: Frame) -> GroupFunction:
+        self.need_classes(frame)
+        lines, names = [], []
+        for (c, key), y in itertools.product(
+            enumerate(frame.cells.keys), range(len(frame.classes))
+        ):
+            line = np.zeros(frame.shape)
+            line[c, y, :] = (np.arange(len(frame.classes)) != y) / max(
+                float(frame.shares[c, y]), frame.least
+            )
+            lines.append(line)
+            names.append(
+                f"errors of group {keys.shown(key)} with label {keys.shown(frame.classes[y])}"
+            )
+        return GroupFunction(
+            frame.shape, stacked(lines, frame.shape), MeanOfRates(), names=tuple(names)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LargestGroupLoss(Objective):
+    """The largest of the groups' mean losses (costs of decisions as in `WeightedError`)."""
+
+    kind: ClassVar[str] = "largest_group_loss"
+    costs: Any = None
+    sharpness: float | None = None
+
+    def at(self, frame: Frame) -> GroupFunction:
+        names = tuple(f"mean loss of group {keys.shown(key)}" for key in frame.cells.keys)
+        lines = stacked(frame.losses(self.costs), frame.shape)
+        return GroupFunction(
+            frame.shape, lines, largest(self.sharpness, "exponential"), names=names
+        )
+
+
+@dataclass(frozen=True)
+class GroupLoss(Objective):
+    """One group's mean loss: bounds that differ from group to group are one each."""
+
+    kind: ClassVar[str] = "group_loss"
+    group: Any
+
+    def at(self, frame: Frame) -> GroupFunction:
+        if self.group not in frame.cells.keys:
+            remedy = "Name a group as the estimator's `groups_` does."
+            raise InputError.expected(
+                f"one of {list(frame.cells.keys)}", of="group", got=self.group, remedy=remedy
+            )
+        line = frame.losses()[frame.cells.keys.index(self.group)]
+        names = (f"mean loss of group {keys.shown(self.group)}",)
+        return GroupFunction(frame.shape, stacked([line], frame.shape), Largest(), names=names)
+
+
+@dataclass(frozen=True)
+class MeanGroupLoss(Objective):
+    """The mean of the groups' mean losses (in classification their errors): every group counts as
+    much, however few it has."""
+
+    kind: ClassVar[str] = "mean_group_loss"
+
+    def at(self, frame: Frame) -> GroupFunction:
+        line = np.mean(frame.losses(), axis=0)
+        return GroupFunction(
+            frame.shape,
+            stacked([line], frame.shape),
+            MeanOfRates(),
+            names=("mean of the groups' losses",),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Gini(Objective):
+    """The Gini index of the groups' means of `payoff`, a table (labels, predictions) of at least 0:
+    by default, of how often groups get the second class (for regression: of their mean losses). A
+    constraint alone: it is quasi-convex, and index <= theta is convex (Definition 8.6)."""
+
+    kind: ClassVar[str] = "gini"
+    payoff: Any = None
+
+    def at(self, frame: Frame) -> GroupFunction:
+        remedy = "Bound it: Gini().at_most(0.1), and make something convex small, the error say."
+        raise InputError.expected(
+            "a convex objective", of="objective", got="the Gini index", remedy=remedy
+        )
+
+    def at_most(self, bound: float) -> Bound:
+        return Bound(self, below_one(bound, "bound"))
+
+    def measured(self, frame: Frame, losses: Floats) -> float:
+        return float(gini(np.maximum(self.level_set(frame, 0.0).rates(losses), 0.0)))
+
+    def excess(self, frame: Frame, bound: float) -> GroupFunction:
+        return self.level_set(frame, bound)
+
+    def level_set(self, frame: Frame, theta: float) -> GroupFunction:
+        """The convex function that is above 0 exactly where the index is above theta."""
+        payoff: Any = self.payoff
+        if payoff is None and frame.classes:
+            payoff = np.tile(np.arange(len(frame.classes)) == 1, (len(frame.classes), 1)).astype(
+                np.float64
+            )
+        if frame.classes and (frame.costs(payoff) < 0).any():
+            remedy = "Incomes and rates are; shift the table."
+            raise InputError.expected(
+                "numbers of at least 0", of="payoff", got="negative ones", remedy=remedy
+            )
+        names = tuple(f"mean of group {keys.shown(key)}" for key in frame.cells.keys)
+        lines = stacked(frame.losses(payoff), frame.shape)
+        return GroupFunction(frame.shape, lines, Inequality(theta), names=names)
+
+
+@dataclass(frozen=True, eq=False)
+class Custom(Objective):
+    """A user's function of rates: `value(v)`, `gradient(v)` of a vector v, and its constants (L2),
+    which are checked by sampling and otherwise trusted, as the statement says.
+
+    `rates`: "losses", the mean loss of each group; "frequencies", l itself, one number a cell,
+    label and prediction.
+    """
+
+    kind: ClassVar[str] = "custom"
+    value: Callable[[Floats], Any]
+    gradient: Callable[[Floats], Any]
+    lipschitz: float
+    smoothness: float = math.inf
+    convex: bool = True
+    monotone: bool = False
+    rates: str = "losses"
+
+    def __post_init__(self) -> None:
+        _checks.one_of(("losses", "frequencies"), rates=self.rates)
+        _checks.normalise(self, lipschitz=_checks.positive(lipschitz=self.lipschitz))
+        _checks.normalise(
+            self, smoothness=_checks.non_negative(smoothness=self.smoothness, allow_inf=True)
+        )
+        for name, given in _checks.named(self, ("value", "gradient")).items():
+            if not callable(given):
+                remedy = "Pass a function of a vector of rates."
+                raise InputError.expected("a function", of=name, got=given, remedy=remedy)
+
+    def at(self, frame: Frame) -> GroupFunction:
+        size = math.prod(frame.shape)
+        lines = (
+            stacked(frame.losses(), frame.shape)
+            if self.rates == "losses"
+            else sparse.csr_array(sparse.eye_array(size))
+        )
+        stated = Stated(
+            self.value, self.gradient, self.lipschitz, self.smoothness, self.convex, self.monotone
+        )
+        return checked(GroupFunction(frame.shape, lines, stated, trusted=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """Several bounds and notions of fairness at once: g is the largest excess over any of them."""
+
+    bounds: tuple[Bound, ...] = ()
+    notions: tuple[Notion, ...] = ()
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether it asks for nothing."""
+        return not self.bounds and all(notion.is_vacuous for notion in self.notions)
+
+    @property
+    def needs_groups(self) -> bool:
+        """Whether any of it tells groups apart."""
+        asked = [notion for notion in self.notions if not notion.is_vacuous]
+        return any(bound.objective.needs_groups for bound in self.bounds) or any(
+            map(uses_groups, asked)
+        )
+
+    def of_decisions(self) -> Constraint:
+        """Itself, where losses are errors of decisions: bounds of 1 or more on their rates are then
+        an error."""
+        for one in self.bounds:
+            rates = isinstance(one.objective, Error | GroupLoss | MeanGroupLoss | LargestGroupLoss)
+            if rates and one.objective.costs is None:
+                below_one(one.bound, f"bound of {one.objective}")
+        return self
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """What each of its functions is, in words."""
+        asked = [notion for notion in self.notions if not notion.is_vacuous]
+        return (*map(str, self.bounds), *(["notions of fairness"] if asked else []))
+
+    def at(self, frame: Frame) -> list[GroupFunction]:
+        """Its functions: each bound's, and each notion's largest excess; all at most 0 where it
+        holds."""
+        out = [bound.at(frame) for bound in self.bounds]
+        asked = [notion for notion in self.notions if not notion.is_vacuous]
+        losses = [notion for notion in asked if _of_losses(notion, frame)]
+        if losses:
+            least = min(notion.max_loss for notion in losses)  # type: ignore[attr-defined]
+            out.append(LargestGroupLoss().at_most(least).at(frame))
+        rest = [notion for notion in asked if notion not in losses]
+        if rest and not frame.classes:
+            remedy = "Regression knows BoundedGroupLoss(max_loss, loss='squared')."
+            raise InputError.expected(
+                "bounds on losses", of="constraint", got=str(rest[0]), remedy=remedy
+            )
+        if rest:
+            system = resolved(tuple(rest), frame.cells, frame.classes)
+            require_pairs(system, frame, ", ".join(map(_words, rest)))
+            out.append(of_system(system, frame, Largest(), bounded=True))
+        return out
+
+    @property
+    def is_written(self) -> bool:
+        """Whether `to_dict` can write it."""
+        return all(bound.is_written for bound in self.bounds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "bounds": [bound.to_dict() for bound in self.bounds],
+            "notions": [notion.to_dict() for notion in self.notions],
+        }
+
+    def __str__(self) -> str:
+        return ", ".join([*map(str, self.bounds), *map(_words, self.notions)]) or "none"
+
+
+def _words(notion: Notion) -> str:
+    """As on a command line; a rate constraint says what it is."""
+    bounds = [value for name, value in vars(notion).items() if name.startswith("max_")]
+    return f"{notion.kind}:{bounds[0]:g}" if bounds else str(notion)
+
+
+def _of_losses(notion: Notion, frame: Frame) -> bool:
+    return isinstance(notion, BoundedGroupLoss) and not frame.classes
+
+
+NAMES: Mapping[str, Callable[[], Objective]] = {
+    "error": Error,
+    "gmean": GMean,
+    "hmean": HMean,
+    "largest_group_loss": LargestGroupLoss,
+    "mean_group_loss": MeanGroupLoss,
+    "sum_of_error_rates": SumOfErrorRates,
+    "false_negative_rate": FalseNegatives,
+    "false_positive_rate": FalsePositives,
+    "gini": Gini,
+    **{name: (lambda name=name: Gap(name)) for name in GAPS},  # type: ignore[misc]
+}
+
+
+KINDS.update(
+    {
+        cls.kind: cls
+        for cls in (
+            Error,
+            WeightedError,
+            RateOf,
+            FalseNegatives,
+            FalsePositives,
+            GMean,
+            HMean,
+            Gap,
+            SmoothedOdds,
+            LargestGroupLoss,
+            GroupLoss,
+            MeanGroupLoss,
+            SumOfErrorRates,
+            SmoothedOddsOfPairs,
+            SmoothedOddsOfRates,
+            Gini,
+        )
+    }
+)
+
+
+def from_dict(values: object) -> Objective | Bound | Constraint:
+    """The inverse of every `to_dict` here; refuses unknown objectives and fields."""
+    named = set(values) if isinstance(values, Mapping) else set()
+    given: Mapping[str, Any] = values if isinstance(values, Mapping) else {}
+    if named == {"bounds", "notions"} and all(
+        isinstance(listed, list) for listed in given.values()
+    ):
+        bounds = tuple(from_dict(one) for one in given["bounds"])
+        if all(isinstance(one, Bound) for one in bounds):
+            return Constraint(bounds, tuple(map(notion_from_dict, given["notions"])))  # type: ignore[arg-type]
+    if named == {"bound", "of"}:
+        of = from_dict(given["of"])
+        if isinstance(of, Objective):
+            return Bound(of, _checks.non_negative(bound=given["bound"]))
+    kind = given.get("objective")
+    cls = KINDS.get(kind) if isinstance(kind, str) else None
+    if cls is None:
+        expected = f"an object whose 'objective' is one of {', '.join(KINDS)}, or a bound of one"
+        raise InputError.expected(
+            expected, of="objective", got=values, remedy="Write it with to_dict()."
+        )
+    names = {one.name for one in fields(cls)}  # type: ignore[arg-type]
+    if named != names | {"objective"}:
+        remedy = "Write it with to_dict()."
+        raise InputError.expected(
+            f"the fields {sorted(names)}", of=cls.kind, got=sorted(named), remedy=remedy
+        )
+    return cls(**{name: read(given[name], of=name) for name in names})
+
+
+NOT_WRITTEN = (
+    "It stands for a function of the user's, which is not written: set it anew with set_params "
+    "before a fit."
+)
+"""What a loaded estimator has in its place is the word "given"."""
+
+
+def parse_objective(given: object) -> Objective:
+    """An objective, or its name."""
+    if isinstance(given, Objective):
+        return given
+    name = given.replace("-", "_") if isinstance(given, str) else given
+    if not isinstance(name, str) or name not in NAMES:
+        # a Gini index is bounded, never minimized
+        known = ", ".join(one for one in NAMES if one != Gini.kind)
+        expected, remedy = (
+            f"an objective, or a name out of {known}",
+            "Pass objective='error', for example.",
+        )
+        if isinstance(given, Bound | Constraint | Notion) or (
+            isinstance(given, str) and ":" in given
+        ):
+            remedy = (
+                "A bound is a constraint=; as an objective name what is to be small: "
+                "objective='equalized_odds', for example."
+            )
+        raise InputError.expected(
+            expected, of="objective", got=given, remedy=NOT_WRITTEN if given == "given" else remedy
+        )
+    return NAMES[name]()
+
+
+def parse_constraint(given: object) -> Constraint:
+    """None, one or several: bounds, notions of fairness, or texts such as "equalized_odds:0.1" and
+    "gmean:0.3"."""
+    single = isinstance(given, str | Notion | Bound | Constraint | Mapping) or not isinstance(
+        given, Iterable
+    )
+    listed: Any = [] if given is None else [given] if single else given
+    bounds: list[Bound] = []
+    notions: list[Notion] = []
+    for item in listed:
+        one = _parsed(item) if isinstance(item, str) else item
+        if isinstance(one, Bound):
+            bounds.append(one)
+        elif isinstance(one, Constraint):
+            bounds, notions = [*bounds, *one.bounds], [*notions, *one.notions]
+        elif isinstance(one, Notion):
+            notions += as_list(one)
+        else:
+            remedy = (
+                'Pass "equalized_odds:0.1", EqualizedOdds(0.1) or '
+                "objectives.GMean().at_least(0.7), for example."
+            )
+            raise InputError.expected(
+                "a bound or a notion of fairness", of="constraint", got=item, remedy=remedy
+            )
+    return Constraint(tuple(bounds), tuple(notions))
+
+
+def _parsed(text: str) -> Bound | Notion:
+    name, _, rest = (part.strip() for part in text.partition(":"))
+    name = name.replace("-", "_")
+    head = name.partition(",")[0].strip()
+    if (head in NAMES or head in NOTIONS) and not rest and "max_" not in name:
+        remedy = (
+            f"Write {head}:0.1 or {head}:10%, for example: how much is allowed is yours to say."
+        )
+        raise InputError.expected(
+            "a name, ':' and a bound", of="constraint", got=text, remedy=remedy
+        )
+    if name in NAMES and name not in NOTIONS:
+        try:
+            bound = float(rest) if (part := share(rest)) is None else part
+        except ValueError:
+            remedy = f"Write {name}:0.2 or {name}:20%, for example."
+            raise InputError.expected(
+                "a name, ':' and a number", of="constraint", got=text, remedy=remedy
+            ) from None
+        asked = NAMES[name]()
+        if asked.decisions_only or isinstance(asked, Gini):
+            require_below_one(bound, text, name, "max_rate")
+        return asked.at_most(bound)
+    if text == "given":
+        raise InputError.expected(
+            "a bound or a notion of fairness", of="constraint", got=text, remedy=NOT_WRITTEN
+        )
+    if head not in NOTIONS:
+        known = ", ".join(
+            dict.fromkeys([*NAMES, *(kind for kind in NOTIONS if kind != RateConstraint.kind)])
+        )
+        expected, remedy = (
+            f"a name out of {known}, then ':' and a bound",
+            "Pass demographic_parity:0.05, for example.",
+        )
+        raise InputError.expected(expected, of="constraint", got=text, remedy=remedy)
+    return parse(text)
