@@ -19,7 +19,7 @@ from fairveil.curator import (
     RowCount,
     Rows,
 )
-from fairveil.curator.choices.by_function import Score
+from fairveil.curator.choices import Score
 from fairveil.curator.journal.given import Given, digest_of
 from fairveil.errors import PrivacyError
 from fairveil.privacy import NoiseSource, Promise

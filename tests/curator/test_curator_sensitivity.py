@@ -42,12 +42,12 @@ from fairveil.curator import (
     ScoreHistogram,
     describe,
 )
-from fairveil.curator.choices import choice
 from fairveil.curator.questions.attached import Attached
 from fairveil.curator.totals import public_scale
-from fairveil.curator.totals.passes import totals
 from fairveil.facts import RowBlock
 from fairveil.privacy import Promise
+
+REPLACE = Promise(1.0, 1e-6, neighbours="replace-one")
 
 
 def questions(rows, classes, mode):
@@ -347,63 +347,5 @@ def test_gram_matrices_and_feature_sums_asked_jointly_move_within_their_joint_bo
             assert moved <= bound
             assert not far or moved >= 0.8 * bound
         assert describe(
-            [(question, 3.0) for question in questions], rows.layout, PROMISES[1]
+            [(question, 3.0) for question in questions], rows.layout, REPLACE
         ) == compose([Gaussian(3.0)] * 2)
-
-
-PROMISES = [
-    Promise(1.0, 1e-6),
-    Promise(1.0, 1e-6, neighbours="replace-one"),
-    Promise(1.0, 1e-6, protects="sensitive_features"),
-]
-
-
-@pytest.mark.parametrize("promise", PROMISES, ids=str)
-@pytest.mark.parametrize("mode", ["product", "marginal"])
-@pytest.mark.parametrize("loss", ["zero-one", "log"])
-def test_a_choice_ranges_no_further_than_its_reach(promise, mode, loss):
-    """The range over candidates of a neighbour's changes of the scores, in steps, under every
-    relation and sign of weights."""
-    rows = pool(2, far=False)
-    cells = rows.cells(mode)
-    rng = np.random.default_rng(3)
-    question = GroupLosses(
-        Linear(rng.normal(size=(20, 1, WIDTH)) * 3),
-        cells,
-        loss,
-        None if loss == "zero-one" else 2.0,
-    )
-    public = promise.protects == "sensitive_features"
-    scale = (
-        public_scale.shared(public_scale.of(question, rows), question, rows)
-        if public
-        else question.scale(rows.layout, None)
-    )
-    (whole,) = rows.blocks()
-    each = [
-        totals([(question, [scale])], rows, [whole.take(np.array([i]))])[0]
-        for i in range(whole.rows)
-    ]
-    base = sum(each)
-    for weights in (
-        np.ones(cells.count),
-        rng.normal(size=cells.count),
-        np.abs(rng.normal(size=cells.count)),
-    ):
-        exact = choice.dyadic(weights, cells.count)
-        reach = choice.reach(exact, scale, question, promise)
-        largest = choice.largest_total(exact, scale, question, rows.exact_count)
-        for i in range(0, whole.rows, 5):
-            if promise.neighbours == "add-remove":
-                others = [base - each[i]]
-            elif public:
-                start = i - i % len(COMBINATIONS)
-                others = [base - each[i] + each[j] for j in range(start, start + len(COMBINATIONS))]
-            else:
-                others = [base - each[i] + each[j] for j in range(0, whole.rows, 11)]
-            before, steps = choice.scores(choice.exact_scores(base, exact), reach, largest)
-            for other in others:
-                change = (
-                    choice.scores(choice.exact_scores(other, exact), reach, largest)[0] - before
-                )
-                assert int(change.max()) - int(change.min()) <= steps

@@ -15,8 +15,7 @@ from scipy.special import logsumexp
 
 from fairveil.core.events import DiscreteLaplace, Exponential, spelled_out
 from fairveil.core.promise import Promise
-from fairveil.curator import Curator
-from fairveil.curator.choices import choice
+from fairveil.curator import Curator, choices
 from fairveil.errors import PrivacyError
 from fairveil.fairness import EqualizedOdds
 from fairveil.fairness.objectives import Gap, GMean, SmoothedOdds
@@ -168,8 +167,8 @@ def log_law(
     scores."""
     curator = Curator(rows, sampling.ground.promise, public_rows=stated)
     contest = curator._contest(tuple(again(questions, curator, sampling)), None, None, score)
-    values = contest.rounded(contest._values(contest.sums.found()))
-    logits = -choice.rate(sampling.epsilon, contest.steps) * values
+    values = contest.rounded(contest.found())
+    logits = -choices.rate(sampling.epsilon, contest.steps) * values
     return logits - logsumexp(logits), values
 
 
@@ -338,7 +337,7 @@ def test_guarantee_3_the_bound_on_scores_is_of_the_distribution_that_is_drawn_fr
     # the first score that is surely above the bound, rounding and all
     above = math.floor((certain.f + step) / step)
     worst = np.array([0, *([above] * (m - 1))])
-    logits = -choice.rate(epsilon, contest.steps) * worst
+    logits = -choices.rate(epsilon, contest.steps) * worst
     chance = 1.0 - math.exp(logits[0] - logsumexp(logits))
     assert 0.03 < chance <= 0.1
 

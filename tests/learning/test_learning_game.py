@@ -20,7 +20,7 @@ from fairveil.audit import Tape, Witness
 from fairveil.core.events import Exponential
 from fairveil.core.promise import Promise
 from fairveil.curator import Curator, GradientSum, pricing
-from fairveil.curator.choices.by_decisions import Costs
+from fairveil.curator.choices import Costs
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import EqualizedOdds
 from fairveil.learning.descent import Reason

@@ -235,7 +235,7 @@ def test_no_neighbour_changes_a_choice_by_more_than_its_epsilon(promise: Promise
         )
         curator = Curator(rows, promise, plan=None)
         contest = curator._contest((question,), None, None, score)
-        return contest._values(contest.sums.found()), contest.stated
+        return contest.found(), contest.stated
 
     base, reach = values(x, y, a)
     assert np.ptp(base) > 0

@@ -24,7 +24,7 @@ from scipy.special import logsumexp
 
 from fairveil.core.promise import Promise
 from fairveil.curator import Curator
-from fairveil.curator.choices import choice
+from fairveil.curator.choices import rate
 from fairveil.fairness.objectives import WeightedError
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.learning.group_objective.running import run
@@ -145,8 +145,7 @@ def test_no_indicator_is_needed_smooth_weights_of_the_data_are_not_private_eithe
 def law(rows: Any, loop: Any, questions: Any, costs: Any) -> Any:
     """The exact distribution of one of our choices, in logarithms."""
     contest = Curator(rows, loop.ground.promise)._contest(tuple(questions), None, costs, None)
-    values, steps = choice.scores(contest.exact(), contest.reach, contest.largest)
-    logits = -choice.rate(loop.oracle.epsilon, steps) * values
+    logits = -rate(loop.oracle.epsilon, contest.steps) * contest.rounded(contest.found())
     return logits - logsumexp(logits)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
-    from .choices.by_function import Score as Score
+    from .choices import Score as Score
     from .curator import Curator as Curator
     from .journal.journal import Journal as Journal
     from .journal.log import Log as Log

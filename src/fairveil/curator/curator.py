@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -40,11 +40,7 @@ from ..statement.document import NamedGroups, PrivacyStatement, PublicFact, Stat
 from . import pricing
 from .books import Books
 from .bounds import Bounds, adds_by_person
-from .choices import by_decisions as decisions
-from .choices import by_function as choice_by_function
-from .choices import choice
-from .choices.by_function import Score
-from .contests import Context, contest_of
+from .choices import Contest, Context, HistogramCache, Score, contest_of
 from .journal import listening
 from .journal.journal import Journal
 from .journal.log import LogEntry
@@ -128,7 +124,7 @@ class Curator(PublicSide):
         )
         told = public_facts(rows, self._public_rows, facts)
         self._scalings: tuple[tuple[Floats, Floats], ...] = ()
-        self._decided = decisions.HistogramCache()
+        self._decided = HistogramCache()
         self._troubles = Troubles()
         require_weights(rows, promise)
         if ledger is not None:
@@ -178,10 +174,7 @@ class Curator(PublicSide):
         """Of `choose` by that score: how far one person moves scores apart, what rounding adds
         among it, and the step that scores are rounded to. Public values alone: the mechanism is
         exp(-epsilon score / range) on that grid."""
-        contest = cast(
-            choice_by_function.FunctionContest,
-            self._contest(pricing.as_questions(question), None, None, score),
-        )
+        contest = self._contest(pricing.as_questions(question), None, None, score)
         return math.ldexp(contest.steps, contest.exponent), math.ldexp(1.0, contest.exponent)
 
     # -- answers -----------------------------------------------------------------------------------
@@ -237,7 +230,7 @@ class Curator(PublicSide):
         (cells, labels or 1, classes), what one prediction of that class costs. Or, of either, a
         `Score`: any function of a candidate's sums whose slopes are bounded. Histograms are
         totalled once for as long as you hold the questions, so many rounds of other costs or scores
-        should ask the same ones. See `choice` and `ranges` for how far one person moves the scores.
+        should ask the same ones. See `choices` for how far one person moves the scores.
         Exact: no sampling error.
         """
         asked = pricing.as_questions(question)
@@ -277,7 +270,7 @@ class Curator(PublicSide):
         cell_weights: Any,
         costs: object,
         score: Score | None,
-    ) -> choice.ExponentialMechanism | choice_by_function.FunctionContest:
+    ) -> Contest:
         """Scores and their range; what is wrong with weights, costs or slopes is an error before
         anything is charged."""
         context = Context(

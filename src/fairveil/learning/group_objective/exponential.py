@@ -45,7 +45,7 @@ from ... import _checks
 from ..._types import Floats
 from ...core.events import Event, Exponential, compose
 from ...curator import Curator, Score, moved_by_one
-from ...curator.choices.ranges import of_decisions
+from ...curator.choices import range_of_decisions
 from ...fairness.functions import corollary_4_2, range_of
 from ...privacy import calibrate
 from ...show.bounds import NO_BOUND, Bound, bounds, points
@@ -190,7 +190,7 @@ class Sampling(PlannedSearch):
         """R of the means: what one neighbour changes, over all decisions."""
         ground = self.ground
         low, high = replace(posed.h, penalty=penalty).slopes
-        worst = of_decisions(
+        worst = range_of_decisions(
             low,
             high,
             ground.cells,

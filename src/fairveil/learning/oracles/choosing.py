@@ -21,7 +21,7 @@ import numpy as np
 from ..._types import Floats
 from ...core.events import Event, Exponential
 from ...curator import Curator, Linear, PredictionHistogram
-from ...curator.choices.by_decisions import Costs
+from ...curator.choices import Costs
 from .classes import Class, RuleQuestion
 from .ground import GameInstance
 from .oracle import Oracle, Rule, count_rows
@@ -126,7 +126,7 @@ class Each(Oracle[InTurn]):
 
 def reach(ground: GameInstance, costs: Floats) -> float:
     """The range of one neighbour's changes of the candidates' costs, as the curator has it
-    (`curator.decisions.Costs`)."""
+    (`curator.choices.Costs`)."""
     model = Linear(np.zeros((ground.outputs, 1 + ground.layout.width)))
     made = Costs.of(
         costs, PredictionHistogram(model, ground.cells, "hard", by_label=True), ground.layout

@@ -1,8 +1,9 @@
-"""Private choices by functions of candidates' sums, and among cuts, against enumerated
+"""Private choices, by costs and weights, by functions of sums, and among cuts, against enumerated
 neighbours."""
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
 import warnings
@@ -13,7 +14,7 @@ from curator_pools import COMBINATIONS, WIDTH, pool
 from scipy import stats
 from scipy.special import expit, logsumexp
 
-from fairveil.core.events import Exponential, NoOp, Repeated
+from fairveil.core.events import Exponential, NonPrivate, NoOp, Repeated
 from fairveil.curator import (
     AttachedHistogram,
     CellCounts,
@@ -25,9 +26,10 @@ from fairveil.curator import (
     Rows,
     Score,
     ScoreHistogram,
+    choices,
+    describe_choice,
 )
-from fairveil.curator.choices import by_decisions as decisions
-from fairveil.curator.choices import choice, ranges
+from fairveil.curator.choices import Costs, rate
 from fairveil.curator.totals import public_scale, reference
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError
@@ -166,23 +168,23 @@ def neighbours(v, promise, rng):
     return base, (base - gone[:, np.newaxis] + v[::2]).reshape(-1, *base.shape)
 
 
-def values_at(score, sums):
-    return score.function(sums.reshape(-1, *sums.shape[2:])).reshape(sums.shape[:2])
+def values_at(function, sums):
+    return function(sums.reshape(-1, *sums.shape[2:])).reshape(sums.shape[:2])
 
 
-def check_neighbours(contest, v, promise, sets=2):
+def check_neighbours(contest, function, v, promise, sets=2):
     """The largest range over candidates of a change; the integer scores and the probabilities keep
     theirs."""
     rng, widest = np.random.default_rng(11), 0.0
-    rate = choice.rate(EPSILON, contest.steps)
+    per_step = rate(EPSILON, contest.steps)
     for _ in range(sets):
         base, others = neighbours(v, promise, rng)
-        before, after = values_at(contest.score, base[np.newaxis]), values_at(contest.score, others)
+        before, after = values_at(function, base[np.newaxis]), values_at(function, others)
         widest = max(widest, float(np.ptp(after - before, axis=1).max()))
         one, other = contest.rounded(before), contest.rounded(after)
         assert np.ptp(other - one, axis=1).max() <= contest.steps
         p, q = (
-            -rate * scores - logsumexp(-rate * scores, axis=1, keepdims=True)
+            -per_step * scores - logsumexp(-per_step * scores, axis=1, keepdims=True)
             for scores in (one, other)
         )
         assert np.abs(p - q).max() <= EPSILON * (1 + 1e-9)
@@ -214,8 +216,8 @@ def test_guarantee_1_of_decisions_no_neighbour_moves_scores_further_apart_than_t
             classes,
             questions[0].scale(rows.layout, 1.5 if weights else None).exponent,
         )
-        assert (contest.sums.shaped(contest.sums.found()) == v.sum(axis=0)).all()
-        widest = check_neighbours(contest, v, promise)
+        assert contest.found() == pytest.approx(score.function(v.sum(axis=0)), rel=1e-12)
+        widest = check_neighbours(contest, score.function, v, promise)
         if make is zigzag and not weights:
             assert (
                 widest >= (0.999 if mode == "product" and promise is ADD else 0.7) * contest.stated
@@ -232,7 +234,7 @@ def test_guarantee_1_of_decisions_of_everybody(promise, by_label):
         questions = candidates(curator, None, by_label, 2, reads)
         score = zigzag(*slopes_of((1, 2 if by_label else 1, 2)))
         contest = curator._contest(tuple(questions), None, None, score)
-        widest = check_neighbours(contest, tables(questions, rows, 2, 0), promise)
+        widest = check_neighbours(contest, score.function, tables(questions, rows, 2, 0), promise)
         moves = promise is not SENSITIVE or reads
         assert curator.describe_choice(questions, EPSILON) == (
             Exponential(EPSILON) if moves else NoOp()
@@ -254,19 +256,14 @@ def test_guarantee_1_of_losses_no_neighbour_moves_scores_further_apart_than_the_
     for (loss, clip), make in itertools.product([("zero-one", None), ("log", 0.75)], SHAPES):
         question = GroupLosses(model, cells, loss, clip)
         curator = Curator(rows, promise)
-        scales = curator._bounds.scales(Measurement(question, 1.0))
-        scale = scales[0] if len(scales) == 1 else public_scale.shared(scales, question, rows)
-        (whole,) = rows.blocks()
-        each = [
-            totals([(question, [scale])], rows, [whole.take(np.array([i]))])[0]
-            for i in range(whole.rows)
-        ]
-        v = np.array(each) * scale.unit
+        whole, unit = losses_of(curator, question, rows)
+        v = whole * unit
         low, high = slopes_of(question.shape(rows.layout))
         for up in (0.0, 10.0, -10.0):
-            contest = curator._contest((question,), None, None, make(low + up, high + up))
-            assert (contest.sums.shaped(contest.sums.found()) == v.sum(axis=0)).all()
-            widest = check_neighbours(contest, v, promise, 1)
+            score = make(low + up, high + up)
+            contest = curator._contest((question,), None, None, score)
+            assert contest.found() == pytest.approx(score.function(v.sum(axis=0)), rel=1e-12)
+            widest = check_neighbours(contest, score.function, v, promise, 1)
             if (
                 make is zigzag
                 and loss == "zero-one"
@@ -275,6 +272,94 @@ def test_guarantee_1_of_losses_no_neighbour_moves_scores_further_apart_than_the_
                 and promise is ADD
             ):
                 assert widest >= (0.999 if up else 0.6) * contest.stated
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=str)
+@pytest.mark.parametrize(
+    ("mode", "names"), [("product", None), ("product", ["sensitive_0"]), ("marginal", None)]
+)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("weights", [False, True])
+def test_guarantee_1_of_costs_no_neighbour_moves_scores_further_apart_than_the_range(
+    promise, mode, names, classes, weights
+):
+    """Exact scores of tables, up to what all candidates share, which enters neither scores nor
+    range; the range is attained where every decision can be had."""
+    rows = pool(classes, weights=weights, far=False)
+    cells = rows.cells(mode, names)
+    rng = np.random.default_rng(2)
+    for by_label, reads in itertools.product((False, True), repeat=2):
+        curator = Curator(rows, promise)
+        questions = candidates(curator, cells, by_label, classes, reads)
+        scale = questions[0].scale(rows.layout, 1.5 if weights else None)
+        v = tables(questions, rows, classes, scale.exponent)
+        for labels in {1, classes if by_label else 1}:
+            costs = np.round(rng.normal(size=(cells.count, labels, classes)) * 2**20) / 2**20
+            shared = np.round(50 * rng.normal(size=(cells.count, labels, 1)))
+            contest = curator._contest(tuple(questions), None, costs + shared, None)
+            same = curator._contest(tuple(questions), None, costs, None)
+            assert (same.steps, same.stated) == (contest.steps, contest.stated)
+            made = Costs.of(costs, questions[0], rows.layout)
+            whole = made.integers.astype(object)
+
+            def exact(sums, whole=whole, to=scale.exponent):
+                counts = np.ldexp(sums, to).astype(np.int64).astype(object)
+                return (counts * whole).sum(axis=(1, 2, 3))
+
+            wanted, found = exact(v.sum(axis=0)), contest.found()
+            assert (found - found[0] == wanted - wanted[0]).all()
+            assert found.dtype == (object if weights else np.int64)
+            unit = math.ldexp(1.0, -made.exponent - scale.exponent)
+            base, others = neighbours(v, promise, np.random.default_rng(11))
+            before = exact(base)
+            for other in others[:: max(1, len(others) // 25)]:
+                after = exact(other)
+                changes = after - before
+                assert (max(changes) - min(changes)) * unit <= contest.stated
+                change = contest.rounded(after) - contest.rounded(before)
+                assert np.ptp(change) <= contest.steps
+            moved = ((others - base) * np.ldexp(made.integers, -made.exponent)).sum(axis=(2, 3, 4))
+            widest = float(np.ptp(moved, axis=1).max())
+            assert widest <= contest.stated * (1 + 1e-12)
+            tight = 0.6 if mode == "product" and not weights else 0.3
+            assert widest >= tight * contest.stated, (by_label, reads)
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=str)
+@pytest.mark.parametrize("mode", ["product", "marginal"])
+@pytest.mark.parametrize("loss", ["zero-one", "log"])
+def test_guarantee_1_of_weights_no_neighbour_moves_scores_further_apart_than_the_range(
+    promise, mode, loss
+):
+    """Of losses weighed by cell, of one sign and of both; scores are exact."""
+    rows = pool(2, far=False)
+    cells = rows.cells(mode)
+    rng = np.random.default_rng(3)
+    clip = None if loss == "zero-one" else 2.0
+    question = GroupLosses(Linear(rng.normal(size=(20, 1, WIDTH)) * 3), cells, loss, clip)
+    curator = Curator(rows, promise)
+    v, _ = losses_of(curator, question, rows)
+    for weights in (np.ones(cells.count), rng.normal(size=cells.count)):
+        contest = curator._contest((question,), weights, None, None)
+        whole = np.array([round(w * 2**24) for w in weights], object)
+        assert (contest.found() == v.sum(axis=0).astype(object) @ whole).all()
+        for base, others in [neighbours(v, promise, rng) for _ in range(2)]:
+            before = contest.rounded(base.astype(object) @ whole)
+            for other in others[:: max(1, len(others) // 25)]:
+                change = contest.rounded(other.astype(object) @ whole) - before
+                assert np.ptp(change) <= contest.steps
+
+
+def losses_of(curator, question, rows):
+    """Whole numbers of what each row adds, (rows, models, cells), and the step of their grid."""
+    scales = curator._bounds.scales(Measurement(question, 1.0))
+    scale = scales[0] if len(scales) == 1 else public_scale.shared(scales, question, rows)
+    (whole,) = rows.blocks()
+    each = [
+        totals([(question, [scale])], rows, [whole.take(np.array([i]))])[0]
+        for i in range(whole.rows)
+    ]
+    return np.array(each), scale.unit
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
@@ -305,8 +390,8 @@ def test_linear_scores_are_the_special_case_of_equal_slopes(promise, mode):
     contest = curator._contest(
         (question,), None, None, Score(lambda sums: sums @ weights, weights, weights)
     )
-    unit = contest.sums.unit * 2.0**-choice.WEIGHT_BITS
-    assert contest.stated == pytest.approx(by_weights.reach * unit, rel=1e-9, abs=1e-9)
+    reach = math.ldexp(by_weights.steps - 2.0, by_weights.exponent)
+    assert contest.stated == pytest.approx(reach, rel=1e-9, abs=1e-9)
     assert contest.best() == by_weights.best()
 
 
@@ -332,7 +417,7 @@ def test_cells_that_are_apart_by_enumeration():
             max((p[a, y] + q[b, y] for a, b in itertools.permutations(range(n), 2)), default=0)
             for y in range(2)
         ]
-        assert ranges._apart(p, q).tolist() == wanted
+        assert choices._apart(p, q).tolist() == wanted
 
 
 def test_guarantee_2_the_grid_is_the_same_whatever_the_rows_are(rows_of):
@@ -346,9 +431,9 @@ def test_guarantee_2_the_grid_is_the_same_whatever_the_rows_are(rows_of):
             )
             score = zigzag(*slopes_of((6, 1, 2)))
             contest = Curator(rows, promise)._contest((question,), None, None, score)
-            found.add((contest.exponent, contest.steps, contest.stated, contest.ends))
+            found.add((contest.exponent, contest.steps, contest.stated))
         assert len(found) == 1
-        ((exponent, steps, stated, _),) = found
+        ((exponent, steps, stated),) = found
         assert 2.0 < steps - stated / 2.0**exponent < 2.5
         assert steps > 60  # what rounding takes is a few parts in a hundred at most
 
@@ -371,14 +456,14 @@ def test_what_floating_point_may_change_is_part_of_the_step():
     questions = candidates(curator, cells, False, 2, False)
     contest = curator._contest(tuple(questions), None, None, noisy)
     assert math.ldexp(1.0, contest.exponent) >= 0.16
-    check_neighbours_of_noise(contest, tables(questions, rows, 2, 0))
+    check_neighbours_of_noise(contest, noisy.function, tables(questions, rows, 2, 0))
 
 
-def check_neighbours_of_noise(contest, v):
+def check_neighbours_of_noise(contest, function, v):
     base = v.sum(axis=0)
-    before = contest.rounded(contest.score.function(base))
+    before = contest.rounded(function(base))
     for row in v:
-        assert np.ptp(contest.rounded(contest.score.function(base - row)) - before) <= contest.steps
+        assert np.ptp(contest.rounded(function(base - row)) - before) <= contest.steps
 
 
 def test_a_choice_by_a_function_is_the_exponential_mechanism(rows_of):
@@ -400,7 +485,7 @@ def test_a_choice_by_a_function_is_the_exponential_mechanism(rows_of):
         rows, much, plan=[Repeated(Exponential(1.0), repeats)], noise=NoiseSource.seeded(5)
     )
     contest = curator._contest((question,), None, None, score)
-    exact = score.function(contest.sums.shaped(contest.sums.found()))
+    exact = contest.found()
     assert contest.stated == pytest.approx(1.0, rel=1e-9)
     counts = np.bincount(
         [curator.choose(question, 1.0, score=score) for _ in range(repeats)], minlength=5
@@ -458,7 +543,7 @@ def test_choices_are_priced_before_rows_are_read_and_a_wrong_plan_is_refused(row
     seen = []
     score = Score(lambda sums: seen.append(sums.copy()) or sums.sum(axis=(1, 2, 3)), 1.0, 1.0)
     curator = Curator(rows, REPLACE, plan=[curator_event(rows, question)])
-    monkeypatch.setattr(decisions, "totals", lambda *args: pytest.fail("rows were read"))
+    monkeypatch.setattr(choices, "totals", lambda *args: pytest.fail("rows were read"))
     with pytest.raises(PrivacyError, match="next event"):
         curator.choose(question, 0.3, score=score)
     assert all((sums == 0).all() for sums in seen)
@@ -636,15 +721,13 @@ def test_guarantee_4_of_decisions_cuts_are_linear_models_with_the_edge_taken_fro
     score = curved(*slopes_of((count, 2 if by_label else 1, 2)))
     curator = Curator(rows, ADD)
     one, other = (curator._contest((question,), None, costs, None) for question in (cuts, rules))
-    assert (one.exact() == other.exact()).all()
-    assert (one.reach, one.largest, one.stated) == (other.reach, other.largest, other.stated)
+    assert (one.found() == other.found()).all()
+    assert (one.steps, one.exponent, one.stated) == (other.steps, other.exponent, other.stated)
     one, other = (curator._contest((question,), None, None, score) for question in (cuts, rules))
-    first, second = (contest.sums.shaped(contest.sums.found()) for contest in (one, other))
-    assert (first == second).all()
-    assert (first >= 0).all()
-    scale = cuts.scale(rows.layout, curator._bounds.cap)
-    (everybody,) = totals([(CellCounts(cells, by_label), [scale])], rows, rows.blocks())
-    assert (first.sum(axis=3) == everybody[0].reshape(count, -1) * scale.unit).all()
+    assert (one.found() == other.found()).all()
+    scale = cuts.scale(rows.layout, 1.0 if weights else None)
+    table = tables([cuts], rows, 2, scale.exponent).sum(axis=0)
+    assert one.found() == pytest.approx(score.function(table), rel=1e-12)
     assert (one.steps, one.stated, one.exponent) == (other.steps, other.stated, other.exponent)
     free = Curator(rows, NOT_PRIVATE)
     assert free.choose(cuts, 1.0, score=score) == free.choose(rules, 1.0, score=score)
@@ -690,9 +773,9 @@ def test_tables_are_totalled_once_for_as_long_as_a_question_is_held(monkeypatch)
         Linear(np.random.default_rng(1).normal(size=(4, 1, 4))), EDGES, rows.cells()
     )
     asked = []
-    real = decisions.totals
+    real = choices.totals
     monkeypatch.setattr(
-        decisions,
+        choices,
         "totals",
         lambda pairs, *rest: asked.append(type(pairs[0][0])) or real(pairs, *rest),
     )
@@ -705,3 +788,171 @@ def test_tables_are_totalled_once_for_as_long_as_a_question_is_held(monkeypatch)
     curator.rescale(np.full(3, 2.0), np.zeros(3))
     curator.choose(cuts, 1.0, score=scores[0])
     assert asked[count:] == [ScoreHistogram, CellCounts]
+    del cuts
+    asked.clear()
+    gc.collect()
+    assert len(curator._decided) == 0
+
+
+def constant(k, classes, width=WIDTH):
+    """A model that decides for class k, whatever the row."""
+    weights = np.zeros((1 if classes == 2 else classes, width))
+    weights[0 if classes == 2 else k, 0] = -1.0 if classes == 2 and k == 0 else 1.0
+    return weights
+
+
+def linear_candidates(classes, width=WIDTH):
+    rng = np.random.default_rng(7)
+    some = rng.normal(size=(12, 1 if classes == 2 else classes, width))
+    return Linear(
+        np.concatenate([np.stack([constant(k, classes, width) for k in range(classes)]), some])
+    )
+
+
+def test_one_question_or_several_number_candidates_in_order(rows_of):
+    rows = rows_of(classes=3)
+    model = linear_candidates(3, 11)
+    curator = Curator(rows, NOT_PRIVATE)
+    whole = PredictionHistogram(model, rows.cells())
+    parts = [
+        PredictionHistogram(Linear(model.array[i : i + 5]), rows.cells()) for i in range(0, 15, 5)
+    ]
+    for k in range(6):
+        costs = np.random.default_rng(k).normal(size=(6, 1, 3))
+        assert curator.choose(whole, math.inf, costs=costs) == curator.choose(
+            parts, 1.0, costs=costs
+        )
+    assert curator.log.entries[0].questions == ("choice by prediction histogram",)
+
+
+def test_events_of_choices_are_known_in_advance(rows_of):
+    rows = rows_of(classes=3)
+    cells = rows.cells()
+    model = linear_candidates(3, 11)
+    losses, groups, whole = (
+        GroupLosses(model, cells),
+        PredictionHistogram(model, cells),
+        PredictionHistogram(model, None),
+    )
+    for question, promise, event in (
+        (losses, ADD, Exponential(0.5)),
+        (groups, REPLACE, Exponential(0.5)),
+        ([groups, groups], SENSITIVE, Exponential(0.5)),
+        (whole, ADD, Exponential(0.5)),
+        (whole, SENSITIVE, NoOp()),
+        ([whole, groups], SENSITIVE, Exponential(0.5)),
+        (whole, NOT_PRIVATE, NonPrivate()),
+    ):
+        assert describe_choice(question, 0.5, promise) == event
+        if isinstance(question, list) and whole in question:
+            continue
+        curator = Curator(rows, promise, noise=NoiseSource.seeded(0))
+        assert curator.describe_choice(question, 0.5) == event
+        of = question[0] if isinstance(question, list) else question
+        costs = (
+            None
+            if of is losses
+            else np.random.default_rng(3).normal(size=(6 if of.cells else 1, 1, 3))
+        )
+        curator.choose(question, 0.5, costs=costs)
+        assert curator.log.events == (() if event == NoOp() else (event,))
+        if isinstance(event, Exponential) and of is not losses:
+            (bound,) = curator.statement().bounds
+            assert (bound.question, bound.norm) == ("choice by prediction histogram", "range")
+            made = Costs.of(costs, of, rows.layout)
+            assert bound.sensitivity == pytest.approx(
+                made.reach(promise, rows.layout, reads_groups=False) / 2**made.exponent, rel=1e-9
+            )
+    free = [
+        Curator(rows, SENSITIVE).choose(whole, epsilon, costs=[[[0.0, 1.0, 2.0]]])
+        for epsilon in (1e-9, math.inf)
+    ]
+    assert free == [0, 0]  # decides for class 0, which is cheapest, always; the first of the best
+    with pytest.raises(PrivacyError, match="finite epsilon"):
+        describe_choice(groups, math.inf, SENSITIVE)
+
+
+@pytest.mark.parametrize(
+    ("make", "costs", "weights", "message"),
+    [
+        (
+            lambda m, c, a: PredictionHistogram(m, c, "soft"),
+            np.zeros((6, 1, 3)),
+            None,
+            "hard decisions",
+        ),
+        (lambda m, c, a: AttachedHistogram(a, c), np.zeros((6, 1, 3)), None, "hard decisions"),
+        (
+            lambda m, c, a: AttachedHistogram(a, c, False, "hard", 1),
+            np.zeros((1, 1, 3)),
+            None,
+            "one group alone",
+        ),
+        (
+            lambda m, c, a: [PredictionHistogram(m, c), PredictionHistogram(m)],
+            np.zeros((6, 1, 3)),
+            None,
+            "same cells",
+        ),
+        (
+            lambda m, c, a: [PredictionHistogram(m, c), AttachedHistogram(a, c, True, "hard")],
+            np.zeros((6, 1, 3)),
+            None,
+            "same",
+        ),
+        (lambda m, c, a: PredictionHistogram(m, c), None, None, "costs"),
+        (lambda m, c, a: PredictionHistogram(m, c), np.zeros((6, 3, 3)), None, "shape"),
+        (lambda m, c, a: PredictionHistogram(m, c), np.full((6, 1, 3), np.nan), None, "finite"),
+        (lambda m, c, a: PredictionHistogram(m, c), np.full((6, 1, 3), 1e200), None, "2\\^500"),
+        (lambda m, c, a: PredictionHistogram(m, c), "a", None, "costs"),
+        (lambda m, c, a: PredictionHistogram(m, c), np.zeros((6, 1, 3)), [1.0], "cell_weights"),
+        (lambda m, c, a: GroupLosses(m, c), np.zeros((6, 1, 3)), None, "costs"),
+        (
+            lambda m, c, a: [GroupLosses(m, c), PredictionHistogram(m, c)],
+            np.zeros((6, 1, 3)),
+            None,
+            "question",
+        ),
+        (lambda m, c, a: [], np.zeros((6, 1, 3)), None, "question"),
+    ],
+)
+def test_what_cannot_be_chosen_by_is_refused_before_anything_is_charged(
+    rows_of, make, costs, weights, message
+):
+    rows = rows_of(classes=3)
+    curator = Curator(rows, ADD)
+    attached = curator.attach(lambda block: block.codes[0] % 3)
+    question = make(linear_candidates(3, 11), rows.cells(), attached)
+    with pytest.raises(InputError, match=message):
+        curator.choose(question, 1.0, costs=costs, cell_weights=weights)
+    assert len(curator.log) == 0
+
+
+def test_equal_costs_leave_a_change_of_group_nothing_to_move(rows_of):
+    """The range is zero: chosen as good as exactly, never a division by zero, and charged all the
+    same."""
+    rows = rows_of(classes=3)
+    curator = Curator(rows, SENSITIVE, noise=NoiseSource.seeded(1))
+    question = PredictionHistogram(linear_candidates(3, 11), rows.cells())
+    costs = np.broadcast_to([0.5, 0.25, 1.0], (6, 1, 3))
+    assert curator.choose(question, 1.0, costs=costs) == 1
+    assert curator.log.events == (Exponential(1.0),)
+
+
+def test_the_unit_of_costs_does_not_matter_nor_do_numbers_beyond_64_bits():
+    """Costs of a mean, a millionth of a sum's, are as fine."""
+    rows = pool(3, far=False)
+    costs = np.random.default_rng(5).normal(size=(6, 3, 3))
+    question = PredictionHistogram(linear_candidates(3), rows.cells(), by_label=True)
+    curator = Curator(rows, SENSITIVE)
+    one, other = (
+        curator._contest((question,), None, c, None) for c in (costs, np.ldexp(costs, -300))
+    )
+    assert one.steps == other.steps
+    assert (one.found() == other.found()).all()
+    assert other.stated == math.ldexp(one.stated, -300)
+    made = Costs.of(costs, question, rows.layout)
+    counts = np.random.default_rng(1).integers(0, 99, (15, 6 * 3 * 2))
+    small, large = (made.scores(counts, most) for most in (99, 1 << 40))
+    assert (small.dtype, large.dtype) == (np.int64, object)
+    assert (small == large).all()
