@@ -61,7 +61,7 @@ INSIDE = {
         ("elsewhere",),
     ),
     "learning": (
-        ("checkpoint", "comparison", "counts", "gaussian"),
+        ("comparison", "counts", "gaussian"),
         ("certificates", "descent", "postprocessing"),
         ("outcome", "parity", "private_tables", "public_rows", "saddle", "systems", "units"),
         ("allocation", "constants", "likely", "released"),

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from .core.promise import Promise as Promise
     from .estimators import Additive as Additive
     from .estimators import Certificate as Certificate
-    from .estimators import Checkpoints as Checkpoints
     from .estimators import CoefficientGrid as CoefficientGrid
     from .estimators import Descent as Descent
     from .estimators import Exponential as Exponential

@@ -315,9 +315,7 @@ def test_a_fit_goes_on_after_its_scheduler_was_killed(
         clf = fv.RateConstrainedClassifier(
             "demographic_parity:0.1", epsilon=2.0, solver=fv.Descent(rounds=12), random_state=0
         )
-        return clf.set_params(
-            ledger=ledger, checkpoint=fv.Checkpoints(folder=str(tmp_path / folder), every=2)
-        ).fit(rows)
+        return clf.set_params(ledger=ledger, checkpoint=tmp_path / folder).fit(rows)
 
     ledger = fv.Ledger.create(tmp_path / "ledger.db", "people", epsilon=5.0, delta=1e-5)
     address = tmp_path / "address"

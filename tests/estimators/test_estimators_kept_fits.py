@@ -20,6 +20,8 @@ from fairveil.errors import FairveilError, InputError, PrivacyError
 from fairveil.learning.descent import Reason
 
 FITS: dict[str, Any] = {
+    "rates": fv.RateConstrainedClassifier(fv.DemographicParity(0.1), solver=fv.Descent(rounds=6)),
+    "fermi": fv.FermiClassifier(solver=fv.PenaltyDescent(rounds=6)),
     "game": fv.OracleGameClassifier(fv.DemographicParity(0.1), rounds=3),
     "linear-oracle": fv.GroupObjectiveClassifier("largest_group_loss").set_params(solver__rounds=3),
     "exponential": fv.GroupObjectiveClassifier(

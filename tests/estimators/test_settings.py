@@ -91,7 +91,6 @@ WRONG = [
     (fv.Thresholds, {"slack": "some"}),
     (fv.Thresholds, {"base_share": 1.0}),
     (fv.Offsets, {"rounds": 1}),
-    (fv.Checkpoints, {"every": 0}),
     (fv.SetAside, {"share": 1.0}),
     (fv.SetAside, {"if_refused": "drop"}),
 ]
@@ -108,7 +107,7 @@ def test_what_cannot_be_meant_is_refused_at_once(kind: Any, given: dict[str, Any
 @pytest.mark.parametrize("kind", FACED)
 def test_settings_of_another_kind_are_refused_by_name(kind: Any) -> None:
     for slot in kind.SETTINGS:
-        strange = fv.Checkpoints() if slot != "checkpoint" else fv.SetAside()
+        strange = fv.SetAside() if slot != "certify_share" else fv.Descent()
         one = kind(**{slot: strange})
         with pytest.raises(InputError, match=f"^{slot}: expected "):
             one._setting(slot, one._kinds(slot)[0])

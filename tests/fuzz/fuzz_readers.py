@@ -12,7 +12,6 @@ import copy
 import hashlib
 import json
 import random
-import shutil
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,7 +39,6 @@ from fairveil.data import (
 from fairveil.data.encoding import Encoding
 from fairveil.errors import FairveilError, Overspent
 from fairveil.estimators import files as estimator_files
-from fairveil.learning.checkpoint import Checkpoint
 from fairveil.ledger import Entry, findings
 from fairveil.ledger.entries import parsed
 from fairveil.models import files as model_files
@@ -598,19 +596,16 @@ def _tables(folder: Path) -> list[Reader]:
 
 
 def _runs(folder: Path) -> list[Reader]:
-    place, changed = folder / "run", folder / "changed"
+    place = folder / "run"
     draw = np.random.default_rng(1)
     X, A = draw.uniform(-1, 1, (ROWS, 2)), draw.integers(0, 2, ROWS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fv.RateConstrainedClassifier(
             fv.DemographicParity(0.1), solver=fv.Descent(rounds=4), random_state=0, epsilon=5.0, delta=1e-5, public_rows=ROWS,
-            checkpoint=fv.Checkpoints(folder=str(place), every=2),
+            checkpoint=str(place),
         ).fit(X, (X[:, 0] > 0).astype(int), sensitive_features=A)  # fmt: skip
-    journal = (place / "journal.jsonl").read_bytes()
-    state = json.loads((place / "state.json").read_bytes())
-    values = npz.packed({"v_weights": X[:2], "v_turns": np.arange(3)})
-    plain = {"rate": {"float": (0.5).hex()}, "seen": 3, "word": "yes"}
+    journal = (place / "answers.jsonl").read_bytes()
 
     def of_journal(draw: random.Random) -> bytes:
         if draw.random() < 0.3:
@@ -628,35 +623,7 @@ def _runs(folder: Path) -> list[Reader]:
     def read_journal(raw: bytes) -> None:
         path = folder / "journal.jsonl"
         path.write_bytes(raw)
-        found = Journal(path)
+        found = Journal(path, answers=True)
         repr((found.entries, found.bounds, found.marks, found.ledger, found.is_secure))
 
-    def of_state(draw: random.Random) -> tuple[str, bytes]:
-        packed = change.of_archive(values, draw) if draw.random() < 0.4 else values
-        digest = hashlib.sha256(packed).hexdigest()
-        arrays = {
-            "file": "state-00000002-abcdef.npz",
-            "sha256": digest,
-            "names": ["turns", "weights"],
-        }
-        told = {**state, "finished": False, "arrays": arrays, "values": plain}
-        told.pop("checksum")
-        if draw.random() < 0.7:
-            told = change.of_values(told, draw)
-        text = json.dumps(told, sort_keys=True, separators=(",", ":"))
-        sealed = (
-            {**told, "checksum": hashlib.sha256(text.encode()).hexdigest()}
-            if isinstance(told, dict)
-            else told
-        )
-        return change.of_text(json.dumps(sealed), draw), packed
-
-    def read_state(case: tuple[str, bytes]) -> None:
-        shutil.rmtree(changed, ignore_errors=True)
-        changed.mkdir()
-        (changed / "state.json").write_bytes(case[0].encode("utf-8", "surrogatepass"))
-        (changed / "state-00000002-abcdef.npz").write_bytes(case[1])
-        found = Checkpoint(changed)
-        repr(found.saved)
-
-    return [Reader("journal", of_journal, read_journal), Reader("checkpoint", of_state, read_state)]
+    return [Reader("journal", of_journal, read_journal)]

@@ -31,7 +31,6 @@ NAMES = (
         "coded store",
         "SQLite rows",
         "journal",
-        "checkpoint",
     ),
 )
 

@@ -7,7 +7,6 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,6 @@ from fairveil.curator.pricing import constant_scale  # noqa: E402
 from fairveil.curator.totals.passes import totals  # noqa: E402
 from fairveil.fairness.dependence import Dependence  # noqa: E402
 from fairveil.learning import Constraints, NetworkDescent, Penalty, Reason, Settings, descend  # noqa: E402
-from fairveil.learning.checkpoint import Checkpoint  # noqa: E402
 from fairveil.learning.lagrangian import fermi, planning  # noqa: E402
 from fairveil.learning.lagrangian.network import centres_of, columns_of  # noqa: E402
 from fairveil.learning.lagrangian.players import constraints_of  # noqa: E402
@@ -419,106 +417,6 @@ def test_the_centre_is_the_mean_of_each_columns_costs_by_released_counts() -> No
     for column, centre in zip(columns_of(cells), centres_of(costs, cells, counts), strict=True):
         off = (costs[column] - centre) * counts[column][..., np.newaxis]
         assert off.sum(axis=0) == pytest.approx(0.0, abs=1e-9)
-
-
-# ---- guarantee 3: killed and gone on
-# -------------------------------------------------------------------------------------
-
-
-class Killed(BaseException):
-    """What ends a run in the middle."""
-
-
-def kept(
-    folder: Path, rows: Rows, search: NetworkDescent, kill: int | None, every: int = 3
-) -> tuple[Any, Curator]:
-    """A run in a folder, that ends itself after round `kill`."""
-    checkpoint = Checkpoint(folder, every)
-    curator = curator_for(rows, search, earlier=checkpoint.journal)
-
-    def progress(done: int, rounds: int) -> None:
-        if done == kill:
-            raise Killed
-
-    return descend(curator, search, progress, checkpoint), curator
-
-
-@pytest.mark.parametrize("relation", PROMISES)
-@pytest.mark.parametrize("player", ["fermi", "constraints"])
-def test_guarantee_3_killed_between_two_states_a_run_ends_at_the_plan_and_its_price(
-    tmp_path, relation, player
-) -> None:
-    promise, rows = PROMISES[relation], rows_from(*table())
-    given = settings(rounds=10, sampling_rate=0.3)
-
-    def fresh() -> NetworkDescent:
-        if player == "fermi":
-            return fermi_for(rows, promise, given=given)
-        return constrained_for(rows, promise, [DemographicParity(0.02)], given)
-
-    with pytest.raises(Killed):
-        kept(tmp_path, rows, fresh(), 5)
-    outcome, curator = kept(tmp_path, rows, fresh(), None)
-    _, _, beside = recorded(rows, fresh())
-    assert list(spelled_out(compose(curator.log.events))) == list(spelled_out(fresh().plan))
-    assert [entry.batch for entry in curator.log.entries] == [
-        entry.batch for entry in beside.log.entries
-    ]
-    assert curator.statement().check() == []
-    assert curator.statement().epsilon == beside.statement().epsilon
-    assert outcome.rounds == 10
-    assert np.isfinite(outcome.weights).all()
-    assert len({entry.number for entry in curator.log.entries}) == 12
-
-
-@pytest.mark.parametrize("player", ["fermi", "constraints"])
-@pytest.mark.parametrize("relation", ["add-remove", "sensitive features"])
-@pytest.mark.parametrize("iterate", ["last", "average"])
-def test_guarantee_3_a_state_that_was_frozen_and_thawed_is_the_same(
-    relation, player, iterate
-) -> None:
-    promise, rows = PROMISES[relation], rows_from(*table())
-    given = settings(iterate=iterate)
-    search = (
-        fermi_for(rows, promise, given=given)
-        if player == "fermi"
-        else constrained_for(rows, promise, [DemographicParity(0.02)], given)
-    )
-    curator = curator_for(rows, search)
-    states = [search.init(curator.answer(search.first()))] * 2
-    for round in range(8):
-        states[1] = search.thaw(search.freeze(states[1]), round)
-        asked = [search.measurements(state) for state in states]
-        for one, other in zip(*asked, strict=True):
-            assert np.array_equal(one.question.model.parameters, other.question.model.parameters)
-            if isinstance(one.question, NetworkGradient):
-                assert np.array_equal(one.question.cell_costs, other.question.cell_costs)
-        answers = curator.answer(asked[0], search.batch_for(states[0]))
-        states = [search.step(state, answers) for state in states]
-    assert np.array_equal(states[0].walk.average, states[1].walk.average)
-    assert search.stop(states[1]) is Reason.ROUNDS
-
-
-def test_killed_where_a_state_was_just_kept_nothing_is_lost(tmp_path) -> None:
-    """The same noise for the rounds after the crash, were its numbers the same; they are not, so
-    beginnings are compared."""
-    promise, rows = PROMISES["sensitive features"], rows_from(*table())
-    with pytest.raises(Killed):
-        kept(tmp_path, rows, fermi_for(rows, promise), 6)
-    saved = Checkpoint(tmp_path, 3).saved
-    assert saved is not None
-    assert saved.round == 6
-    search = fermi_for(rows, promise)
-    curator = curator_for(rows, search)
-    state = search.init(curator.answer(search.first()))
-    for _ in range(6):
-        state = search.step(
-            state, curator.answer(search.measurements(state), search.batch_for(state))
-        )
-    assert np.array_equal(saved.values["weights"], state.walk.weights)
-    assert np.array_equal(saved.values["play_w"], state.play.w)
-    outcome, _ = kept(tmp_path, rows, fermi_for(rows, promise), None)
-    assert outcome.rounds == 8
 
 
 # ---- batches, outputs and classes

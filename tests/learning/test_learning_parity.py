@@ -179,25 +179,6 @@ def test_a_step_is_the_nearest_point_of_the_penalised_plane():
             assert value(found).item() <= value(found + away).item() + 1e-12
 
 
-def test_a_state_is_frozen_and_thawed():
-    groups, p = people(n=80)
-    plan = parity.plan(EXACT, 6)
-    rows = Rows.from_arrays(
-        np.zeros((80, 1)), np.zeros(80, int), [groups], classes=range(3), groups=[(0, 1)]
-    )
-    curator = Curator(rows, EXACT)
-    search = parity.ParitySearch(
-        plan, curator.attach(lambda block: p), curator.cells(), 0.05, 0.02, hard=False
-    )
-    state = search.init([])
-    for _ in range(4):
-        state = search.step(state, curator.answer(search.measurements(state)))
-    again = search.thaw(search.freeze(state), 4)
-    last = curator.answer(search.measurements(state))
-    assert (search.step(state, last).offsets == search.step(again, last).offsets).all()
-    assert search.thaw(search.freeze(state), 5).done == 5
-
-
 def test_a_group_that_noise_drowns_keeps_its_decisions_and_the_others_are_moved():
     """About 31 rows are one standard deviation at this epsilon: ten are too few, and their offsets
     are exactly zero."""

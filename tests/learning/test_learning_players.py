@@ -14,7 +14,6 @@ from fairveil.facts import Cells
 from fairveil.fairness import resolve
 from fairveil.fairness.dependence import Dependence
 from fairveil.learning import Constraints, Penalty, ProjectedAscent
-from fairveil.learning.checkpoint import check_values
 from fairveil.learning.lagrangian import fermi
 from fairveil.learning.lagrangian.duals import TELLABLE, AscentState, weights_of
 from fairveil.learning.lagrangian.noise import usual_clip
@@ -301,24 +300,6 @@ def test_h2_no_strength_changes_the_multipliers_of_a_plan(protects) -> None:
 # --------------------------------------------------------------------------------------------------
 
 PLAYERS = [(constraints(), 2), (constraints(1), 1), (penalty(), 2), (penalty(labels=1), 1)]
-
-
-@pytest.mark.parametrize(("player", "labels"), PLAYERS)
-def test_what_was_frozen_and_thawed_goes_on_as_if_it_had_not_been(player, labels) -> None:
-    counts, histogram, rows = released(7, 2, labels, 2)
-    state = player.begin(counts, rows)
-    for round in range(5):
-        frozen = check_values(player.freeze(state))
-        again = player.thaw(
-            {name: np.asarray(value, np.float64) for name, value in frozen.items()}, counts, rows
-        )
-        for one, other in zip(player.costs(state), player.costs(again), strict=True):
-            assert np.array_equal(one, other)
-        assert np.array_equal(player.duals(state, 4), player.duals(again, 4))
-        state, again = (player.step(side, histogram + round, round) for side in (state, again))
-        for one, other in zip(player.costs(state), player.costs(again), strict=True):
-            assert np.array_equal(one, other)
-    assert player.costs(state)[0].any()
 
 
 @pytest.mark.parametrize(("player", "labels"), PLAYERS)

@@ -15,7 +15,7 @@ from fairveil import Promise
 from fairveil.core.events import Gaussian, NoOp, OnPart, PoissonSampled, Repeated, spelled_out
 from fairveil.curator import Curator, Measurement, Part, Poisson, Rows, describe, pricing
 from fairveil.errors import InputError, PrivacyError
-from fairveil.learning import Checkpoint, Reason, SaddleDescent, SaddleProblem, Smoothness, descend
+from fairveil.learning import Reason, SaddleDescent, SaddleProblem, Smoothness, descend
 from fairveil.learning.saddle.plan import handed_of
 from fairveil.privacy import NoiseSource
 
@@ -456,73 +456,6 @@ def test_guarantee_5_theta_and_w_stay_in_their_balls(promise) -> None:
     assert max(size for size, _ in sizes) <= 0.3 * (1 + 1e-12)
     assert max(size for _, size in sizes) <= 0.1 * (1 + 1e-12)
     assert max(size for _, size in sizes) >= 0.1 * (1 - 1e-12)
-
-
-class Killed(BaseException):
-    """What ends a run in the middle."""
-
-
-def sitting(folder, search, seed=0, kill=None):
-    checkpoint = Checkpoint(folder, every=3)
-    curator = Curator(
-        make_rows(),
-        search.promise,
-        plan=search.plan,
-        earlier=checkpoint.journal,
-        noise=NoiseSource.seeded(seed),
-    )
-
-    def progress(done: int, rounds: int) -> None:
-        if done == kill:
-            raise Killed
-
-    if kill is None:
-        return descend(curator, search, progress, checkpoint), curator
-    with pytest.raises(Killed):
-        descend(curator, search, progress, checkpoint)
-    return None, curator
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"parts": 4}, {"sampling_rate": 0.1}, {"public_rows": None}], ids=str
-)
-def test_guarantee_5_a_run_that_was_killed_goes_on_at_the_same_price(tmp_path, options) -> None:
-    search = search_for(make_rows(), REPLACE, **options)
-    sitting(tmp_path, search, kill=5)
-    found, curator = sitting(tmp_path, search_for(make_rows(), REPLACE, **options))
-    assert found.rounds == 8
-    assert one_by_one(curator.log.events) == one_by_one([search.plan])
-    assert curator.statement().check() == []
-
-
-def test_guarantee_5_without_noise_it_ends_where_it_would_have(tmp_path) -> None:
-    for iterate in ("last", "average", 2, 7):
-        search = search_for(make_rows(), NONE, iterate=iterate)
-        sitting(tmp_path / str(iterate), search, kill=5)
-        found, _ = sitting(tmp_path / str(iterate), search)
-        whole, _ = run(make_rows(), search)
-        assert np.array_equal(found.theta, whole.theta)
-        assert np.array_equal(found.w, whole.w)
-
-
-def test_guarantee_5_the_iterate_that_was_drawn_stays_drawn(tmp_path) -> None:
-    rows = make_rows()
-    search = search_for(rows, ADD, iterate=2)
-    sitting(tmp_path / "kept", search, kill=5)
-    found, _ = sitting(
-        tmp_path / "kept",
-        search_for(rows, ADD, iterate="uniform", generator=np.random.default_rng(3)),
-    )
-    assert np.array_equal(found.theta, run(rows, search)[0].theta)
-    # lost: its place is where the walk stood, after round 3
-    search = search_for(rows, ADD, iterate=5)
-    sitting(tmp_path / "lost", search, kill=5)
-    found, _ = sitting(tmp_path / "lost", search)
-    assert np.array_equal(found.theta, run(rows, search_for(rows, ADD, iterate=3))[0].theta)
-    search = search_for(rows, ADD, iterate="average", averaged=0.1)
-    sitting(tmp_path / "none", search, kill=8)
-    found, _ = sitting(tmp_path / "none", search)  # the only round that counts was lost
-    assert np.array_equal(found.theta, run(rows, search_for(rows, ADD, iterate=6))[0].theta)
 
 
 # -- bad input -------------------------------------------------------------------------------------

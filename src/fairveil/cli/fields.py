@@ -33,7 +33,6 @@ SETTINGS = {
     "GroupLimits": "grouped",
     "Thresholds": "post_processing",
     "Offsets": "post_processing",
-    "Checkpoints": "keeping",
     "SetAside": "keeping",
 }
 """The module of each settings class that an estimator may take."""

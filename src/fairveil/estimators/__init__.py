@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from .settings.descents import PenaltyDescent as PenaltyDescent
     from .settings.grouped import GroupDescent as GroupDescent
     from .settings.grouped import GroupLimits as GroupLimits
-    from .settings.keeping import Checkpoints as Checkpoints
     from .settings.keeping import SetAside as SetAside
     from .settings.least_squares import CoefficientGrid as CoefficientGrid
     from .settings.least_squares import Moments as Moments

@@ -15,7 +15,7 @@ from ..curator import Curator
 from ..errors import InputError
 from ..facts import Cells
 from ..fairness import Notion
-from ..learning import Checkpoint, NetworkDescent, Outcome, Settings, descend
+from ..learning import NetworkDescent, Outcome, Settings, descend
 from ..learning.descent import Progress
 from ..learning.lagrangian import network as networks
 from ..models import LinearModel, MixtureModel
@@ -28,7 +28,7 @@ from .fitting.opened_fit import OpenedFit
 from .fitting.planned_fit import Descent as Planned
 from .fitting.planned_fit import PlannedFit
 from .fitting.publish import statement_of
-from .fitting.running import run
+from .fitting.running import journal_in, run
 from .handed import handed
 from .reading import additive, inputs
 from .reading.carried import groups_of
@@ -37,7 +37,6 @@ from .reading.training import ReadOptions, Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, warn_if_worse, warn_of_chance
 from .settings.descents import Descent
-from .settings.keeping import Checkpoints
 
 KNOBS = ("rounds", "clip", "temperature", "sampling_rate", "learning_rate")
 
@@ -113,19 +112,16 @@ class DescentClassifier(LinearClassifier):
             If the result errs more than something that costs nothing further.
         """
         X, shape = modules.flattened(X, self._module)
+        journal = journal_in(self.checkpoint)
         intent = self._intend(
             lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape
         )
-        every = self._setting("checkpoint", Checkpoints)
-        kept = None if every.folder is None else Checkpoint(every.folder, every.every)
-        if kept is not None:
-            kept.require(intent.search.identity())
         outcome, curator = run(
             intent.opening,
             intent.search.plan,
             "Fitting",
-            lambda curator, tick: outcome_of(curator, intent.search, tick, kept),
-            None if kept is None else kept.journal,
+            lambda curator, tick: outcome_of(curator, intent.search, tick),
+            journal,
         )
         self._conclude(intent, outcome, statement_of(curator, intent.training))
         if self._is_randomized:
@@ -180,10 +176,6 @@ class DescentClassifier(LinearClassifier):
         ledger = promises.ledger_of(self, promise)
         of_modules = "without a module (model=None)" if self._module is None else None
         unused.refuse(self._solver, {"learning_rate": of_modules, "device": of_modules})
-        kept = self._setting("checkpoint", Checkpoints)
-        unused.refuse(
-            kept, {"every": "without a folder (checkpoint=None)" if kept.folder is None else None}
-        )
         if self.randomised is not None:
             _checks.truth(randomised=self.randomised)
         notions = self._asked()
@@ -216,7 +208,7 @@ class DescentClassifier(LinearClassifier):
             "max_sample_weight": opening.max_sample_weight,
             "scalable": skeleton is None and promises.numbers_are_scalable(training, promise),
             "skeleton": skeleton,
-            "companion": kept.folder is None,  # a run that is resumed could not follow it
+            "companion": True,
         }
         search = self._plan(promise, training, cells, notions, facts)
         return PlannedFit(opening, cells, search)
@@ -281,13 +273,11 @@ def _linear(weights: Floats, training: Training) -> LinearModel:
     )
 
 
-def outcome_of(
-    curator: Curator, search: Planned, tick: Progress | None, kept: Checkpoint | None = None
-) -> Outcome:
+def outcome_of(curator: Curator, search: Planned, tick: Progress | None) -> Outcome:
     """Run the search for one model."""
     if isinstance(search, NetworkDescent):
-        return descend(curator, search, tick, kept)
-    (outcome,) = descend(curator, search, tick, kept)
+        return descend(curator, search, tick)
+    (outcome,) = descend(curator, search, tick)
     return outcome
 
 

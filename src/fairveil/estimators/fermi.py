@@ -26,7 +26,7 @@ from .fitting.planned_fit import Descent as Planned
 from .reading.training import Training
 from .reports.gap_report import GapReport
 from .settings.descents import Descent, PenaltyDescent
-from .settings.keeping import Checkpoints, SetAside
+from .settings.keeping import SetAside
 
 
 class FermiClassifier(DescentClassifier):
@@ -98,10 +98,10 @@ class FermiClassifier(DescentClassifier):
     sensitive_as_feature : bool, default=False
         Whether columns of X that are named as sensitive are features too. For
         ``protects="records"`` alone.
-    checkpoint : path or Checkpoints, default=None
-        Folder in which an interrupted fit is kept. Fit again with the same arguments and rows, and
-        it is resumed. Finished releases stay charged. A `Checkpoints` also says how often. None:
-        nothing is kept.
+    checkpoint : path, default=None
+        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments
+        and rows, and it is resumed: answers are given again at no further price. None: nothing is
+        kept.
     certify : notion, str or list of these, default=None
         Notions to certify after the fit, such as ``DemographicParity(0.1, confidence=0.95)`` or
         ``"demographic_parity:0.1"``. The fit does not aim at them. A notion without a `confidence`
@@ -183,7 +183,6 @@ class FermiClassifier(DescentClassifier):
 
     SETTINGS: ClassVar = {
         "solver": (PenaltyDescent,),
-        "checkpoint": (Checkpoints,),
         "certify_share": (SetAside,),
     }
 
@@ -207,7 +206,7 @@ class FermiClassifier(DescentClassifier):
         max_rows_per_unit: int | None = None,
         solver: Descent | None = None,
         sensitive_as_feature: bool = False,
-        checkpoint: PathLike | Checkpoints | None = None,
+        checkpoint: PathLike | None = None,
         certify: object = None,
         certify_share: object = None,
     ) -> None:
@@ -286,11 +285,7 @@ class FermiClassifier(DescentClassifier):
     def _asked(self) -> list[Notion]:
         _checks.non_negative(strength=self.strength)
         refuse_certify(self)
-        if (
-            self._solver.iterate == "uniform"
-            and self._setting("checkpoint", Checkpoints).folder is not None
-        ):
-            # Its round may be one that a crash has lost.
+        if self._solver.iterate == "uniform" and self.checkpoint is not None:
             remedy = "Take the last one, or leave checkpoint=None: the draw is of one sitting."
             raise InputError.expected(
                 "'last' or 'average'", of="iterate", got="uniform", remedy=remedy

@@ -29,7 +29,7 @@ from .released.groups import ReleasedGroups
 from .reports.baselines import MIXTURE, MODEL, warn_of_chance
 from .reports.constraint_report import ConstraintReport, warn_if_not_enforced, warn_of_missed
 from .settings.descents import Descent
-from .settings.keeping import Checkpoints, SetAside
+from .settings.keeping import SetAside
 
 
 class RateConstrainedClassifier(DescentClassifier):
@@ -99,10 +99,10 @@ class RateConstrainedClassifier(DescentClassifier):
         None: a linear model. ``"additive"`` or an `Additive`: steps of each number beside the line
         (docs/additive_models.md). A module is copied, and training starts from its weights
         (docs/networks.md).
-    checkpoint : path or Checkpoints, default=None
-        Folder in which an interrupted fit is kept. Fit again with the same arguments and rows, and
-        it is resumed. Finished releases stay charged. A `Checkpoints` also says how often. None:
-        nothing is kept.
+    checkpoint : path, default=None
+        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments
+        and rows, and it is resumed: answers are given again at no further price. None: nothing is
+        kept.
     randomised : bool, default=True
         Whether the fit may publish a mixture of models, which decides by drawing one of them
         for each row. It returns a mixture, a constant or a model without constraints where
@@ -189,7 +189,6 @@ class RateConstrainedClassifier(DescentClassifier):
 
     SETTINGS: ClassVar = {
         "solver": (Descent,),
-        "checkpoint": (Checkpoints,),
         "certify_share": (SetAside,),
     }
 
@@ -212,7 +211,7 @@ class RateConstrainedClassifier(DescentClassifier):
         solver: Descent | None = None,
         sensitive_as_feature: bool = False,
         model: object = None,
-        checkpoint: PathLike | Checkpoints | None = None,
+        checkpoint: PathLike | None = None,
         randomised: bool = True,
         certify_share: object = None,
     ) -> None:

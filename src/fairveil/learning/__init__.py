@@ -8,7 +8,6 @@ from .._lazy import lazily
 
 if TYPE_CHECKING:
     from . import descent as descent
-    from .checkpoint import Checkpoint as Checkpoint
     from .descent import Reason as Reason
     from .descent import Search as Search
     from .descent import descend as descend

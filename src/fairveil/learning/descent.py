@@ -9,27 +9,28 @@ Guarantees (tests/learning/test_learning_descent.py):
 1. A run's log is the search's plan, event for event; one round is one joint release.
 2. The result depends on the rows through the curator's answers alone.
 3. A run that is interrupted leaves a log that is a beginning of the plan, and the curator closed.
-4. With a checkpoint a run that was killed goes on from its last state; rounds released after that
-   are charged, lost, and not done again (tests/learning/test_learning_checkpoint.py).
+4. Begun again with a curator whose journal keeps answers, a run that was killed is told them again,
+   and goes on from there: a state is made of answers alone.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from .._types import Floats
-from ..core.events import Event, NoOp
+from ..core.events import Event
 from ..curator import FULL, Curator, Measurement
 from ..curator.rows.sampling import Batch as Batch
-from ..errors import InputError, PrivacyError
-from .checkpoint import AFTER, BEFORE, BESIDE, ROUND, Checkpoint, Value, check_values
 
 Answers = Sequence[Floats]
 Progress = Callable[[int, int], None]
 """Called with (rounds done, rounds at most) after each round; it sees nothing else."""
+BEFORE, ROUND, AFTER = "before the first round", "a round", "after the last round"
+BESIDE = "a model to compare with"
+"""Why a search asks: the purposes in the log."""
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -101,143 +102,46 @@ class Search(ABC, Generic[S, R]):
         plan; mostly none."""
         return None
 
-    def identity(self) -> str:
-        """Which search this is, for a state on disk: a run continues with the search that began it,
-        and no other."""
-        return type(self).__qualname__
 
-    def freeze(self, state: S) -> Mapping[str, Value]:
-        """All that `thaw` needs of a state, as arrays of numbers, numbers and words by name: for a
-        checkpoint on disk.
-
-        A state is made of released answers and public values, so this may be kept. A pure function:
-        it changes no state.
-        """
-        raise _no_way_back(self)
-
-    def thaw(self, values: Mapping[str, Value], round: int) -> S:
-        """The state to resume: the inverse of `freeze`, moved on to `round`.
-
-        `round` is how many rounds are done, counted as `progress` counts them: the number at which
-        `values` were frozen, or more where rounds were released and lost. Those are charged and not
-        asked again, so the state must ask next what the plan has next: counters, schedules and
-        batches follow `round`; what the lost answers would have moved stays where it was. What
-        `scaling` gives must be the same as before. `values["frozen_at"]` is the round at which they
-        were frozen.
-        """
-        raise _no_way_back(self)
-
-
-def descend(
-    curator: Curator,
-    search: Search[S, R],
-    progress: Progress | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> R:
+def descend(curator: Curator, search: Search[S, R], progress: Progress | None = None) -> R:
     """Run a search to its end with a curator that was made for its plan; the curator is closed
-    afterwards, in every case.
-
-    `checkpoint`: where its state is kept every so often, and gone on from (the curator needs
-    `earlier=checkpoint.journal`).
-    """
+    afterwards, in every case."""
     with curator:
-        state, done = _begin(curator, search, checkpoint)
-        # whether the rounds that cost something have begun: what comes before is free, and not in
-        # the log
-        charged = False
-        while (reason := search.stop(state)) is None:
-            measurements, batch = search.measurements(state), search.batch_for(state)
-            if (
-                checkpoint is not None
-                and not charged
-                and not isinstance(curator.describe(measurements, batch), NoOp)
-            ):
-                # lost rounds are counted from here: the state must be one of charged rounds
-                charged = True
-                _save(curator, search, checkpoint, state, done)
-            state = search.step(state, curator.answer(measurements, batch, purpose=ROUND))
-            done += 1
-            if checkpoint is not None and done % checkpoint.every == 0:
-                _save(curator, search, checkpoint, state, done)
-            if progress is not None:
-                progress(done, search.rounds)
-        last = search.last(state)
-        if checkpoint is not None:
-            _save(curator, search, checkpoint, state, done)
-        result = search.finish(state, reason, curator.answer(last, purpose=AFTER) if last else [])
+        state, result = _searched(curator, search, (BEFORE, ROUND, AFTER), progress)
         following = search.sequel(state, result)
         if following is not None:
             result = follow(curator, following)[1]
         curator.finish()
-        if checkpoint is not None:
-            checkpoint.finish()
     return result
 
 
 def follow(curator: Curator, search: Search[S, R], purpose: str = BESIDE) -> tuple[S, R]:
-    """Run a search inside the plan of another: it is short, kept nowhere, and leaves the curator
-    open. Its last state, and the result."""
+    """Run a search inside the plan of another: it is short, and leaves the curator open. Its last
+    state, and the result."""
+    return _searched(curator, search, (purpose,) * 3)
+
+
+def _searched(
+    curator: Curator,
+    search: Search[S, R],
+    purposes: tuple[str, str, str],
+    progress: Progress | None = None,
+) -> tuple[S, R]:
+    before, during, after = purposes
     first = search.first()
-    state = search.init(curator.answer(first, purpose=purpose) if first else [])
+    state = search.init(curator.answer(first, purpose=before) if first else [])
     if (scaling := search.scaling(state)) is not None:
         curator.rescale(*scaling)
+    done = 0
     while (reason := search.stop(state)) is None:
-        state = search.step(
-            state,
-            curator.answer(search.measurements(state), search.batch_for(state), purpose=purpose),
-        )
+        measurements, batch = search.measurements(state), search.batch_for(state)
+        state = search.step(state, curator.answer(measurements, batch, purpose=during))
+        done += 1
+        if progress is not None:
+            progress(done, search.rounds)
     last = search.last(state)
-    return state, search.finish(
-        state, reason, curator.answer(last, purpose=purpose) if last else []
-    )
-
-
-def _begin(curator: Curator, search: Search[S, R], checkpoint: Checkpoint | None) -> tuple[S, int]:
-    """The state before the next round, and how many rounds are done."""
-    found = None
-    if checkpoint is not None:
-        _check_way_back(curator, search, checkpoint)
-        found = checkpoint.resume(
-            search.identity(), curator.log.entries, private=curator.promise.is_private
-        )
-    if found is not None:
-        values, done = found
-        state = search.thaw(values, done)
-    else:
-        first, done = search.first(), 0
-        state = search.init(curator.answer(first, purpose=BEFORE) if first else [])
-        if checkpoint is not None:
-            _save(curator, search, checkpoint, state, done)
-    if (scaling := search.scaling(state)) is not None:
-        curator.rescale(*scaling)
-    return state, done
-
-
-def _save(
-    curator: Curator, search: Search[S, R], checkpoint: Checkpoint, state: S, done: int
-) -> None:
-    checkpoint.save(search.identity(), check_values(search.freeze(state)), done, len(curator.log))
-
-
-def _check_way_back(curator: Curator, search: Search[S, R], checkpoint: Checkpoint) -> None:
-    """Before anything is asked: whether this search, with this curator, could go on after a
-    crash."""
-    if type(search).freeze is Search.freeze or type(search).thaw is Search.thaw:
-        raise _no_way_back(search)
-    if curator.journal is not checkpoint.journal:
-        remedy = (
-            "Make the curator with earlier=checkpoint.journal: else nobody would know what was "
-            "released."
-        )
-        raise PrivacyError.expected(
-            "the checkpoint's journal", of="curator", got="another or none", remedy=remedy
-        )
-
-
-def _no_way_back(search: object) -> InputError:
-    remedy = "Leave checkpoint=None, or give the search `freeze` and `thaw`."
-    expected = "a search that can be kept on disk"
-    return InputError.expected(expected, of="checkpoint", got=type(search).__name__, remedy=remedy)
+    answers = curator.answer(last, purpose=after) if last else []
+    return state, search.finish(state, reason, answers)
 
 
 def run_to_the_end(

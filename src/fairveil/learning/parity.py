@@ -27,14 +27,13 @@ Guarantees (tests/learning/test_learning_parity.py):
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from .. import _checks
 from .._types import Floats
 from ..core.events import Composed, Event, Gaussian, NonPrivate, Repeated, compose
 from ..core.promise import Promise
@@ -43,7 +42,6 @@ from ..curator.questions.shifted import ShiftedHistogram
 from ..facts import Cells
 from ..fairness import ConstraintSystem
 from ..privacy.accounting.calibration import calibrate
-from .checkpoint import Value
 from .descent import Answers, Reason, Search
 from .postprocessing.counting import require_room
 
@@ -211,23 +209,6 @@ class ParitySearch(Search[_State, ParityOutcome]):
         """The mean of the offsets."""
         offsets, moved = self._mean(state)
         return ParityOutcome(offsets, np.asarray(answers[0], np.float64), state.done, moved)
-
-    def freeze(self, state: _State) -> Mapping[str, Value]:
-        """Released values, all of it."""
-        return _checks.named(state, ("offsets", "counted", "added", "averaged", "done"))
-
-    def thaw(self, values: Mapping[str, Value], round: int) -> _State:
-        """Rounds that were lost moved nothing; their histograms are not counted."""
-        arrays = (np.asarray(values[name], np.float64) for name in ("offsets", "counted", "added"))
-        offsets, counted, added = arrays
-        done = int(np.asarray(values["done"]))
-        return _State(
-            offsets,
-            counted * (round / max(done, 1)),
-            added,
-            int(np.asarray(values["averaged"])),
-            round,
-        )
 
     def _sizes(self, counted: Floats, done: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
         """Rows of each group, by all rounds together, and whether they are enough."""

@@ -3,7 +3,7 @@ at no further price.
 
 A search whose state is made of answers alone needs no state on disk: it begins anew, asks the same,
 and is given the same. It asks the rows only what was not asked yet. So any search can go on,
-`choose` included. A search of very many rounds keeps its state instead (`learning.checkpoint`).
+`choose` included.
 
 Guarantees (tests/curator/test_curator_given.py):
 1. What is given again is, to the bit, what was released: no row is read for it, nothing admitted,

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from ...core.events import Event
 from ...curator import Curator, Journal
-from ...learning.checkpoint import folder_of
+from ...errors import InputError
 from ...learning.descent import Progress
 from .opened_fit import OpenedFit
 from .progress import progress
@@ -40,3 +41,17 @@ def run(
 def journal_in(folder: str | os.PathLike[str] | None) -> Journal | None:
     """The journal of a search that keeps its answers there; None: nothing is kept."""
     return None if folder is None else Journal(folder_of(folder) / FILE, answers=True)
+
+
+def folder_of(given: object) -> Path:
+    """The folder of a run, which need not be there yet."""
+    if given == "" or not isinstance(given, str | os.PathLike):
+        remedy = "Name a folder of its own: 'fit/', for example."
+        raise InputError.expected(
+            "the path of a folder", of="checkpoint", got=repr(given), remedy=remedy
+        )
+    folder = Path(given)
+    if next((place for place in (folder, *folder.parents) if place.exists()), Path()).is_file():
+        remedy = "Name a folder, which is made where it is not there."
+        raise InputError.expected("a folder", of="checkpoint", got=str(folder), remedy=remedy)
+    return folder

@@ -1,2 +1,2 @@
-"""Settings that estimators take as frozen values: of solvers, of limits, of checkpoints, and of
-rows set aside."""
+"""Settings that estimators take as frozen values: of solvers, of limits, and of rows set
+aside."""

@@ -1,8 +1,7 @@
-"""Settings that have a plain form too: `Checkpoints` of a folder, `SetAside` of a share."""
+"""A setting that has a plain form too: `SetAside` of a share."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -14,37 +13,6 @@ IF_REFUSED = (REPLACE, "keep")
 """What becomes of a model that is not certified."""
 SHARE = 0.3
 """The share that is set aside."""
-
-
-@setting
-class Checkpoints(Setting):
-    """Where an interrupted fit is kept, and how often.
-
-    Pass it as ``checkpoint=``; a path alone is kept every 10 rounds.
-
-    Parameters
-    ----------
-    folder : path, default=None
-        Folder in which an interrupted fit is kept. Fit again with the same arguments and rows, and
-        it is resumed. Finished releases stay charged. None: nothing is kept.
-    every : int, default=10
-        Number of rounds between two checkpoints.
-
-    See Also
-    --------
-    RateConstrainedClassifier : Takes it, and so does `FermiClassifier`.
-
-    Examples
-    --------
-    >>> Checkpoints(folder="fit", every=50)
-    Checkpoints(folder='fit', every=50)
-    """
-
-    folder: str | os.PathLike[str] | None = None
-    every: int = 10
-
-    def _rules(self) -> dict[str, Callable[[Any], object]]:
-        return {"every": lambda value: _checks.whole(at_least=1, every=value)}
 
 
 @setting

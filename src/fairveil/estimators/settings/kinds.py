@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .descents import Descent, PenaltyDescent
 from .grouped import GroupDescent, GroupLimits
-from .keeping import Checkpoints, SetAside
+from .keeping import SetAside
 from .least_squares import CoefficientGrid, Moments
 from .oracles import Exponential, LinearOracle, OracleGame
 from .post_processing import Offsets, Thresholds
@@ -23,6 +23,6 @@ SETTINGS: dict[str, type[Setting]] = {
             Exponential,
             OracleGame,
         ),
-        *(Thresholds, Offsets, GroupLimits, Checkpoints, SetAside),
+        *(Thresholds, Offsets, GroupLimits, SetAside),
     )
 }

@@ -100,7 +100,7 @@ class Settled:
     """The mixin of estimators whose parameters may be settings, before `BaseEstimator`."""
 
     SETTINGS: ClassVar[Mapping[str, tuple[type[Setting], ...]]] = {}
-    PLAIN: ClassVar[Mapping[str, str]] = {"checkpoint": "folder", "certify_share": "share"}
+    PLAIN: ClassVar[Mapping[str, str]] = {"certify_share": "share"}
     """The knob that such a parameter has in its plain form."""
     DECIDED: ClassVar[Mapping[str, str]] = {}
     """Parameters whose class another parameter decides, by its name. They may be set in any order:

@@ -38,7 +38,6 @@ Guarantees (tests/learning/test_learning_rate_constrained.py; theory in docs/rat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -51,13 +50,12 @@ from ...core.promise import Promise
 from ...curator import FULL, GradientSum, Linear, Measurement, PredictionHistogram
 from ...errors import InputError
 from ...fairness import ConstraintSystem
-from ..checkpoint import Value, identity_of
 from ..descent import Answers, Batch, Reason, Search
 from ..outcome import Outcome
 from ..units import in_coded_units
 from .companion import Companion, compared
 from .exact_rounds import accelerated, looked, warmed
-from .linear_state import LinearState, frozen, start_of, thawed
+from .linear_state import LinearState, start_of
 from .moving import moved
 from .plan import Plan
 from .players import Player, constraints_of
@@ -301,17 +299,6 @@ class LinearDescent(Search[LinearState, list[Outcome]]):
             for m in range(self.models)
         ]
         return self._compared(listed, answers, state)
-
-    def identity(self) -> str:
-        return identity_of(self, self.settings, self.bounds, self.player)
-
-    def freeze(self, state: LinearState) -> Mapping[str, Value]:
-        play = {} if self.player is None else self.player.freeze(state.play)
-        return frozen(state, play)
-
-    def thaw(self, values: Mapping[str, Value], round: int) -> LinearState:
-        state = thawed(values, round, self.player, self.planned.clip_at)
-        return replace(state, loss_alone=self._is_loss_alone(state.play))
 
     # -- inside ------------------------------------------------------------------------------------
 

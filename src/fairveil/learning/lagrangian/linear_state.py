@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ... import _checks
 from ..._types import Floats
-from ..checkpoint import Value
-from .players import Player
 from .primal import PrimalState
-
-# of a state; some may be None
-ARRAYS = ("counts", "rows", "rate", "reach", "age", "stopped", "probe", "pull", "opened")
-
-
-WALK = ("weights", "velocity", "total", "counted")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,51 +41,6 @@ class LinearState:
         other = object.__new__(LinearState)
         other.__dict__.update(self.__dict__, walk=walk, play=play, round=self.round + 1)
         return other
-
-
-def frozen(state: LinearState, play: Mapping[str, Value]) -> dict[str, Value]:
-    """A state as plain values, beside those of its max player."""
-    kept: dict[str, Value] = {
-        name: np.asarray(value) for name, value in _checks.named(state.walk, WALK).items()
-    }
-    arrays = _checks.named(state, ARRAYS)
-    kept |= {name: value for name, value in arrays.items() if value is not None}
-    if state.standard is not None:
-        kept |= {"centre": state.standard[0], "scale": state.standard[1]}
-    return {
-        **kept,
-        "step": state.round,
-        "warming": state.warming,
-        **{f"play_{name}": value for name, value in play.items()},
-    }
-
-
-def thawed(
-    values: Mapping[str, Value],
-    round: int,
-    player: Player[Any] | None,
-    clip_at: Callable[[float], float],
-) -> LinearState:
-    """The state that was kept; `round`: of the run that goes on."""
-    arrays = {name: np.array(value, np.float64) for name, value in values.items()}
-    weights, velocity, total, counted = (arrays[name] for name in WALK)
-    held = {name: arrays.get(name) for name in ARRAYS}
-    counts, rows = arrays["counts"], arrays["rows"]
-    kept = {
-        name.removeprefix("play_"): value
-        for name, value in arrays.items()
-        if name.startswith("play_")
-    }
-    return LinearState(
-        PrimalState(weights, velocity, total, int(counted)),
-        None if player is None else player.thaw(kept, counts, rows),
-        # rounds that were lost are not asked again
-        round=int(arrays["step"]) + round - int(arrays["frozen_at"]),
-        warming=bool(arrays["warming"]),
-        clip=clip_at(float(rows[0])),
-        standard=(arrays["centre"], arrays["scale"]) if "scale" in arrays else None,
-        **held,  # type: ignore[arg-type]  # what every state has is there
-    )
 
 
 def restarted(walk: PrimalState, gradient: Floats, age: Floats) -> tuple[PrimalState, Floats]:

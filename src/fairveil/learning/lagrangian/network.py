@@ -19,7 +19,6 @@ Guarantees (tests/learning/test_learning_network.py):
 1. The plan costs at most the promise, under its relation, and the log equals the plan.
 2. Nothing that is asked depends on a row except through released answers and, where they are
    public, features and labels.
-3. A run that was killed and went on returns a model of the same price.
 
 `Differs:` from Algorithm 1: gradients of whole rows are clipped, so no Lipschitz constant is
 taken on trust (theory.md#fermi, H8 and H9); noise for W is the histogram's; the step size falls to
@@ -28,7 +27,6 @@ taken on trust (theory.md#fermi, H8 and H9); noise for W is the histogram's; the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -40,7 +38,6 @@ from ..._types import Floats
 from ...core.promise import Promise
 from ...curator import Measurement, Network, NetworkGradient, NetworkHistogram
 from ...facts import Cells
-from ..checkpoint import Value, identity_of
 from ..descent import Answers, Batch, Reason, Search
 from ..outcome import Outcome
 from ..systems import columns_of
@@ -171,41 +168,6 @@ class NetworkDescent(Search[NetworkState, Outcome]):
             found,
             planned.read_compare(answers[-len(asked) :], 1, planned.compare_multiplier).of(0),
         )
-
-    def identity(self) -> str:
-        skeleton = self.planned.skeleton
-        assert skeleton is not None
-        form = (skeleton.architecture, skeleton.names, skeleton.shapes)
-        return identity_of(self, form, self.planned.settings, self.bounds, self.player)
-
-    def freeze(self, state: NetworkState) -> Mapping[str, Value]:
-        walk, play = state.walk, {} if self.player is None else self.player.freeze(state.play)
-        kept: dict[str, Value] = {
-            "weights": walk.weights,
-            "velocity": walk.velocity,
-            "total": walk.total,
-            "counted": walk.counted,
-        }
-        return {
-            **kept,
-            "counts": state.counts,
-            "rows": state.rows,
-            **{f"play_{name}": value for name, value in play.items()},
-        }
-
-    def thaw(self, values: Mapping[str, Value], round: int) -> NetworkState:
-        arrays = {name: np.asarray(value, np.float64) for name, value in values.items()}
-        walk = PrimalState(
-            arrays["weights"], arrays["velocity"], arrays["total"], int(values["counted"])
-        )
-        counts, rows = arrays["counts"], arrays["rows"]
-        kept = {
-            name.removeprefix("play_"): value
-            for name, value in arrays.items()
-            if name.startswith("play_")
-        }
-        play = None if self.player is None else self.player.thaw(kept, counts, rows)
-        return NetworkState(walk, play, counts, rows, round)
 
     # -- inside ------------------------------------------------------------------------------------
 

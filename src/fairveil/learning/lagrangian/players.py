@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -22,7 +21,6 @@ from ..._types import Floats, Mask
 from ...fairness import ConstraintSystem
 from ...fairness.dependence import Dependence, FixedShares, projected
 from ...fairness.systems import FixedCounts
-from ..checkpoint import Value
 from ..systems import slopes_of_decisions
 from .duals import AVERAGED, AscentState, ProjectedAscent, weights_of
 from .plan import Plan
@@ -70,14 +68,6 @@ class Player(ABC, Generic[P]):
     def duals(self, state: P, constraints: int) -> Floats:
         """How hard each constraint is pressed, (models, constraints): nothing where there are
         none."""
-
-    @abstractmethod
-    def freeze(self, state: P) -> Mapping[str, Value]:
-        """What `thaw` needs of a state beside counts and rows."""
-
-    @abstractmethod
-    def thaw(self, values: Mapping[str, Floats], counts: Floats, rows: Floats) -> P:
-        """The inverse."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -170,23 +160,6 @@ class Constraints(Player[ConstraintState]):
     def duals(self, state: ConstraintState, constraints: int) -> Floats:
         return state.pressure.duals
 
-    def freeze(self, state: ConstraintState) -> Mapping[str, Value]:
-        p = state.pressure
-        return {
-            "duals": p.duals,
-            "integral": p.integral,
-            "smooth": p.smooth,
-            "squares": p.squares,
-            "rounds": p.rounds,
-        }
-
-    def thaw(self, values: Mapping[str, Floats], counts: Floats, rows: Floats) -> ConstraintState:
-        duals, integral, smooth, squares = (
-            values[name] for name in ("duals", "integral", "smooth", "squares")
-        )
-        pressure = AscentState(duals, integral, smooth, squares, int(values["rounds"]))
-        return replace(self.begin(counts, rows), pressure=pressure)
-
     def _trust(self, counts: Floats) -> Floats | float:
         """(models, constraints), or 1 where nothing has noise."""
         if not self.blur:
@@ -274,12 +247,6 @@ class Penalty(Player[PenaltyState]):
 
     def duals(self, state: PenaltyState, constraints: int) -> Floats:
         return np.zeros((self.models, constraints))
-
-    def freeze(self, state: PenaltyState) -> Mapping[str, Value]:
-        return {"w": state.w}
-
-    def thaw(self, values: Mapping[str, Floats], counts: Floats, rows: Floats) -> PenaltyState:
-        return PenaltyState(values["w"], self.dependence.at(counts))
 
     @cached_property
     def _ease(self) -> Floats:

@@ -27,8 +27,7 @@ Guarantees (tests/learning/test_learning_saddle.py):
    is known before the run.
 4. A function that fails on a row is not heard of before the run has ended; one that fails on rows
    of zeros, or gives them NaN or gradients that are transposed, is refused first.
-5. A run that was killed and went on has the same plan, price and iterate; theta and w are in their
-   balls throughout.
+5. theta and w are in their balls throughout.
 
 `Differs:` from Algorithm 2 and Theorem E.1:
 - Gradients of rows are clipped, so that no Lipschitz constant is taken on trust (theory.md#fermi,
@@ -41,7 +40,6 @@ Guarantees (tests/learning/test_learning_saddle.py):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -52,7 +50,6 @@ from ...core.events import Event
 from ...core.promise import Promise
 from ...curator import FULL, Measurement, Part, Poisson
 from ...facts import RowLayout
-from ..checkpoint import Value, identity_of
 from ..descent import Answers, Batch, Reason, Search
 from .plan import RunPricing, batch_of, handed_of, steps_of
 from .problem import SaddleProblem, Smoothness, bound_to, read_only
@@ -222,45 +219,8 @@ class SaddleDescent(Search[SaddleState, SaddleOutcome]):
         return []
 
     def finish(self, state: SaddleState, reason: Reason, answers: Answers) -> SaddleOutcome:
-        # An answer is owed for what was spent: the last iterate in place of the average.
-        if not state.counted:  # rounds whose iterates would have been averaged were lost
-            state = state.keep()
         theta, w = state.sum_theta / state.counted, state.sum_w / state.counted
         return SaddleOutcome(read_only(theta), read_only(w), reason, state.round)
-
-    def identity(self) -> str:
-        p = self.problem
-        bounds = (
-            p.clip_theta,
-            p.clip_w,
-            p.radius_theta,
-            p.radius_w,
-            sorted(p.columns_read),
-            sorted(p.ascent_reads or ()),
-        )
-        made = (self.rounds, self.step_theta, self.step_w, self.averaged_from, self.public_rows)
-        # of the user's functions nothing can be said
-        return identity_of(self, p.theta, p.w, bounds, made)
-
-    def freeze(self, state: SaddleState) -> Mapping[str, Value]:
-        kept: dict[str, Value] = {
-            "theta": state.theta,
-            "w": state.w,
-            "sum_theta": state.sum_theta,
-            "sum_w": state.sum_w,
-        }
-        return {**kept, "counted": state.counted, "rows": state.rows, "handed": state.handed}
-
-    def thaw(self, values: Mapping[str, Value], round: int) -> SaddleState:
-        theta, w, *sums = (
-            np.array(values[name], np.float64) for name in ("theta", "w", "sum_theta", "sum_w")
-        )
-        counted, handed, rows = int(values["counted"]), int(values["handed"]), float(values["rows"])
-        state = SaddleState(
-            read_only(theta), read_only(w), sums[0], sums[1], counted, rows, round, handed
-        )
-        lost = int(values["frozen_at"]) < handed <= round  # then its place is where the walk stood
-        return state.keep() if lost else state
 
     # -- inside ------------------------------------------------------------------------------------
 
