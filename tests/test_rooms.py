@@ -73,6 +73,7 @@ INSIDE = {
         ("forecasting",),
     ),
     "estimators": (
+        ("words",),
         ("settings",),
         ("reading", "reports"),
         ("fitting", "handed", "saving"),

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from importlib.abc import InspectLoader
 from importlib.util import find_spec
 
+from ..estimators.words import WORDS, entries, sections
+
 METHODS = {
     "rate-constrained": ("rate_constrained", "RateConstrainedClassifier"),
     "post-processing": ("post_processing.odds_post_processor", "OddsPostProcessor"),
@@ -66,7 +68,8 @@ class Field:
 
 @functools.cache
 def fields_of(module: str, name: str) -> dict[str, Field]:
-    """The parameters of a class, by its docstring.
+    """The parameters of a class in the order of its signature, by its docstring, those of the
+    classes that it extends, and the words that estimators share.
 
     >>> fields_of("fairveil.estimators.settings.keeping", "SetAside")["share"].default
     '0.3'
@@ -75,14 +78,32 @@ def fields_of(module: str, name: str) -> dict[str, Field]:
     assert spec is not None
     assert isinstance(spec.loader, InspectLoader)
     tree = ast.parse(spec.loader.get_source(module) or "")
-    classes = (one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == name)
-    words = ast.get_docstring(next(classes)) or ""
-    listed = re.search(r"Parameters\n-+\n(.*?)(?=\n\n\w[\w ]*\n-+\n|\Z)", words, re.DOTALL)
-    row = re.compile(r"^(\w+) : (.*?)(?:, default=(.*))?\n((?:    .*\n|\n)+)", re.MULTILINE)
-    return {
-        one[1]: Field(one[1], one[2], one[3] or "", " ".join(one[4].split()))
-        for one in row.finditer(f"{listed[1]}\n" if listed else "")
-    }
+    classes = {one.name: one for one in tree.body if isinstance(one, ast.ClassDef)}
+    cls = classes[name]
+    found: dict[str, Field] = {}
+    for base in cls.bases:
+        if isinstance(base, ast.Name) and base.id in classes:
+            found |= fields_of(module, base.id)
+    if any(isinstance(one, ast.Name) and one.id == "described" for one in cls.decorator_list):
+        found |= fields_of("fairveil.estimators.fitting.planning", "Planning")
+    own = entries(sections(ast.get_docstring(cls) or "").get("Parameters", ""))
+    names = _targets(cls)
+    row = re.compile(r"\w+ : (.*?)(?:, default=(.*))?\n((?:.*\n)*)")
+    for name in dict.fromkeys((*names, *own)):
+        if (line := row.fullmatch(own.get(name, WORDS.get(name, "")))) is not None:
+            found[name] = Field(name, line[1], line[2] or "", " ".join(line[3].split()))
+    first = names[: names.index("_")] if "_" in names else []  # `_: KW_ONLY`
+    order = dict.fromkeys((*first, *found, *names))
+    return {name: found[name] for name in order if name in found}
+
+
+def _targets(cls: ast.ClassDef) -> list[str]:
+    """Names of a class's own parameters: its fields, or the arguments of its `__init__`."""
+    for one in cls.body:
+        if isinstance(one, ast.FunctionDef) and one.name == "__init__":
+            return [arg.arg for arg in (*one.args.args, *one.args.kwonlyargs)]
+    lines = (one.target for one in cls.body if isinstance(one, ast.AnnAssign))
+    return [one.id for one in lines if isinstance(one, ast.Name)]
 
 
 def parameters(method: str) -> dict[str, Field]:

@@ -37,6 +37,7 @@ from .reading.training import ReadOptions, Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, warn_if_worse, warn_of_chance
 from .settings.descents import Descent
+from .words import worded
 
 KNOBS = ("rounds", "clip", "temperature", "sampling_rate", "learning_rate")
 
@@ -54,20 +55,9 @@ class DescentClassifier(LinearClassifier):
     model: Any
     solver: Any
     checkpoint: Any
-    epsilon: Any
-    delta: Any
-    protects: Any
-    neighbours: Any
-    schema: Any
-    public_rows: Any
-    max_sample_weight: Any
-    unsafe_data_dependent_bounds: Any
-    random_state: Any
-    ledger: Any
-    unit: Any
-    max_rows_per_unit: Any
     sensitive_as_feature: Any
 
+    @worded
     def fit(
         self,
         X: TableLike,
@@ -82,34 +72,9 @@ class DescentClassifier(LinearClassifier):
         or a source of coded rows. A source has labels and groups of its own. A torch module also
         takes an array with more axes, such as images.
 
-        Parameters
-        ----------
-        X : table or array
-            Features: an array, a table or a source of coded rows; see docs/data.md.
-        y : array, default=None
-            Labels, or numbers for regression. None: the schema names the target among the columns
-            of X.
-        sensitive_features : array, table or names of columns of X, default=None
-            Groups: one column or several. None: the schema's, or no groups.
-        sample_weight : array, default=None
-            Weight of each row, clipped to `max_sample_weight`. None: 1.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            If an argument or the table cannot be used.
-        Overspent
-            If the ledger's budget does not suffice for the cost.
-
         Warns
         -----
         WorseThanBaseline
-            If the result errs more than something that costs nothing further.
         """
         X, shape = modules.flattened(X, self._module)
         journal = journal_in(self.checkpoint)

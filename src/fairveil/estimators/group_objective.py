@@ -4,7 +4,7 @@ to another (Alabi)."""
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
 from ..data.reading import PathLike
 from ..errors import InputError
-from ..facts import Cells, Schema
+from ..facts import Cells
 from ..fairness.objectives import Constraint, Error, Objective, parse_constraint, parse_objective
 from ..learning.descent import Reason
 from ..learning.group_objective.descent import plan_descent
@@ -26,7 +26,6 @@ from ..learning.oracles.choosing import Each
 from ..learning.oracles.classes import Class, thresholds
 from ..learning.oracles.responses import Responses
 from ..models import DerandomisedModel, MixtureModel
-from ..models.model import RandomState
 from .certifying.certified_fits import certified, forget_certificate
 from .choosing.group_choices import GroupChoices
 from .faces import blind
@@ -54,6 +53,7 @@ from .reports.constraint_report import ConstraintReport, warn_if_not_enforced, w
 from .settings.keeping import SetAside
 from .settings.oracles import Exponential, LinearOracle
 from .settings.setting import Setting
+from .words import described, worded
 
 METHODS = ("linear-oracle", "exponential", "frank-wolfe")
 
@@ -61,6 +61,7 @@ METHODS = ("linear-oracle", "exponential", "frank-wolfe")
 LOSSES = ("zero_one", "log")
 
 
+@described
 class GroupObjectiveClassifier(MixingClassifier):
     """Classifier that minimizes a function f of group losses, subject to another, g, of at most 0.
 
@@ -88,49 +89,6 @@ class GroupObjectiveClassifier(MixingClassifier):
         protected. An array (m, 1 + width): weights of linear rules, the intercept first. A list:
         fitted classifiers, which are trusted to be made without these rows. None: linear rules, and
         thresholds for ``"exponential"``.
-    epsilon : float, default=1.0
-        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and
-        gives no privacy; the statement is flagged ``not-private``. Choose it without looking at the
-        data.
-    delta : float, default=1e-6
-        Slack that is added to the epsilon bound: one row changes the probability of any results by
-        a factor of at most e^epsilon, plus delta. Choose it well below ``1 / n_rows``.
-    protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
-        attributes alone; features and labels are then public.
-    neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None:
-        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
-    schema : Schema, default=None
-        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are
-        then its own, and none of them is read from the data. None: they are read, and the statement
-        says so.
-    public_rows : int, default=None
-        About how many rows there are, where the exact number is private but a rough one is public.
-        With a `unit`, about how many are read. None: the schema's number, else one noisy count that
-        is part of the plan.
-    max_sample_weight : float, default=1.0
-        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It
-        multiplies every sensitivity, and so the noise.
-    unsafe_data_dependent_bounds : bool, default=False
-        Scale numbers by means and standard deviations of the training rows, which no guarantee
-        covers. The statement is flagged ``data-dependent-bounds``. False: numbers are scaled by
-        public bounds, or by noisy releases.
-    random_state : int or Generator, default=None
-        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the
-        statement INSECURE.
-    ledger : Ledger, default=None
-        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger
-        of the ``with ledger.recording():`` block, if there is one. It is never saved with the
-        estimator.
-    unit : str, mapping of one name, or one value a row, default=None
-        Protects persons, each with all of their rows (docs/persons.md). It is the name of the
-        column of X that tells persons apart, which is then no feature, or one value a row. None:
-        protects each row by itself.
-    max_rows_per_unit : int, default=None
-        Most rows of one person that the fit reads, a public number; required beside `unit`. A
-        person with more rows has so many of them drawn. Noise of counts and of other sums over rows
-        grows with it.
     solver : LinearOracle or Exponential, default=None
         Settings of the search, such as ``LinearOracle(rounds=50)``, or ``Exponential(alpha=0.1)``
         with ``method="exponential"``. None: the library's.
@@ -138,60 +96,21 @@ class GroupObjectiveClassifier(MixingClassifier):
         ``"zero_one"``: errors of decisions. ``"log"``: the log loss of probabilities, for one
         linear model and objectives that grow with every group's loss. ``"error"`` is then the mean
         loss, and ``BoundedGroupLoss(0.4, loss="log")`` a constraint.
-    sensitive_as_feature : bool, default=False
-        Whether columns of X that are named as sensitive are features too. For
-        ``protects="records"`` alone.
-    checkpoint : path, default=None
-        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments
-        and rows, and it is resumed: answers are given again at no further price. None: nothing is
-        kept.
     model : str or Additive, default=None
         None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each
         number beside the line (docs/additive_models.md).
-    certify_share : float or SetAside, default=None
-        Share of the rows that is set aside to certify notions with a `confidence`, such as
-        ``DemographicParity(0.05, confidence=0.95)``, for people whom the model has not seen. Each
-        row is set aside by a coin of its own. A `SetAside` also says what becomes of a model that
-        is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
 
     Attributes
     ----------
     model_ : MixtureModel or None
         The mixture of rules; None for a mixture of given classifiers, `candidates_`.
-    candidates_ : tuple
-        Given classifiers that the mixture is of; empty for mixtures of the fit's own rules.
-    plays_ : ndarray
-        Share of the mixture that each of `candidates_` has.
-    objective_ : float
-        Released value of the minimized objective.
-    constraint_report_ : ConstraintReport
-        Released value, noise and bound of each constraint on the training rows.
-    baselines_ : BaselineReport or None
-        Released error of the result beside results that cost nothing further.
+    candidates_, plays_, objective_, constraint_report_, baselines_
     certain_ : Certain or None
         Bounds on f and g above the best in the list; of ``"exponential"`` alone.
     outcome_ : Found
         Everything that the search released.
-    privacy_ : PrivacyStatement
-        Statement of what the fit cost and of what it covers.
-    classes_ : ndarray of shape (n_classes,)
-        Classes, in the order of the columns of `predict_proba`.
-    groups_ : tuple
-        Keys of the groups; empty for a fit without sensitive features.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the columns of X; there only if X had names.
-    coding_ : TableCoding or SchemaCoding
-        How tables are coded: which column is which number or category.
-    cells_ : Cells or None
-        Groups as cells of the sensitive columns; None for a fit without them.
-    n_iter_ : int
-        Number of rounds that ran.
-    certificate_ : Certificate
-        Bounds for people whom the model has not seen; only where notions are certified.
-    certified_aim_ : CertifiedAim
-        Bounds that the fit aimed at, inside of those that it certifies; beside `certificate_`.
+    privacy_, classes_, groups_, n_features_in_, feature_names_in_, coding_, cells_, n_iter_,
+    certificate_, certified_aim_
 
     See Also
     --------
@@ -232,65 +151,29 @@ class GroupObjectiveClassifier(MixingClassifier):
     (True, 20)
     """
 
-    outcome_: Found
-    certain_: Certain | None
-    objective_: float
-    constraint_report_: ConstraintReport
-    baselines_: BaselineReport | None
+    outcome_: Found = field(init=False)
+    certain_: Certain | None = field(init=False)
+    objective_: float = field(init=False)
+    constraint_report_: ConstraintReport = field(init=False)
+    baselines_: BaselineReport | None = field(init=False)
 
     SETTINGS: ClassVar = {"solver": (LinearOracle, Exponential), "certify_share": (SetAside,)}
     DECIDED: ClassVar = {"solver": "method"}
 
-    def __init__(
-        self,
-        objective: object = "error",
-        constraint: object = None,
-        method: str = "linear-oracle",
-        decisions: object = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        protects: str = "records",
-        neighbours: str | None = None,
-        schema: Schema | None = None,
-        public_rows: int | None = None,
-        max_sample_weight: float = 1.0,
-        unsafe_data_dependent_bounds: bool = False,
-        random_state: RandomState = None,
-        ledger: object = None,
-        unit: ColumnsLike = None,
-        max_rows_per_unit: int | None = None,
-        solver: LinearOracle | Exponential | None = None,
-        loss: str = "zero_one",
-        sensitive_as_feature: bool = False,
-        checkpoint: PathLike | None = None,
-        model: object = None,
-        certify_share: object = None,
-    ) -> None:
-        self.objective = objective
-        self.constraint = constraint
-        self.method = method
-        self.decisions = decisions
-        self.epsilon = epsilon
-        self.delta = delta
-        self.protects = protects
-        self.neighbours = neighbours
-        self.schema = schema
-        self.public_rows = public_rows
-        self.max_sample_weight = max_sample_weight
-        self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
-        self.random_state = random_state
-        self.ledger = ledger
-        self.unit = unit
-        self.max_rows_per_unit = max_rows_per_unit
-        self.solver = solver
-        self.loss = loss
-        self.sensitive_as_feature = sensitive_as_feature
-        self.checkpoint = checkpoint
-        self.model = model
-        self.certify_share = certify_share
+    objective: object = "error"
+    constraint: object = None
+    method: str = "linear-oracle"
+    decisions: object = None
+    _: KW_ONLY
+    solver: LinearOracle | Exponential | None = None
+    loss: str = "zero_one"
+    sensitive_as_feature: bool = False
+    checkpoint: PathLike | None = None
+    model: object = None
+    certify_share: object = None
 
     @certified
+    @worded
     def fit(
         self,
         X: TableLike,
@@ -303,41 +186,9 @@ class GroupObjectiveClassifier(MixingClassifier):
 
         Notions with a `confidence` are certified on rows that are set aside: see `certificate_`.
 
-        Parameters
-        ----------
-        X : table or array
-            Features: an array, a table or a source of coded rows; see docs/data.md.
-        y : array, default=None
-            Labels, or numbers for regression. None: the schema names the target among the columns
-            of X.
-        sensitive_features : array, table or names of columns of X, default=None
-            Groups: one column or several. None: the schema's, or no groups.
-        sample_weight : array, default=None
-            Weight of each row, clipped to `max_sample_weight`. None: 1.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            If an argument or the table cannot be used.
-        Overspent
-            If the ledger's budget does not suffice for the cost.
-
         Warns
         -----
-        ConstraintNotMet
-            If released values say that a constraint is missed by far.
-        NotEnforced
-            If noise hides a constraint, or what the search found gave way to what costs nothing.
-        WorseThanBaseline
-            If the result errs more than something that costs nothing further.
-        DecisionsReplaced
-            If the fit was not certified as found, and part of its decisions was replaced by blind
-            ones.
+        ConstraintNotMet, NotEnforced, WorseThanBaseline, DecisionsReplaced
         """
         refuse_functions(X, self.method)
         journal = journal_in(self.checkpoint)
@@ -430,17 +281,13 @@ class GroupObjectiveClassifier(MixingClassifier):
     def _is_randomized(self) -> bool:
         return self.loss == "zero_one"
 
+    @worded
     def predict_proba(self, X: TableLike) -> Floats:
         """Probability of each class.
 
         With ``loss="zero_one"`` it is the exact distribution of `predict`: the share of the
         mixture's rules that decide for each class. With ``loss="log"`` it is the model's
         probability, and `predict` takes the likeliest class.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
 
         Returns
         -------

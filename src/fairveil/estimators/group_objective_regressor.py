@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, field, replace
 from typing import ClassVar
 
 from .. import _checks
@@ -11,7 +11,7 @@ from .._types import ColumnsLike, TableLike
 from ..core.promise import Promise
 from ..data.reading import PathLike
 from ..errors import InputError
-from ..facts import Cells, RowSource, Schema
+from ..facts import Cells, RowSource
 from ..fairness import BoundedGroupLoss
 from ..fairness.objectives import Constraint, Objective, parse_constraint, parse_objective
 from ..learning.least_squares.by_group import GroupRegression, plan_regression
@@ -19,7 +19,6 @@ from ..learning.least_squares.choice import CoefficientChoice, checked, plan_cho
 from ..learning.least_squares.hull import METHODS
 from ..learning.least_squares.task import RegressionOutcome, RegressionTask
 from ..models import RegressionModel
-from ..models.model import RandomState
 from .faces.coded_regressor import CodedRegressor, in_coded_units
 from .fitting import promises, unused
 from .fitting.opened_fit import OpenedFit
@@ -38,11 +37,13 @@ from .reports.baselines import BaselineReport, of_regression, warn_if_worse
 from .reports.constraint_report import ConstraintReport, warn_of_missed
 from .settings.least_squares import CoefficientGrid, Moments
 from .settings.setting import Setting, stated
+from .words import described, worded
 
 EXPONENTIAL = "exponential"
 Planned = GroupRegression | CoefficientChoice
 
 
+@described
 class GroupObjectiveRegressor(CodedRegressor):
     """Linear regression that minimizes a convex function f of the groups' mean squared errors.
 
@@ -67,62 +68,9 @@ class GroupObjectiveRegressor(CodedRegressor):
     decisions : array of shape (candidates, 1 + features), default=None
         Public coefficient vectors of ``"exponential"``, in the units of X and y: the intercept
         first, then one for each of `coef_names_`. None: a grid, for at most two features.
-    epsilon : float, default=1.0
-        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and
-        gives no privacy; the statement is flagged ``not-private``. Choose it without looking at the
-        data.
-    delta : float, default=1e-6
-        Slack that is added to the epsilon bound: one row changes the probability of any results by
-        a factor of at most e^epsilon, plus delta. Choose it well below ``1 / n_rows``.
-    protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
-        attributes alone; features and labels are then public.
-    neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None:
-        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
-    schema : Schema, default=None
-        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are
-        then its own, and none of them is read from the data. None: they are read, and the statement
-        says so.
-    public_rows : int, default=None
-        About how many rows there are, where the exact number is private but a rough one is public.
-        With a `unit`, about how many are read. None: the schema's number, else one noisy count that
-        is part of the plan.
-    max_sample_weight : float, default=1.0
-        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It
-        multiplies every sensitivity, and so the noise.
-    unsafe_data_dependent_bounds : bool, default=False
-        Scale numbers by means and standard deviations of the training rows, which no guarantee
-        covers. The statement is flagged ``data-dependent-bounds``. False: numbers are scaled by
-        public bounds, or by noisy releases.
-    random_state : int or Generator, default=None
-        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the
-        statement INSECURE.
-    ledger : Ledger, default=None
-        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger
-        of the ``with ledger.recording():`` block, if there is one. It is never saved with the
-        estimator.
-    unit : str, mapping of one name, or one value a row, default=None
-        Protects persons, each with all of their rows (docs/persons.md). It is the name of the
-        column of X that tells persons apart, which is then no feature, or one value a row. None:
-        protects each row by itself.
-    max_rows_per_unit : int, default=None
-        Most rows of one person that the fit reads, a public number; required beside `unit`. A
-        person with more rows has so many of them drawn. Noise of counts and of other sums over rows
-        grows with it.
-    target_bounds : pair of float, default=None
-        Public bounds ``(low, high)`` of y, in its own units; y is clipped to them. None: the
-        schema's bounds, or the range of y where y is public. Otherwise (-1, 1), with a warning.
     solver : Moments or CoefficientGrid, default=None
         Settings of the search, such as ``Moments(clip=3.0)``, or ``CoefficientGrid(radius=2.0)``
         with ``method="exponential"``. None: the library's.
-    sensitive_as_feature : bool, default=False
-        Whether columns of X that are named as sensitive are features too. For
-        ``protects="records"`` alone.
-    checkpoint : path, default=None
-        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments
-        and rows, and it is resumed: answers are given again at no further price. None: nothing is
-        kept.
     model : str or Additive, default=None
         None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each
         number beside the line (docs/additive_models.md).
@@ -131,36 +79,8 @@ class GroupObjectiveRegressor(CodedRegressor):
     ----------
     model_ : RegressionModel
         The model that was found.
-    coef_ : ndarray
-        Coefficients, in the units of X; of linear models alone.
-    intercept_ : ndarray or float
-        Intercept; of linear models alone.
-    coef_names_ : tuple of str
-        Name of each coefficient; of linear models alone.
-    target_ : TargetScale
-        How y is clipped and scaled.
-    objective_ : float
-        Released value of the minimized objective.
-    constraint_report_ : ConstraintReport
-        Released value, noise and bound of each constraint on the training rows.
-    baselines_ : BaselineReport or None
-        Released error of the result beside results that cost nothing further.
-    outcome_ : RegressionOutcome
-        Everything that the search released.
-    privacy_ : PrivacyStatement
-        Statement of what the fit cost and of what it covers.
-    groups_ : tuple
-        Keys of the groups; empty for a fit without sensitive features.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the columns of X; there only if X had names.
-    coding_ : TableCoding or SchemaCoding
-        How tables are coded: which column is which number or category.
-    cells_ : Cells or None
-        Groups as cells of the sensitive columns; None for a fit without them.
-    n_iter_ : int
-        Number of rounds that ran.
+    coef_, intercept_, coef_names_, target_, objective_, constraint_report_, baselines_,
+    outcome_, privacy_, groups_, n_features_in_, feature_names_in_, coding_, cells_, n_iter_
 
     See Also
     --------
@@ -197,62 +117,27 @@ class GroupObjectiveRegressor(CodedRegressor):
     (True, (0, 1))
     """
 
-    constraint_report_: ConstraintReport
-    baselines_: BaselineReport | None
-    outcome_: RegressionOutcome
-    objective_: float
-    n_iter_: int
+    constraint_report_: ConstraintReport = field(init=False)
+    baselines_: BaselineReport | None = field(init=False)
+    outcome_: RegressionOutcome = field(init=False)
+    objective_: float = field(init=False)
+    n_iter_: int = field(init=False)
 
     SETTINGS: ClassVar = {"solver": (Moments, CoefficientGrid)}
     DECIDED: ClassVar = {"solver": "method"}
 
-    def __init__(
-        self,
-        objective: object = "error",
-        constraint: object = None,
-        method: str = "linear-oracle",
-        decisions: object = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        protects: str = "records",
-        neighbours: str | None = None,
-        schema: Schema | None = None,
-        public_rows: int | None = None,
-        max_sample_weight: float = 1.0,
-        unsafe_data_dependent_bounds: bool = False,
-        random_state: RandomState = None,
-        ledger: object = None,
-        unit: ColumnsLike = None,
-        max_rows_per_unit: int | None = None,
-        target_bounds: tuple[float, float] | None = None,
-        solver: Moments | CoefficientGrid | None = None,
-        sensitive_as_feature: bool = False,
-        checkpoint: PathLike | None = None,
-        model: object = None,
-    ) -> None:
-        self.objective = objective
-        self.constraint = constraint
-        self.method = method
-        self.decisions = decisions
-        self.epsilon = epsilon
-        self.delta = delta
-        self.protects = protects
-        self.neighbours = neighbours
-        self.schema = schema
-        self.public_rows = public_rows
-        self.max_sample_weight = max_sample_weight
-        self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
-        self.random_state = random_state
-        self.ledger = ledger
-        self.unit = unit
-        self.max_rows_per_unit = max_rows_per_unit
-        self.target_bounds = target_bounds
-        self.solver = solver
-        self.sensitive_as_feature = sensitive_as_feature
-        self.checkpoint = checkpoint
-        self.model = model
+    objective: object = "error"
+    constraint: object = None
+    method: str = "linear-oracle"
+    decisions: object = None
+    _: KW_ONLY
+    target_bounds: tuple[float, float] | None = None
+    solver: Moments | CoefficientGrid | None = None
+    sensitive_as_feature: bool = False
+    checkpoint: PathLike | None = None
+    model: object = None
 
+    @worded
     def fit(
         self,
         X: TableLike,
@@ -263,36 +148,9 @@ class GroupObjectiveRegressor(CodedRegressor):
     ) -> GroupObjectiveRegressor:
         """Fit to a table X and numbers y, matched by position.
 
-        Parameters
-        ----------
-        X : table or array
-            Features: an array, a table or a source of coded rows; see docs/data.md.
-        y : array, default=None
-            Labels, or numbers for regression. None: the schema names the target among the columns
-            of X.
-        sensitive_features : array, table or names of columns of X, default=None
-            Groups: one column or several. None: the schema's, or no groups.
-        sample_weight : array, default=None
-            Weight of each row, clipped to `max_sample_weight`. None: 1.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            If an argument or the table cannot be used.
-        Overspent
-            If the ledger's budget does not suffice for the cost.
-
         Warns
         -----
-        ConstraintNotMet
-            If released values say that a constraint is missed by far.
-        WorseThanBaseline
-            If the result errs more than something that costs nothing further.
+        ConstraintNotMet, WorseThanBaseline
         """
         refuse_functions(X, self.method)
         journal = journal_in(self.checkpoint)

@@ -26,6 +26,7 @@ from .reading.coding import Coding, SchemaCoding
 from .reading.columns import read_labels
 from .reading.inputs import weights_of
 from .reading.training import Training
+from .words import worded
 from .wrapped import bases
 from .wrapped.base_columns import names_of, without
 from .wrapped.decided import codes_of, in_blocks, unheard
@@ -67,16 +68,9 @@ class MixingClassifier(CodedClassifier):
         each class, (rows, classes)."""
         return self._law(X)
 
+    @worded
     def predict(self, X: TableLike, random_state: RandomState = None) -> npt.NDArray[Any]:
         """Predict the class of each row, drawn from the mixture: a rule anew for every row.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
-        random_state : int or Generator, default=None
-            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None:
-            fresh draws.
 
         Returns
         -------
@@ -86,19 +80,11 @@ class MixingClassifier(CodedClassifier):
         codes = draw_codes(self._law(X), random_state)
         return np.asarray(self.classes_[codes])
 
+    @worded
     def score(
         self, X: TableLike, y: ColumnsLike = None, sample_weight: ColumnsLike = None
     ) -> float:
         """Expected share of rows, by weight, whose class is predicted right.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
-        y : array, default=None
-            True labels or numbers. None: X is a source of coded rows, which has its own.
-        sample_weight : array, default=None
-            Weight of each row. None: 1.
 
         Returns
         -------

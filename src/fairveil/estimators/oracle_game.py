@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._types import ColumnsLike, Floats, TableLike
 from ..data.reading import PathLike
-from ..facts import Cells, RowBlock, Schema
+from ..facts import Cells, RowBlock
 from ..fairness import FalsePositiveRateParity, Notion
 from ..learning.descent import Reason
 from ..learning.game.bounds import Guarantee
@@ -51,11 +51,13 @@ from .reports.baselines import BaselineReport, of_comparison, warn_if_worse
 from .reports.constraint_report import ConstraintReport, warn_if_not_enforced, warn_of_missed
 from .settings.keeping import SetAside
 from .settings.oracles import OracleGame
+from .words import described, worded
 from .wrapped.grouping import group_ids
 
 WHOLE = 1_000_000  # plays of a mixture whose shares are known
 
 
+@described
 class OracleGameClassifier(MixingClassifier):
     """Mixture of classifiers: the learner's plays in a private game against an auditor.
 
@@ -64,53 +66,6 @@ class OracleGameClassifier(MixingClassifier):
 
     Parameters
     ----------
-    constraints : notion, str or list of these, default=None
-        Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or
-        its name and bound, ``"demographic_parity:0.05"``. A list combines them. Bounds are shares
-        of 1, so 0.05 is 5 percentage points. None: no constraint.
-    epsilon : float, default=1.0
-        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and
-        gives no privacy; the statement is flagged ``not-private``. Choose it without looking at the
-        data.
-    delta : float, default=1e-6
-        Slack that is added to the epsilon bound: one row changes the probability of any results by
-        a factor of at most e^epsilon, plus delta. Choose it well below ``1 / n_rows``.
-    protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
-        attributes alone; features and labels are then public.
-    neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None:
-        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
-    schema : Schema, default=None
-        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are
-        then its own, and none of them is read from the data. None: they are read, and the statement
-        says so.
-    public_rows : int, default=None
-        About how many rows there are, where the exact number is private but a rough one is public.
-        With a `unit`, about how many are read. None: the schema's number, else one noisy count that
-        is part of the plan.
-    max_sample_weight : float, default=1.0
-        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It
-        multiplies every sensitivity, and so the noise.
-    unsafe_data_dependent_bounds : bool, default=False
-        Scale numbers by means and standard deviations of the training rows, which no guarantee
-        covers. The statement is flagged ``data-dependent-bounds``. False: numbers are scaled by
-        public bounds, or by noisy releases.
-    random_state : int or Generator, default=None
-        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the
-        statement INSECURE.
-    ledger : Ledger, default=None
-        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger
-        of the ``with ledger.recording():`` block, if there is one. It is never saved with the
-        estimator.
-    unit : str, mapping of one name, or one value a row, default=None
-        Protects persons, each with all of their rows (docs/persons.md). It is the name of the
-        column of X that tells persons apart, which is then no feature, or one value a row. None:
-        protects each row by itself.
-    max_rows_per_unit : int, default=None
-        Most rows of one person that the fit reads, a public number; required beside `unit`. A
-        person with more rows has so many of them drawn. Noise of counts and of other sums over rows
-        grows with it.
     dual_bound : float, default=None
         Size of the auditor's simplex. A larger one comes closer to the bounds, for more error and
         noise. None: 2 to 5, the more the less noise public facts foretell; with `group_aware` the
@@ -128,61 +83,25 @@ class OracleGameClassifier(MixingClassifier):
         for rules that read the group or for few numbers without public bounds.
     solver : OracleGame, default=None
         Settings of the game, such as ``OracleGame(group_aware=True)``. None: the library's.
-    sensitive_as_feature : bool, default=False
-        Whether columns of X that are named as sensitive are features too. For
-        ``protects="records"`` alone.
-    checkpoint : path, default=None
-        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments
-        and rows, and it is resumed: answers are given again at no further price. None: nothing is
-        kept.
     model : str or Additive, default=None
         None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each
         number beside the line (docs/additive_models.md).
-    certify_share : float or SetAside, default=None
-        Share of the rows that is set aside to certify notions with a `confidence`, such as
-        ``DemographicParity(0.05, confidence=0.95)``, for people whom the model has not seen. Each
-        row is set aside by a coin of its own. A `SetAside` also says what becomes of a model that
-        is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
 
     Attributes
     ----------
     model_ : MixtureModel or None
         The mixture of rules; None for a mixture of given classifiers, `candidates_`.
-    candidates_ : tuple
-        Given classifiers that the mixture is of; empty for mixtures of the fit's own rules.
-    plays_ : ndarray
-        Share of the mixture that each of `candidates_` has.
-    privacy_ : PrivacyStatement
-        Statement of what the fit cost and of what it covers.
+    candidates_, plays_, privacy_
     guarantee_ : Guarantee
         Bounds on gaps and error of the mixture, on the training rows, with probability
         `confidence`.
-    constraint_report_ : ConstraintReport
-        Released value, noise and bound of each constraint on the training rows.
-    baselines_ : BaselineReport or None
-        Released error of the result beside results that cost nothing further.
+    constraint_report_, baselines_
     outcome_ : Equilibrium
         Everything that the game released.
-    classes_ : ndarray of shape (n_classes,)
-        Classes, in the order of the columns of `predict_proba`.
-    groups_ : tuple
-        Keys of the groups; empty for a fit without sensitive features.
+    classes_, groups_
     named_ : bool
         Whether groups were given as names of columns of X.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the columns of X; there only if X had names.
-    coding_ : TableCoding or SchemaCoding
-        How tables are coded: which column is which number or category.
-    cells_ : Cells or None
-        Groups as cells of the sensitive columns; None for a fit without them.
-    n_iter_ : int
-        Number of rounds that ran.
-    certificate_ : Certificate
-        Bounds for people whom the model has not seen; only where notions are certified.
-    certified_aim_ : CertifiedAim
-        Bounds that the fit aimed at, inside of those that it certifies; beside `certificate_`.
+    n_features_in_, feature_names_in_, coding_, cells_, n_iter_, certificate_, certified_aim_
 
     See Also
     --------
@@ -229,61 +148,26 @@ class OracleGameClassifier(MixingClassifier):
     __metadata_request__predict: ClassVar = {"sensitive_features": True, "random_state": True}
     __metadata_request__predict_proba: ClassVar = {"sensitive_features": True}
 
-    guarantee_: Guarantee | None
-    outcome_: Equilibrium
-    constraint_report_: ConstraintReport
-    baselines_: BaselineReport | None
+    guarantee_: Guarantee | None = field(init=False)
+    outcome_: Equilibrium = field(init=False)
+    constraint_report_: ConstraintReport = field(init=False)
+    baselines_: BaselineReport | None = field(init=False)
 
     SETTINGS: ClassVar = {"solver": (OracleGame,), "certify_share": (SetAside,)}
 
-    def __init__(
-        self,
-        constraints: object = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        protects: str = "records",
-        neighbours: str | None = None,
-        schema: Schema | None = None,
-        public_rows: int | None = None,
-        max_sample_weight: float = 1.0,
-        unsafe_data_dependent_bounds: bool = False,
-        random_state: RandomState = None,
-        ledger: object = None,
-        unit: ColumnsLike = None,
-        max_rows_per_unit: int | None = None,
-        dual_bound: float | None = None,
-        rounds: int | None = None,
-        oracle: str | None = None,
-        solver: OracleGame | None = None,
-        sensitive_as_feature: bool = False,
-        checkpoint: PathLike | None = None,
-        model: object = None,
-        certify_share: object = None,
-    ) -> None:
-        self.constraints = constraints
-        self.epsilon = epsilon
-        self.delta = delta
-        self.protects = protects
-        self.neighbours = neighbours
-        self.schema = schema
-        self.public_rows = public_rows
-        self.max_sample_weight = max_sample_weight
-        self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
-        self.random_state = random_state
-        self.ledger = ledger
-        self.unit = unit
-        self.max_rows_per_unit = max_rows_per_unit
-        self.dual_bound = dual_bound
-        self.rounds = rounds
-        self.oracle = oracle
-        self.solver = solver
-        self.sensitive_as_feature = sensitive_as_feature
-        self.checkpoint = checkpoint
-        self.model = model
-        self.certify_share = certify_share
+    constraints: object = None
+    _: KW_ONLY
+    dual_bound: float | None = None
+    rounds: int | None = None
+    oracle: str | None = None
+    solver: OracleGame | None = None
+    sensitive_as_feature: bool = False
+    checkpoint: PathLike | None = None
+    model: object = None
+    certify_share: object = None
 
     @certified
+    @worded
     def fit(
         self,
         X: TableLike,
@@ -294,41 +178,9 @@ class OracleGameClassifier(MixingClassifier):
     ) -> OracleGameClassifier:
         """Fit to a table X and labels y, matched by position.
 
-        Parameters
-        ----------
-        X : table or array
-            Features: an array, a table or a source of coded rows; see docs/data.md.
-        y : array, default=None
-            Labels, or numbers for regression. None: the schema names the target among the columns
-            of X.
-        sensitive_features : array, table or names of columns of X, default=None
-            Groups: one column or several. None: the schema's, or no groups.
-        sample_weight : array, default=None
-            Weight of each row, clipped to `max_sample_weight`. None: 1.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            If an argument or the table cannot be used.
-        Overspent
-            If the ledger's budget does not suffice for the cost.
-
         Warns
         -----
-        ConstraintNotMet
-            If released values say that a constraint is missed by far.
-        NotEnforced
-            If noise hides a constraint, or what the search found gave way to what costs nothing.
-        WorseThanBaseline
-            If the result errs more than something that costs nothing further.
-        DecisionsReplaced
-            If the fit was not certified as found, and part of its decisions was replaced by blind
-            ones.
+        ConstraintNotMet, NotEnforced, WorseThanBaseline, DecisionsReplaced
         """
         journal = journal_in(self.checkpoint)
         opened, cells, game = self._intend(
@@ -407,15 +259,9 @@ class OracleGameClassifier(MixingClassifier):
 
     # -- predictions -------------------------------------------------------------------------------
 
+    @worded
     def predict_proba(self, X: TableLike, *, sensitive_features: ColumnsLike = None) -> Floats:
         """Exact distribution of `predict`: what share of the mixture decides for each class.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
-        sensitive_features : array, table or names of columns of X, default=None
-            Groups of the rows, where the rule reads them. None: it does not.
 
         Returns
         -------
@@ -440,6 +286,7 @@ class OracleGameClassifier(MixingClassifier):
         parts = np.split(codes, ends[:-1], axis=1)
         return [replace(block, sensitive=part) for block, part in zip(blocks, parts, strict=True)]
 
+    @worded
     def predict(
         self,
         X: TableLike,
@@ -448,16 +295,6 @@ class OracleGameClassifier(MixingClassifier):
         sensitive_features: ColumnsLike = None,
     ) -> npt.NDArray[Any]:
         """Predict the class of each row, drawn from the mixture: a rule anew for every row.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
-        random_state : int or Generator, default=None
-            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None:
-            fresh draws.
-        sensitive_features : array, table or names of columns of X, default=None
-            Groups of the rows, where the rule reads them. None: it does not.
 
         Returns
         -------
@@ -469,6 +306,7 @@ class OracleGameClassifier(MixingClassifier):
         )
         return np.asarray(self.classes_[codes])
 
+    @worded
     def score(
         self,
         X: TableLike,
@@ -478,17 +316,6 @@ class OracleGameClassifier(MixingClassifier):
         sensitive_features: ColumnsLike = None,
     ) -> float:
         """Expected share of rows, by weight, whose class is predicted right.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
-        y : array, default=None
-            True labels or numbers. None: X is a source of coded rows, which has its own.
-        sample_weight : array, default=None
-            Weight of each row. None: 1.
-        sensitive_features : array, table or names of columns of X, default=None
-            Groups of the rows, where the rule reads them. None: it does not.
 
         Returns
         -------

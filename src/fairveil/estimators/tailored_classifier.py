@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,14 +14,13 @@ from .._types import ColumnsLike, TableLike
 from ..core.promise import Promise
 from ..data.reading import PathLike
 from ..errors import ConstraintNotMet
-from ..facts import Cells, Schema
+from ..facts import Cells
 from ..fairness.objectives import Constraint, Error, MeanGroupLoss
 from ..learning.allocation import LEAST_NOISE
 from ..learning.lagrangian import network as networks
 from ..learning.least_squares.task import RegressionOutcome, RegressionTask
 from ..learning.tailoring.descent import TailoredDescent, plan_tailored_descent
 from ..models import LinearModel
-from ..models.model import RandomState
 from . import tailored
 from .certifying.certified_fits import certified, refuse_certify
 from .faces import blind, modules
@@ -44,8 +43,10 @@ from .settings.descents import Descent
 from .settings.grouped import GroupDescent, GroupLimits
 from .settings.keeping import SetAside
 from .tailored import TailoringReport
+from .words import described, worded
 
 
+@described
 class TailoredClassifier(LinearClassifier):
     """Classifier, linear or a network, whose groups share a privacy budget and weigh the same.
 
@@ -61,118 +62,20 @@ class TailoredClassifier(LinearClassifier):
         ``"equal"``. ``"size"``: by one over released sizes. A mapping has shares of any scale.
     group_loss_bound : float or mapping of groups to float, default=None
         Bound on every group's mean log loss; not for modules. None: no bound.
-    model : str, Additive or torch.nn.Module, default=None
-        None: a linear model. ``"additive"`` or an `Additive`: steps of each number beside the line
-        (docs/additive_models.md). A module is copied, and training starts from its weights
-        (docs/networks.md).
-    stage_one_share : float, default=0.2
-        Share of the squared budget that releases of standard errors may cost.
-    limits : GroupLimits, default=None
-        Which groups there are, how they weigh, and what their people may spend, such as
-        ``GroupLimits(max_epsilon=2.0)``. None: every combination of values weighs the same, with no
-        limits.
-    epsilon : float, default=1.0
-        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and
-        gives no privacy; the statement is flagged ``not-private``. Choose it without looking at the
-        data.
-    delta : float, default=1e-6
-        Slack that is added to the epsilon bound: one row changes the probability of any results by
-        a factor of at most e^epsilon, plus delta. Choose it well below ``1 / n_rows``.
-    protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
-        attributes alone; features and labels are then public.
-    neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None:
-        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
-    schema : Schema, default=None
-        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are
-        then its own, and none of them is read from the data. None: they are read, and the statement
-        says so.
-    public_rows : int, default=None
-        About how many rows there are, where the exact number is private but a rough one is public.
-        With a `unit`, about how many are read. None: the schema's number, else one noisy count that
-        is part of the plan.
-    max_sample_weight : float, default=1.0
-        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It
-        multiplies every sensitivity, and so the noise.
-    unsafe_data_dependent_bounds : bool, default=False
-        Scale numbers by means and standard deviations of the training rows, which no guarantee
-        covers. The statement is flagged ``data-dependent-bounds``. False: numbers are scaled by
-        public bounds, or by noisy releases.
-    random_state : int or Generator, default=None
-        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the
-        statement INSECURE.
-    ledger : Ledger, default=None
-        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger
-        of the ``with ledger.recording():`` block, if there is one. It is never saved with the
-        estimator.
     unit : str, mapping of one name, or one value a row, default=None
         Protects persons, each with all of their rows (docs/persons.md). It is the name of the
         column of X that tells persons apart, which is then no feature, or one value a row. None:
         protects each row by itself. All rows of a person count in one group, where most of them
         are.
-    max_rows_per_unit : int, default=None
-        Most rows of one person that the fit reads, a public number; required beside `unit`. A
-        person with more rows has so many of them drawn. Noise of counts grows with it, and a `clip`
-        is then of the sum of a person's gradients.
     solver : GroupDescent or Descent, default=None
         Settings of the descent, such as ``GroupDescent(rounds=50)``. None: the library's, from
         public facts.
-    sensitive_as_feature : bool, default=False
-        Whether columns of X that are named as sensitive are features too. For
-        ``protects="records"`` alone.
-    checkpoint : path, default=None
-        Folder in which answers of an interrupted fit are kept. Fit again with the same arguments
-        and rows, and it is resumed: answers are given again at no further price. None: nothing is
-        kept.
-    certify : notion, str or list of these, default=None
-        Notions to certify after the fit, such as ``DemographicParity(0.1, confidence=0.95)`` or
-        ``"demographic_parity:0.1"``. The fit does not aim at them. A notion without a `confidence`
-        has that of the others, else 0.95. None: nothing.
-    certify_share : float or SetAside, default=None
-        Share of the rows that is set aside to certify notions with a `confidence`, such as
-        ``DemographicParity(0.05, confidence=0.95)``, for people whom the model has not seen. Each
-        row is set aside by a coin of its own. A `SetAside` also says what becomes of a model that
-        is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
 
     Attributes
     ----------
-    model_ : LinearModel, MixtureModel or NetworkModel
-        The model that was found.
-    privacy_ : PrivacyStatement
-        Statement of what the fit cost and of what it covers.
-    tailoring_ : TailoringReport
-        Shares, standard errors and guarantee of each group.
-    constraint_report_ : ConstraintReport
-        Released value, noise and bound of each constraint on the training rows.
-    baselines_ : BaselineReport or None
-        Released error of the result beside results that cost nothing further.
-    outcome_ : RegressionOutcome
-        Everything that the search released.
-    objective_ : float
-        Released value of the minimized objective.
-    classes_ : ndarray of shape (n_classes,)
-        Classes, in the order of the columns of `predict_proba`.
-    groups_ : tuple
-        Keys of the groups; empty for a fit without sensitive features.
-    coef_ : ndarray
-        Coefficients, in the units of X; of linear models alone.
-    intercept_ : ndarray or float
-        Intercept; of linear models alone.
-    coef_names_ : tuple of str
-        Name of each coefficient; of linear models alone.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the columns of X; there only if X had names.
-    coding_ : TableCoding or SchemaCoding
-        How tables are coded: which column is which number or category.
-    cells_ : Cells or None
-        Groups as cells of the sensitive columns; None for a fit without them.
-    n_iter_ : int
-        Number of rounds that ran.
-    certificate_ : Certificate
-        Bounds for people whom the model has not seen; only where notions are certified.
+    model_, privacy_, tailoring_, constraint_report_, baselines_, outcome_, objective_,
+    classes_, groups_, coef_, intercept_, coef_names_, n_features_in_, feature_names_in_,
+    coding_, cells_, n_iter_, certificate_
 
     See Also
     --------
@@ -209,12 +112,12 @@ class TailoredClassifier(LinearClassifier):
     True
     """
 
-    constraint_report_: ConstraintReport
-    baselines_: BaselineReport | None
-    outcome_: RegressionOutcome
-    tailoring_: TailoringReport
-    objective_: float
-    n_iter_: int
+    constraint_report_: ConstraintReport = field(init=False)
+    baselines_: BaselineReport | None = field(init=False)
+    outcome_: RegressionOutcome = field(init=False)
+    tailoring_: TailoringReport = field(init=False)
+    objective_: float = field(init=False)
+    n_iter_: int = field(init=False)
 
     SETTINGS: ClassVar = {
         "solver": (GroupDescent,),
@@ -222,56 +125,20 @@ class TailoredClassifier(LinearClassifier):
         "certify_share": (SetAside,),
     }
 
-    def __init__(
-        self,
-        allocation: str | Mapping[Any, float] = LEAST_NOISE,
-        group_loss_bound: float | Mapping[Any, float] | None = None,
-        model: object = None,
-        *,
-        stage_one_share: float = 0.2,
-        limits: GroupLimits | None = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        protects: str = "records",
-        neighbours: str | None = None,
-        schema: Schema | None = None,
-        public_rows: int | None = None,
-        max_sample_weight: float = 1.0,
-        unsafe_data_dependent_bounds: bool = False,
-        random_state: RandomState = None,
-        ledger: object = None,
-        unit: ColumnsLike = None,
-        max_rows_per_unit: int | None = None,
-        solver: GroupDescent | Descent | None = None,
-        sensitive_as_feature: bool = False,
-        checkpoint: PathLike | None = None,
-        certify: object = None,
-        certify_share: object = None,
-    ) -> None:
-        self.allocation = allocation
-        self.group_loss_bound = group_loss_bound
-        self.model = model
-        self.stage_one_share = stage_one_share
-        self.limits = limits
-        self.epsilon = epsilon
-        self.delta = delta
-        self.protects = protects
-        self.neighbours = neighbours
-        self.schema = schema
-        self.public_rows = public_rows
-        self.max_sample_weight = max_sample_weight
-        self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
-        self.random_state = random_state
-        self.ledger = ledger
-        self.unit = unit
-        self.max_rows_per_unit = max_rows_per_unit
-        self.solver = solver
-        self.sensitive_as_feature = sensitive_as_feature
-        self.checkpoint = checkpoint
-        self.certify = certify
-        self.certify_share = certify_share
+    allocation: str | Mapping[Any, float] = LEAST_NOISE
+    group_loss_bound: float | Mapping[Any, float] | None = None
+    model: object = None
+    _: KW_ONLY
+    stage_one_share: float = 0.2
+    limits: GroupLimits | None = None
+    solver: GroupDescent | Descent | None = None
+    sensitive_as_feature: bool = False
+    checkpoint: PathLike | None = None
+    certify: object = None
+    certify_share: object = None
 
     @certified
+    @worded
     def fit(
         self,
         X: TableLike,
@@ -284,39 +151,9 @@ class TailoredClassifier(LinearClassifier):
 
         With `certify`, notions are certified on rows that are set aside: see `certificate_`.
 
-        Parameters
-        ----------
-        X : table or array
-            Features: an array, a table or a source of coded rows; see docs/data.md.
-        y : array, default=None
-            Labels, or numbers for regression. None: the schema names the target among the columns
-            of X.
-        sensitive_features : array, table or names of columns of X, default=None
-            Groups: one column or several. None: the schema's, or no groups.
-        sample_weight : array, default=None
-            Weight of each row, clipped to `max_sample_weight`. None: 1.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            If an argument or the table cannot be used.
-        Overspent
-            If the ledger's budget does not suffice for the cost.
-
         Warns
         -----
-        ConstraintNotMet
-            If released values say that a constraint is missed by far.
-        WorseThanBaseline
-            If the result errs more than something that costs nothing further.
-        DecisionsReplaced
-            If the fit was not certified as found, and part of its decisions was replaced by blind
-            ones.
+        ConstraintNotMet, WorseThanBaseline, DecisionsReplaced
         """
         X, shape = modules.flattened(X, self._module)
         journal = journal_in(self.checkpoint)

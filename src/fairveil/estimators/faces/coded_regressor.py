@@ -20,6 +20,7 @@ from ..reading.coding import Coding
 from ..reading.columns import read_targets
 from ..reading.inputs import weights_of
 from ..reading.targets import TargetScale
+from ..words import worded
 from .coded import CodedEstimator
 
 
@@ -37,13 +38,9 @@ class CodedRegressor(RegressorMixin, CodedEstimator, ABC):  # type: ignore[misc]
     intercept_: float
     coef_names_: tuple[str, ...]
 
+    @worded
     def predict(self, X: TableLike) -> Floats:
         """Predict a number for each row.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
 
         Returns
         -------
@@ -53,19 +50,11 @@ class CodedRegressor(RegressorMixin, CodedEstimator, ABC):  # type: ignore[misc]
         codes = np.concatenate([self.model_.predict_numbers(block) for block in self._blocks(X)])
         return self.target_.undone(codes)
 
+    @worded
     def score(
         self, X: TableLike, y: ColumnsLike = None, sample_weight: ColumnsLike = None
     ) -> float:
         """Coefficient of determination R^2, by weight.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
-        y : array, default=None
-            True labels or numbers. None: X is a source of coded rows, which has its own.
-        sample_weight : array, default=None
-            Weight of each row. None: 1.
 
         Returns
         -------

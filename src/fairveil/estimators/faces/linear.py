@@ -21,6 +21,7 @@ from ..reading.coding import Coding
 from ..reading.columns import read_labels
 from ..reading.fitted_parts import parts_of
 from ..reading.inputs import weights_of
+from ..words import worded
 from .coded import CodedClassifier, as_array, labels_of, same
 from .curves import Term, terms_of
 
@@ -44,13 +45,9 @@ class LinearClassifier(CodedClassifier):
     coef_names_: tuple[str, ...]
 
     @available_if(_has_scores)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    @worded
     def decision_function(self, X: TableLike) -> Floats:
         """Scores of the rows.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
 
         Returns
         -------
@@ -63,13 +60,9 @@ class LinearClassifier(CodedClassifier):
         )
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
+    @worded
     def predict_proba(self, X: TableLike) -> Floats:
         """Probability that the model gives each class.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
 
         Returns
         -------
@@ -78,18 +71,11 @@ class LinearClassifier(CodedClassifier):
         """
         return np.concatenate([self.model_.predict_proba(block) for block in self._blocks(X)])
 
+    @worded
     def predict(self, X: TableLike, random_state: RandomState = None) -> npt.NDArray[Any]:
         """Predict the class of each row.
 
         A mixture draws a model for every row; other models decide without chance.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
-        random_state : int or Generator, default=None
-            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None:
-            fresh draws.
 
         Returns
         -------
@@ -109,19 +95,11 @@ class LinearClassifier(CodedClassifier):
             return draw_codes(self.predict_proba(X), random_state)
         return np.concatenate([self.model_.predict_codes(block) for block in self._blocks(X)])
 
+    @worded
     def score(
         self, X: TableLike, y: ColumnsLike = None, sample_weight: ColumnsLike = None
     ) -> float:
         """Share of rows, by weight, whose class is predicted right: the expected one of a mixture.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
-        y : array, default=None
-            True labels or numbers. None: X is a source of coded rows, which has its own.
-        sample_weight : array, default=None
-            Weight of each row. None: 1.
 
         Returns
         -------

@@ -13,32 +13,40 @@ import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
+from ..._types import ColumnsLike
 from ...errors import FairveilWarning
+from ...facts import Schema
 from ...learning.forecasting import forecast
 from ...learning.forecasting.foretold import Forecast
 from ...learning.forecasting.supposed import Supposed
+from ...models.model import RandomState
 from ..reading import units
 from ..reading.unread import Read, Unread
 from .plan import Plan
 from .promises import promise_of
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Planning:
-    """The mixin of all estimators that plan a fit by public facts. Abstract."""
+    """The mixin of all estimators that plan a fit by public facts, with the parameters that all of
+    them have. Abstract."""
 
-    epsilon: Any
-    delta: Any
-    protects: Any
-    neighbours: Any
-    schema: Any
-    public_rows: Any
-    unit: Any
-    max_rows_per_unit: Any
-    random_state: Any
-    ledger: Any
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    protects: str = "records"
+    neighbours: str | None = None
+    schema: Schema | None = None
+    public_rows: int | None = None
+    max_sample_weight: float = 1.0
+    unsafe_data_dependent_bounds: bool = False
+    random_state: RandomState = None
+    ledger: Any = None
+    unit: ColumnsLike = None
+    max_rows_per_unit: int | None = None
 
     def plan(
         self,

@@ -22,6 +22,7 @@ from ..faces.coded import as_array
 from ..reading.columns import read_labels
 from ..reading.fitted_parts import names_of_features
 from ..reading.inputs import weights_of
+from ..words import worded
 from ..wrapped import grouping
 from . import rows as post_rows
 
@@ -45,6 +46,7 @@ class AfterABase:
     def predict_proba(self, X: TableLike, *, sensitive_features: ColumnsLike = None) -> Floats:
         """Exact distribution of `predict`."""
 
+    @worded
     def predict(
         self,
         X: TableLike,
@@ -53,16 +55,6 @@ class AfterABase:
         random_state: RandomState = None,
     ) -> npt.NDArray[Any]:
         """Predict the class of each row, drawn anew for every row where decisions are drawn.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
-        sensitive_features : array, table or names of columns of X, default=None
-            Groups of the rows, where the rule reads them. None: it does not.
-        random_state : int or Generator, default=None
-            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None:
-            fresh draws.
 
         Returns
         -------
@@ -73,6 +65,7 @@ class AfterABase:
         law = self.predict_proba(X, sensitive_features=sensitive_features)
         return np.asarray(self.classes_[draw_codes(law, random_state)])
 
+    @worded
     def score(
         self,
         X: TableLike,
@@ -82,17 +75,6 @@ class AfterABase:
         sensitive_features: ColumnsLike = None,
     ) -> float:
         """Expected share of rows, by weight, whose class is predicted right.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
-        y : array, default=None
-            True labels or numbers. None: X is a source of coded rows, which has its own.
-        sample_weight : array, default=None
-            Weight of each row. None: 1.
-        sensitive_features : array, table or names of columns of X, default=None
-            Groups of the rows, where the rule reads them. None: it does not.
 
         Returns
         -------

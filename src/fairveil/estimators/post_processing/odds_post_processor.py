@@ -3,7 +3,7 @@ constraints hold (private)."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from ...core.events import compose
 from ...core.noise import NoiseSource
 from ...core.promise import Promise
 from ...curator import Curator
-from ...facts import Cells, Schema
+from ...facts import Cells
 from ...fairness import ConstraintSystem
 from ...learning.forecasting import forecast
 from ...learning.forecasting.foretold import Forecast
@@ -28,7 +28,6 @@ from ...learning.postprocessing.mixing import Mixed
 from ...learning.postprocessing.mixing_bounds import MixingGuarantee
 from ...learning.systems import heaviest
 from ...models import Model, PostProcessedModel
-from ...models.model import RandomState
 from ...statement.document import PrivacyStatement, Receipt
 from ..certifying.certified_fits import certified
 from ..faces import blind
@@ -48,6 +47,7 @@ from ..reports.baselines import BaselineReport, warn_if_worse
 from ..reports.constraint_report import ConstraintReport, warn_if_not_enforced
 from ..settings.keeping import SetAside
 from ..settings.post_processing import Thresholds
+from ..words import described, worded
 from ..wrapped import answers as base_answers
 from ..wrapped import bases, decided
 from ..wrapped import spends as base_spends
@@ -62,6 +62,7 @@ from .post_processed import PostProcessed
 from .report import Found
 
 
+@described
 class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Post-processor of any classifier: thresholds by group that keep rate constraints.
 
@@ -79,58 +80,8 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     estimator : classifier, default=None
         The base: a classifier of scikit-learn or of this library. A fitted one is used as it is,
         and another is cloned and fitted. None: a linear classifier without constraints.
-    constraints : notion, str or list of these, default=None
-        Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or
-        its name and bound, ``"demographic_parity:0.05"``. A list combines them. Bounds are shares
-        of 1, so 0.05 is 5 percentage points. None: no constraint.
-    epsilon : float, default=1.0
-        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and
-        gives no privacy; the statement is flagged ``not-private``. Choose it without looking at the
-        data.
-    delta : float, default=1e-6
-        Slack that is added to the epsilon bound: one row changes the probability of any results by
-        a factor of at most e^epsilon, plus delta. Choose it well below ``1 / n_rows``.
-    protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
-        attributes alone; features and labels are then public.
-    neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None:
-        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
-    schema : Schema, default=None
-        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are
-        then its own, and none of them is read from the data. None: they are read, and the statement
-        says so.
-    public_rows : int, default=None
-        About how many rows there are, where the exact number is private but a rough one is public.
-        With a `unit`, about how many are read. None: the schema's number, else one noisy count that
-        is part of the plan.
-    max_sample_weight : float, default=1.0
-        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It
-        multiplies every sensitivity, and so the noise.
-    unsafe_data_dependent_bounds : bool, default=False
-        Scale numbers by means and standard deviations of the training rows, which no guarantee
-        covers. The statement is flagged ``data-dependent-bounds``. False: numbers are scaled by
-        public bounds, or by noisy releases.
-    random_state : int or Generator, default=None
-        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the
-        statement INSECURE.
-    ledger : Ledger, default=None
-        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger
-        of the ``with ledger.recording():`` block, if there is one. It is never saved with the
-        estimator.
-    unit : str, mapping of one name, or one value a row, default=None
-        Protects persons, each with all of their rows (docs/persons.md). It is the name of the
-        column of X that tells persons apart, which is then no feature, or one value a row. None:
-        protects each row by itself.
-    max_rows_per_unit : int, default=None
-        Most rows of one person that the fit reads, a public number; required beside `unit`. A
-        person with more rows has so many of them drawn. Noise of counts and of other sums over rows
-        grows with it.
     confidence : float, default=0.95
         Probability, over the noise, with which the bounds in `guarantee_` hold.
-    public_base : bool, default=False
-        Whether the fitted base was made without these rows. It is then not charged, and the
-        statement says so.
     predict_method : {"auto", "decision_function", "predict_proba", "predict"}, default="auto"
         Output of the base that is changed. ``"auto"``: its score, if it has one and two classes.
         ``"predict_proba"`` is read as a logit, and ``"predict"`` gives decisions.
@@ -139,16 +90,10 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     randomised : bool, default=True
         Whether decisions may be drawn at random. False: the best one threshold for each group, or
         one class for each decision of the base.
-    certify_share : float or SetAside, default=None
-        Share of the rows that is set aside to certify notions with a `confidence`, such as
-        ``DemographicParity(0.05, confidence=0.95)``, for people whom the model has not seen. Each
-        row is set aside by a coin of its own. A `SetAside` also says what becomes of a model that
-        is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
 
     Attributes
     ----------
-    estimator_ : classifier
-        The base in use.
+    estimator_
     model_ : PostProcessedModel or DerandomisedModel
         The rule over the base's output.
     mixing_ : ndarray of shape (n_cells, n_bins, n_classes)
@@ -161,30 +106,8 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         Bounds on constraints and error, with probability `confidence`; None without constraints.
     released_ : Released
         The noisy counts.
-    sensitive_names_ : tuple of str
-        Names of the sensitive columns.
-    groups_named_ : bool
-        Whether groups were given as names of columns of X.
-    constraint_report_ : ConstraintReport
-        Released value, noise and bound of each constraint on the training rows.
-    baselines_ : BaselineReport or None
-        Released error of the result beside results that cost nothing further.
-    privacy_ : PrivacyStatement
-        Statement of what the fit cost and of what it covers.
-    classes_ : ndarray of shape (n_classes,)
-        Classes, in the order of the columns of `predict_proba`.
-    groups_ : tuple
-        Keys of the groups; empty for a fit without sensitive features.
-    cells_ : Cells or None
-        Groups as cells of the sensitive columns; None for a fit without them.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the columns of X; there only if X had names.
-    certificate_ : Certificate
-        Bounds for people whom the model has not seen; only where notions are certified.
-    certified_aim_ : CertifiedAim
-        Bounds that the fit aimed at, inside of those that it certifies; beside `certificate_`.
+    sensitive_names_, groups_named_, constraint_report_, baselines_, privacy_, classes_,
+    groups_, cells_, n_features_in_, feature_names_in_, certificate_, certified_aim_
 
     See Also
     --------
@@ -235,70 +158,36 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     __metadata_request__predict_proba: ClassVar = {"sensitive_features": True}
     __metadata_request__score: ClassVar = {"sensitive_features": True, "sample_weight": True}
 
-    estimator_: Any
-    model_: PostProcessedModel
-    privacy_: PrivacyStatement
-    guarantee_: MixingGuarantee | None
-    constraint_report_: ConstraintReport
-    baselines_: BaselineReport | None
-    released_: Released | None
-    predict_method_: str
-    sensitive_names_: tuple[str, ...]
-    groups_named_: bool
-    cells_: Cells | None
-    classes_: npt.NDArray[Any]
-    groups_: tuple[Any, ...]
-    n_features_in_: int
-    feature_names_in_: npt.NDArray[Any]
+    estimator_: Any = field(init=False)
+    model_: PostProcessedModel = field(init=False)
+    privacy_: PrivacyStatement = field(init=False)
+    guarantee_: MixingGuarantee | None = field(init=False)
+    constraint_report_: ConstraintReport = field(init=False)
+    baselines_: BaselineReport | None = field(init=False)
+    released_: Released | None = field(init=False)
+    predict_method_: str = field(init=False)
+    sensitive_names_: tuple[str, ...] = field(init=False)
+    groups_named_: bool = field(init=False)
+    cells_: Cells | None = field(init=False)
+    classes_: npt.NDArray[Any] = field(init=False)
+    groups_: tuple[Any, ...] = field(init=False)
+    n_features_in_: int = field(init=False)
+    feature_names_in_: npt.NDArray[Any] = field(init=False)
 
     SETTINGS: ClassVar = {"solver": (Thresholds,), "certify_share": (SetAside,)}
 
-    def __init__(
-        self,
-        estimator: BaseEstimator = None,
-        constraints: object = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        protects: str = "records",
-        neighbours: str | None = None,
-        schema: Schema | None = None,
-        public_rows: int | None = None,
-        max_sample_weight: float = 1.0,
-        unsafe_data_dependent_bounds: bool = False,
-        random_state: RandomState = None,
-        ledger: object = None,
-        unit: ColumnsLike = None,
-        max_rows_per_unit: int | None = None,
-        confidence: float = 0.95,
-        public_base: bool = False,
-        predict_method: str = "auto",
-        solver: Thresholds | None = None,
-        randomised: bool = True,
-        certify_share: object = None,
-    ) -> None:
-        self.estimator = estimator
-        self.constraints = constraints
-        self.epsilon = epsilon
-        self.delta = delta
-        self.protects = protects
-        self.neighbours = neighbours
-        self.schema = schema
-        self.public_rows = public_rows
-        self.max_sample_weight = max_sample_weight
-        self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
-        self.random_state = random_state
-        self.ledger = ledger
-        self.unit = unit
-        self.max_rows_per_unit = max_rows_per_unit
-        self.confidence = confidence
-        self.public_base = public_base
-        self.predict_method = predict_method
-        self.solver = solver
-        self.randomised = randomised
-        self.certify_share = certify_share
+    estimator: BaseEstimator = None
+    constraints: object = None
+    _: KW_ONLY
+    confidence: float = 0.95
+    public_base: bool = False
+    predict_method: str = "auto"
+    solver: Thresholds | None = None
+    randomised: bool = True
+    certify_share: object = None
 
     @certified
+    @worded
     def fit(
         self,
         X: TableLike,
@@ -311,41 +200,12 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
 
         X is whatever the base takes. Columns of X that are named as sensitive are not handed to it.
 
-        Parameters
-        ----------
-        X : table or array
-            Features: an array, a table or a source of coded rows; see docs/data.md.
-        y : array, default=None
-            Labels, or numbers for regression. None: the schema names the target among the columns
-            of X.
-        sensitive_features : array, table or names of columns of X, default=None
-            Groups: one column or several. None: the schema's, or no groups.
-        sample_weight : array, default=None
-            Weight of each row, clipped to `max_sample_weight`. None: 1.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        InputError
-            If an argument or the table cannot be used.
-        Overspent
-            If the ledger's budget does not suffice for the cost.
-
         Warns
         -----
         ConstraintNotMet
-            If released values say that a constraint is missed by far.
         NotEnforced
             If noise hides a constraint: before anything is spent, where public facts say so.
-        WorseThanBaseline
-            If the result errs more than something that costs nothing further.
-        DecisionsReplaced
-            If the fit was not certified as found, and part of its decisions was replaced by blind
-            ones.
+        WorseThanBaseline, DecisionsReplaced
         """
         whose, promise = promises.asked(self)
         ledger = promises.ledger_of(self, promise, base_spends.ledger_inside(self.estimator))

@@ -4,7 +4,7 @@ no labels (private)."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import KW_ONLY, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -22,7 +22,7 @@ from ...curator import Curator
 from ...curator.elsewhere import Elsewhere
 from ...curator.quiet.calls import Troubles, quietly
 from ...errors import InputError, PrivacyError
-from ...facts import Cells, RowSource, Schema
+from ...facts import Cells, RowSource
 from ...fairness import ConstraintSystem, DemographicParity
 from ...learning import parity
 from ...learning.descent import descend
@@ -31,7 +31,6 @@ from ...learning.forecasting.foretold import Forecast
 from ...learning.forecasting.supposed import Supposed
 from ...learning.parity import ParityOutcome, ParityPlan
 from ...models import Model, ShiftedModel
-from ...models.model import RandomState
 from ...statement.document import PrivacyStatement
 from ...tables.columns import same_length
 from ..fitting import promises
@@ -46,6 +45,7 @@ from ..reading.training import Training
 from ..reading.unread import Read
 from ..reports.constraint_report import ConstraintReport, warn_if_not_enforced
 from ..settings.post_processing import Offsets
+from ..words import described, worded
 from ..wrapped import bases, decided, unlabelled
 from ..wrapped import spends as base_spends
 from ..wrapped import statement as base_statement
@@ -59,6 +59,7 @@ from .offsets_said import report_of, warn_of_gap, warn_of_small
 from .simplex import checked
 
 
+@described
 class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Post-processor of probabilities: offsets by group make rates of each class nearly equal.
 
@@ -74,52 +75,6 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         without constraints.
     max_gap : float, default=0.05
         Largest difference between two groups' rates of one class, a share of 1.
-    epsilon : float, default=1.0
-        Privacy budget of this fit. Smaller is more private. ``float('inf')`` adds no noise and
-        gives no privacy; the statement is flagged ``not-private``. Choose it without looking at the
-        data.
-    delta : float, default=1e-6
-        Slack that is added to the epsilon bound: one row changes the probability of any results by
-        a factor of at most e^epsilon, plus delta. Choose it well below ``1 / n_rows``.
-    protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
-        attributes alone; features and labels are then public.
-    neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None:
-        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
-    schema : Schema, default=None
-        Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are
-        then its own, and none of them is read from the data. None: they are read, and the statement
-        says so.
-    public_rows : int, default=None
-        About how many rows there are, where the exact number is private but a rough one is public.
-        With a `unit`, about how many are read. None: the schema's number, else one noisy count that
-        is part of the plan.
-    max_sample_weight : float, default=1.0
-        Largest sample weight. Larger weights are clipped to it, unless nothing is private. It
-        multiplies every sensitivity, and so the noise.
-    unsafe_data_dependent_bounds : bool, default=False
-        Scale numbers by means and standard deviations of the training rows, which no guarantee
-        covers. The statement is flagged ``data-dependent-bounds``. False: numbers are scaled by
-        public bounds, or by noisy releases.
-    random_state : int or Generator, default=None
-        None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the
-        statement INSECURE.
-    ledger : Ledger, default=None
-        Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger
-        of the ``with ledger.recording():`` block, if there is one. It is never saved with the
-        estimator.
-    unit : str, mapping of one name, or one value a row, default=None
-        Protects persons, each with all of their rows (docs/persons.md). It is the name of the
-        column of X that tells persons apart, which is then no feature, or one value a row. None:
-        protects each row by itself.
-    max_rows_per_unit : int, default=None
-        Most rows of one person that the fit reads, a public number; required beside `unit`. A
-        person with more rows has so many of them drawn. Noise of counts and of other sums over rows
-        grows with it.
-    public_base : bool, default=False
-        Whether the fitted base was made without these rows. It is then not charged, and the
-        statement says so.
     groups : Cells, default=None
         The groups, where they are public and neither a schema nor coded rows say them. None: the
         schema's, else those that occur, which the statement lists as read from the data.
@@ -131,8 +86,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
 
     Attributes
     ----------
-    estimator_ : classifier
-        The base in use.
+    estimator_
     model_ : ShiftedModel
         The rule over the base's probabilities.
     offsets_ : ndarray of shape (n_groups, n_classes)
@@ -146,24 +100,8 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
     moved_ : ndarray of bool of shape (n_groups,)
         Groups with offsets. A group too small for the noise keeps the base's decisions, and a
         warning names it.
-    sensitive_names_ : tuple of str
-        Names of the sensitive columns.
-    groups_named_ : bool
-        Whether groups were given as names of columns of X.
-    constraint_report_ : ConstraintReport
-        Released value, noise and bound of each constraint on the training rows.
-    privacy_ : PrivacyStatement
-        Statement of what the fit cost and of what it covers.
-    classes_ : ndarray of shape (n_classes,)
-        Classes, in the order of the columns of `predict_proba`.
-    groups_ : tuple
-        Keys of the groups; empty for a fit without sensitive features.
-    cells_ : Cells or None
-        Groups as cells of the sensitive columns; None for a fit without them.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the columns of X; there only if X had names.
+    sensitive_names_, groups_named_, constraint_report_, privacy_, classes_, groups_, cells_,
+    n_features_in_, feature_names_in_
 
     See Also
     --------
@@ -207,56 +145,23 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
     __metadata_request__predict_proba: ClassVar = {"sensitive_features": True}
     __metadata_request__score: ClassVar = {"sensitive_features": True, "sample_weight": True}
 
-    model_: ShiftedModel
-    rates_: Floats
-    noise_: float
-    moved_: npt.NDArray[np.bool_]
-    constraint_report_: ConstraintReport
-    privacy_: PrivacyStatement
-    groups_: tuple[Any, ...]
+    model_: ShiftedModel = field(init=False)
+    rates_: Floats = field(init=False)
+    noise_: float = field(init=False)
+    moved_: npt.NDArray[np.bool_] = field(init=False)
+    constraint_report_: ConstraintReport = field(init=False)
+    privacy_: PrivacyStatement = field(init=False)
+    groups_: tuple[Any, ...] = field(init=False)
 
     SETTINGS: ClassVar = {"solver": (Offsets,)}
 
-    def __init__(
-        self,
-        estimator: BaseEstimator = None,
-        max_gap: float = 0.05,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        protects: str = "records",
-        neighbours: str | None = None,
-        schema: Schema | None = None,
-        public_rows: int | None = None,
-        max_sample_weight: float = 1.0,
-        unsafe_data_dependent_bounds: bool = False,
-        random_state: RandomState = None,
-        ledger: object = None,
-        unit: ColumnsLike = None,
-        max_rows_per_unit: int | None = None,
-        public_base: bool = False,
-        groups: object = None,
-        solver: Offsets | None = None,
-        randomised: bool = True,
-    ) -> None:
-        self.estimator = estimator
-        self.max_gap = max_gap
-        self.epsilon = epsilon
-        self.delta = delta
-        self.protects = protects
-        self.neighbours = neighbours
-        self.schema = schema
-        self.public_rows = public_rows
-        self.max_sample_weight = max_sample_weight
-        self.unsafe_data_dependent_bounds = unsafe_data_dependent_bounds
-        self.random_state = random_state
-        self.ledger = ledger
-        self.unit = unit
-        self.max_rows_per_unit = max_rows_per_unit
-        self.public_base = public_base
-        self.groups = groups
-        self.solver = solver
-        self.randomised = randomised
+    estimator: BaseEstimator = None
+    max_gap: float = 0.05
+    _: KW_ONLY
+    public_base: bool = False
+    groups: object = None
+    solver: Offsets | None = None
+    randomised: bool = True
 
     @property
     def constraints(self) -> list[DemographicParity]:
@@ -275,6 +180,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         check_is_fitted(self, "model_")
         return float(np.ptp(self.rates_, axis=0).max())
 
+    @worded
     def fit(
         self,
         X: TableLike,
@@ -291,24 +197,10 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
             Features, as the base takes them.
         y : array, default=None
             Labels, for a base that is fitted here. After a fitted base they are ignored.
-        sensitive_features : array, table or names of columns of X, default=None
-            Groups: one column or several. None: the schema's, or no groups.
-        sample_weight : array, default=None
-            Weight of each row, clipped to `max_sample_weight`. None: 1.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
 
         Raises
         ------
-        InputError
-            If an argument or the table cannot be used.
-        PrivacyError
-            If the base cannot be charged to this guarantee.
-        Overspent
-            If the ledger's budget does not suffice for the cost.
+        InputError, PrivacyError, Overspent
 
         Warns
         -----
@@ -373,15 +265,9 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
             warn_if_not_enforced(self.constraint_report_, stacklevel=1 + outside())
         return self
 
+    @worded
     def predict_proba(self, X: TableLike, *, sensitive_features: ColumnsLike = None) -> Floats:
         """Exact distribution of `predict`.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
-        sensitive_features : array, table or names of columns of X, default=None
-            Groups of the rows, where the rule reads them. None: it does not.
 
         Returns
         -------

@@ -22,6 +22,7 @@ from ..certifying.certified_fits import forget_certificate
 from ..fitting import promises
 from ..reports.baselines import BaselineReport
 from ..reports.constraint_report import ConstraintReport
+from ..words import worded
 from ..wrapped import answers as base_answers
 from ..wrapped import bases, decided
 from . import report as post_report
@@ -54,15 +55,9 @@ class PostProcessed(AfterABase):
         check_is_fitted(self, "model_")
         return self.model_.edges
 
+    @worded
     def predict_proba(self, X: TableLike, *, sensitive_features: ColumnsLike = None) -> Floats:
         """Exact distribution of `predict`.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
-        sensitive_features : array, table or names of columns of X, default=None
-            Groups of the rows, where the rule reads them. None: it does not.
 
         Returns
         -------

@@ -30,6 +30,7 @@ from ..faces.coded import CodedReader, as_array
 from ..fitting import promises
 from ..fitting.row_parts import length_of
 from ..reading.coding import SchemaCoding, TableCoding
+from ..words import worded
 from ..wrapped.base_columns import names_of, without
 from ..wrapped.decided import codes_of
 from .public_features import features_of, labels_in
@@ -109,6 +110,7 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
         self.estimator = estimator
         self.rounds = rounds
 
+    @worded
     def fit(
         self, X: TableLike, y: ColumnsLike = None, *, sensitive_features: ColumnsLike = None
     ) -> ReleasedClassifier:
@@ -116,28 +118,16 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
 
         Parameters
         ----------
-        X : table or array
-            Features: an array, a table or a source of coded rows; see docs/data.md.
-        y : array, default=None
-            Labels, or numbers for regression. None: the schema names the target among the columns
-            of X.
         sensitive_features : ReleasedGroups, default=None
             The release, never a column of groups. It must be given.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
 
         Raises
         ------
         InputError
-            If an argument or the table cannot be used.
 
         Warns
         -----
         ConstraintNotMet
-            If released values say that a constraint is missed by far.
         """
         found = searched(sensitive_features, X, y, self.constraints, self.estimator, self.rounds)
         self.settle(found, found.soft.system.bounds, X, y)
@@ -179,13 +169,9 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
             )
             warnings.warn(text, ConstraintNotMet, stacklevel=3)
 
+    @worded
     def predict_proba(self, X: TableLike) -> Floats:
         """Distribution of decisions: the share of the rules that decide for each class.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
 
         Returns
         -------
@@ -213,16 +199,9 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
             )
         return np.asarray(np.sum(out, axis=0))
 
+    @worded
     def predict(self, X: TableLike, random_state: RandomState = None) -> npt.NDArray[Any]:
         """Predict the class of each row, drawn from the mixture: a rule anew for every row.
-
-        Parameters
-        ----------
-        X : table or array
-            Rows to predict for, with the columns of the fit.
-        random_state : int or Generator, default=None
-            Seed of draws, where decisions are drawn: the same seed and rows draw the same. None:
-            fresh draws.
 
         Returns
         -------

@@ -72,23 +72,6 @@ class PenaltyDescent(Descent):
 
     Parameters
     ----------
-    rounds : int, default=None
-        Number of rounds of gradient descent. None: 240 for constraints and 120 for a penalty.
-        Modules: 400, or 150 where sensitive features alone are protected. Without privacy a linear
-        model is fitted until it converges.
-    clip : float, default=None
-        Largest Euclidean norm of one row's gradient; longer gradients are clipped. None: 2 for
-        modules. For linear models it is chosen from public facts and the released number of rows.
-    temperature : float, default=None
-        Temperature of the soft decisions that the gradient of a constraint acts on. None: 1.
-    sampling_rate : float, default=None
-        Share of the rows in each secret random batch. None: all rows for linear models. For modules
-        it is a twentieth, or what gives 256 rows if that is more. It is all rows where sensitive
-        features alone are protected.
-    learning_rate : float, default=None
-        Step size of a module's descent. None: 0.1.
-    device : str, default=None
-        Device on which a module is trained, such as ``"cuda"``. None: a GPU where there is one.
     iterate : {"last", "average", "uniform"}, default=None
         Which model of the descent is returned: the last one, the average of the late ones, or one
         drawn in advance. The paper's theorem is about ``"uniform"``. All cost the same. None: the

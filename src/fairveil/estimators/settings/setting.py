@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Self, TypeVar, cast, dataclass_transform
 import numpy as np
 
 from ...errors import InputError, KindError, complaint
+from ..words import extended
 
 Kind = TypeVar("Kind", bound="type[Setting]")
 Value = TypeVar("Value", bound="Setting")
@@ -48,9 +49,10 @@ class Setting:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def setting(cls: Kind) -> Kind:
-    """A class decorator: a frozen dataclass of knobs, and an error that names a knob which is not
-    there."""
+    """A class decorator: a frozen dataclass of knobs, whose docstring has the words of those that
+    it inherits, and an error that names a knob which is not there."""
     made: Any = dataclass(frozen=True, kw_only=True, repr=False)(cls)
+    made.__doc__ = extended(cls)
     plain, known = made.__init__, tuple(one.name for one in fields(made))
 
     @wraps(plain)
