@@ -34,6 +34,7 @@ from fairveil.audit import (
     audit_scores,
 )
 from fairveil.core.events import Event, Repeated
+from fairveil.core.rows import Batch
 from fairveil.curator import (
     FULL,
     Curator,
@@ -46,7 +47,6 @@ from fairveil.curator import (
     describe,
     pricing,
 )
-from fairveil.curator.rows.sampling import Batch
 from fairveil.privacy import NoiseSource, Promise, calibrate, epsilon, full_batch, split
 
 # where rows are public, each round looks for the largest move: slower

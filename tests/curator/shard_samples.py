@@ -31,7 +31,7 @@ from fairveil.curator import (
     PredictionHistogram,
     RowCount,
 )
-from fairveil.curator.rows.sharded import Recipe, ShardedRows, Taking
+from fairveil.curator.sharded import Recipe, ShardedRows, Taking
 from fairveil.data.pieces import pieces_of
 from fairveil.errors import ChecksumError, PrivacyError
 from fairveil.facts.rows import Traits

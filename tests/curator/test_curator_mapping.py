@@ -1,4 +1,4 @@
-"""Blocks whose numbers are mapped: the guarantee of `curator/rows/mapping.py`, and passes that map
+"""Blocks whose numbers are mapped: the guarantee of `core/rows.py`, and passes that map
 as they go."""
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairveil.core import threads
+from fairveil.core.rows import Mapping, Unmapped
 from fairveil.curator import Curator, GradientSum, Linear, Poisson, PredictionHistogram, Rows
 from fairveil.curator.questions.by_cell import ByCell
-from fairveil.curator.rows import threads
-from fairveil.curator.rows.mapping import Mapping, Unmapped, mapped
 from fairveil.facts import RowBlock
 from fairveil.facts.rows import Traits
 from fairveil.privacy import NoiseSource, Promise
@@ -34,7 +34,7 @@ def test_guarantee_1_runs_and_whole_blocks_are_those_of_the_formula(
     (block,) = rows_of(n=1300, dtype=kind).blocks()
     twice = ((SCALE, SHIFT), (SHIFT + 2.0, SCALE - 1.0))
     wanted = numbers_by_formula(numbers_by_formula(block.numbers, *twice[0]), *twice[1])
-    whole = mapped(mapped(block, *twice[0]), *twice[1]).numbers
+    whole = Unmapped(block, twice, deque()).mapped.numbers
     np.testing.assert_array_equal(whole, wanted)
     assert whole.dtype == kind
     spare: Any = deque([np.full_like(block.numbers, np.nan)])

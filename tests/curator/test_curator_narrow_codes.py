@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from fairveil.core.rows import prepare
 from fairveil.curator import CellCounts, FeatureSums, GradientSum, Linear, NumberMoments, Rows
-from fairveil.curator.rows import prepared
 from fairveil.curator.totals import public_scale, reference
 from fairveil.curator.totals.passes import totals
 from fairveil.data import encode
@@ -93,7 +93,7 @@ def test_rows_written_out_are_those_that_the_codes_say(sizes: tuple[int, ...], k
     )
     layout = RowLayout(2, sizes, (0, 1))
     raw = RowBlock(numbers, codes, np.zeros(rows, np.int32))
-    dense = reference.dense(prepared.prepare(raw, layout, 0, 1.0))
+    dense = reference.dense(prepare(raw, layout, 0, 1.0))
     of_network = torch_network.row_major(raw, sizes, slice(0, rows))
     for row in range(rows):
         wanted = one_hot(numbers, codes, sizes, row)
@@ -210,7 +210,7 @@ def test_cells_are_numbered_as_whole_numbers_are(sizes: tuple[int, ...], mode: A
     raw = RowBlock(
         np.zeros((0, codes.shape[1])), np.zeros((0, codes.shape[1]), np.uint8), None, codes
     )
-    held = prepared.prepare(raw, layout, 0, 1.0).cells(cells)
+    held = prepare(raw, layout, 0, 1.0).cells(cells)
     assert held.tolist() == ids.tolist()
     if mode == "product":
         assert cell_ids(raw, cells).tolist() == ids[0].tolist()

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from fairveil.core.rows import WORTH_CODING, one_hot
 from fairveil.curator import GradientSum, Linear, PredictionHistogram, Rows
 from fairveil.curator.kernels import linear
-from fairveil.curator.rows.one_hot import WORTH_CODING, one_hot
 from fairveil.curator.totals.descent_pass import PANEL_FROM_FEW
 from fairveil.curator.totals.passes import Passes
 

@@ -1,4 +1,4 @@
-"""Fixed public parts: who is in them, who moves them, what they cost (`curator/rows/sampling.py`,
+"""Fixed public parts: who is in them, who moves them, what they cost (`core/rows.py`,
 theory.md#t8)."""
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from fairveil.core.events import Composed, Gaussian, NonPrivate, NoOp, OnPart, PerCell, Repeated
+from fairveil.core.rows import public_order
 from fairveil.curator import (
     CellCounts,
     Curator,
@@ -28,7 +29,6 @@ from fairveil.curator import (
     Rows,
     describe,
 )
-from fairveil.curator.rows.sampling import public_order
 from fairveil.curator.totals import public_scale
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError
@@ -102,7 +102,7 @@ def test_guarantee_1_parts_read_the_rows_at_their_places(in_memory, kept, monkey
     rows = rows_of(X, y, a)
     whole = Rows(rows._source, in_memory=in_memory)
     if not kept:
-        monkeypatch.setattr("fairveil.curator.rows.rows.MOST_GATHERED", 0)
+        monkeypatch.setattr("fairveil.core.rows.MOST_GATHERED", 0)
     order = public_order(50)
     for question in questions(rows):
         scale = question.scale(rows.layout, None)

@@ -21,6 +21,7 @@ from scipy import stats
 
 from fairveil.audit import EventsClaim, audit_scores
 from fairveil.core.events import DiscreteLaplace, Gaussian, NoOp, PoissonSampled
+from fairveil.core.persons import kept, persons_of
 from fairveil.curator import (
     AttachedHistogram,
     CellCounts,
@@ -42,7 +43,7 @@ from fairveil.curator import (
     describe,
 )
 from fairveil.curator.pricing import constant_scale
-from fairveil.curator.rows.persons import kept, of_person, persons_of
+from fairveil.curator.question import of_person
 from fairveil.curator.totals import public_scale
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError

@@ -31,9 +31,8 @@ from fairveil.curator import (
     describe,
 )
 from fairveil.curator.pricing import constant_scale, noise_scale
-from fairveil.curator.rows import cell_order
-from fairveil.curator.rows.persons import in_one_group, of_person
-from fairveil.curator.totals import public_scale
+from fairveil.curator.question import of_person
+from fairveil.curator.totals import cell_order, public_scale
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import PrivacyError
 from fairveil.privacy import NoiseSource, Promise, Unit
@@ -92,7 +91,7 @@ def moves(
     try:
         for one in people:
             block = replace(whole.take(one), persons=np.zeros(len(one), np.int64))
-            block = in_one_group(block) if one_group else block
+            block = block.in_one_group() if one_group else block
             vectors.append(
                 totals([(measurement.question, [scale])], rows, [block])[0].ravel() / noise
             )
@@ -159,7 +158,7 @@ def test_planted_a_person_in_two_cells_is_caught():
                 block = replace(whole.take(np.r_[others, person].astype(int)), persons=names)
                 sums.append(
                     totals(
-                        [(question, [scale])], rows, [in_one_group(block) if one_group else block]
+                        [(question, [scale])], rows, [block.in_one_group() if one_group else block]
                     )[0]
                 )
             moved.append(float(np.linalg.norm(sums[1] - sums[0])) * scale.unit)

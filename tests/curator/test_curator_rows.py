@@ -22,7 +22,6 @@ from fairveil.curator import (
     RowFunction,
     Rows,
 )
-from fairveil.curator.rows.arrays import ArrayRows
 from fairveil.curator.totals import reference
 from fairveil.curator.totals.passes import totals
 from fairveil.data import encode
@@ -361,17 +360,11 @@ def test_number_moments_are_the_sums_of_numbers_and_squares(rows_of, sparse):
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_rescaled_numbers_are_mapped_inside_and_bounds_hold_in_the_new_units(in_memory):
     rng = np.random.default_rng(0)
-    source = ArrayRows(
-        rng.uniform(-1, 1, (50, 2)),
-        rng.integers(0, 2, 50),
-        [],
-        None,
-        (),
-        (0, 1),
-        None,
-        (),
-        False,
-        None,
+    source = Source(
+        RowLayout(2, (), classes=(0, 1)),
+        numbers=rng.uniform(-1, 1, (2, 50)),
+        codes=np.empty((0, 50), np.uint8),
+        labels=rng.integers(0, 2, 50),
     )
     curator = Curator(Rows(source, in_memory=in_memory), Promise(math.inf, 1e-6))
     before = curator.answer([(NumberMoments(), 0.0)])[0]

@@ -33,7 +33,7 @@ from fairveil.curator import (
     RowFunction,
     Rows,
 )
-from fairveil.curator.rows.sharded import ShardFacts
+from fairveil.curator.sharded import ShardFacts
 from fairveil.curator.shards import asking
 from fairveil.errors import ChecksumError, FairveilError, InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
@@ -224,7 +224,7 @@ def test_a_schema_that_is_not_the_stores_is_refused_wherever_it_is_said(tmp_path
 
 def test_too_many_rows_are_told_as_soon_as_they_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """2^33 by a smaller number: of a source without an end no more is read than shows it."""
-    from fairveil.curator.rows import refusals
+    from fairveil.core import rows as core_rows
 
     encoded = data.encode(table(60), SCHEMA)
     read: list[int] = []
@@ -237,7 +237,7 @@ def test_too_many_rows_are_told_as_soon_as_they_are_known(monkeypatch: pytest.Mo
                 read.append(1)
                 yield from encoded.blocks()
 
-    monkeypatch.setattr(refusals, "MOST_ROWS", 200)
+    monkeypatch.setattr(core_rows, "MOST_ROWS", 200)
     with pytest.raises(InputError, match="at most 200 rows"):
         Rows(Endless(), in_memory=False)
     assert len(read) == 4

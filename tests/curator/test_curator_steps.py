@@ -10,6 +10,7 @@ import threading
 import numpy as np
 import pytest
 
+from fairveil.core import threads
 from fairveil.core.events import Composed, Gaussian
 from fairveil.curator import (
     CellCounts,
@@ -25,7 +26,6 @@ from fairveil.curator import (
 from fairveil.curator.kernels import public as kernels_public
 from fairveil.curator.measurements import Measurement
 from fairveil.curator.noising import NoiseRequest, draw, draws
-from fairveil.curator.rows import threads
 from fairveil.curator.totals import descent_pass as descents_module
 from fairveil.curator.totals import public_scale, reference
 from fairveil.curator.totals.passes import totals

@@ -38,8 +38,7 @@ from fairveil.curator import (
     describe,
 )
 from fairveil.curator.pricing import constant_scale, noise_scale
-from fairveil.curator.rows import cell_order
-from fairveil.curator.totals import public_scale, reference
+from fairveil.curator.totals import cell_order, public_scale, reference
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, MissingBoundError, PrivacyError
 from fairveil.facts import RowBlock

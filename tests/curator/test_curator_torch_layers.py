@@ -14,6 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
+from fairveil.core.threads import in_pieces  # noqa: E402
 from fairveil.curator.kernels.torch_gradient import Engine, Wanted, engine  # noqa: E402
 from fairveil.curator.kernels.torch_parts import (  # noqa: E402
     Built,
@@ -25,7 +26,6 @@ from fairveil.curator.kernels.torch_parts import (  # noqa: E402
     product_of,
 )
 from fairveil.curator.quiet.calls import Troubles  # noqa: E402
-from fairveil.curator.rows.threads import in_pieces  # noqa: E402
 from fairveil.models import Skeleton  # noqa: E402
 
 ROWS, CLIP = 23, 0.3

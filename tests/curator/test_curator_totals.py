@@ -8,6 +8,7 @@ from dataclasses import MISSING, fields
 import numpy as np
 import pytest
 
+from fairveil.core.rows import MOST_ROWS
 from fairveil.curator import (
     AttachedHistogram,
     AttachedLosses,
@@ -26,7 +27,6 @@ from fairveil.curator import (
 )
 from fairveil.curator.question import Question
 from fairveil.curator.questions.attached import Attached
-from fairveil.curator.rows import refusals
 from fairveil.curator.totals import descent_pass, reference
 from fairveil.curator.totals import passes as totals_module
 from fairveil.curator.totals.passes import totals
@@ -239,7 +239,7 @@ def test_attached_models_and_user_code_keep_their_integers_too(rows_of):
 def test_many_rows_fit_the_integers():
     """2^33 rows of the largest contribution stay below 2^63, and a pass of blocks does not lose its
     place."""
-    assert refusals.MOST_ROWS * 2**30 <= 2**63
+    assert MOST_ROWS * 2**30 <= 2**63
     rows = Rows.from_arrays(np.full((200_000, 1), 1e3), np.ones(200_000, int), classes=[0, 1])
     question = GradientSum(Linear(np.array([-50.0, -1.0])), 1.0)
     scale = question.scale(rows.layout, None)

@@ -15,9 +15,9 @@ import pytest
 import fairveil as fv
 from fairveil import data
 from fairveil.core.noise import NoiseSource
+from fairveil.core.rows import Poisson
 from fairveil.curator import CellCounts, Curator, Rows
-from fairveil.curator.rows.sampling import Poisson
-from fairveil.curator.rows.sharded import ShardedRows, Taking
+from fairveil.curator.sharded import ShardedRows, Taking
 from fairveil.data import persons
 from fairveil.data.persons import names_of
 from fairveil.data.pieces import pieces_of

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from fairveil.core.inventory import inventory
+from fairveil.core.rows import FULL
 from fairveil.curator import Curator, Rows, describe
 from fairveil.curator.pricing import constant_scale, noise_scale
-from fairveil.curator.rows.sampling import FULL
 from fairveil.curator.totals import public_scale
 from fairveil.curator.totals.passes import totals
 from fairveil.fairness import BoundedGroupLoss

@@ -40,11 +40,11 @@ from sklearn.base import BaseEstimator
 
 from .._types import Floats
 from ..core.promise import Promise
+from ..core.rows import Poisson
 from ..curator import pricing
 from ..curator.journal.listening import heard_by
 from ..curator.questions.gradients import GradientSum
 from ..curator.questions.networks import NetworkGradient
-from ..curator.rows.sampling import Poisson
 from ..curator.totals import person_pass
 from ..data import encode
 from ..errors import InputError

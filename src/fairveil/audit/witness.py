@@ -29,17 +29,15 @@ import numpy as np
 
 from .._types import Floats
 from ..core.promise import Promise
+from ..core.rows import FULL, Batch, Part, Poisson, Rows
 from ..curator import AttachedHistogram, AttachedLosses, CodeHistogram, RowFunction, pricing
 from ..curator.curator import Curator
 from ..curator.journal.listening import Scalings
 from ..curator.measurements import Measurement, Measurements, as_measurements
-from ..curator.question import Question, Scale
+from ..curator.question import Question, Scale, of_person
 from ..curator.questions.by_cell import inner_of
 from ..curator.questions.gradients import GradientSum
 from ..curator.questions.of_rows import GramMatrices
-from ..curator.rows.persons import of_person
-from ..curator.rows.rows import Rows
-from ..curator.rows.sampling import FULL, Batch, Part, Poisson
 from ..curator.totals import public_scale
 from ..curator.totals.passes import totals
 from ..errors import InputError

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.noise import NoiseSource
-from ..curator.rows.persons import kept, persons_of
+from ..core.persons import kept, persons_of
 from ..errors import InputError
 from ..estimators.faces.coded import as_array
 from ..estimators.reading import inputs

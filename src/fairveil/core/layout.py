@@ -1,4 +1,5 @@
-"""The public shape of rows, and groups as cells: which cell, or cells, of a histogram a row falls in.
+"""The public shape of rows, rows as a source gives them, and groups as cells: which cell, or cells,
+of a histogram a row falls in.
 
 Guarantee: a row is in `per_row` cells of `count`, whatever its values; ids never wrap around.
 """
@@ -7,15 +8,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from . import checks
 from .errors import InputError, need
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,115 @@ class RowLayout:
     def width(self) -> int:
         """How many coefficients a linear model of these rows has, without the intercept."""
         return self.numbers + sum(self.code_sizes)
+
+
+PERSON_BY_PERSON = np.dtype([("place", "<i8"), ("begins", "?")])
+"""Of rows that stand person by person: where the row stood in the table, and whether it is the
+first of its person."""
+
+
+@dataclass(frozen=True, repr=False)  # a printed block would show rows
+class RowBlock:
+    """A run of coded rows, column by column, never one-hot.
+
+    `numbers`: float32 or float64 of shape (numbers, rows), each line contiguous; or a scipy CSR
+    array (rows, numbers). `codes`: uint8, uint16 or int32 of shape (coded features, rows).
+    `labels`: int32 class codes or float64 targets (rows,), or None. `sensitive`: uint16 codes of
+    shape (sensitive columns, rows), or None. `weights`: float64 (rows,), or None for ones.
+    `persons`: whose each row is (rows,): bytes that tell persons apart, or `PERSON_BY_PERSON`,
+    where no person has rows in two blocks; None where rows are nobody's in particular.
+    """
+
+    numbers: Any
+    codes: npt.NDArray[np.integer]
+    labels: npt.NDArray[Any] | None = None
+    sensitive: npt.NDArray[np.uint16] | None = None
+    weights: npt.NDArray[np.float64] | None = None
+    persons: npt.NDArray[Any] | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many rows the block holds: private under add-remove."""
+        return int(self.codes.shape[1])
+
+
+@runtime_checkable
+class RowSource(Protocol):
+    """Anything that can be read again and again, block by block: a table in memory, files on disk,
+    a part that lies elsewhere."""
+
+    @property
+    def layout(self) -> RowLayout:
+        """The public shape."""
+        ...
+
+    def blocks(self) -> Iterator[RowBlock]:
+        """All rows, once, in any fixed order; a new iterator each time."""
+        ...
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a source tells of itself beside its rows. A source without `traits` has these.
+
+    `is_mapped`: blocks are views of a file. `is_streamed`: they are read again at each pass.
+    `is_sharded`: they are in other processes. `read_from_data`: public facts that were not stated
+    but read from the rows. `require_same`: an error where a file has changed. `fingerprint`: what
+    says that the rows are the same another time.
+    """
+
+    is_mapped: bool = False
+    is_streamed: bool = False
+    is_sharded: bool = False
+    read_from_data: tuple[str, ...] = ()
+    require_same: Callable[[], None] | None = None
+    fingerprint: str | None = None
+
+
+def traits_of(source: object) -> Traits:
+    """What a source tells of itself; nothing special where it tells nothing."""
+    traits = getattr(source, "traits", None)
+    return traits if isinstance(traits, Traits) else Traits()
+
+
+def held_blocks(source: RowSource) -> Iterator[RowBlock]:
+    """All blocks of a source; of one without any an empty block, as private tables of no rows are
+    treated like those of one."""
+    block = None
+    for block in source.blocks():
+        yield block
+    if block is not None:
+        return
+    layout = source.layout
+    schema = getattr(getattr(source, "encoding", None), "schema", None)  # of coded rows
+    labels: npt.NDArray[Any] | None = np.empty(0, np.int32)
+    if layout.classes is None:
+        labels = None if schema is not None and schema.target is None else np.empty(0)
+    yield RowBlock(
+        np.empty((layout.numbers, 0)),
+        np.empty((len(layout.code_sizes), 0), np.uint8),
+        labels,
+        np.empty((len(layout.sensitive), 0), np.uint16),
+        None,
+        None if schema is None or schema.unit is None else np.empty(0, np.bytes_),
+    )
+
+
+def row_major(
+    block: RowBlock, code_sizes: Sequence[int], rows: slice = slice(None), kind: Any = np.float32
+) -> npt.NDArray[Any]:
+    """Rows written out, (rows, width): numbers, then the one-hot of each coded feature. A number
+    beyond the kind is infinite."""
+    codes, sparse = block.codes[:, rows], hasattr(block.numbers, "indptr")
+    numbers = block.numbers.shape[1] if sparse else block.numbers.shape[0]
+    out = np.zeros((codes.shape[1], numbers + sum(code_sizes)), kind)
+    with np.errstate(over="ignore"):
+        out[:, :numbers] = block.numbers[rows].toarray() if sparse else block.numbers[:, rows].T
+    first, at = numbers, np.arange(len(out))
+    for line, size in zip(codes, code_sizes, strict=True):
+        out[at, first + line.astype(np.intp)] = 1.0  # a narrow code plus an offset would wrap
+        first += size
+    return out
 
 
 GroupMode = Literal["product", "marginal"]

@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
+    from ..core.rows import FULL as FULL
+    from ..core.rows import Block as Block
+    from ..core.rows import Full as Full
+    from ..core.rows import Part as Part
+    from ..core.rows import Poisson as Poisson
+    from ..core.rows import Rows as Rows
     from .choices import Score as Score
     from .curator import Curator as Curator
     from .journal.journal import Journal as Journal
@@ -42,12 +48,6 @@ if TYPE_CHECKING:
     from .questions.of_rows import NumberMoments as NumberMoments
     from .questions.of_rows import RowCount as RowCount
     from .questions.row_function import RowFunction as RowFunction
-    from .rows.block import Block as Block
-    from .rows.rows import Rows as Rows
-    from .rows.sampling import FULL as FULL
-    from .rows.sampling import Full as Full
-    from .rows.sampling import Part as Part
-    from .rows.sampling import Poisson as Poisson
 
 if not TYPE_CHECKING:
     __getattr__, __dir__, __all__ = lazily(__name__)

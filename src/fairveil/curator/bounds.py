@@ -12,16 +12,15 @@ from collections.abc import Sequence
 
 from .._types import Floats
 from ..core.promise import Promise
+from ..core.rows import Rows
 from ..statement.document import Origin, StatedBound
 from . import pricing
 from .books import Books
 from .measurements import Measurement
-from .question import Question, Scale
+from .question import Question, Scale, of_person
 from .questions.by_cell import inner_of
 from .questions.gradients import GradientSum
 from .questions.networks import NetworkGradient
-from .rows.persons import of_person
-from .rows.rows import Rows
 from .totals import public_scale
 
 

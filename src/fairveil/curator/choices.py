@@ -62,6 +62,7 @@ from ..core.bound import OUTWARDS
 from ..core.errors import need
 from ..core.noise import Stream
 from ..core.promise import Promise
+from ..core.rows import MOST_ROWS, Rows
 from ..facts import Cells, RowLayout
 from .bounds import Bounds
 from .measurements import Measurement
@@ -72,8 +73,6 @@ from .questions.histograms import ScoreHistogram
 from .questions.of_models import GroupLosses
 from .questions.of_rows import CellCounts
 from .quiet.calls import Troubles, quietly
-from .rows.refusals import MOST_ROWS
-from .rows.rows import Rows
 from .totals import public_scale
 from .totals.passes import totals
 

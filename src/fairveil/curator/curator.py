@@ -34,6 +34,7 @@ from ..core.events import Event, Exponential
 from ..core.filters import Filter
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
+from ..core.rows import FULL, Batch, Block, Drawn, Part, Poisson, Rows, Unmapped
 from ..facts import Cells
 from ..ledger import Ledger
 from ..statement.document import NamedGroups, PrivacyStatement, PublicFact, StatedBound
@@ -47,6 +48,7 @@ from .journal.log import LogEntry
 from .measurements import Measurement, Measurements, as_measurements
 from .pricing import Deciding
 from .public_side import PublicSide
+from .public_table import PublicTable, public_facts, public_table
 from .question import Question
 from .questions.attached import Attached
 from .questions.attached_codes import AttachedCodes, given_codes
@@ -65,12 +67,6 @@ from .refusals import (
     sources_of,
 )
 from .rounds import Rounds, unclipped
-from .rows.block import Block, Drawn
-from .rows.mapping import Unmapped
-from .rows.public_facts import public_facts
-from .rows.public_table import PublicTable, public_table
-from .rows.rows import Rows
-from .rows.sampling import FULL, Batch, Part, Poisson
 
 
 class Curator(PublicSide):

@@ -21,10 +21,10 @@ import numpy.typing as npt
 
 from ..core.events import Event
 from ..core.promise import Promise
+from ..core.rows import Rows
 from ..errors import PrivacyError
 from ..facts import Cells, RowBlock, RowLayout, Schema
 from .curator import Curator
-from .rows.rows import Rows
 
 
 class Elsewhere:

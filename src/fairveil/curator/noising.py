@@ -16,10 +16,10 @@ import numpy as np
 
 from .._types import Floats, Ints
 from ..core.noise import Gaussians, NoiseSource, Stream, symmetric_gaussians
+from ..core.threads import beside
 from .measurements import Measurement
 from .questions.by_cell import inner_of
 from .questions.of_rows import GramMatrices
-from .rows.threads import beside
 
 WORTH_DRAWING_BESIDE = 1 << 13  # coordinates: below, another thread costs more than it saves
 _NOTHING: Ints = np.empty(0, np.int64)

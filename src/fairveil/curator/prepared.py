@@ -8,9 +8,9 @@ import numpy as np
 
 from .._types import Floats
 from ..core.events import Event
+from ..core.rows import Batch, Part, Poisson
 from . import noising
 from .question import Question, Scale
-from .rows.sampling import Batch, Part, Poisson
 from .totals.passes import Passes
 from .totals.public_pass import PublicPass
 

@@ -36,18 +36,17 @@ from ..core.events import (
 )
 from ..core.layout import partition_of
 from ..core.promise import Promise
+from ..core.rows import FULL, Batch, Full, Part, Poisson
 from ..errors import InputError, PrivacyError
 from ..facts import RowLayout
 from .measurements import Measurement, Measurements, as_measurements
-from .question import OwnJob, Question, Scale, need_order_two
+from .question import OwnJob, Question, Scale, need_order_two, of_person
 from .questions.attached import AttachedHistogram
 from .questions.by_cell import CellwiseQuestion, Weighed, inner_of
 from .questions.gradients import GradientSum
 from .questions.histograms import PredictionHistogram, ScoreHistogram
 from .questions.networks import NetworkGradient
 from .questions.of_models import GroupLosses
-from .rows.persons import of_person
-from .rows.sampling import FULL, Batch, Full, Part, Poisson
 from .totals.person_pass import scale_by_person
 from .totals.public_scale import needs_rows
 

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from .._types import Floats
 from ..core.events import Event
 from ..core.promise import Promise
+from ..core.rows import FULL, Batch, Rows
 from ..facts import Cells, RowLayout
 from . import pricing
 from .bounds import cap_of
 from .measurements import Measurements
 from .question import Question
 from .refusals import no_public_rows
-from .rows.rows import Rows
-from .rows.sampling import FULL, Batch
 
 
 class PublicSide:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Self, cast
 
@@ -127,6 +127,13 @@ class Scale:
     def unit(self) -> float:
         """One step of the grid."""
         return math.ldexp(1.0, -self.exponent)
+
+
+def of_person(scale: Scale, rows: int) -> Scale:
+    """The scale of a person with at most so many rows, of one of a row (theory.md#units)."""
+    if rows == 1:
+        return scale
+    return replace(scale, bound=sensitivity.of_person(scale.bound, rows))
 
 
 def gridded(bound: Bound, coordinates: int, bits: int = GRID_BITS) -> Scale:

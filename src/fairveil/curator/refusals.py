@@ -18,11 +18,11 @@ from .._types import Floats
 from ..core.layout import lines_of
 from ..core.noise import NoiseSource
 from ..core.promise import Promise, Protects
+from ..core.rows import Rows
 from ..errors import InputError, PrivacyError
 from ..facts import RowLayout
 from .measurements import Measurement
 from .questions.by_cell import CellwiseQuestion
-from .rows.rows import Rows
 from .totals.passes import check_labels
 
 

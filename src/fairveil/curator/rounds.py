@@ -20,6 +20,7 @@ from .._types import Floats, Ints
 from ..core.events import OnPart
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
+from ..core.rows import FULL, Batch, Block, Drawn, Part, Rows, Unmapped
 from . import noising, pricing
 from .books import Books
 from .bounds import Bounds
@@ -35,10 +36,6 @@ from .questions.of_rows import FeatureSums, GramMatrices, NumberMoments
 from .questions.row_function import RowFunction
 from .quiet.calls import Troubles
 from .refusals import require_shape
-from .rows.block import Block, Drawn
-from .rows.mapping import Unmapped
-from .rows.rows import Rows
-from .rows.sampling import FULL, Batch, Part
 from .totals.passes import Passes
 from .totals.public_pass import PublicPass
 

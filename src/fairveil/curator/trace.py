@@ -18,13 +18,13 @@ import numpy as np
 from .._types import Floats
 from ..core.events import Event, NonPrivate, compose
 from ..core.promise import Promise
+from ..core.rows import FULL, Batch
 from ..facts import Cells, RowLayout
 from . import pricing
 from .measurements import Measurement, Measurements, as_measurements
 from .prepared import is_many
 from .question import Question
 from .questions.of_rows import RowCount
-from .rows.sampling import FULL, Batch
 
 MadeUp = Callable[[tuple[int, ...], int], Floats]
 """From the shape of an answer and the number of its release to numbers."""

@@ -22,8 +22,8 @@ from typing import Any, Generic, TypeVar
 
 from .._types import Floats
 from ..core.events import Event
+from ..core.rows import Batch as Batch
 from ..curator import FULL, Curator, Measurement
-from ..curator.rows.sampling import Batch as Batch
 
 Answers = Sequence[Floats]
 Progress = Callable[[int, int], None]

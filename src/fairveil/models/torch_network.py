@@ -20,9 +20,8 @@ from torch import nn
 
 from .. import _checks
 from .._types import Floats, Singles
+from ..core.layout import row_major as row_major
 from ..errors import FairveilError, InputError
-from ..facts import RowBlock
-from .linear import is_sparse
 from .model import fixed_array
 from .torch_checks import axes_of, check_module
 
@@ -34,26 +33,6 @@ PROBE_ROWS = 5
 
 # relative: another row beside it may change the last bits of a float32 output, and nothing more
 SAME = 1e-3
-
-
-def row_major(block: RowBlock, code_sizes: Sequence[int], rows: slice) -> Singles:
-    """Rows as a module reads them, (rows, width) float32: numbers, then the one-hot of each
-    category column.
-
-    `block` has numbers (columns, rows) or CSR, and codes (coded features, rows).
-    """
-    codes = block.codes[:, rows]
-    sparse = is_sparse(block.numbers)
-    numbers = block.numbers.shape[1] if sparse else block.numbers.shape[0]
-    out = np.zeros((codes.shape[1], numbers + sum(code_sizes)), np.float32)
-    # a number beyond float32 is infinite there, and its row's output is refused later
-    with np.errstate(over="ignore"):
-        out[:, :numbers] = block.numbers[rows].toarray() if sparse else block.numbers[:, rows].T
-    first, at = numbers, np.arange(len(out))
-    for line, size in zip(codes, code_sizes, strict=True):
-        out[at, first + line.astype(np.intp)] = 1.0  # a narrow code plus an offset would wrap
-        first += size
-    return out
 
 
 class Skeleton:

@@ -43,16 +43,16 @@ from .._json import Document
 from ..core.events import Event, NoOp, compose, to_json_dict
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
+from ..core.rows import Batch
 from ..curator import FULL, Curator, Full, Log, LogEntry, Part, Question, pricing
 from ..curator.bounds import cap_of
 from ..curator.budget import Budget
 from ..curator.elsewhere import DescribedRule, Elsewhere, RowsElsewhere
 from ..curator.measurements import Measurements, as_measurements
 from ..curator.prepared import is_many
+from ..curator.public_table import PublicTable
 from ..curator.quiet.calls import Troubles
 from ..curator.refusals import require_features_apart
-from ..curator.rows.public_table import PublicTable
-from ..curator.rows.sampling import Batch
 from ..errors import (
     DoorError,
     FairveilError,

@@ -18,9 +18,8 @@ from contextvars import ContextVar
 from typing import Protocol
 
 from ..._types import Floats
+from ...core.rows import Batch, Rows
 from ..measurements import Measurement
-from ..rows.rows import Rows
-from ..rows.sampling import Batch
 
 Scalings = tuple[tuple[Floats, Floats], ...]
 

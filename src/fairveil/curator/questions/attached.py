@@ -22,11 +22,10 @@ from ... import _checks
 from ..._types import Floats, Ints
 from ...core import bound as sensitivity
 from ...core.bound import Bound
+from ...core.rows import Block, Rows
 from ...facts import Cells, RowLayout
 from ..question import OwnJob, Scale, cell_count, gridded, need_classes
 from ..quiet.calls import Troubles
-from ..rows.block import Block
-from ..rows.rows import Rows
 from .of_attached import OfAttached
 from .row_function import RowFunction
 

@@ -25,12 +25,11 @@ from ... import _checks
 from ..._types import Ints
 from ...core import bound as sensitivity
 from ...core.promise import Promise
+from ...core.rows import Block, Rows
 from ...errors import InputError, PrivacyError
 from ...facts import Cells, RowLayout
 from ..question import Scale, cell_count, gridded, need_classes
 from ..quiet.calls import Troubles
-from ..rows.block import Block
-from ..rows.rows import Rows
 from .of_attached import OfAttached
 from .row_function import RowFunction
 

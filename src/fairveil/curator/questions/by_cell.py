@@ -45,10 +45,10 @@ from ... import _checks
 from ..._types import Floats, Ints
 from ...core.bound import OUTWARDS, Bound
 from ...core.events import LARGEST
+from ...core.rows import Block
 from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ..question import GRID_BITS, Question, Scale
-from ..rows.block import Block
 from .gradients import GradientSum
 from .networks import ROW_BITS, NetworkGradient
 from .of_rows import FeatureSums, GramMatrices

@@ -13,10 +13,10 @@ import numpy as np
 from ... import _checks
 from ..._types import Ints
 from ...core import bound as sensitivity
+from ...core.rows import Block
 from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ..question import Linear, OwnJob, Scale, cell_count, gridded, need_classes
-from ..rows.block import Block
 
 
 @dataclass(frozen=True, eq=False)

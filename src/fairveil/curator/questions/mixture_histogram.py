@@ -21,10 +21,10 @@ import numpy.typing as npt
 from ... import _checks
 from ..._types import Floats, Ints
 from ...core import bound as sensitivity
+from ...core.rows import Block
 from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ..question import OwnJob, Scale, cell_count, gridded, need_classes
-from ..rows.block import Block
 from .attached import scattered
 
 

@@ -28,12 +28,11 @@ import numpy.typing as npt
 
 from ... import _checks
 from ...core import bound as sensitivity
+from ...core.rows import EMPTY_FLOAT, EMPTY_INT, Block, Rows
 from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ..question import OwnJob, Scale, gridded
 from ..quiet.calls import Troubles, quietly
-from ..rows.block import EMPTY_FLOAT, EMPTY_INT, Block
-from ..rows.rows import Rows
 
 COLUMNS = frozenset({"features", "label", "sensitive"})
 

@@ -19,11 +19,11 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Ints
+from ...core.rows import Block
 from ...errors import InputError
 from ...facts import RowLayout
 from ...models.shifted import softened
 from ..question import Scale
-from ..rows.block import Block
 from .attached import AttachedHistogram, scattered
 
 

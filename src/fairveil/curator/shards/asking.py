@@ -19,7 +19,7 @@ import numpy as np
 from ... import errors
 from ..._types import Mask
 from ...errors import FairveilError, InputError, PrivacyError
-from ..rows.sharded import Reading, Recipe, Request, ShardFacts, Taking
+from ..sharded import Reading, Recipe, Request, ShardFacts, Taking
 from .shard import Failed, Opened
 
 TRIES = 4

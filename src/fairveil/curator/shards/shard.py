@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats, Ints
+from ...core.rows import Maps, Rows
 from ...errors import FairveilError
 from ...facts import RowBlock, RowLayout, RowSource
 from ...facts.rows import Traits, traits_of
-from ..rows.mapping import Maps
-from ..rows.rows import Rows
-from ..rows.sharded import (
+from ..sharded import (
     Change,
     Extremes,
     Largest,

@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats, Ints
+from ...core.rows import Block, Drawn, Rows
 from ...facts import Cells
 from ..question import Question, Scale, cell_count
 from ..questions.cell_weights import by_model
 from ..questions.gradients import GradientSum
 from ..questions.histograms import PredictionHistogram
-from ..rows.block import Block, Drawn
-from ..rows.rows import Rows
 
 DescentJob = Callable[[Block | Drawn, int, int], tuple[Ints, ...]]
 

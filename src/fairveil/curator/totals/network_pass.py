@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats, Ints
+from ...core.rows import Block, Drawn, Rows
+from ...core.threads import in_pieces
 from ..question import Question, Scale, cell_count
 from ..questions.by_cell import ByCell, Weighed, inner_of
 from ..questions.networks import LARGEST, Network, NetworkGradient, NetworkHistogram
 from ..quiet.calls import Troubles, quietly
-from ..rows.block import Block, Drawn
-from ..rows.cell_order import places
-from ..rows.rows import Rows
-from ..rows.threads import in_pieces
 from . import person_pass
+from .cell_order import places
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,19 +16,17 @@ from typing import Any
 import numpy as np
 
 from ..._types import Ints
+from ...core.rows import Block, Drawn, Mapping, Rows, Unmapped
+from ...core.threads import cut, in_line
 from ...errors import InputError
 from ..question import OwnJob, Question, Scale
 from ..questions.by_cell import ByCell, CellwiseQuestion, Weighed, inner_of
 from ..questions.gradients import GradientSum
 from ..questions.histograms import PredictionHistogram
 from ..questions.networks import NetworkGradient, NetworkHistogram
-from ..rows.block import Block, Drawn
-from ..rows.cell_order import by_cell, ordered
-from ..rows.mapping import Mapping, Unmapped
-from ..rows.rows import Rows
-from ..rows.sharded import ShardedRows, refuse
-from ..rows.threads import cut, in_line
+from ..sharded import ShardedRows, refuse
 from . import person_pass
+from .cell_order import by_cell, ordered
 from .descent_pass import Descent, DescentJob
 from .network_pass import NetworkPass
 from .person_pass import PersonPass

@@ -10,15 +10,14 @@ import numpy as np
 
 from ..._types import Ints
 from ...core import bound as sensitivity
+from ...core.persons import whole
+from ...core.rows import Block, Drawn, Rows
 from ...facts import RowLayout
 from ..question import Question, Scale, gridded
 from ..questions.by_cell import ByCell, Weighed
 from ..questions.cell_weights import by_model
 from ..questions.gradients import GradientSum
 from ..questions.networks import NetworkGradient
-from ..rows.block import Block, Drawn
-from ..rows.persons import whole
-from ..rows.rows import Rows
 from .descent_pass import LOSS_CODES, DescentJob, units
 
 _NOTHING = np.empty((0, 0))

@@ -23,14 +23,12 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats, Ints
+from ...core.rows import Block, Mapping, Rows, Unmapped
+from ...core.threads import cut, in_line
 from ..question import Question, Scale, cell_count
 from ..questions.gradients import GradientSum
 from ..questions.histograms import PredictionHistogram
-from ..rows.block import Block
-from ..rows.mapping import Mapping, Unmapped
-from ..rows.rows import Rows
-from ..rows.sharded import ShardedRows
-from ..rows.threads import cut, in_line
+from ..sharded import ShardedRows
 from . import public_scale
 from .descent_pass import DECISION_CODES
 from .reach import reach_of, rounding_of

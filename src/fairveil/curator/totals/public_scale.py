@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from ..._types import Floats
 from ...core.bound import OUTWARDS, Bound
+from ...core.rows import Block, Rows
+from ...core.threads import in_pieces
 from ...errors import InputError
 from ..question import GRID_BITS, Question, Scale, gridded
 from ..questions import cell_weights
@@ -25,10 +27,7 @@ from ..questions.gradients import GradientSum
 from ..questions.histograms import PredictionHistogram
 from ..questions.of_models import GroupLosses
 from ..questions.of_rows import FeatureSums, GramMatrices, NumberMoments
-from ..rows.block import Block
-from ..rows.rows import Rows
-from ..rows.sharded import ShardedRows
-from ..rows.threads import in_pieces
+from ..sharded import ShardedRows
 from . import reference
 from .reach import ROUNDING, reach_of, rounding_of
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..._types import Floats
+from ...core.rows import Block
 from ..question import Question
 from ..questions.gradients import GradientSum
 from ..questions.histograms import PredictionHistogram, ScoreHistogram
 from ..questions.of_models import GroupLosses
 from ..questions.of_rows import CellCounts, FeatureSums, GramMatrices, NumberMoments, RowCount
-from ..rows.block import Block
 
 
 def dense(block: Block) -> Floats:

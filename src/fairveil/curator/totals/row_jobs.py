@@ -9,12 +9,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..._types import Ints
+from ...core.rows import Block, Rows
 from ..question import OwnJob, Question, Scale, cell_count
 from ..questions.histograms import ScoreHistogram
 from ..questions.of_models import GroupLosses
 from ..questions.of_rows import CellCounts, FeatureSums, GramMatrices, NumberMoments, RowCount
-from ..rows.block import Block
-from ..rows.rows import Rows
 from .descent_pass import LOSS_CODES, PANEL_MODELS, chunk, units
 
 Job = Callable[[Block, int, int], tuple[Ints, ...]]

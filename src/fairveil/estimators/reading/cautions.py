@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from ...core.promise import Promise
 from ...curator import Rows
-from ...curator.rows.sharded import ShardedRows
+from ...curator.sharded import ShardedRows
 from ...errors import (
     FairveilWarning,
     RawUnits,

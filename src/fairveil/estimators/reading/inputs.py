@@ -20,7 +20,7 @@ from ..._types import ColumnsLike
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
 from ...curator.refusals import require_features_apart
-from ...curator.rows.sharded import ShardedRows, Shards
+from ...curator.sharded import ShardedRows, Shards
 from ...errors import InputError
 from ...facts import RowBlock, RowLayout, RowSource, Schema
 from ...facts.rows import schema_of, traits_of

@@ -21,8 +21,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..._types import ColumnsLike, Ints, TableLike
+from ...core.persons import persons_of
 from ...core.promise import Unit
-from ...curator.rows.persons import persons_of
 from ...errors import InputError, PrivacyError
 from ...facts import RowSource, Schema
 from ...facts.rows import PERSON_BY_PERSON, schema_of

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._types import Integers, Ints
+from ...core.persons import whole
+from ...core.rows import Block, Drawn
 from ...facts import Cells
-from .block import Block, Drawn
-from .persons import whole
 
 # bytes of a block that are kept a second time, for each list of cells; a knob of speed only
 MOST_KEPT = 1 << 29

@@ -24,18 +24,13 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..._types import Floats, Ints, Mask
-from ...errors import InputError, PrivacyError
-from ...facts import RowBlock, RowLayout, RowSource
-from ...facts.rows import PERSON_BY_PERSON
-from ..question import Question, Scale
-from . import persons
-from .block import Block, Drawn
-from .layouts import offsets_of
-from .mapping import Maps, Unmapped
-from .refusals import require_few
-from .rows import Rows
-from .sampling import Part, public_order
+from .._types import Floats, Ints, Mask
+from ..core import persons
+from ..core.rows import Block, Drawn, Maps, Part, Rows, Unmapped, public_order, require_few
+from ..errors import InputError, PrivacyError
+from ..facts import RowBlock, RowLayout, RowSource
+from ..facts.rows import PERSON_BY_PERSON
+from .question import Question, Scale
 
 Change = Callable[[RowBlock], RowBlock]
 
@@ -184,7 +179,6 @@ class ShardedRows(Rows):
             taking.max_sample_weight,
             source,
         )
-        self._offsets = offsets_of(self.layout)
         facts = shards.take(taking)
         for number, (fact, count) in enumerate(zip(facts, shards.counts, strict=True)):
             persons_told = fact.rows if fact.persons is None else len(fact.persons)
