@@ -10,7 +10,7 @@ import pytest
 from fairveil.core.events import Gaussian
 from fairveil.curator import Curator, Rows
 from fairveil.curator.budget import Budget
-from fairveil.curator.questions.row_function import RowFunction
+from fairveil.curator.questions.attached import RowFunction
 from fairveil.errors import PrivacyError
 from fairveil.privacy import Promise
 

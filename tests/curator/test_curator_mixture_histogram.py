@@ -12,7 +12,7 @@ import scipy.sparse
 
 from fairveil.core.promise import Promise
 from fairveil.curator import Curator, Rows
-from fairveil.curator.questions.mixture_histogram import MixtureHistogram, decided
+from fairveil.curator.questions.attached import MixtureHistogram, rule_decisions
 from fairveil.errors import InputError, PrivacyError
 from fairveil.models import LinearModel
 
@@ -62,7 +62,7 @@ def test_it_is_the_expected_histogram_of_linear_models() -> None:
         features = np.column_stack([np.ones(200), X, np.eye(2)[codes[0]]])
         chosen = (features @ weights[0] > 0).astype(int)
         law[np.arange(200), chosen] += share
-        assert (decided(block, 0, 200, weights) == chosen).all()
+        assert (rule_decisions(block, 0, 200, weights) == chosen).all()
         assert model.classes == (0, 1)
     wanted = np.array([[law[(a == A) & (y == k)].sum(axis=0) for k in (0, 1)] for a in range(3)])
     assert np.allclose(table(rows), wanted, atol=1e-6)
@@ -97,10 +97,10 @@ def test_guarantee_1_no_neighbour_moves_it_further_than_its_bound(relation: str)
 def test_guarantee_2_a_row_adds_the_same_whatever_is_beside_it() -> None:
     X, y, A, codes = drawn(64)
     (block,) = list(rows_of(X, y, A, codes).blocks())
-    whole = [decided(block, 0, 64, weights) for weights in WEIGHTS]
+    whole = [rule_decisions(block, 0, 64, weights) for weights in WEIGHTS]
     for i in range(64):
         assert [one[i] for one in whole] == [
-            decided(block, i, i + 1, weights)[0] for weights in WEIGHTS
+            rule_decisions(block, i, i + 1, weights)[0] for weights in WEIGHTS
         ]
 
 

@@ -10,8 +10,7 @@ import pytest
 from curator_pools import attribute_move, largest_moves, pool
 
 from fairveil.curator import AttachedHistogram, Curator, pricing
-from fairveil.curator.questions.attached import Attached
-from fairveil.curator.questions.shifted import ShiftedHistogram
+from fairveil.curator.questions.attached import Attached, ShiftedHistogram
 from fairveil.errors import InputError
 from fairveil.models.shifted import softened
 from fairveil.privacy import Promise

@@ -27,17 +27,18 @@ if TYPE_CHECKING:
     from .question import Linear as Linear
     from .question import Question as Question
     from .questions.attached import Attached as Attached
+    from .questions.attached import AttachedCodes as AttachedCodes
     from .questions.attached import AttachedHistogram as AttachedHistogram
     from .questions.attached import AttachedLosses as AttachedLosses
-    from .questions.attached_codes import AttachedCodes as AttachedCodes
-    from .questions.attached_codes import CodeHistogram as CodeHistogram
+    from .questions.attached import CodeHistogram as CodeHistogram
+    from .questions.attached import GroupedHistogram as GroupedHistogram
+    from .questions.attached import MixtureHistogram as MixtureHistogram
+    from .questions.attached import RowFunction as RowFunction
     from .questions.by_cell import ByCell as ByCell
     from .questions.by_cell import Weighed as Weighed
     from .questions.gradients import GradientSum as GradientSum
-    from .questions.grouped import GroupedHistogram as GroupedHistogram
     from .questions.histograms import PredictionHistogram as PredictionHistogram
     from .questions.histograms import ScoreHistogram as ScoreHistogram
-    from .questions.mixture_histogram import MixtureHistogram as MixtureHistogram
     from .questions.networks import Network as Network
     from .questions.networks import NetworkGradient as NetworkGradient
     from .questions.networks import NetworkHistogram as NetworkHistogram
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from .questions.of_rows import GramMatrices as GramMatrices
     from .questions.of_rows import NumberMoments as NumberMoments
     from .questions.of_rows import RowCount as RowCount
-    from .questions.row_function import RowFunction as RowFunction
 
 if not TYPE_CHECKING:
     __getattr__, __dir__, __all__ = lazily(__name__)

@@ -50,8 +50,7 @@ from .pricing import Deciding
 from .public_side import PublicSide
 from .public_table import PublicTable, public_facts, public_table
 from .question import Question
-from .questions.attached import Attached
-from .questions.attached_codes import AttachedCodes, given_codes
+from .questions.attached import Attached, AttachedCodes, given_codes
 from .questions.of_models import GroupLosses
 from .questions.of_rows import RowCount
 from .quiet.calls import Troubles

@@ -27,13 +27,13 @@ from .bounds import Bounds
 from .measurements import Measurement
 from .prepared import Known, Prepared, Sizes, is_many, units_of, words_of
 from .question import Question, Scale
+from .questions.attached import RowFunction
 from .questions.by_cell import CellwiseQuestion, Weighed, inner_of
 from .questions.gradients import GradientSum
 from .questions.histograms import PredictionHistogram
 from .questions.networks import NetworkGradient, NetworkHistogram
 from .questions.of_models import GroupLosses
 from .questions.of_rows import FeatureSums, GramMatrices, NumberMoments
-from .questions.row_function import RowFunction
 from .quiet.calls import Troubles
 from .refusals import require_shape
 from .totals.passes import Passes

@@ -62,8 +62,7 @@ from ..curator import (
 )
 from ..curator.elsewhere import columns_of
 from ..curator.journal.lines import SITTING, Written
-from ..curator.questions.attached_codes import MOST_CODES
-from ..curator.questions.row_function import RowFunction
+from ..curator.questions.attached import MOST_CODES, RowFunction
 from ..errors import DoorError, FairveilError, InputError, LedgerAway, LedgerError
 from ..estimators.fitting.row_parts import COINS
 from ..estimators.tailored import group_names

@@ -56,7 +56,7 @@ from ..curator import (
     Weighed,
 )
 from ..curator.elsewhere import DescribedRule
-from ..curator.questions.shifted import ShiftedHistogram
+from ..curator.questions.attached import ShiftedHistogram
 from ..errors import InputError
 from ..facts import Cells, RowLayout
 from ..models.files import ARRAYS_FILE, MODEL_FILE, to_files

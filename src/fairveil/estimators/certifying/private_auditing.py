@@ -20,7 +20,7 @@ from ..._types import ColumnsLike, TableLike
 from ...core.noise import NoiseSource
 from ...core.promise import Promise
 from ...curator.elsewhere import Elsewhere, RowsElsewhere, curator_of
-from ...curator.questions.attached_codes import MOST_CODES
+from ...curator.questions.attached import MOST_CODES
 from ...errors import InputError
 from ...facts import Cells, Schema
 from ...learning.certificates.plan import plan

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._types import Floats
 from ...curator import Curator, Measurement
-from ...curator.questions.mixture_histogram import MixtureHistogram
+from ...curator.questions.attached import MixtureHistogram
 from .ground import GameInstance
 from .oracle import LinearRule, Rule
 

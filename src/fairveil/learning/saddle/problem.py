@@ -17,7 +17,7 @@ import numpy as np
 from ... import _checks
 from ..._types import Floats
 from ...curator import Block, RowFunction
-from ...curator.questions.row_function import COLUMNS
+from ...curator.questions.attached import COLUMNS
 from ...errors import InputError
 
 RowGradients = Callable[[Block, Floats, Floats], Any]
