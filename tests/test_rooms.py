@@ -70,6 +70,7 @@ INSIDE = {
         ("lagrangian",),
         ("oracles",),
         ("game", "group_objective"),
+        ("quadratics",),
         ("least_squares",),
         ("tailoring",),
         ("forecasting",),

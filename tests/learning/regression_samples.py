@@ -8,7 +8,7 @@ import numpy as np
 
 from fairveil.curator import Rows
 from fairveil.facts import Cells
-from fairveil.learning.least_squares.grams import GroupQuadratics
+from fairveil.learning.quadratics import GroupQuadratics
 
 
 def sample(

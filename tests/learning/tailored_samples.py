@@ -13,7 +13,7 @@ from fairveil.core.events import Composed, Gaussian, PerCell, Repeated
 from fairveil.curator import Curator, Rows
 from fairveil.facts import Cells
 from fairveil.fairness.objectives import Constraint, Error, MeanGroupLoss
-from fairveil.learning.least_squares.task import RegressionTask
+from fairveil.learning.least_squares import RegressionTask
 from fairveil.privacy import NoiseSource, Promise
 
 ADDED = Promise(4.0, 1e-6)

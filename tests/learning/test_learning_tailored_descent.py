@@ -25,7 +25,7 @@ from fairveil.curator import Rows
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness.objectives import GroupLoss, LargestGroupLoss
 from fairveil.learning.allocation import ALLOCATIONS, Allocation
-from fairveil.learning.least_squares.hull import Ended
+from fairveil.learning.quadratics import Ended
 from fairveil.learning.tailoring.descent import TailoredDescent, plan_tailored_descent
 from fairveil.privacy import Promise
 from fairveil.privacy.accounting.by_group import by_group

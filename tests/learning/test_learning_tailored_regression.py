@@ -23,8 +23,8 @@ from fairveil.core.events import Gaussian
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness.objectives import GroupLoss, LargestGroupLoss
 from fairveil.learning.allocation import ALLOCATIONS, Allocation
-from fairveil.learning.least_squares.hull import Ended
-from fairveil.learning.least_squares.task import RegressionTask
+from fairveil.learning.least_squares import RegressionTask
+from fairveil.learning.quadratics import Ended
 from fairveil.learning.tailoring.regression import TailoredRegression, plan_tailored_regression
 from fairveil.privacy import Promise
 from fairveil.privacy.accounting.by_group import by_group

@@ -14,10 +14,16 @@ from ..errors import InputError
 from ..facts import Cells, RowSource
 from ..fairness import BoundedGroupLoss
 from ..fairness.objectives import Constraint, Objective, parse_constraint, parse_objective
-from ..learning.least_squares.by_group import GroupRegression, plan_regression
-from ..learning.least_squares.choice import CoefficientChoice, checked, plan_choice
-from ..learning.least_squares.hull import METHODS
-from ..learning.least_squares.task import RegressionOutcome, RegressionTask
+from ..learning.least_squares import (
+    METHODS,
+    CoefficientChoice,
+    GroupRegression,
+    RegressionOutcome,
+    RegressionTask,
+    checked,
+    plan_choice,
+    plan_regression,
+)
 from ..models import RegressionModel
 from .faces.coded_regressor import CodedRegressor, in_coded_units
 from .fitting import promises, unused

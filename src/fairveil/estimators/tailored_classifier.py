@@ -18,7 +18,7 @@ from ..facts import Cells
 from ..fairness.objectives import Constraint, Error, MeanGroupLoss
 from ..learning.allocation import LEAST_NOISE
 from ..learning.lagrangian import network as networks
-from ..learning.least_squares.task import RegressionOutcome, RegressionTask
+from ..learning.least_squares import RegressionOutcome, RegressionTask
 from ..learning.tailoring.descent import TailoredDescent, plan_tailored_descent
 from ..models import LinearModel
 from . import tailored

@@ -15,7 +15,7 @@ from ..errors import ConstraintNotMet
 from ..facts import Cells
 from ..fairness.objectives import Constraint, Error, MeanGroupLoss
 from ..learning.allocation import LEAST_NOISE
-from ..learning.least_squares.task import RegressionOutcome, RegressionTask
+from ..learning.least_squares import RegressionOutcome, RegressionTask
 from ..learning.tailoring.descent import TailoredDescent, plan_tailored_descent
 from ..learning.tailoring.regression import TailoredRegression, plan_tailored_regression
 from ..models import RegressionModel

@@ -15,7 +15,7 @@ from ...errors import InputError, PrivacyError
 from ...facts import Cells, RowSource
 from ...learning.game.equilibrium import Equilibrium
 from ...learning.group_objective.found import Found
-from ...learning.least_squares.task import RegressionOutcome
+from ...learning.least_squares import RegressionOutcome
 from ...learning.outcome import Outcome
 from ..fitting import promises
 from ..reading import cautions

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from ..._json import Node
 from ...learning.group_objective.found import Found
-from ...learning.least_squares.task import RegressionOutcome
+from ...learning.least_squares import RegressionOutcome
 from ...learning.outcome import Outcome
 from ...models import (
     DerandomisedModel,

@@ -17,7 +17,7 @@ from ..._json import Node
 from ..._verdicts import deviations
 from ...errors import NoBetterThanConstant, RandomizedModel, WorseThanBaseline
 from ...learning.comparison import Comparison, Constant, Rival
-from ...learning.least_squares.task import RegressionOutcome
+from ...learning.least_squares import RegressionOutcome
 from ...show.parts import Column, Fact, Facts, Part, Shown, Table
 
 CONSTANT, MIXING, FREE = "the best constant", "mixing", "no constraint"

@@ -27,7 +27,7 @@ from ...learning import Outcome
 from ...learning.descent import Reason
 from ...learning.game.equilibrium import Equilibrium
 from ...learning.group_objective.found import Found
-from ...learning.least_squares.task import RegressionOutcome
+from ...learning.least_squares import RegressionOutcome
 from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent
 from ...show.parts import Column, Fact, Facts, Note, Part, Shown, Table

@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import _checks
 from ..._json import Node
-from ...learning.least_squares.task import RegressionOutcome
+from ...learning.least_squares import RegressionOutcome
 from ...statement.document import ORIGINS
 from ..reading.targets import TargetScale
 from .values import numbers, require_one_each, sampling_from, sampling_to_list

@@ -44,7 +44,7 @@ from ..lagrangian.linear import LinearDescent
 from ..lagrangian.network import NetworkDescent
 from ..lagrangian.plan import Plan
 from ..lagrangian.program import LOOKS
-from ..least_squares.by_group import GroupRegression
+from ..least_squares import GroupRegression
 from ..oracles.oracle import Oracle
 from ..parity import ParityPlan, noise_of_values
 from ..postprocessing import mixing, score_bins

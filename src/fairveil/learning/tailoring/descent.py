@@ -48,11 +48,9 @@ from ..gaussian import quietest
 from ..lagrangian.duals import AscentState
 from ..lagrangian.noise import usual_clip
 from ..lagrangian.primal import PrimalState
-from ..least_squares.by_group import Scaling
-from ..least_squares.grams import CERTAIN, GroupQuadratics
-from ..least_squares.hull import Ended
-from ..least_squares.task import RegressionOutcome, RegressionTask
+from ..least_squares import RegressionOutcome, RegressionTask, Scaling
 from ..oracles.ground import LEAST_ROWS
+from ..quadratics import CERTAIN, Ended, GroupQuadratics
 from .description import MOST, WARMING, DescribedDescent
 from .shared_budget import EXACT_ROUNDS, ROUNDS
 from .steps import ITERATES, MOMENTUM, REGIONS, SLOPE, STEP_SIZES, UNIT

@@ -27,8 +27,7 @@ from ..allocation import (
     share_out,
     spent_by_rows,
 )
-from ..least_squares.by_group import MOMENTS_SHARE, GroupRegression
-from ..least_squares.task import RegressionTask
+from ..least_squares import MOMENTS_SHARE, GroupRegression, RegressionTask
 from ..oracles.ground import LEAST_ROWS
 from ..systems import NO_GROUPS, columns_of
 

@@ -32,7 +32,7 @@ from ..allocation import Shares, by_column
 from ..descent import Batch
 from ..lagrangian.duals import ProjectedAscent
 from ..lagrangian.noise import of_persons, usual_clip
-from ..least_squares.by_group import LENGTH, moments_of
+from ..least_squares import LENGTH, moments_of
 from .shared_budget import LOSSES_PART, SharedBudget
 from .steps import UNIT, Steps
 

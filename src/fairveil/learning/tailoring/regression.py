@@ -35,10 +35,9 @@ from ...fairness.objectives import Error
 from ..allocation import Allocation, Shares
 from ..descent import Progress
 from ..gaussian import quietest
-from ..least_squares.by_group import Scaling
-from ..least_squares.grams import GroupQuadratics
-from ..least_squares.task import RegressionOutcome, RegressionTask
+from ..least_squares import RegressionOutcome, RegressionTask, Scaling
 from ..oracles.ground import LEAST_ROWS
+from ..quadratics import GroupQuadratics
 from .described_regression import DescribedRegression
 
 

@@ -27,8 +27,7 @@ from ..allocation import (
     spent_by_rows,
 )
 from ..descent import Batch
-from ..least_squares.by_group import MOMENTS_SHARE
-from ..least_squares.task import RegressionTask
+from ..least_squares import MOMENTS_SHARE, RegressionTask
 from ..systems import NO_GROUPS, columns_of
 
 if TYPE_CHECKING:
