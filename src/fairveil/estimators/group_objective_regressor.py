@@ -14,7 +14,8 @@ from ..errors import InputError
 from ..facts import Cells, RowSource
 from ..fairness import BoundedGroupLoss
 from ..fairness.objectives import Constraint, Objective, parse_constraint, parse_objective
-from ..learning.least_squares import (
+from ..learning.quadratics import METHODS
+from ..learning.least_squares import 
     METHODS,
     CoefficientChoice,
     GroupRegression,

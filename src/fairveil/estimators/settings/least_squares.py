@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import _checks
-from ...learning.least_squares import ROUNDS
+from ...learning.quadratics import ROUNDS
 from .setting import Setting, setting
 
 
