@@ -64,8 +64,8 @@ INSIDE = {
     ),
     "learning": (
         ("comparison", "counts", "gaussian"),
-        ("certificates", "descent", "postprocessing"),
-        ("outcome", "parity", "private_tables", "public_rows", "saddle", "systems", "units"),
+        ("certificate", "descent", "postprocessing"),
+        ("outcome", "parity", "public_rows", "saddle", "systems", "tables", "units"),
         ("allocation", "constants", "likely", "released"),
         ("lagrangian",),
         ("oracles",),

@@ -17,10 +17,8 @@ from fairveil.core.cost import price
 from fairveil.core.promise import Promise
 from fairveil.errors import FairveilError, InputError
 from fairveil.facts import Cells
-from fairveil.learning.certificates.evidence import Bet, Clearest, e_value, p_value
-from fairveil.learning.certificates.parts import layout_of
-from fairveil.learning.certificates.plan import NONE, plan
-from fairveil.learning.counts.noise import CountNoise
+from fairveil.learning.certificate import Bet, Clearest, e_value, layout_of, p_value
+from fairveil.learning.counts import EXACT, CountNoise, plan_counts
 
 FIXED = {"groups": {"sex": ["f", "m"]}, "classes": [0, 1], "epsilon": 1.0}
 OTHERS = [("b", "f", 0), ("c", "m", 1)]
@@ -65,9 +63,9 @@ def test_all_periods_of_a_person_together_keep_the_promise(delta: float) -> None
     """The noise of one period does not, which is planted."""
     promise = Promise(1.0, delta)
     for times in (1, 3):
-        asked = plan(promise, reads_groups=True, times=times)
+        asked = plan_counts(promise, times=times)
         assert price(asked.together, promise.delta, "add-remove").epsilon <= 1.0
-    alone = plan(promise, reads_groups=True)
+    alone = plan_counts(promise)
     assert price(replace(alone, times=3).together, promise.delta, "add-remove").epsilon > 1.0
 
 
@@ -82,7 +80,7 @@ def _alarms(rate: float, people: int, periods: int) -> dict[str, float]:
         table[0, 0] = people - wrong, wrong
         table[1, 0, 0] = people
         counts = np.bincount(layout.part_of.ravel(), table.ravel(), layout.parts).astype(float)
-        p = p_value(layout, counts, NONE)
+        p = p_value(layout, counts, EXACT)
         clearest, bet = Clearest(), Bet()
         for _ in range(periods):
             clearest, bet = clearest.after(p), bet.after(e_value(p))

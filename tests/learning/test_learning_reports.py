@@ -14,7 +14,7 @@ from fairveil.estimators import SoftGroups
 from fairveil.facts import Cells
 from fairveil.facts.reports import MOST, Reports
 from fairveil.fairness import DemographicParity, resolve
-from fairveil.learning.counts.noise import CountNoise
+from fairveil.learning.counts import CountNoise
 from fairveil.learning.released import rates as soft_rates
 from fairveil.learning.released.group_counts import GroupCounts
 from fairveil.privacy import NoiseSource

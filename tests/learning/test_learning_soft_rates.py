@@ -10,7 +10,7 @@ import pytest
 
 from fairveil.facts import Cells
 from fairveil.fairness import EqualizedOdds, resolve
-from fairveil.learning.counts.noise import CountNoise
+from fairveil.learning.counts import CountNoise
 from fairveil.learning.released import rates as soft_rates
 from fairveil.learning.released.group_counts import GroupCounts
 

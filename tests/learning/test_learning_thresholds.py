@@ -27,7 +27,7 @@ from fairveil.fairness import (
     Notion,
     resolve,
 )
-from fairveil.learning.counts.noise import CountNoise
+from fairveil.learning.counts import CountNoise
 from fairveil.learning.postprocessing import counting as postprocess
 from fairveil.learning.postprocessing import mixing, mixing_bounds, score_bins, threshold_bounds
 from fairveil.learning.postprocessing.counting import Released

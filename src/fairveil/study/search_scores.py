@@ -34,7 +34,7 @@ from ..estimators.wrapped import decided_rows
 from ..estimators.wrapped.people import DecidedRows
 from ..facts import Cells, Schema
 from ..fairness import resolve
-from ..learning.certificates.plan import PartsPlan
+from ..learning.counts import CountPlan
 from .search_price import SearchPrice
 
 ERROR, GAP_OF, LAGRANGIAN = "error", "gap", "lagrangian"
@@ -153,7 +153,7 @@ def _run_of(people: DecidedRows, promise: Promise, price: SearchPrice) -> dict[s
         if price.noise_multiplier is None
         else ("gaussian", price.noise_multiplier)
     )
-    event = PartsPlan(promise, *kind).event
+    event = CountPlan(promise, *kind).event
     spent = epsilon_of(event, promise.delta, promise.neighbours)
     return {
         "promise": replace(promise, epsilon=spent * (1.0 + 1e-9)),

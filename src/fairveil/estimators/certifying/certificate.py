@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 from ...facts import Cells
-from ...learning.certificates.certificate import Certified, NotionBound, RateInterval
-from ...learning.certificates.replacing import Replaced
+from ...learning.certificate import Certified, NotionBound, RateInterval, Replaced, rates_of
 from ...statement.check import Finding
 from ...statement.document import write
 from ...tables import keys
@@ -311,7 +310,8 @@ def _read(values: Mapping[str, Any]) -> Certificate:
         or (counts != np.rint(counts)).any()
     ):
         raise FILE.malformed("counts that are not those of its notions and groups")
-    if certificate.replaced is not None and certificate.replaced.within(certificate.layout) is None:
+    blind = () if certificate.replaced is None else certificate.replaced.by
+    if blind and None in rates_of(certificate.layout, blind):
         raise FILE.malformed("replaced decisions whose rates are no known numbers")
     return certificate
 

@@ -14,10 +14,16 @@ from ...facts import Cells
 from ...fairness import Notion
 from ...fairness.notions import SelectionRateRatio
 from ...fairness.sentences import per_cent, points, sentence
-from ...learning.certificates.certificate import Certified, NotionBound, RateInterval, certified
-from ...learning.certificates.parts import Layout, layout_of
-from ...learning.certificates.replacing import Replaced
-from ...learning.counts.noise import CountNoise
+from ...learning.certificate import (
+    Certified,
+    Layout,
+    NotionBound,
+    RateInterval,
+    Replaced,
+    certified,
+    layout_of,
+)
+from ...learning.counts import CountNoise
 from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent
 from ...show.parts import Column, Fact, Facts, Note, Part, Shown, Table
@@ -59,17 +65,8 @@ class CertificateContents(Shown):
     @cached_property
     def recomputed(self) -> Certified:
         """All bounds again, from the counts, the noise and the confidence."""
-        layout = self.layout
-        blind = None if self.replaced is None else self.replaced.within(layout)
-        return certified(
-            layout.rates,
-            layout.lines,
-            len(self.notions),
-            self.counts,
-            self.noise,
-            self.confidence,
-            blind,
-        )
+        asked = (self.layout, len(self.notions))
+        return certified(*asked, self.counts, self.noise, self.confidence, self.replaced)
 
     @property
     def result(self) -> Certified:

@@ -15,7 +15,7 @@ The model aims inside each bound by the margin of `learning/certificates/margin.
 0.8 if the fit reaches its aim (notions given labels often do not: benchmarks/results), or at a
 fifth of the bound where the margin is wider. Without a public number of rows it aims at half of the
 bound. The certificate is of the bound itself. Where it is refused, and `if_refused` is "replace",
-as many decisions are replaced by blind ones as it takes (`learning/certificates/replacing.py`):
+as many decisions are replaced by blind ones as it takes (`learning/certificate.py`):
 the final model is then certified by the same counts.
 
 Notions in `certify` are of estimators that keep no notion, and nothing aims at them: their fits are
@@ -55,10 +55,16 @@ from ...errors import DecisionsReplaced, InputError
 from ...fairness import Notion
 from ...fairness.notions import SelectionRateRatio
 from ...fairness.objectives import Bound
-from ...learning.certificates.margin import SupposedPeople, even, margins
-from ...learning.certificates.parts import layout_of
-from ...learning.certificates.plan import PartsPlan, beside, plan
-from ...learning.certificates.replacing import blind, least, sums_of
+from ...learning.certificate import (
+    SupposedPeople,
+    blind_decisions,
+    even_shares,
+    layout_of,
+    least_replaced,
+    margins,
+    sums_of,
+)
+from ...learning.counts import CountPlan, beside, plan_counts
 from ...learning.systems import NO_GROUPS
 from ...ledger import already_charged, current, given_ledger
 from ..descending import DescentClassifier
@@ -162,7 +168,7 @@ class Both:
         are protected. There is room for both spends, as far as that is known now."""
         seed = bases.derived_seed(self.seed, 31)
         if isinstance(X, Elsewhere):
-            event = plan(self.promise, reads_groups=True).event
+            event = plan_counts(self.promise).event
             X.require_room([event, event], self.promise)
             return parts_elsewhere(X, y, groups, self.share, seed, CERTIFICATE), None
         rows = length_of(X) or 0
@@ -224,7 +230,7 @@ class Both:
         found = given_ledger(self.estimator.ledger) or current() or remembered(self.estimator)
         return found if self.promise.is_private else None
 
-    def _paid(self, inner: BaseEstimator, epsilon: float) -> PartsPlan | None:
+    def _paid(self, inner: BaseEstimator, epsilon: float) -> CountPlan | None:
         """Counts that the ledger need not hold, beside the fit's own spend, which is all that this
         fit released there."""
         if self._book is None or hasattr(self.estimator, "estimator"):
@@ -234,11 +240,11 @@ class Both:
     def _replaced(self, inner: BaseEstimator, found: Certificate) -> Certificate:
         """What is returned instead, and its certificate; the same where nothing blind would keep
         the bounds."""
-        by = blind(found.layout, labels_of(inner, found.classes, self.estimator.schema))
+        by = blind_decisions(found.layout, labels_of(inner, found.classes, self.estimator.schema))
         part = (
             None
             if by is None
-            else least(found.layout, found.counts, found.noise, found.confidence, by)
+            else least_replaced(found.layout, found.counts, found.noise, found.confidence, by)
         )
         if part is None:
             return found
@@ -314,13 +320,13 @@ class Both:
         wanted = self.wanted
         found: tuple[float, ...] = (math.inf,) * len(wanted)
         if people is not None:
-            shares = even(
+            shares = even_shares(
                 cells.count,
                 len(training.classes),
                 shares_stated(schema, cells.names),
                 shares_of_target(schema),
             )
-            noise = plan(
+            noise = plan_counts(
                 self._counting(self.promise.epsilon), reads_groups=bool(layout.sensitive)
             ).noise
             asked = layout_of([plain(notion) for notion in wanted], cells, training.classes)
@@ -367,7 +373,7 @@ class Both:
         )
         one = whole and self.promise.delta > 0.0
         if self._book is not None and not one:
-            event = plan(self._counting(self.promise.epsilon), reads_groups=True).event
+            event = plan_counts(self._counting(self.promise.epsilon)).event
             require_room(self._book, [event, event], self.promise, "a fit and its certificate")
 
 

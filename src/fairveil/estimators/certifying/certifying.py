@@ -26,9 +26,8 @@ from ...facts import Cells, Schema
 from ...fairness import BoundedGroupLoss, Notion
 from ...fairness.notions import SelectionRateRatio, uses_groups
 from ...fairness.objectives import Bound, Constraint
-from ...learning.certificates.certificate import certified
-from ...learning.certificates.parts import Layout, layout_of
-from ...learning.certificates.plan import PartsPlan, plan
+from ...learning.certificate import Layout, certified, layout_of
+from ...learning.counts import CountPlan, plan_counts
 from ...ledger import current, given_ledger
 from ..fitting import promises
 from ..reading import cautions, units
@@ -191,7 +190,7 @@ def certify_beside(
     assumptions: Iterable[str],
     unit: object = None,
     max_rows_per_unit: int | None = None,
-    asked: PartsPlan | None = None,
+    asked: CountPlan | None = None,
 ) -> Certificate:
     """`certify`, of people whose counts are part of another release (`asked`): then that has been
     charged."""
@@ -218,7 +217,7 @@ def certify_beside(
         *(["sensitive"] if layout.needs_groups else ()),
     }
     read |= {"sensitive"} if people.by_group else set()
-    asked = plan(promise, reads_groups="sensitive" in read) if asked is None else asked
+    asked = plan_counts(promise, reads_groups="sensitive" in read) if asked is None else asked
     noise = NoiseSource.of(bases.derived_seed(seed, 2))
     event = asked.event if promise.is_private else None
     options: dict[str, Any] = {"facts": people.facts, "ledger": ledger, "purpose": "certify"}
@@ -232,7 +231,7 @@ def certify_beside(
         counts = asked.release(curator, attached, "people set aside by group, label and decision")
         curator.finish()
     statement = curator.statement(not_covered=[*people.not_covered, OWN_DECISIONS])
-    found = certified(layout.rates, layout.lines, len(notions), counts, asked.noise, confidence)
+    found = certified(layout, len(notions), counts, asked.noise, confidence)
     said = (*ASSUMED, *([] if whose is None else [ONE_ROW]), *(str(one) for one in assumptions))
     return Certificate(
         tuple(notions),

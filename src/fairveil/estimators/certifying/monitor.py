@@ -40,10 +40,17 @@ from ...curator.elsewhere import curator_of
 from ...errors import InputError, PrivacyError
 from ...facts import Cells
 from ...fairness import Notion
-from ...learning.certificates.certificate import NotionBound, certified
-from ...learning.certificates.evidence import Bet, Clearest, e_value, p_value
-from ...learning.certificates.parts import Layout, layout_of
-from ...learning.certificates.plan import PartsPlan, plan
+from ...learning.certificate import (
+    Bet,
+    Clearest,
+    Layout,
+    NotionBound,
+    certified,
+    e_value,
+    layout_of,
+    p_value,
+)
+from ...learning.counts import CountPlan, plan_counts
 from ...ledger import current, given_ledger
 from ...models.model import known_classes
 from ...show.parts import Column, Facts, Part, Shown, Table
@@ -339,8 +346,7 @@ class Monitor(Shown):
                 # Each constraint may miss by itself: all of a period share its level.
                 level = self.false_alarm / (at * (at + 1.0)) / len(self.constraints)
                 found = certified(
-                    self.layout.rates,
-                    self.layout.lines,
+                    self.layout,
                     len(self.constraints),
                     np.array(one.counts),
                     self.noise,
@@ -391,9 +397,9 @@ class Monitor(Shown):
         return int(self._values.get("unit", {"max_periods": 1})["max_periods"])
 
     @cached_property
-    def _asked(self) -> PartsPlan:
+    def _asked(self) -> CountPlan:
         """What each period releases, at which noise."""
-        return plan(self.promise, reads_groups=True, times=self.max_periods_per_unit)
+        return plan_counts(self.promise, times=self.max_periods_per_unit)
 
     @property
     def false_alarm(self) -> float:

@@ -23,8 +23,8 @@ from ...curator.elsewhere import Elsewhere, RowsElsewhere, curator_of
 from ...curator.questions.attached import MOST_CODES
 from ...errors import InputError
 from ...facts import Cells, Schema
-from ...learning.certificates.plan import plan
-from ...learning.private_tables.layout import TableLayout
+from ...learning.counts import plan_counts
+from ...learning.tables import TableLayout
 from ...ledger import current, given_ledger
 from ...statement.document import PublicFact
 from ...tables import keys
@@ -170,7 +170,7 @@ def private_audit(
         *(["label"] if labelled else ()),
         *(["sensitive"] if grouped or people.by_group else ()),
     }
-    asked = plan(promise, reads_groups="sensitive" in read)
+    asked = plan_counts(promise, reads_groups="sensitive" in read)
     event = asked.event if promise.is_private else None
     facts = [*people.facts, *([PublicFact("recorded groups", DRAWN, "argument")] if drawn else [])]
     options: dict[str, Any] = {"facts": facts, "ledger": ledger, "purpose": "private audit"}

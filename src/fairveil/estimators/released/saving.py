@@ -27,7 +27,7 @@ from ..._reading import read_text
 from ..._types import ColumnsLike
 from ...errors import ChecksumError, SignatureError
 from ...facts import Reports
-from ...learning.counts.noise import CountNoise
+from ...learning.counts import CountNoise
 from ...learning.released import clusters
 from ...learning.released.group_counts import GroupCounts, noise_of
 from ...models.folders import LARGEST_TEXT, read_folder, write_folder

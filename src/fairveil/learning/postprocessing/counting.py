@@ -47,8 +47,7 @@ from ...errors import BudgetError
 from ...facts import Cells
 from ...privacy.accounting import two_steps
 from ...privacy.accounting.calibration import calibrate
-from ..counts import possible
-from ..counts.noise import CountNoise
+from ..counts import CountNoise, onto_totals, possible_counts
 
 LAST_BITS = 1e-9  # a price that is computed again may differ by so much
 
@@ -131,10 +130,10 @@ class Released:
         """The nearest possible counts: not negative, and of the known totals. Of bins, whose zeros
         would add up: those that keep each group's number, too (`possible`)."""
         if self.edges is not None:
-            return possible.counts(self.raw, self.totals) if self.noise.sd else self.raw
+            return possible_counts(self.raw, self.totals) if self.noise.sd else self.raw
         if self.totals is None:
             return np.maximum(self.raw, 0.0)
-        return possible.onto_totals(self.raw, self.totals)
+        return onto_totals(self.raw, self.totals)
 
     def box(self, probability: float) -> tuple[Floats, Floats]:
         """Bounds between which all true counts lie, together, but for this probability."""

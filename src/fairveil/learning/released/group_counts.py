@@ -35,8 +35,7 @@ from ...curator import AttachedCodes, CodeHistogram, Curator, Measurement
 from ...errors import PrivacyError
 from ...facts import Cells, Reports
 from ...privacy.accounting.calibration import calibrate
-from ..counts import possible
-from ..counts.noise import CountNoise
+from ..counts import CountNoise, onto_totals
 from ..postprocessing.counting import steps
 
 PURPOSE = "rows by cluster and group"
@@ -136,9 +135,7 @@ class GroupCounts:
     def memberships(self) -> Floats:
         """P(group | cluster), (clusters, cells), of the nearest possible counts: not negative, with
         the public sizes. A cluster without rows has the shares of all rows."""
-        counts = possible.onto_totals(self.estimates[:, np.newaxis, :], self.sizes[np.newaxis])[
-            :, 0, :
-        ]
+        counts = onto_totals(self.estimates[:, np.newaxis, :], self.sizes[np.newaxis])[:, 0, :]
         whole = counts.sum(axis=1)
         filled = np.where(
             self.sizes > 0, counts, (whole / max(float(whole.sum()), 1e-300))[:, np.newaxis]

@@ -1,2 +1,0 @@
-"""Tables of rates by group with noise: what is counted, every rate with its interval, and gaps
-between groups."""
