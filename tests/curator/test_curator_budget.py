@@ -9,7 +9,7 @@ import pytest
 
 from fairveil.core.events import Gaussian
 from fairveil.curator import Curator, Rows
-from fairveil.curator.budget import Budget
+from fairveil.curator.books import Budget
 from fairveil.curator.questions.attached import RowFunction
 from fairveil.errors import PrivacyError
 from fairveil.privacy import Promise

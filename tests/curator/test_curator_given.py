@@ -20,7 +20,7 @@ from fairveil.curator import (
     Rows,
 )
 from fairveil.curator.choices import Score
-from fairveil.curator.journal.given import Given, digest_of
+from fairveil.curator.journal import Given, digest_of
 from fairveil.errors import PrivacyError
 from fairveil.privacy import NoiseSource, Promise
 

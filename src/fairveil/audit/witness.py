@@ -32,7 +32,7 @@ from ..core.promise import Promise
 from ..core.rows import FULL, Batch, Part, Poisson, Rows
 from ..curator import AttachedHistogram, AttachedLosses, CodeHistogram, RowFunction, pricing
 from ..curator.curator import Curator
-from ..curator.journal.listening import Scalings
+from ..curator.listening import Scalings
 from ..curator.measurements import Measurement, Measurements, as_measurements
 from ..curator.question import Question, Scale, of_person
 from ..curator.questions.by_cell import inner_of

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from ..core.rows import Rows as Rows
     from .choices import Score as Score
     from .curator import Curator as Curator
-    from .journal.journal import Journal as Journal
-    from .journal.log import Log as Log
-    from .journal.log import LogEntry as LogEntry
+    from .journal import Journal as Journal
+    from .journal import Log as Log
+    from .journal import LogEntry as LogEntry
     from .measurements import Measurement as Measurement
     from .pricing import describe as describe
     from .pricing import describe_choice as describe_choice

@@ -38,13 +38,11 @@ from ..core.rows import FULL, Batch, Block, Drawn, Part, Poisson, Rows, Unmapped
 from ..facts import Cells
 from ..ledger import Ledger
 from ..statement.document import NamedGroups, PrivacyStatement, PublicFact, StatedBound
-from . import pricing
+from . import listening, pricing
 from .books import Books
 from .bounds import Bounds, adds_by_person
 from .choices import Contest, Context, HistogramCache, Score, contest_of
-from .journal import listening
-from .journal.journal import Journal
-from .journal.log import LogEntry
+from .journal import Journal, LogEntry
 from .measurements import Measurement, Measurements, as_measurements
 from .pricing import Deciding
 from .public_side import PublicSide

@@ -14,9 +14,7 @@ from ..errors import InputError
 from ..facts import Cells, RowSource
 from ..fairness import BoundedGroupLoss
 from ..fairness.objectives import Constraint, Objective, parse_constraint, parse_objective
-from ..learning.quadratics import METHODS
-from ..learning.least_squares import 
-    METHODS,
+from ..learning.least_squares import (
     CoefficientChoice,
     GroupRegression,
     RegressionOutcome,
@@ -25,6 +23,7 @@ from ..learning.least_squares import
     plan_choice,
     plan_regression,
 )
+from ..learning.quadratics import METHODS
 from ..models import RegressionModel
 from .faces.coded_regressor import CodedRegressor, in_coded_units
 from .fitting import promises, unused

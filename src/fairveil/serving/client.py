@@ -45,8 +45,8 @@ from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..core.rows import Batch
 from ..curator import FULL, Curator, Full, Log, LogEntry, Part, Question, pricing
+from ..curator.books import Budget
 from ..curator.bounds import cap_of
-from ..curator.budget import Budget
 from ..curator.elsewhere import DescribedRule, Elsewhere, RowsElsewhere
 from ..curator.measurements import Measurements, as_measurements
 from ..curator.prepared import is_many

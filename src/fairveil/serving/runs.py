@@ -61,7 +61,7 @@ from ..curator import (
     Poisson,
 )
 from ..curator.elsewhere import columns_of
-from ..curator.journal.lines import SITTING, Written
+from ..curator.journal import SITTING, Written
 from ..curator.questions.attached import MOST_CODES, RowFunction
 from ..errors import DoorError, FairveilError, InputError, LedgerAway, LedgerError
 from ..estimators.fitting.row_parts import COINS
@@ -252,7 +252,7 @@ class RunJournal(Journal):
         self._written = written = Written(secure=bool(found.secure), sitting=found.sitting)
         if not found.begun:
             return
-        written.begin({}, None)
+        written.header = {}
         written.entries = self._records.entries(self._run)
         bounds = self._records.notes(self._run, "bound")
         written.bounds = [StatedBound(**json.loads(words)) for words in bounds]
@@ -268,7 +268,7 @@ class RunJournal(Journal):
             # the number of the sitting is on the disk first: noise streams of two sittings differ
             agreed(sitting)
         written.secure = written.secure and secure
-        written.begin({}, None)
+        written.header = {}
         self._records.put(self._run, begun=1, secure=int(written.secure), sitting=sitting)
         written.sitting = sitting
         return sitting * SITTING

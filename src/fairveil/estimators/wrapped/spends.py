@@ -21,7 +21,7 @@ from contextlib import contextmanager
 
 from ...core.cost import gaussian_mu
 from ...core.events import Event, Gaussian, Pure
-from ...curator.journal.recording import settle
+from ...curator.books import settle
 from ...errors import Overspent
 from ...ledger import Ledger, statement_findings
 from ...statement.document import PrivacyStatement, Receipt, names_read

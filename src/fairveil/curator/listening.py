@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
 
-from ..._types import Floats
-from ...core.rows import Batch, Rows
-from ..measurements import Measurement
+from .._types import Floats
+from ..core.rows import Batch, Rows
+from .measurements import Measurement
 
 Scalings = tuple[tuple[Floats, Floats], ...]
 

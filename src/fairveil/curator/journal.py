@@ -1,0 +1,588 @@
+"""The log of a run, in memory and on disk: what was released is written down for good before
+anybody sees it, so a run that was killed can go on.
+
+One line of JSON an answer, after a header with promise, plan and filter. Other lines begin with a
+word of `AHEAD`: a stated bound, a mark that the statement must carry, another sitting. Only public
+values: events, names, bounds, and with `answers=True` the noisy answers themselves, as they were
+released; never a row, never an exact answer about what is protected. What an answer cost comes
+first in its line, so that a line which a crash cut short still says it.
+
+Where answers are kept a run that was killed begins anew, asks the same, and is given again what was
+released, at no further price: it asks the rows only what was not asked yet.
+
+Guarantees (tests/curator/test_curator_journal.py)
+    1. A line is written, flushed and on the disk before its answer is returned; where that fails,
+       there is no answer.
+    2. A line cut short by a crash counts as released. One cut before it says what was released ends
+       the run.
+    3. A journal of another promise, plan or filter is refused, as is one that somebody else is
+       writing, and nothing is changed.
+    4. No two sittings of a run number their answers alike, so a seeded source's streams are never
+       used twice.
+    5. What is given again is, to the bit, what was released: no row is read for it, nothing
+       admitted, logged or charged. Where another question is asked than before, or a crash lost the
+       answer, the run ends, and stays charged.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _checks
+from .._json import Document
+from .._reading import read_bytes
+from .._types import Floats
+from ..core.cost import covers
+from ..core.errors import need
+from ..core.events import Event, compose, from_dict, spelled_out, to_json_dict
+from ..core.filters import Filter
+from ..core.promise import Neighbours, Promise
+from ..errors import FairveilError, PrivacyError
+from ..statement.document import StatedBound
+
+try:
+    import fcntl
+except ImportError:  # no such lock on this system
+    fcntl = None  # type: ignore[assignment]
+
+FORMAT, FORMAT_VERSION = "fairveil journal", 2
+MAGIC = b'{"format":"fairveil journal"'
+REMEDY = "Restore the file from a copy: what was released must stay charged."
+DOCUMENT = Document("journal", REMEDY, PrivacyError)
+LARGEST = 4 << 30
+"""Bytes of a journal: millions of answers."""
+MOST_EVENTS = 1 << 18
+"""Events that one answer may be; a count in a changed file could keep the reader busy for ever."""
+SITTING = 1 << 40
+"""Answers of one sitting are numbered from a multiple of this: no sitting gives so many."""
+PAID = "ledger"
+"""The first word of the mark that says in which ledger a run is charged: then the data set, then
+the spend."""
+CUT = "an answer whose line in the journal was cut short"
+AHEAD = ("bound", "mark", "sitting")
+KINDS = {"<f8", "<i8"}
+
+
+# -- entries ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What was released: a digest of what was asked, and the arrays that were returned."""
+
+    asked: str
+    arrays: tuple[npt.NDArray[Any], ...]
+
+    @staticmethod
+    def of(asked: str, arrays: Sequence[Floats] | int) -> Given:
+        """Answers, or the index that was chosen."""
+        if isinstance(arrays, int):
+            return Given(asked, (np.array(arrays, "<i8"),))
+        return Given(asked, tuple(np.array(array, "<f8") for array in arrays))
+
+    @property
+    def answers(self) -> list[Floats]:
+        """Arrays of the caller's own, as they were returned."""
+        return [array.astype(np.float64) for array in self.arrays]
+
+    @property
+    def chosen(self) -> int:
+        """The index that was chosen."""
+        return int(self.arrays[0])
+
+    def to_line(self) -> dict[str, Any]:
+        """The end of a line of a journal."""
+        packed = [
+            [a.dtype.str, list(a.shape), base64.b64encode(a.tobytes()).decode("ascii")]
+            for a in self.arrays
+        ]
+        return {"asked": self.asked, "given": packed}
+
+    @staticmethod
+    def from_line(values: Mapping[str, Any]) -> Given:
+        """Read back; a `ValueError` where that cannot be."""
+
+        def array(kind: str, shape: list[int], data: str) -> npt.NDArray[Any]:
+            if kind not in KINDS:
+                raise ValueError(kind)
+            return np.frombuffer(base64.b64decode(data, validate=True), kind).reshape(shape)
+
+        return Given(str(values["asked"]), tuple(array(*packed) for packed in values["given"]))
+
+
+def digest_of(*asked: object) -> str:
+    """Of asks, batches and purposes: all their public fields, arrays by their values. Code of a
+    caller counts by its name."""
+    digest = hashlib.sha256()
+    for part in _parts(asked):
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()[:32]
+
+
+def _parts(value: object) -> Iterator[bytes]:
+    """A value as bytes, its parts in turn."""
+    if isinstance(value, np.ndarray):
+        yield f"{value.dtype.str} {value.shape}".encode()
+        yield np.ascontiguousarray(value).tobytes()
+    elif isinstance(value, list | tuple):
+        yield f"{len(value)} values".encode()
+        for one in value:
+            yield from _parts(one)
+    elif isinstance(value, frozenset | set):
+        yield from _parts(sorted(map(repr, value)))
+    elif isinstance(value, Mapping):
+        yield from _parts([part for pair in value.items() for part in pair])
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield type(value).__qualname__.encode()
+        own = _checks.fields_of(value)
+        for one in dataclasses.fields(value):
+            if one.init and not one.name.startswith("_"):
+                yield one.name.encode()
+                yield from _parts(own[one.name])
+    elif value is None or isinstance(value, str | bytes | bool | int | float | np.generic):
+        yield repr(value).encode()
+    else:
+        yield getattr(value, "__qualname__", type(value).__qualname__).encode()
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """One answer: its number, its one event, what was asked, of which rows, and why; itself, where
+    the journal keeps it."""
+
+    number: int
+    event: Event
+    questions: tuple[str, ...]
+    batch: str
+    purpose: str = ""
+    given: Given | None = field(default=None, compare=False, repr=False)
+
+
+class Log:
+    """An append-only list of entries. `journal` is called with each new one before its answer is
+    returned."""
+
+    def __init__(
+        self, journal: Callable[[LogEntry], None] | None = None, earlier: Iterable[LogEntry] = ()
+    ) -> None:
+        self._entries: list[LogEntry] = list(earlier)
+        self._journal = journal
+
+    def append(self, entry: LogEntry) -> None:
+        """Write an entry down; durably first, if there is a journal."""
+        if self._journal is not None:
+            self._journal(entry)
+        self._entries.append(entry)
+
+    @property
+    def entries(self) -> tuple[LogEntry, ...]:
+        """All entries so far."""
+        return tuple(self._entries)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What was released so far, one event an answer."""
+        return tuple(entry.event for entry in self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def reconcile(self, plan: Iterable[Event], neighbours: Neighbours | None = None) -> None:
+        """The log must be the plan, or finer under the relation that is given; an error says at
+        which answer they part."""
+        planned = list(spelled_out(compose(plan)))
+        done = list(spelled_out(compose(self.events)))
+        pairs = enumerate(zip(planned, done, strict=False))
+        shorter = min(len(planned), len(done))
+        at = next((i for i, (a, b) in pairs if not covers(a, b, neighbours)), shorter)
+        need(
+            at == len(planned) == len(done),
+            f"the plan's {len(planned)} events",
+            of="log",
+            got=f"{len(done)} events, which part from the plan at number {at}",
+            fix="A plan is fixed in advance: account for what was done instead.",
+            error=PrivacyError,
+        )
+
+
+# -- lines -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Written:
+    """What a journal says. `unknown`: one line was cut before it said what it released;
+    `open_line`: the last line has no end; `keeps`: answers are there, too."""
+
+    header: dict[str, Any] | None = None
+    entries: list[LogEntry] = field(default_factory=list)
+    bounds: list[StatedBound] = field(default_factory=list)
+    secure: bool = True
+    marks: set[str] = field(default_factory=set)
+    unknown: bool = False
+    open_line: bool = False
+    keeps: bool = False
+    sitting: int = 0
+
+    def take(self, line: bytes, is_last: bool) -> None:
+        """Read one line after the header. `is_last`: of its sitting."""
+        values = _parsed(line)
+        if values is None:
+            _whole(is_last)
+            self._take_cut(line.decode(errors="replace"))
+        elif "sitting" in values:
+            self.sitting = int(values["sitting"])
+            self.secure = self.secure and values["secure"] is True
+        elif "bound" in values:
+            self.bounds.append(StatedBound(**values["bound"]))
+        elif "mark" in values:
+            self.marks.add(values["mark"])
+        else:
+            words = (tuple(values["questions"]), values["batch"], values["purpose"])
+            given = Given.from_line(values) if "given" in values else None
+            number = values["number"]
+            _whole(type(number) is int and number >= self._next_number)
+            self.entries.append(LogEntry(number, _event(values["event"]), *words, given))
+
+    @property
+    def _next_number(self) -> int:
+        after = self.entries[-1].number + 1 if self.entries else 0
+        return max(after, self.sitting * SITTING)
+
+    def _take_cut(self, text: str) -> None:
+        """A line that a crash cut short: charged when it says for what, and nothing goes on when it
+        does not."""
+        if len(text) > 2 and any(text.startswith(f'{{"{name}"'[: len(text)]) for name in AHEAD):
+            return
+        name = '{"event":'
+        try:
+            value, end = DOCUMENT.beginning(text, len(name)) if text.startswith(name) else (None, 0)
+            if text[end : end + 1] != ",":
+                raise ValueError
+            event = _event(value)
+        except (ValueError, FairveilError):
+            self.unknown = True
+            return
+        self.entries.append(LogEntry(self._next_number, event, (CUT,), "unknown"))
+
+
+def read(path: Path) -> Written:
+    """What a file says; nothing, where there is none or a crash came before its header was
+    whole."""
+    if not path.exists():
+        return Written()
+    data = read_bytes(path, what="a journal", most=LARGEST, remedy=REMEDY, error=PrivacyError)
+    first, newline, rest = data.partition(b"\n")
+    if not newline and MAGIC[: len(first)] == first[: len(MAGIC)]:
+        return Written()  # the header is on the disk before anything is released: here nothing was
+    wrong = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError)
+    try:
+        header = DOCUMENT.json(first)
+        _whole((header["format"], header["version"]) == (FORMAT, FORMAT_VERSION))
+        secure, keeps = header.pop("secure") is True, header.pop("answers", False) is True
+        Promise.from_dict(header["promise"])
+        out = Written(header, secure=secure, keeps=keeps, open_line=not data.endswith(b"\n"))
+        lines = [line for line in rest.split(b"\n") if line]
+        for at, line in enumerate(lines):
+            out.take(line, _ends_a_sitting(lines, at))
+        return out
+    except PrivacyError:
+        raise
+    except (FairveilError, *wrong) as error:
+        raise _damaged() from error
+
+
+def _ends_a_sitting(lines: list[bytes], at: int) -> bool:
+    """Whether a line is the last of its sitting: what follows is a new sitting, whose first line
+    was perhaps cut short."""
+    begins = b'{"sitting"'
+    for line in lines[at + 1 :]:
+        values = _parsed(line)
+        if values is not None:
+            return "sitting" in values
+        if not begins.startswith(line[: len(begins)]):
+            return False
+    return True
+
+
+def _event(values: Any) -> Event:
+    event = from_dict(values)
+    # what showed nothing of anybody is not written
+    _whole(0 < sum(1 for _ in islice(spelled_out(event), MOST_EVENTS + 1)) <= MOST_EVENTS)
+    return event
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """A whole line's values; None for one that was cut short."""
+    try:
+        values = DOCUMENT.json(line)
+    except FairveilError:
+        return None
+    return values if isinstance(values, dict) else None
+
+
+def refused(expected: str, got: str, remedy: str) -> PrivacyError:
+    """An error about a journal."""
+    return PrivacyError.expected(expected, of="journal", got=got, remedy=remedy)
+
+
+def _damaged() -> PrivacyError:
+    return refused("a journal as it was written", "another file, or one that was changed", REMEDY)
+
+
+def _whole(holds: bool) -> None:
+    if not holds:
+        raise _damaged()
+
+
+# -- the file --------------------------------------------------------------------------------------
+
+
+class Journal:
+    """A run's log in a file. `Curator(..., earlier=Journal(path))` begins it, or goes on where it
+    ends.
+
+    Making one reads and changes nothing; writing begins with the curator that it is given to, one
+    at a time. `answers`: keep them, so that a run that was killed is given them again.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, answers: bool = False) -> None:
+        self.path = Path(path)
+        self.keeps_answers = answers
+        self._file: int | None = None
+        self._failed = False
+        self._written = read(self.path)
+
+    # -- what is in it -----------------------------------------------------------------------------
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was written yet."""
+        return self._written.header is None
+
+    @property
+    def entries(self) -> tuple[LogEntry, ...]:
+        """Every answer so far, of all sittings, those whose line was cut short included."""
+        return tuple(self._written.entries)
+
+    @property
+    def bounds(self) -> tuple[StatedBound, ...]:
+        """The sensitivities that were stated, in turn: for the statement."""
+        return tuple(self._written.bounds)
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether every sitting so far drew secure noise."""
+        return self._written.secure
+
+    @property
+    def marks(self) -> frozenset[str]:
+        """What the statement must say of any sitting: that code of the caller ran beside the rows,
+        for example."""
+        return frozenset(self._written.marks)
+
+    @property
+    def ledger(self) -> tuple[str, str] | None:
+        """The data set of the ledger that the run is charged in, and its spend there."""
+        for mark in self._written.marks:
+            word, _, rest = mark.partition(" ")
+            if word == PAID:
+                dataset, _, spend = rest.rpartition(" ")
+                return dataset, spend
+        return None
+
+    def look_again(self) -> None:
+        """Read what others wrote since. Only before `begin`."""
+        if self._file is None:
+            self._written = read(self.path)
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def begin(
+        self,
+        promise: Promise,
+        plan: Event | None,
+        cap: Filter | None,
+        rows: int | None = None,
+        *,
+        secure: bool,
+        agreed: Callable[[int], None] | None = None,
+    ) -> int:
+        """Open for writing, for a run of this promise, plan, filter and public number of rows. Its
+        next answer's number.
+
+        `agreed` is called with the number of this sitting once the file is ours and fits, before
+        anything is written.
+        """
+        if self._file is not None:
+            fix = "Give each curator a journal of its own."
+            raise refused("one that nobody writes", "one in use", fix)
+        if self.keeps_answers and not promise.is_private:
+            fix = "Leave the checkpoint out, or give a finite epsilon: exact answers are not kept."
+            raise refused("a private run, whose answers are noisy", "epsilon=inf", fix)
+        header = {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "promise": promise.to_dict(),
+            "plan": None if plan is None else to_json_dict(plan),
+            "cap": None if cap is None else cap.to_dict(),
+            "rows": rows,
+        }
+        self._written = read(self.path)
+        self._check(header, promise)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            mode = 0o600 if self.keeps_answers else 0o644
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, mode)
+        except OSError as error:
+            fix = "Choose another folder."
+            raise refused("a place that can be written to", str(error), fix) from error
+        try:
+            _lock(file)
+            # Another process may have written between the first look and the lock.
+            self._written = written = read(self.path)  # it is ours only now
+            self._check(header, promise)
+            if agreed is not None:
+                agreed(0 if self.is_new else written.sitting + 1)
+            if written.header is None:
+                # A head that was cut short is no journal yet: nothing was released under it.
+                os.ftruncate(file, 0)
+                kept = {"answers": True} if self.keeps_answers else {}
+                _write(file, {**header, "secure": secure, **kept})
+                _sync_folder(self.path.parent)
+                written.header = header
+            else:
+                # A last line that was cut short stays: its answer may have been seen.
+                if written.open_line:
+                    _write_all(file, b"\n")
+                _write(file, {"sitting": written.sitting + 1, "secure": secure})
+                written.sitting, written.open_line = written.sitting + 1, False
+            written.secure = written.secure and secure
+        except BaseException:
+            os.close(file)
+            raise
+        self._file, self._failed = file, False
+        return self._written.sitting * SITTING
+
+    def __call__(self, entry: LogEntry) -> None:
+        """Write an entry down, for good: called before its answer is returned."""
+        line = {
+            "event": entry.event.to_dict(),
+            "number": entry.number,
+            "purpose": entry.purpose,
+            "batch": entry.batch,
+            "questions": list(entry.questions),
+        }
+        self._append(line | ({} if entry.given is None else entry.given.to_line()))
+        self._written.entries.append(entry)
+
+    def state(self, bound: StatedBound) -> None:
+        """Write a sensitivity down. It is on the disk when the next answer is."""
+        self._append({"bound": asdict(bound)}, sync=False)
+        self._written.bounds.append(bound)
+
+    def mark(self, name: str, *, sync: bool = False) -> None:
+        """Write down what the statement must say, once. It is on the disk when the next answer is;
+        with `sync` now."""
+        if name not in self._written.marks:
+            self._append({"mark": name}, sync=sync)
+            self._written.marks.add(name)
+
+    def mark_ledger(self, dataset: str, spend: str) -> None:
+        """Write down in which ledger the run is charged: at once, or a run that dies before its
+        first answer is charged twice."""
+        self.mark(f"{PAID} {dataset} {spend}", sync=True)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+
+    def __del__(self) -> None:
+        with suppress(OSError, AttributeError):
+            self.close()
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _append(self, line: dict[str, Any], *, sync: bool = True) -> None:
+        if self._file is None or self._failed:
+            got = "one whose last line could not be written" if self._failed else "a closed one"
+            fix = "Give it to a new Curator: earlier=Journal(path)."
+            raise refused("one that can be written", got, fix)
+        try:
+            _write(self._file, line, sync=sync)
+        except BaseException:
+            self._failed = True  # half a line may be there: nothing may follow it
+            raise
+
+    def _check(self, header: dict[str, Any], promise: Promise) -> None:
+        """The same promise, plan, filter and public number of rows as before; and every line says
+        what it released."""
+        if self._written.header is None:
+            return
+        for name, words in (
+            ("promise", "promise"),
+            ("plan", "plan"),
+            ("cap", "filter"),
+            ("rows", "number of rows"),
+        ):
+            if header[name] != self._written.header[name]:
+                fix = f"Make the curator with the {words} that the run began with, or begin another"
+                raise refused(f"one of this {words}", f"one of another {words}", f"{fix} journal.")
+        if self._written.keeps is not self.keeps_answers:
+            kinds = {True: "one that keeps answers", False: "one that keeps no answers"}
+            fix = "Resume the run in the way in which it began, or begin another journal."
+            raise refused(kinds[self.keeps_answers], kinds[self._written.keeps], fix)
+        if self._written.unknown and promise.is_private:
+            got = "one that was cut short before it did"
+            fix = (
+                "The run cannot go on, and its plan stays charged whole. Begin another with what "
+                "is left of the budget."
+            )
+            raise refused("lines that say what was released", got, fix)
+
+
+def _write(file: int, line: dict[str, Any], *, sync: bool = True) -> None:
+    _write_all(file, (json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n").encode())
+    if sync:
+        os.fsync(file)
+
+
+def _write_all(file: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(file, data) :]
+
+
+def _lock(file: int) -> None:
+    """One writer at a time: two would each follow the plan, and release it twice."""
+    if fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            fix = "Let the other run end, or close its curator."
+            raise refused("one that nobody writes", "one in use", fix) from None
+
+
+def _sync_folder(folder: Path) -> None:
+    """A new file's name is on the disk only when its folder is. Not every system can open a
+    folder."""
+    with suppress(PermissionError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
