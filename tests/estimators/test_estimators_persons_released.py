@@ -22,7 +22,7 @@ from fairveil.core.cost import gaussian_mu
 from fairveil.curator import Curator, pricing
 from fairveil.curator.listening import heard_by
 from fairveil.facts import Category, Ignored, Number, Schema
-from fairveil.learning.game.game import Game
+from fairveil.learning.game import Game
 from fairveil.learning.group_objective.loop import Loop
 from knobs import made
 

@@ -12,11 +12,8 @@ from fairveil.core.promise import Promise
 from fairveil.curator import Curator, Rows
 from fairveil.errors import InputError
 from fairveil.fairness import Notion, resolve
-from fairveil.learning.game.equilibrium import Equilibrium
-from fairveil.learning.game.game import Game, play
-from fairveil.learning.game.plan import plan
-from fairveil.learning.oracles.ground import GameInstance
-from fairveil.learning.oracles.oracle import Oracle
+from fairveil.learning.game import Equilibrium, Game, plan
+from fairveil.learning.oracles import GameInstance, Oracle
 from fairveil.privacy import NoiseSource
 
 Floats = npt.NDArray[np.float64]
@@ -73,7 +70,7 @@ def curator_for(game: Game, rows: Rows, seed: int = 0, of: type[Curator] = Curat
 
 
 def played(rows: Rows, game: Game, seed: int = 0) -> Equilibrium:
-    return play(curator_for(game, rows, seed), game)
+    return game.run(curator_for(game, rows, seed))
 
 
 def a_game(

@@ -21,11 +21,15 @@ from fairveil.learning.group_objective.loop import Loop
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.learning.group_objective.problem import Problem, ReleasedProblem
 from fairveil.learning.group_objective.running import run
-from fairveil.learning.oracles.choosing import Choice, Each
-from fairveil.learning.oracles.classes import thresholds
-from fairveil.learning.oracles.descent import Begun, Descent
-from fairveil.learning.oracles.oracle import count_rows
-from fairveil.learning.oracles.regression import Regression
+from fairveil.learning.oracles import (
+    Begun,
+    Choice,
+    Descent,
+    Each,
+    Regression,
+    count_rows,
+    thresholds,
+)
 from fairveil.privacy import NoiseSource
 
 Floats = npt.NDArray[np.float64]

@@ -21,7 +21,7 @@ from fairveil.fairness import EqualizedOdds
 from fairveil.fairness.objectives import Gap, GMean, SmoothedOdds
 from fairveil.learning.group_objective.exponential import Sampling, plan_sampling
 from fairveil.learning.group_objective.found import Found
-from fairveil.learning.oracles.classes import (
+from fairveil.learning.oracles import (
     Labellings,
     LinearClass,
     Listed,

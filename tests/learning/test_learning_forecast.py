@@ -20,17 +20,13 @@ from fairveil.fairness.objectives import parse_constraint, parse_objective
 from fairveil.learning import LinearDescent, Settings
 from fairveil.learning.forecasting import added_error, forecast, foretold
 from fairveil.learning.forecasting.supposed import Supposed
-from fairveil.learning.game.plan import plan as plan_game
+from fairveil.learning.game import plan as plan_game
 from fairveil.learning.group_objective.exponential import plan_sampling
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.learning.group_objective.problem import Problem
 from fairveil.learning.lagrangian import planning
 from fairveil.learning.lagrangian.primal import PrimalState
-from fairveil.learning.oracles.choosing import Choice
-from fairveil.learning.oracles.classes import thresholds
-from fairveil.learning.oracles.descent import Descent
-from fairveil.learning.oracles.ground import GameInstance
-from fairveil.learning.oracles.regression import Regression
+from fairveil.learning.oracles import Choice, Descent, GameInstance, Regression, thresholds
 from fairveil.learning.postprocessing import counting as postprocess
 
 LAYOUT = RowLayout(3, (4,), (0, 1), (("f", "m"), ("x", "y", "z")), ("sex", "race"))

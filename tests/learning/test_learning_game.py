@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from copy import copy
 from typing import Any
 
 import game_samples as g
@@ -17,22 +18,29 @@ import pytest
 from scipy import stats
 
 from fairveil.audit import Tape, Witness
-from fairveil.core.events import Exponential
+from fairveil.core.events import Exponential, spelled_out
 from fairveil.core.promise import Promise
 from fairveil.curator import Curator, GradientSum, pricing
 from fairveil.curator.choices import Costs
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import EqualizedOdds
+from fairveil.learning import game as game_plan
+from fairveil.learning import game as games
 from fairveil.learning.descent import Reason
-from fairveil.learning.game import game as games
-from fairveil.learning.game import plan as game_plan
-from fairveil.learning.game.equilibrium import Equilibrium
-from fairveil.learning.oracles.choosing import Choice, reach
-from fairveil.learning.oracles.classes import Labellings, thresholds
-from fairveil.learning.oracles.descent import Begun, Descent
-from fairveil.learning.oracles.oracle import GroupedRule, LinearRule, indicators
-from fairveil.learning.oracles.regression import Regression
-from fairveil.learning.oracles.responses import Responses
+from fairveil.learning.game import Equilibrium
+from fairveil.learning.oracles import (
+    Begun,
+    Choice,
+    Descent,
+    GroupedRule,
+    Labellings,
+    LinearRule,
+    Regression,
+    Responses,
+    indicators,
+    reach,
+    thresholds,
+)
 from fairveil.privacy import epsilon as price
 
 ODDS = [EqualizedOdds(0.05)]
@@ -78,7 +86,7 @@ class Recorded(Curator):
 
 def recorded(rows: Any, game: Any, seed: int = 0) -> Recorded:
     curator = g.curator_for(game, rows, seed, Recorded)
-    games.play(curator, game)
+    game.run(curator)
     return curator
 
 
@@ -237,7 +245,7 @@ def test_guarantee_1_the_log_is_the_plan_event_for_event_and_costs_at_most_the_p
             public_rows=80,
         )
         curator = g.curator_for(game, rows)
-        games.play(curator, game)
+        game.run(curator)
         curator.log.reconcile([game.plan])
         spent = price(curator.log.events, 1e-5, promise.neighbours)
         assert spent <= budget * (1 + 1e-12)
@@ -245,6 +253,35 @@ def test_guarantee_1_the_log_is_the_plan_event_for_event_and_costs_at_most_the_p
             assert spent >= 0.98 * budget
         with pytest.raises(PrivacyError):
             curator.answer([(game.ground.counts, 5.0)])
+
+
+@pytest.mark.parametrize(("relation", "kind", "aware"), ALL)
+@pytest.mark.parametrize("constrained", [True, False])
+def test_guarantee_1_what_is_asked_does_not_depend_on_what_is_answered(
+    relation: str, kind: str, aware: bool, constrained: bool
+) -> None:
+    """Runs without rows, with three kinds of made-up answers: large ones, for which the game is
+    played, small ones, for which its rounds go on, and noise."""
+    rows, notions = g.rows_from(*g.sample(1, 80)), ODDS if constrained else []
+    game = g.a_game(
+        rows,
+        g.PROMISES[relation],
+        notions,
+        oracle_of(kind, rows.layout),
+        rounds=4,
+        group_aware=aware and constrained,
+        public_rows=80,
+    )
+    rng, reasons = np.random.default_rng(2), set()
+    for made_up in (
+        lambda shape, number: np.full(shape, 1e9),
+        lambda shape, number: np.full(shape, 0.5),
+        lambda shape, number: rng.normal(scale=300.0, size=shape),
+    ):
+        trace = game.ground.trace(made_up)
+        reasons.add(game.run(trace).reason)
+        assert list(spelled_out(trace.plan)) == list(spelled_out(game.plan))
+    assert (Reason.HIDDEN in reasons) == (kind == "begun" and constrained)
 
 
 def test_guarantee_1_a_plan_is_made_of_public_values_alone() -> None:
@@ -293,7 +330,7 @@ def test_guarantee_3_a_game_that_is_interrupted_leaves_a_beginning_of_its_plan_a
 
     curator = g.curator_for(game, rows, of=Breaks)
     with pytest.raises(KeyboardInterrupt):
-        games.play(curator, game, watch=watch)
+        game.run(curator, watch=watch)
     assert 0 < len(curator.log.events) < 13
     choices = [event for event in curator.log.events if isinstance(event, Exponential)]
     assert choices
@@ -336,11 +373,11 @@ def test_guarantee_2_what_is_found_follows_from_what_was_answered(kind: str, awa
         def finish(self) -> Any:
             return None
 
-    first = games.play(g.curator_for(game, rows, 5, Teller), game)
+    first = game.run(g.curator_for(game, rows, 5, Teller))
     other = g.rows_from(*g.sample(9, 200))
-    again = games.play(g.curator_for(game, other, 6, Again), game)
+    again = game.run(g.curator_for(game, other, 6, Again))
     assert same(first, again)
-    assert not same(first, games.play(g.curator_for(game, rows, 6), game))
+    assert not same(first, game.run(g.curator_for(game, rows, 6)))
 
 
 def same(one: Equilibrium, other: Equilibrium) -> bool:
@@ -423,10 +460,11 @@ def test_what_is_measured_has_noise_that_no_comparison_saw() -> None:
         rows, promise, ODDS, Choice(thresholds(rows.layout)), rounds=600, group_aware=True
     )
     curator, off = g.curator_for(game, rows, 1), []
-    state = game.init(curator)
-    while game.stop(state) is None:
-        before, duals = state, game.auditor.duals(state.leaning)
-        state = game.step(curator, state)
+    state = games.Play.begin(game, curator)
+    while state.round < game.rounds:
+        before, duals = copy(state), game.auditor.duals(state.leaning)
+        before.played = dict(state.played)
+        state.step()
         rule = next(
             one for key, (one, n) in state.played.items() if before.played.get(key, (one, 0))[1] < n
         )

@@ -18,12 +18,15 @@ from scipy import stats
 from fairveil.core.promise import Promise
 from fairveil.curator import Curator
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalsePositiveRateParity, resolve
-from fairveil.learning.game.bounds import Guarantee, Lag, Seen, count_errors, drift
-from fairveil.learning.oracles.choosing import Choice
-from fairveil.learning.oracles.classes import Labellings, thresholds
-from fairveil.learning.oracles.descent import Descent
-from fairveil.learning.oracles.oracle import indicators
-from fairveil.learning.oracles.regression import Regression
+from fairveil.learning.game_bounds import Guarantee, Lag, Seen, count_errors, drift
+from fairveil.learning.oracles import (
+    Choice,
+    Descent,
+    Labellings,
+    Regression,
+    indicators,
+    thresholds,
+)
 from fairveil.show.bounds import points
 
 ALARM = 1e-5

@@ -19,14 +19,13 @@ from fairveil.core.promise import Promise
 from fairveil.curator import Curator
 from fairveil.errors import PrivacyError
 from fairveil.fairness import EqualizedOdds
+from fairveil.learning import game as games
 from fairveil.learning.descent import Reason
-from fairveil.learning.game import game as games
 from fairveil.learning.gaussian import averaged, joint_multiplier
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.learning.group_objective.running import run
 from fairveil.learning.likely import LEAST, USUAL, drowned, unheard
-from fairveil.learning.oracles.descent import Begun
-from fairveil.learning.oracles.going_on import GoingOn
+from fairveil.learning.oracles import Begun, GoingOn
 from fairveil.privacy import epsilon as price
 
 HIDDEN, HEARD = 0.5, 60.0
@@ -51,7 +50,7 @@ def search_of(kind: str, rows: Any, promise: Promise, rounds: int = ROUNDS) -> A
 
 
 def found_by(search: Any, curator: Any) -> Any:
-    return games.play(curator, search) if isinstance(search, games.Game) else run(curator, search)
+    return search.run(curator) if isinstance(search, games.Game) else run(curator, search)
 
 
 def numbers(found: Any) -> Any:
@@ -193,11 +192,12 @@ def test_the_rule_that_went_on_errs_less_than_where_it_began(kind: str) -> None:
     errors = []
     for seed in range(8):
         curator = g.curator_for(search, rows, seed)
-        state = search.init(curator)
+        is_game = isinstance(search, games.Game)
+        state = games.Play.begin(search, curator) if is_game else search.init(curator)
         assert state.walk is not None
         begun = search.oracle.free_rule(state.prepared).published()
-        while search.stop(state) is None:
-            state = search.step(curator, state)
+        while state.round < search.rounds:
+            state = (state.step() or state) if is_game else search.step(curator, state)
         ended = search.going_on.rule(state.walk).published()
         curator.close()
         errors.append([_error(rule.weights, X, y) for rule in (begun, ended)])

@@ -17,10 +17,8 @@ from sklearn.linear_model import LogisticRegression
 
 from fairveil.core.promise import Promise
 from fairveil.fairness import DemographicParity, EqualizedOdds
-from fairveil.learning.game import plan as game_plan
-from fairveil.learning.game.game import play
-from fairveil.learning.oracles.descent import FREE_ROUNDS, Begun
-from fairveil.learning.oracles.oracle import LinearRule
+from fairveil.learning import game as game_plan
+from fairveil.learning.oracles import FREE_ROUNDS, Begun, LinearRule
 from fairveil.learning.units import in_coded_units, in_inner_units
 from fairveil.privacy import epsilon as price
 
@@ -49,9 +47,10 @@ def test_guarantee_1_the_log_of_a_preparation_is_what_was_foretold(
     game = game_plan.plan(ground, Begun(scales=scales), rounds=2)
     curator = g.curator_for(game, rows)
     game.oracle.prepare(curator, ground, game.counts_multiplier)
-    curator.log.reconcile(game.oracle.first_events(ground, game.counts_multiplier))
-    asked = sum(times for _, times in game.oracle.opening_measurements(ground))
-    assert len(curator.log.entries) == 1 + asked
+    once, _ = game.oracle.asked(ground, game.counts_multiplier)
+    curator.log.reconcile([one.event for one in once])
+    assert len(curator.log.entries) == len(once)
+    asked = len(once) - 1
     counted = (stated is None and promise is g.RECORDS) or (scales and promise is g.RECORDS)
     assert asked == FREE_ROUNDS + (counted or scales)  # counts and moments are one joint release
 
@@ -91,7 +90,7 @@ def test_without_constraints_the_whole_budget_is_the_free_rules(epsilon: float) 
     rows, promise = g.rows_from(*g.sample(1, 500)), Promise(epsilon, 1e-5)
     game = g.a_game(rows, promise, [], Begun(scales=True))
     curator = g.curator_for(game, rows)
-    outcome = play(curator, game)
+    outcome = game.run(curator)
     curator.log.reconcile([game.plan])
     assert outcome.rounds == 1
     assert len(outcome.rules) == 1

@@ -21,8 +21,7 @@ from fairveil.fairness.objectives import Custom, Gap, GMean, LargestGroupLoss, W
 from fairveil.learning.descent import Reason
 from fairveil.learning.group_objective import played
 from fairveil.learning.group_objective.plan import plan_loop
-from fairveil.learning.oracles.choosing import Choice
-from fairveil.learning.oracles.classes import thresholds
+from fairveil.learning.oracles import Choice, thresholds
 
 ODDS = "equalized_odds:0.05"
 

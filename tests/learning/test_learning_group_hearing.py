@@ -26,8 +26,7 @@ from fairveil.learning.group_objective.hearing import (
 )
 from fairveil.learning.group_objective.problem import ReleasedProblem
 from fairveil.learning.lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
-from fairveil.learning.oracles.descent import CURVE, DROWNED, Descent
-from fairveil.learning.oracles.regression import Regression
+from fairveil.learning.oracles import CURVE, DROWNED, Descent, Regression
 
 AUDITOR = ExponentiatedGradient(20.0)
 

@@ -26,9 +26,15 @@ from fairveil.learning.descent import Reason
 from fairveil.learning.group_objective import played, running
 from fairveil.learning.group_objective.loop import Loop
 from fairveil.learning.group_objective.plan import plan_loop
-from fairveil.learning.oracles.choosing import Choice, Each
-from fairveil.learning.oracles.classes import LinearClass
-from fairveil.learning.oracles.oracle import LinearRule, audit_measurements, audited, count_rows
+from fairveil.learning.oracles import (
+    Choice,
+    Each,
+    LinearClass,
+    LinearRule,
+    audit_measurements,
+    audited,
+    count_rows,
+)
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
 

@@ -20,8 +20,7 @@ from fairveil.learning.group_objective.master import NEAR
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.learning.group_objective.played import PlayedState
 from fairveil.learning.group_objective.running import run
-from fairveil.learning.oracles.choosing import Choice
-from fairveil.learning.oracles.classes import thresholds
+from fairveil.learning.oracles import Choice, thresholds
 
 
 def three_classes(n: int = 600) -> Rows:

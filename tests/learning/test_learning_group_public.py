@@ -18,7 +18,7 @@ from fairveil.fairness import EqualizedOdds
 from fairveil.learning.descent import Reason
 from fairveil.learning.group_objective.plan import plan_public
 from fairveil.learning.group_objective.public_features import PublicSearch
-from fairveil.learning.oracles.responses import PARTS, Responses
+from fairveil.learning.oracles import PARTS, Responses
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
 

@@ -12,14 +12,22 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
+from fairveil.core.events import Exponential, Gaussian, compose, spelled_out
 from fairveil.curator import Curator
 from fairveil.errors import InputError
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalsePositiveRateParity
-from fairveil.learning.oracles.choosing import Choice, reach
-from fairveil.learning.oracles.classes import Labellings, LinearClass, thresholds
-from fairveil.learning.oracles.descent import Descent
-from fairveil.learning.oracles.oracle import indicators
-from fairveil.learning.oracles.regression import Regression, principal
+from fairveil.learning.oracles import (
+    Choice,
+    Descent,
+    Labellings,
+    LinearClass,
+    Regression,
+    indicators,
+    principal,
+    reach,
+    thresholds,
+)
+from fairveil.privacy import epsilon as price
 
 NOTIONS = {
     "odds": [EqualizedOdds(0.03)],
@@ -175,6 +183,30 @@ def test_the_exponential_mechanisms_regret_bound_holds(relation: str) -> None:
         assert stats.binom.sf(beyond - 1, many, math.exp(-s)) > 1e-6
     half = int((worse > unit / 2 * (known + 1.0)).sum())
     assert stats.binom.sf(half - 1, many, math.exp(-1.0)) < 1e-6
+
+
+@pytest.mark.parametrize("relation", list(g.PROMISES))
+def test_each_oracle_states_what_a_call_guarantees(relation: str) -> None:
+    """As an event, which an accountant reads: a choice at the price of a Gaussian, five gradients,
+    a regression that asks nothing in a round; and what is released once."""
+    rows, promise = g.rows_from(*g.sample(0, 60)), g.PROMISES[relation]
+    ground = g.ground_of(rows, promise, NOTIONS["odds"], public_rows=60)
+    choice = Choice(thresholds(rows.layout)).at(0.0, 4.0)
+    assert choice.guarantee(ground) == Exponential(0.5)
+    assert choice.first_guarantee(ground, 8.0) == Gaussian(8.0)
+    descent = Descent(steps=3).at(0.0, 4.0).guarantee(ground)
+    (one,) = set(spelled_out(descent))
+    assert price(descent, 1e-5, promise.neighbours) == pytest.approx(
+        price(Gaussian(4.0), 1e-5, promise.neighbours), rel=1e-6
+    )
+    assert one.noise_multiplier == pytest.approx(4.0 * math.sqrt(3))
+    regression = Regression().at(4.0, 0.0)
+    assert price(regression.guarantee(ground), 0.0, promise.neighbours) == 0.0
+    once = regression.first_guarantee(ground, 8.0)
+    sums = [Gaussian(4.0)] * (1 if relation == "groups" else 2)  # and a Gram matrix
+    wanted = compose([Gaussian(8.0), *sums])
+    known = (price(event, 1e-5, promise.neighbours) for event in (once, wanted))
+    assert next(known) == pytest.approx(next(known), rel=1e-6)
 
 
 def test_labellings_that_cannot_be_are_refused_before_anything_is_asked() -> None:

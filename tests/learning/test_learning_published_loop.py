@@ -28,8 +28,7 @@ from fairveil.curator.choices import rate
 from fairveil.fairness.objectives import WeightedError
 from fairveil.learning.group_objective.plan import plan_loop
 from fairveil.learning.group_objective.running import run
-from fairveil.learning.oracles.choosing import Choice
-from fairveil.learning.oracles.classes import LinearClass
+from fairveil.learning.oracles import Choice, LinearClass
 from fairveil.privacy import epsilon as price
 
 ROWS, FIRST, SECOND = 1000, 767, 183

@@ -12,7 +12,7 @@ from fairveil.curator import Curator
 from fairveil.errors import InputError
 from fairveil.fairness import objectives as ob
 from fairveil.learning.group_objective.exponential import plan_sampling
-from fairveil.learning.oracles.classes import thresholds
+from fairveil.learning.oracles import thresholds
 from fairveil.privacy import NoiseSource
 
 

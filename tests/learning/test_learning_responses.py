@@ -17,13 +17,8 @@ from fairveil.curator import Curator
 from fairveil.errors import InputError
 from fairveil.facts import Cells
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalsePositiveRateParity
-from fairveil.learning.game import game as games
-from fairveil.learning.game.plan import SETTLED
-from fairveil.learning.oracles.classes import directions
-from fairveil.learning.oracles.memberships import memberships
-from fairveil.learning.oracles.oracle import LinearRule
-from fairveil.learning.oracles.regression import Regression
-from fairveil.learning.oracles.responses import Responses
+from fairveil.learning.game import SETTLED
+from fairveil.learning.oracles import LinearRule, Regression, Responses, directions, memberships
 from fairveil.learning.public_rows import PublicRows
 
 ODDS = [EqualizedOdds(0.05)]
@@ -88,7 +83,7 @@ def test_guarantee_2_no_mixture_of_what_was_met_is_better_without_noise() -> Non
     rows = g.rows_from(*g.sample(4, 600, groups=(3,)), groups=(3,))
     game = g.a_game(rows, g.EXACT, ODDS, Responses(), rounds=20)
     seen: list[Any] = []
-    outcome = games.play(g.curator_for(game, rows), game, watch=seen.append)
+    outcome = game.run(g.curator_for(game, rows), watch=seen.append)
     rules = [atom.rule for atom in seen[-1].prepared.atoms.values()]
     tables = np.array([g.exact_table(rows, rule, rows.cells()) for rule in rules])
     error, excess = g.mixture(rows, outcome, ODDS, rows.cells())
@@ -118,7 +113,7 @@ def test_it_is_never_above_mixing_as_it_foretells_itself(notion: Any) -> None:
     for seed in range(3):
         game = g.a_game(rows, g.GROUPS, [notion], Responses(), rounds=15)
         seen: list[Any] = []
-        outcome = games.play(g.curator_for(game, rows, seed), game, watch=seen.append)
+        outcome = game.run(g.curator_for(game, rows, seed), watch=seen.append)
         state = seen[-1]
         told, fixed = state.prepared, state.fixed
         keys = list(told.atoms)
@@ -190,19 +185,18 @@ def test_guarantee_1_what_is_found_follows_from_answers_and_public_rows() -> Non
 
     rows, other = g.rows_from(X, y, A), g.rows_from(X, y, [1 - A[0]])
     game = g.a_game(rows, g.GROUPS, ODDS, Responses(), rounds=8)
-    first = games.play(g.curator_for(game, rows, 5, Teller), game)
-    again = games.play(g.curator_for(game, other, 6, Again), game)
+    first = game.run(g.curator_for(game, rows, 5, Teller))
+    again = game.run(g.curator_for(game, other, 6, Again))
     assert [rule.key for rule in first.rules] == [rule.key for rule in again.rules]
     assert first.plays == again.plays
     assert np.array_equal(first.values, again.values)
     assert first.guarantee == again.guarantee
     regression = g.a_game(rows, g.GROUPS, ODDS, Regression(), rounds=8)
-    assert game.oracle.round_events(game.ground) == []
-    asked, known = (
-        one.oracle.first_measurements(one.ground, one.counts_multiplier)
-        for one in (game, regression)
+    (asked, none), (known, _) = (
+        one.oracle.asked(one.ground, one.counts_multiplier) for one in (game, regression)
     )
-    assert [ask.key for ask in asked] == [ask.key for ask in known]
+    assert not none
+    assert [one.event for one in asked] == [one.event for one in known]
 
 
 def test_settled_guarantees_the_mixture_is_counted_once_with_noise_of_its_own() -> None:

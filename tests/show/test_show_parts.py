@@ -202,7 +202,7 @@ def results() -> dict[str, Any]:
     from fairveil.estimators.reports.constraint_report import ConstraintLine, ConstraintReport
     from fairveil.estimators.reports.gap_report import GapLine, GapReport
     from fairveil.estimators.tailored import TailoringReport
-    from fairveil.learning.game.bounds import Guarantee
+    from fairveil.learning.game_bounds import Guarantee
     from fairveil.learning.group_objective.exponential import Certain
     from fairveil.learning.postprocessing.mixing_bounds import MixingGuarantee
 

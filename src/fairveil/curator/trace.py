@@ -23,7 +23,9 @@ from ..facts import Cells, RowLayout
 from . import pricing
 from .measurements import Measurement, Measurements, as_measurements
 from .prepared import is_many
+from .public_table import PublicTable
 from .question import Question
+from .questions.attached import Attached
 from .questions.of_rows import RowCount
 
 MadeUp = Callable[[tuple[int, ...], int], Floats]
@@ -151,6 +153,18 @@ class Trace:
         """The first candidate; `weighed`: whatever `Curator.choose` weighs candidates by."""
         self.asked.append(Asked((), self.describe_choice(question, epsilon), FULL, purpose))
         return 0
+
+    def attach(
+        self, model: object, *, columns_read: Sequence[str] = ("features",), title: str = ""
+    ) -> Attached:
+        """A handle on a model that is never called."""
+        return Attached.unseen(self.layout, columns_read, title)
+
+    def public_table(self, cells: Cells | None = None, *, most: int = 0) -> PublicTable:
+        """One row of each class, all of whose features are 0."""
+        classes = len(self.layout.classes or ())
+        features = np.eye(1, 1 + self.layout.width).repeat(classes, axis=0)
+        return PublicTable(features, np.arange(classes), np.ones(classes), 1, None)
 
     def release_rows(self, multiplier: float) -> int:
         """One count of the rows, made up."""

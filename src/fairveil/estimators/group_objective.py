@@ -22,9 +22,7 @@ from ..learning.group_objective.exponential import Certain, plan_sampling
 from ..learning.group_objective.found import Found
 from ..learning.group_objective.plan import plan_loop, plan_public
 from ..learning.group_objective.problem import Problem
-from ..learning.oracles.choosing import Each
-from ..learning.oracles.classes import Class, thresholds
-from ..learning.oracles.responses import Responses
+from ..learning.oracles import Class, Each, Responses, thresholds
 from ..models import DerandomisedModel, MixtureModel
 from .certifying.certified_fits import certified, forget_certificate
 from .choosing.group_choices import GroupChoices

@@ -17,12 +17,10 @@ from ..data.reading import PathLike
 from ..facts import Cells, RowBlock
 from ..fairness import FalsePositiveRateParity, Notion
 from ..learning.descent import Reason
-from ..learning.game.bounds import Guarantee
-from ..learning.game.equilibrium import Equilibrium
-from ..learning.game.game import Game, play
-from ..learning.game.plan import plan
+from ..learning.game import Equilibrium, Game, plan
+from ..learning.game_bounds import Guarantee
 from ..learning.lagrangian.program import Choice as HistogramCache
-from ..learning.oracles.ground import GameInstance
+from ..learning.oracles import GameInstance
 from ..models import DerandomisedModel, MixtureModel
 from ..models.model import RandomState, draw_codes
 from .certifying.certified_fits import certified, forget_certificate
@@ -186,9 +184,7 @@ class OracleGameClassifier(MixingClassifier):
         opened, cells, game = self._intend(
             lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X
         )
-        outcome, curator = run(
-            opened, game.plan, "Playing", lambda curator, tick: play(curator, game, tick), journal
-        )
+        outcome, curator = run(opened, game.plan, "Playing", game.run, journal)
         training, listed = opened.training, self._chooses.listed()
         statement = statement_of(
             curator,

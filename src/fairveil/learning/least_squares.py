@@ -94,7 +94,7 @@ from .allocation import by_column
 from .comparison import Rival
 from .descent import Batch, Progress
 from .gaussian import OR_EXPONENTIAL, quietest
-from .oracles.ground import LEAST_ROWS
+from .oracles import LEAST_ROWS
 from .outcome import not_met
 from .quadratics import (
     CERTAIN,

@@ -288,6 +288,14 @@ class Attached(Handle):
             [p / np.maximum(1.0, p.sum(axis=1, keepdims=True)) for p in found]
         )
 
+    @staticmethod
+    def unseen(layout: RowLayout, columns_read: Collection[str], title: str) -> Attached:
+        """A handle without rows, for plans: what may be asked about it, and at what price."""
+        out = Attached.__new__(Attached)
+        out.classes, out.title = need_classes(layout, "an attached model"), title
+        out.columns_read = frozenset(columns_read)
+        return out
+
 
 class AttachedCodes(Handle):
     """A handle on a code for each row, such as the bin of a score, which the curator keeps.

@@ -9,12 +9,16 @@ from ... import _checks
 from ..._types import TableLike
 from ...core.promise import Promise
 from ...errors import InputError
-from ...learning.oracles.choosing import Choice
-from ...learning.oracles.classes import Class, Labellings, thresholds
-from ...learning.oracles.ground import GameInstance
-from ...learning.oracles.oracle import Oracle
-from ...learning.oracles.regression import Regression
-from ...learning.oracles.responses import Responses
+from ...learning.oracles import (
+    Choice,
+    Class,
+    GameInstance,
+    Labellings,
+    Oracle,
+    Regression,
+    Responses,
+    thresholds,
+)
 from ..mixing import candidates_of, descent_of
 from ..reading import cautions
 from ..reading.cautions import Numbers

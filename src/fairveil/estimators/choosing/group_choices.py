@@ -15,11 +15,17 @@ from ...facts import RowLayout
 from ...fairness.objectives import Error
 from ...learning.group_objective.plan import ROUNDS
 from ...learning.group_objective.problem import Problem
-from ...learning.oracles.choosing import Choice, Each
-from ...learning.oracles.classes import Class, Labellings, directions, thresholds
-from ...learning.oracles.oracle import Oracle
-from ...learning.oracles.regression import Regression
-from ...learning.oracles.responses import Responses
+from ...learning.oracles import (
+    Choice,
+    Class,
+    Each,
+    Labellings,
+    Oracle,
+    Regression,
+    Responses,
+    directions,
+    thresholds,
+)
 from ..faces.mixtures import weights_given
 from ..mixing import candidates_of, descent_of
 from ..reading import cautions

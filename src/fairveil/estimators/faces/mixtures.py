@@ -15,7 +15,7 @@ from ...learning.group_objective.found import Found
 from ...learning.group_objective.loop import Loop
 from ...learning.group_objective.public_features import PublicSearch
 from ...learning.group_objective.running import run
-from ...learning.oracles.classes import LinearClass
+from ...learning.oracles import LinearClass
 from ...models import DerandomisedModel, MixtureModel, Model
 from ..reading.training import Training
 

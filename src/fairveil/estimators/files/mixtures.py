@@ -7,8 +7,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from ..._json import Node
-from ...learning.oracles.classes import AttachedRule
-from ...learning.oracles.oracle import Rule
+from ...learning.oracles import AttachedRule, Rule
 from ...models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel, Model
 from ...models.model import known_classes
 from ...tables import keys

@@ -13,7 +13,7 @@ from ..._types import ColumnsLike, TableLike
 from ...core.promise import Promise
 from ...errors import InputError, PrivacyError
 from ...facts import Cells, RowSource
-from ...learning.game.equilibrium import Equilibrium
+from ...learning.game import Equilibrium
 from ...learning.group_objective.found import Found
 from ...learning.least_squares import RegressionOutcome
 from ...learning.outcome import Outcome

@@ -18,7 +18,7 @@ from ..._types import ColumnsLike, Floats, TableLike
 from ...errors import ConstraintNotMet, InputError
 from ...facts import RowSource
 from ...fairness import ConstraintSystem, resolve
-from ...learning.oracles.regression import principal
+from ...learning.oracles import principal
 from ...learning.public_rows import PublicRows
 from ...learning.released import search as soft_search
 from ...learning.released.rates import SoftValue

@@ -25,7 +25,7 @@ from ..._verdicts import Verdict
 from ...errors import ConstraintNotMet, NotEnforced
 from ...learning import Outcome
 from ...learning.descent import Reason
-from ...learning.game.equilibrium import Equilibrium
+from ...learning.game import Equilibrium
 from ...learning.group_objective.found import Found
 from ...learning.least_squares import RegressionOutcome
 from ...show.charts import Axis, Row, Rows

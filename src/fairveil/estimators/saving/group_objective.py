@@ -10,7 +10,7 @@ from ... import _checks
 from ..._json import Node
 from ...learning.group_objective.exponential import Certain
 from ...learning.group_objective.found import Found
-from ...learning.oracles.oracle import Rule
+from ...learning.oracles import Rule
 from .values import (
     arrays_from_dict,
     numbers,

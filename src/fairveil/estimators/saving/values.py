@@ -22,9 +22,9 @@ from ...fairness.notions import from_dict as notion_from_dict
 from ...fairness.objectives import Bound, Constraint, Objective
 from ...fairness.objectives import from_dict as objective_from_dict
 from ...learning import Outcome, Reason
-from ...learning.game.bounds import Guarantee
-from ...learning.game.equilibrium import Equilibrium
-from ...learning.oracles.oracle import Rule
+from ...learning.game import Equilibrium
+from ...learning.game_bounds import Guarantee
+from ...learning.oracles import Rule
 from ...tables import keys
 from ..reading.additive import Additive
 from ..settings.kinds import SETTINGS

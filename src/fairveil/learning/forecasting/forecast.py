@@ -32,9 +32,10 @@ from scipy import sparse
 
 from ..._types import Floats, Mask
 from ...core.promise import Promise
+from ...curator.trace import Asked
 from ...facts import Cells
 from ...fairness import ConstraintSystem
-from ..game.game import Game
+from ..game import Game
 from ..group_objective.descent import LossDescent
 from ..group_objective.exponential import Sampling
 from ..group_objective.loop import Loop
@@ -45,7 +46,7 @@ from ..lagrangian.network import NetworkDescent
 from ..lagrangian.plan import Plan
 from ..lagrangian.program import LOOKS
 from ..least_squares import GroupRegression
-from ..oracles.oracle import Oracle
+from ..oracles import GameInstance
 from ..parity import ParityPlan, noise_of_values
 from ..postprocessing import mixing, score_bins
 from ..postprocessing.counting import CountPlan, Released, length, steps
@@ -142,7 +143,7 @@ def _of_sequel(plan: Plan, model: Any, facts: dict[str, Any]) -> list[Release]:
 @of.register
 def _of_game(search: Game, supposed: Supposed) -> Forecast:
     ground, system = search.ground, search.system
-    releases = () if ground.is_exact else shared_out(_of_played(search, search.oracle))
+    releases = () if ground.is_exact else shared_out(_of_plays(search))
     if system is None:
         return Forecast(releases, (), None, search.rounds)
     counts = supposed.counts(ground.cells, by_label=ground.by_label)
@@ -157,52 +158,68 @@ def _of_game(search: Game, supposed: Supposed) -> Forecast:
     return Forecast(releases, lines, ground.cells, search.rounds)
 
 
-def _of_played(search: Game | Loop | PublicSearch, oracle: Oracle[Any]) -> list[Release]:
+def _of_plays(search: Game) -> list[Release]:
+    first, one, last = search.asked()
+    return [
+        *_of_asked(search.ground, first),
+        *_of_asked(search.ground, one, search.rounds, ", each round"),
+        *_of_asked(search.ground, last, 1, FREE if search.compares else ", of the mixture"),
+    ]
+
+
+FREE = ", of a model without constraints"
+REMARKS = {
+    "a step of the learner": " of the learner, each round",
+    "a step of the model without constraints": FREE,
+}
+"""By what was asked, for."""
+
+
+def _of_asked(
+    ground: GameInstance, asked: Iterable[Asked], times: int = 1, remark: str = ""
+) -> list[Release]:
+    """Of a trace, all of which is asked so often."""
+    found: list[Release] = []
+    for one in asked:
+        if not one.measurements:
+            found += of_event(one.event, "choices", times=times)
+            continue
+        found += of_measurements(
+            one.measurements,
+            ground.layout,
+            ground.promise,
+            times=times,
+            batch=one.batch,
+            cap=ground.max_sample_weight,
+            remark=REMARKS.get(one.purpose, remark),
+        )
+    return found
+
+
+def _of_loop_over(search: Loop | PublicSearch) -> list[Release]:
     ground = search.ground
     facts: dict[str, Any] = {
         "layout": ground.layout,
         "promise": ground.promise,
         "cap": ground.max_sample_weight,
     }
-    asked, times, free = (
-        search.audit_measurements(),
-        search.rounds,
-        ", of a model without constraints",
-    )
-    opening = [
-        of_measurements(measurements, times=often, remark=free, **facts)
-        for measurements, often in oracle.opening_measurements(ground)
-    ]
+    once, one = search.oracle.asked(ground, search.counts_multiplier)
     last = search.free_measurements() if isinstance(search, Loop) else search.last_measurements()
-    of_last = (
-        free if not isinstance(search, PublicSearch) and search.compares else ", of the mixture"
-    )
+    of_last = ", of the mixture" if isinstance(search, PublicSearch) else FREE
+    audits = search.audit_measurements()
     return [
-        *of_measurements(oracle.first_measurements(ground, search.counts_multiplier), **facts),
-        *(line for lines in opening for line in lines),
-        *_of_learner(search, oracle, facts),
-        *of_measurements(asked, times=times, remark=", each round", **facts),
+        *_of_asked(ground, once),
+        *_of_asked(ground, one, search.rounds),
+        *of_measurements(audits, times=search.rounds, remark=", each round", **facts),
         *of_measurements(last, remark=of_last, **facts),
     ]
-
-
-def _of_learner(
-    search: Game | Loop | PublicSearch, oracle: Oracle[Any], facts: dict[str, Any]
-) -> list[Release]:
-    measurements = oracle.round_measurements(search.ground)
-    if measurements:
-        return of_measurements(
-            measurements, times=search.rounds, remark=" of the learner, each round", **facts
-        )
-    events = oracle.round_events(search.ground)
-    return [line for event in events for line in of_event(event, "choices", times=search.rounds)]
 
 
 @of.register(Loop)
 @of.register(PublicSearch)
 def _of_loop(search: Loop | PublicSearch, supposed: Supposed) -> Forecast:
     ground = search.ground
-    releases = () if ground.is_exact else shared_out(_of_played(search, search.oracle))
+    releases = () if ground.is_exact else shared_out(_of_loop_over(search))
     posed = _posed(search.problem, search.counts_multiplier, search.penalty, supposed)
     losses = supposed.decisions(posed.counts) / posed.rows
     noise, of_counts = (

@@ -22,8 +22,7 @@ import numpy as np
 
 from ...curator import Curator
 from ..likely import HEARD, drowned
-from ..oracles.descent import Begun
-from ..oracles.going_on import GoingOn, Walk
+from ..oracles import Begun, GoingOn, Walk
 from .floor import CLEARLY, Stake, likely_losses, shares_of
 from .hearing import noise_of_excesses
 from .planned_loop import PlannedLoop

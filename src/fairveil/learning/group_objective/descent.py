@@ -63,7 +63,7 @@ from ..lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
 from ..lagrangian.noise import usual_clip
 from ..lagrangian.primal import PrimalState
 from ..likely import likely
-from ..oracles.oracle import LinearRule, count_rows, counting_event
+from ..oracles import LinearRule, count_rows, counting_event
 from ..systems import columns_of
 from .descent_state import Course, GroupDescentState
 from .found import Found

@@ -51,8 +51,8 @@ from ...privacy import calibrate
 from ...show.bounds import NO_BOUND, Bound, bounds, points
 from ...show.parts import Part, Shown
 from ..descent import Progress, Reason
-from ..oracles.classes import Class
-from ..oracles.oracle import (
+from ..oracles import (
+    Class,
     LinearRule,
     Rule,
     audit_measurements,

@@ -9,7 +9,7 @@ import numpy as np
 from ..._types import Floats
 from ..comparison import Constant, Rival
 from ..descent import Reason
-from ..oracles.oracle import Rule
+from ..oracles import Rule
 from ..outcome import not_met
 from .problem import ReleasedProblem
 

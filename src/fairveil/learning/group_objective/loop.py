@@ -47,7 +47,7 @@ from ...curator import Curator
 from ...fairness.functions import smoothed, smoothing_adds
 from ..descent import Reason
 from ..lagrangian.duals import ExponentiatedGradientState
-from ..oracles.oracle import audited
+from ..oracles import audited
 from .alone import LoopOrAlone
 from .floor import Stake, shares_of
 from .found import Found

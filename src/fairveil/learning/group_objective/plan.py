@@ -8,9 +8,7 @@ from typing import Any
 
 from ... import _checks
 from ..gaussian import OR_EXPONENTIAL, quietest
-from ..oracles.ground import GameInstance
-from ..oracles.oracle import Oracle
-from ..oracles.responses import Responses
+from ..oracles import GameInstance, Oracle, Responses
 from .loop import Loop
 from .played import MEASURING, compared
 from .problem import Problem

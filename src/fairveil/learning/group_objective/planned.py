@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...core.events import Event
-from ..oracles.ground import GameInstance
+from ..oracles import GameInstance
 from .problem import Problem
 
 

@@ -12,7 +12,7 @@ from ..._types import Floats
 from ...core.events import Event, Repeated, compose
 from ...curator import Measurement
 from ..lagrangian.duals import ExponentiatedGradient
-from ..oracles.oracle import LinearRule, Oracle, Rule, audit_measurements
+from ..oracles import LinearRule, Oracle, Rule, audit_measurements, in_parts
 from .hearing import blocks_of
 from .planned import PlannedSearch
 from .played import compared, crowd_of, halves
@@ -37,12 +37,11 @@ class PlannedLoop(PlannedSearch):
     def events(self) -> Event:
         """The whole loop's events."""
         ground = self.ground
-        parts = self.oracle.first_events(ground, self.counts_multiplier)
+        once, one = (in_parts(part) for part in self.oracle.asked(ground, self.counts_multiplier))
+        parts = [*once]
         parts += [ground.event(measurements)] if (measurements := self.free_measurements()) else []
         audit = ground.event(self.audit_measurements())
-        return compose(
-            [*parts, Repeated(compose([*self.oracle.round_events(ground), audit]), self.rounds)]
-        )
+        return compose([*parts, Repeated(compose([*one, audit]), self.rounds)])
 
     def audit_measurements(self) -> list[Measurement]:
         """What a round asks of a rule: for plans, which depend on shapes alone."""

@@ -12,9 +12,7 @@ import numpy as np
 
 from ..._types import Floats
 from ..lagrangian.duals import ExponentiatedGradientState
-from ..oracles.going_on import Walk
-from ..oracles.ground import GameInstance
-from ..oracles.oracle import Oracle, Rule, constant_rule
+from ..oracles import GameInstance, Oracle, Rule, Walk, constant_rule
 from .hearing import Heard
 from .master import Master
 from .problem import ReleasedProblem

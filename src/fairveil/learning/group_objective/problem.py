@@ -21,7 +21,7 @@ from ...fairness.functions import GroupFunction, Joint, Largest, LossFunction, T
 from ...fairness.objectives import Constraint, Frame, Objective
 from ...fairness.systems import ADDED
 from ..comparison import Constant, Rival
-from ..oracles.ground import GameInstance
+from ..oracles import GameInstance
 from ..systems import NO_GROUPS
 from .comparisons import above_floor, each_value, measured_values, shown_of, values_of, with_lines
 from .refusals import refuse_bent, require_loss

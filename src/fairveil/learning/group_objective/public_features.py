@@ -39,9 +39,18 @@ from ..._types import Floats
 from ...core.events import Event, Repeated, compose
 from ...curator import Curator, Measurement
 from ..descent import Progress, Reason, run_to_the_end
-from ..oracles.oracle import LinearRule, Rule, audit_measurements, audited
-from ..oracles.responses import PARTS, Responses, ResponseState
-from ..oracles.settled import any_measurement, counted
+from ..oracles import (
+    PARTS,
+    LinearRule,
+    Responses,
+    ResponseState,
+    Rule,
+    any_measurement,
+    audit_measurements,
+    audited,
+    counted,
+    in_parts,
+)
 from .found import Found
 from .hearing import aimed, noise_of_excesses
 from .master import LAST_PASSES, Master
@@ -81,7 +90,7 @@ class PublicSearch(PlannedSearch):
     def events(self) -> Event:
         """The whole search's events."""
         ground = self.ground
-        parts = self.oracle.first_events(ground, self.counts_multiplier)
+        parts = in_parts(self.oracle.asked(ground, self.counts_multiplier)[0])
         return compose(
             [
                 *parts,

@@ -49,7 +49,7 @@ from ..lagrangian.duals import AscentState
 from ..lagrangian.noise import usual_clip
 from ..lagrangian.primal import PrimalState
 from ..least_squares import RegressionOutcome, RegressionTask, Scaling
-from ..oracles.ground import LEAST_ROWS
+from ..oracles import LEAST_ROWS
 from ..quadratics import CERTAIN, Ended, GroupQuadratics
 from .description import MOST, WARMING, DescribedDescent
 from .shared_budget import EXACT_ROUNDS, ROUNDS

@@ -28,7 +28,7 @@ from ..allocation import (
     spent_by_rows,
 )
 from ..least_squares import MOMENTS_SHARE, GroupRegression, RegressionTask
-from ..oracles.ground import LEAST_ROWS
+from ..oracles import LEAST_ROWS
 from ..systems import NO_GROUPS, columns_of
 
 RESIDUAL_CLIP = 1.0  # of one squared residual of codes in [-1, 1]: half the target's range

@@ -36,7 +36,7 @@ from ..allocation import Allocation, Shares
 from ..descent import Progress
 from ..gaussian import quietest
 from ..least_squares import RegressionOutcome, RegressionTask, Scaling
-from ..oracles.ground import LEAST_ROWS
+from ..oracles import LEAST_ROWS
 from ..quadratics import GroupQuadratics
 from .described_regression import DescribedRegression
 

@@ -16,7 +16,7 @@ sums of Gaussians only (each round's noise is drawn after that round's duals are
 mixture's own values are measured by the same mean, which gives a second bound on the gap, mostly
 the smaller one. Six things may go wrong, each with a sixth of 1 - confidence: the noise of counts
 that rates are divided by, the audits' in the mean of each excess, the audits' against the duals
-played, the learner's lag, its comparison with the indicators (`Game`), and a number of rows that is
+played, the learner's lag, its comparison with the indicators (`game`), and a number of rows that is
 not public.
 """
 
@@ -30,10 +30,10 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from ..._types import Floats
-from ...fairness import ConstraintSystem
-from ...show.bounds import NO_BOUND, Bound, bounds, points
-from ...show.parts import Part, Shown
+from .._types import Floats
+from ..fairness import ConstraintSystem
+from ..show.bounds import NO_BOUND, Bound, bounds, points
+from ..show.parts import Part, Shown
 
 PARTS = 6.0
 """In how many parts 1 - confidence is shared."""
@@ -64,11 +64,9 @@ class Lag:
 
     def after(self, unit: float, known: float, doubt: float) -> Lag:
         """One round more: unit (known + E), and a doubt beside it."""
-        pace = (
-            np.minimum(RATES / self.scale * unit, 1.0)
-            if math.isfinite(unit)
-            else np.ones(len(RATES))
-        )
+        pace = np.ones(len(RATES))
+        if math.isfinite(unit):
+            pace = np.minimum(RATES / self.scale * unit, 1.0)
         with np.errstate(divide="ignore"):
             # A rate that is too large for this round has an infinite moment, and is never the best
             # again.
@@ -86,8 +84,9 @@ class Lag:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Sums over rounds of released values: duals, excesses, their products, decisions, and the
-    learner's stated lag."""
+    """Sums over rounds of released values: duals, excesses, their products, decisions (of the
+    `counted` rounds whose rules are in the mixture), and the learner's stated lag. `variance`: of
+    the noise in duals x excess."""
 
     duals: Floats
     excess: Floats
@@ -113,16 +112,17 @@ class Seen:
         variance: float,
         counted: bool,
     ) -> Seen:
-        """One round more, the lag with it. `variance`: of the noise in duals x excess; `counted`:
-        whether the mixture has its rule."""
-        pressed = float(np.nansum(duals * excess))
-        sums = (
+        """One round more, the lag with it."""
+        return Seen(
             self.duals + duals,
             self.excess + np.nan_to_num(excess),
-            self.product + pressed,
-            self.histogram + histogram,
+            self.product + float(np.nansum(duals * excess)),
+            self.histogram + histogram if counted else self.histogram,
+            lag,
+            self.variance + variance,
+            self.rounds + 1,
+            self.counted + counted,
         )
-        return Seen(*sums, lag, self.variance + variance, self.rounds + 1, self.counted + counted)
 
     @property
     def mean_duals(self) -> Floats:
@@ -186,24 +186,19 @@ class Guarantee(Shown):
         # A round of an indicator has no noise: a sum that may be stopped is beyond a line twice as
         # often (reflection).
         deviations = float(ndtri(1.0 - part / (2 * k)))
-        of_mean = (
-            audit_noise / math.sqrt(max(1, seen.counted))
-            if mixture_noise is None
-            else mixture_noise
-        )
+        of_mean = mixture_noise
+        if of_mean is None:
+            of_mean = audit_noise / math.sqrt(max(1, seen.counted))
         upper = values + float(ndtri(1.0 - part / (2 * k * looks))) * of_mean + of_counts
-        best = dual_bound * _top(
-            seen.excess / rounds + deviations * audit_noise / math.sqrt(rounds) + of_counts
-        )
+        noisiest = deviations * audit_noise / math.sqrt(rounds)
+        best = dual_bound * _top(seen.excess / rounds + noisiest + of_counts)
         # Where no dual presses, an undefined value has no part.
         pressed = (seen.mean_duals * np.where(seen.mean_duals > 0, of_counts, 0.0)).sum()
         away = drift(seen.variance, part) / rounds + float(pressed)
         auditor = max(0.0, best - seen.product / rounds + away) if seen.rounds else math.inf
-        learner = (
-            math.inf
-            if mixture_noise is not None
-            else seen.lag.total(part) / rounds + 2.0 * float(pressed)
-        )
+        learner = math.inf
+        if mixture_noise is None:
+            learner = seen.lag.total(part) / rounds + 2.0 * float(pressed)
         # Both regrets: the mean plays are a nu-approximate equilibrium (docs/theory/papers.md,
         # oracle game).
         nu = auditor + learner
@@ -211,54 +206,37 @@ class Guarantee(Shown):
         theorem = (most + 2.0 * nu) / dual_bound
         if indicated is not None and dual_bound > most * (indicated - 1):
             theorem = min(theorem, 2.0 * nu / (dual_bound - most * (indicated - 1)))
-        error = 2.0 * nu / least if least > 0 else math.inf
         measured = _top(upper - system.bounds)
-        worst = float(np.nanmax(np.minimum(upper, system.bounds + theorem), initial=0.0))
+        told = np.nan_to_num(upper, nan=math.inf, posinf=math.inf)
         return Guarantee(
             confidence,
             dual_bound,
             auditor,
             learner,
             nu,
-            error,
+            2.0 * nu / least if least > 0 else math.inf,
             min(theorem, measured),
-            worst,
-            tuple(np.nan_to_num(upper, nan=math.inf, posinf=math.inf).tolist()),
+            float(np.nanmax(np.minimum(upper, system.bounds + theorem), initial=0.0)),
+            tuple(told.tolist()),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; what is not known is None."""
-        plain = {
-            name: value if not isinstance(value, float) or math.isfinite(value) else None
-            for name, value in asdict(self).items()
-        }
-        return plain | {
-            "measured": [value if math.isfinite(value) else None for value in self.measured]
-        }
+        plain = asdict(self) | {"measured": [_plain(value) for value in self.measured]}
+        return {name: _plain(value) for name, value in plain.items()}
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Guarantee:
         """The inverse of `to_dict`."""
-        plain = {
-            name: math.inf if value is None else float(value)
-            for name, value in values.items()
-            if name != "measured"
-        }
-        return Guarantee(
-            **plain,
-            measured=tuple(
-                math.inf if value is None else float(value) for value in values["measured"]
-            ),
-        )
+        known = {name: _number(value) for name, value in values.items() if name != "measured"}
+        return Guarantee(**known, measured=tuple(map(_number, values["measured"])))
 
     def parts(self) -> Iterator[Part]:
         """The bounds, and what they are conditional on."""
         what = f"the training values of constraints are not bounded: {NO_BOUND}"
         if math.isfinite(self.gap_excess):
-            what = (
-                f"no constraint's training value is above its bound by more than "
-                f"{points(self.gap_excess)}"
-            )
+            most = points(self.gap_excess)
+            what = f"no constraint's training value is above its bound by more than {most}"
         regret = "this oracle's own regret is not known"
         yield from bounds(
             self.confidence,
@@ -273,6 +251,14 @@ class Guarantee(Shown):
             "The best mixture is that of the oracle's own class of rules. Some mixture of them is "
             "assumed to keep every bound, as a constant rule does where only gaps are bounded.",
         )
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _number(value: float | None) -> float:
+    return math.inf if value is None else float(value)
 
 
 def drift(variance: float, chance: float) -> float:
@@ -302,15 +288,11 @@ def count_errors(
     if noise == 0 or floor is None:
         return np.zeros(len(system))
     cells = np.asarray(system.members.sum(axis=1), np.float64).ravel()
-    sizes = system.event_sizes(counts)
-    quantile = (
-        # The union bound over events; an event's size is a sum of so many noisy counts.
-        float(ndtri(1.0 - chance / (2.0 * max(1, len(cells))))) * noise * np.sqrt(cells)
-        + ROUNDING * cells
-    )
-    off = np.where(
-        np.nan_to_num(sizes) > floor, quantile / np.maximum(np.nan_to_num(sizes), floor), np.inf
-    )[system.event_of]
+    sizes = np.nan_to_num(system.event_sizes(counts))
+    # The union bound over events; an event's size is a sum of so many noisy counts.
+    deviations = float(ndtri(1.0 - chance / (2.0 * max(1, len(cells)))))
+    quantile = deviations * noise * np.sqrt(cells) + ROUNDING * cells
+    off = np.where(sizes > floor, quantile / np.maximum(sizes, floor), np.inf)[system.event_of]
     coefficients = abs(system.coefficients).tocsr()
     return np.array(
         [

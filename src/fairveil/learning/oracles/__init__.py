@@ -1,2 +1,0 @@
-"""Private cost-sensitive learners: what each decision costs goes in, a rule comes out (Jagielski et
-al.; Alabi)."""
