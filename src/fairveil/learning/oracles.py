@@ -1107,8 +1107,8 @@ def logistic_errors(curator: Curator, ground: GameInstance, lift: Floats) -> Flo
         slope[:, 1:] += SMOOTH * v[:, 1:]
         return value, slope.ravel()
 
-    start, options = np.zeros(math.prod(shape)), {"maxiter": STEPS}
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    start, most = np.zeros(math.prod(shape)), STEPS
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": most})
     scores = found.x.reshape(shape) @ basis
     if ground.outputs == 1:
         scores = np.concatenate([np.zeros_like(scores), scores])
@@ -1215,9 +1215,9 @@ def _fitted(design: Floats, weights: Floats, wanted: Floats, ridge: float) -> Fl
         gradient[:, 1:] += ridge * slopes
         return value / scale, gradient.ravel() / scale
 
-    start, options = np.zeros((groups, width)), {"maxiter": MEMBER_STEPS}
+    start, most = np.zeros((groups, width)), MEMBER_STEPS
     start[:, 0] = np.log(wanted[:, 0] / wanted[:, 0].sum())
-    found = minimize(falls, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    found = minimize(falls, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": most})
     scores = design @ found.x.reshape(groups, width).T
     return np.asarray(np.exp(scores - logsumexp(scores, axis=1)[:, np.newaxis]))
 

@@ -35,7 +35,7 @@ from ..facts import Cells
 from ..fairness.functions import GroupFunction, Joint, Largest, LossFunction, Total, Worst
 from .descent import Progress
 from .group_objective.master import program
-from .oracles.ground import LEAST_ROWS
+from .oracles import LEAST_ROWS
 from .systems import NO_GROUPS, columns_of
 
 THIN = 1e-13  # of the largest eigenvalue: below it a direction counts as flat
