@@ -30,7 +30,7 @@ from fairveil.curator import (  # noqa: E402
 )
 from fairveil.curator.kernels.torch_gradient import Wanted, engine  # noqa: E402
 from fairveil.curator.pricing import constant_scale  # noqa: E402
-from fairveil.curator.quiet.calls import Troubles  # noqa: E402
+from fairveil.curator.quiet import Troubles  # noqa: E402
 from fairveil.curator.totals.passes import Passes, totals  # noqa: E402
 from fairveil.errors import InputError, MissingBoundError, PrivacyError  # noqa: E402
 from fairveil.facts import RowBlock  # noqa: E402

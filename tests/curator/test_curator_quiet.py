@@ -1,5 +1,5 @@
 """User code beside rows is not heard before the run has ended: the guarantees of
-curator/quiet/calls.py."""
+curator/quiet.py."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from fairveil.curator import (
     Rows,
     Score,
     ScoreHistogram,
+    quiet,
 )
-from fairveil.curator.quiet import calls as quiet
-from fairveil.curator.quiet.calls import Troubles, quietly
+from fairveil.curator.quiet import Troubles, quietly
 from fairveil.curator.totals import passes as totals
 from fairveil.errors import PrivacyError, WorseThanBaseline
 from fairveil.privacy import NoiseSource, Promise
@@ -481,7 +481,6 @@ def test_guarantee_4_all_is_as_it_was_after_an_error(capfd, error):
 def test_guarantee_4_an_interrupt_at_any_point_leaves_all_as_it_was(capfd):
     """The interpreter looks for signals where a function begins and after it has called compiled
     code: at each of these."""
-    folder = os.path.dirname(quiet.__file__)
     quietly(Troubles(), print, "first")  # so that what is made once is made
     before, open_before = (
         _state(),
@@ -495,7 +494,7 @@ def test_guarantee_4_an_interrupt_at_any_point_leaves_all_as_it_was(capfd):
             nonlocal left, interrupted
             if (
                 event in ("call", "c_return")
-                and os.path.dirname(frame.f_code.co_filename) == folder
+                and frame.f_code.co_filename == quiet.__file__
                 and not interrupted
             ):
                 left -= 1
@@ -564,7 +563,7 @@ def test_guarantee_4_streams_of_any_kind(monkeypatch):
 
 BUFFERED = """
     import ctypes, sys
-    from fairveil.curator.quiet.calls import Troubles, quietly
+    from fairveil.curator.quiet import Troubles, quietly
 
     library, troubles = ctypes.CDLL(None), Troubles()
     library.puts(b"before")
@@ -574,7 +573,7 @@ BUFFERED = """
 """
 FORKED = """
     import os, select, sys, threading
-    from fairveil.curator.quiet.calls import Troubles, quietly
+    from fairveil.curator.quiet import Troubles, quietly
 
     begun, end, troubles = threading.Event(), threading.Event(), Troubles()
 

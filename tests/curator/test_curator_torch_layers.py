@@ -25,7 +25,7 @@ from fairveil.curator.kernels.torch_parts import (  # noqa: E402
     Scratch,
     product_of,
 )
-from fairveil.curator.quiet.calls import Troubles  # noqa: E402
+from fairveil.curator.quiet import Troubles  # noqa: E402
 from fairveil.models import Skeleton  # noqa: E402
 
 ROWS, CLIP = 23, 0.3

@@ -72,7 +72,7 @@ from .questions.attached import AttachedHistogram
 from .questions.histograms import ScoreHistogram
 from .questions.of_models import GroupLosses
 from .questions.of_rows import CellCounts
-from .quiet.calls import Troubles, quietly
+from .quiet import Troubles, quietly
 from .totals import public_scale
 from .totals.passes import totals
 

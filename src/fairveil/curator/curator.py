@@ -51,7 +51,7 @@ from .question import Question
 from .questions.attached import Attached, AttachedCodes, given_codes
 from .questions.of_models import GroupLosses
 from .questions.of_rows import RowCount
-from .quiet.calls import Troubles
+from .quiet import Troubles
 from .refusals import (
     require_all_kept,
     require_ended,

@@ -34,7 +34,7 @@ from .questions.histograms import PredictionHistogram
 from .questions.networks import NetworkGradient, NetworkHistogram
 from .questions.of_models import GroupLosses
 from .questions.of_rows import FeatureSums, GramMatrices, NumberMoments
-from .quiet.calls import Troubles
+from .quiet import Troubles
 from .refusals import require_shape
 from .totals.passes import Passes
 from .totals.public_pass import PublicPass

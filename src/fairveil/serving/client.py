@@ -51,7 +51,7 @@ from ..curator.elsewhere import DescribedRule, Elsewhere, RowsElsewhere
 from ..curator.measurements import Measurements, as_measurements
 from ..curator.prepared import is_many
 from ..curator.public_table import PublicTable
-from ..curator.quiet.calls import Troubles
+from ..curator.quiet import Troubles
 from ..curator.refusals import require_features_apart
 from ..errors import (
     DoorError,

@@ -45,7 +45,7 @@ import torch
 from ..._types import Floats, Ints, Singles
 from ...core.kernels import close_person
 from ...models.torch_network import Skeleton
-from ..quiet.calls import Troubles, quietly
+from ..quiet import Troubles, quietly
 from .torch_alone import Method, settle, state
 from .torch_parts import Built, GradientPiece
 from .torch_wanted import Wanted, factors, slopes

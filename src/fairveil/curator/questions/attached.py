@@ -50,7 +50,7 @@ from ..question import (
     gridded,
     need_classes,
 )
-from ..quiet.calls import Troubles, quietly
+from ..quiet import Troubles, quietly
 
 Job = Callable[[Block, int, int], tuple[Ints, ...]]
 COLUMNS = frozenset({"features", "label", "sensitive"})

@@ -35,7 +35,7 @@ from ...core.bound import Bound
 from ...errors import InputError, MissingBoundError
 from ...facts import Cells, RowLayout
 from ..question import Question, Scale, cell_count, need_classes, need_order_two
-from ..quiet.calls import Troubles
+from ..quiet import Troubles
 from .gradients import finite_costs, weights_of_models
 from .histograms import DecisionHistogram
 

@@ -17,7 +17,7 @@ from ...core.threads import in_pieces
 from ..question import Question, Scale, cell_count
 from ..questions.by_cell import ByCell, Weighed, inner_of
 from ..questions.networks import LARGEST, Network, NetworkGradient, NetworkHistogram
-from ..quiet.calls import Troubles, quietly
+from ..quiet import Troubles, quietly
 from . import person_pass
 from .cell_order import places
 

@@ -20,7 +20,7 @@ from ...core.noise import NoiseSource
 from ...core.promise import Promise
 from ...curator import Curator
 from ...curator.elsewhere import Elsewhere
-from ...curator.quiet.calls import Troubles, quietly
+from ...curator.quiet import Troubles, quietly
 from ...errors import InputError, PrivacyError
 from ...facts import Cells, RowSource
 from ...fairness import ConstraintSystem, DemographicParity

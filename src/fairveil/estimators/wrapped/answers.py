@@ -25,7 +25,7 @@ from ... import _checks
 from ..._types import Floats, TableLike
 from ...curator import Attached, AttachedCodes, Curator, Rows
 from ...curator.elsewhere import DescribedRule, Elsewhere
-from ...curator.quiet.calls import Troubles, quietly
+from ...curator.quiet import Troubles, quietly
 from ...errors import InputError
 from ...learning.postprocessing import score_bins
 from ...learning.postprocessing.counting import CountPlan

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from ..._types import ColumnsLike, Floats, TableLike
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
-from ...curator.quiet.calls import Troubles, quietly
+from ...curator.quiet import Troubles, quietly
 from ...errors import FairveilError, InputError, KindError, complaint
 from ...facts import RowBlock, RowLayout, RowSource
 from ...models.model import known_classes

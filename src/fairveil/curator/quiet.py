@@ -25,24 +25,27 @@ and 2 past Python, meanwhile, is told with the rest.
 from __future__ import annotations
 
 import contextvars
+import ctypes
 import logging
-import operator
 import os
 import sys
+import tempfile
 import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, TextIO, TypeVar
+from contextlib import suppress
+from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
 
-from .descriptors import Descriptors, number_of
-from .places import Place, StandIn
-
 T = TypeVar("T")
 MOST_SENTENCES = 100
-LONGEST = 1000  # letters of a sentence that are kept
+LONGEST = 1000
+"""Letters of a sentence that are kept."""
+MOST_BYTES = 1 << 16
+"""What is read of what was written to descriptors."""
 
 
 class Troubles:
@@ -56,6 +59,11 @@ class Troubles:
         """One more."""
         if len(self._seen) < MOST_SENTENCES:
             self._seen[text if len(text) <= LONGEST else f"{text[:LONGEST]}..."] = None
+
+    def tell(self, what: str, text: str) -> None:
+        """A sentence, and how it was said."""
+        if text.strip():
+            self.append(f"{what}: {text}")
 
     def __bool__(self) -> bool:
         return True  # an empty one is still the curator's own
@@ -105,18 +113,13 @@ class _Code:
         """A part of a line, or lines."""
         *lines, rest = (self._begun.get(where, "") + text).split("\n")
         for line in lines:
-            self.tell(where, line)
+            self.troubles.tell(where, line)
         self._begun[where] = rest[: LONGEST + 1]
-
-    def tell(self, what: str, text: str) -> None:
-        """A sentence."""
-        if text.strip():
-            self.troubles.append(f"{what}: {text}")
 
     def end(self) -> None:
         """Lines that were not ended."""
         for where in list(self._begun):
-            self.tell(where, self._begun.pop(where))
+            self.troubles.tell(where, self._begun.pop(where))
 
 
 _running: contextvars.ContextVar[_Code | None] = contextvars.ContextVar(
@@ -136,18 +139,150 @@ def _speaker() -> _Code | None:
     return code
 
 
+# -- what is changed for a while, each step of which can be done again ---------------------------
+
+
+class _Place:
+    """An attribute that is another for a while; what `make` gives must do no harm when it stays for
+    good, because another program may have kept it, to put it back later."""
+
+    def __init__(self, owner: object, name: str, make: Callable[[Any], Any]) -> None:
+        self._owner, self._name, self._make = owner, name, make
+        self._own: Any = None  # what the owner itself has there; else it is its class's
+        self._ours: Any = None
+
+    def begin(self) -> None:
+        found = self._owner.__dict__.get(self._name)
+        if found is not None and found is self._ours:
+            return
+        if self._ours is None or found is not self._own:
+            self._own, self._ours = found, self._make(getattr(self._owner, self._name))
+        setattr(self._owner, self._name, self._ours)
+
+    def end(self) -> None:
+        """Take it away, unless somebody else has put another in its place since."""
+        if self._ours is None or self._owner.__dict__.get(self._name) is not self._ours:
+            return
+        if self._own is None:
+            delattr(self._owner, self._name)
+        else:
+            setattr(self._owner, self._name, self._own)
+
+
+class _Descriptors:
+    """Descriptors 1 and 2, where compiled code and other programs write, led into memory. Where
+    they lead otherwise is kept under numbers that stay the same for good: another thread may be
+    about to write there."""
+
+    def __init__(self) -> None:
+        self._memory = -1
+        self._kept: dict[int, int] = {}
+        self._away: dict[int, int] = {}
+        self.streams: tuple[Any, ...] = ()
+
+    def begin(self) -> None:
+        """Lead them away, after what was written before. One that is closed stays closed."""
+        self._flush()
+        for descriptor in (1, 2):
+            with suppress(OSError):
+                if self._memory < 0:
+                    self._memory = _memory()
+                if descriptor not in self._kept:
+                    self._kept[descriptor] = os.dup(self._memory)
+                if descriptor not in self._away:  # else a beginning was interrupted
+                    os.dup2(descriptor, self._kept[descriptor], inheritable=False)
+                    self._away[descriptor] = self._kept[descriptor]
+                os.dup2(self._memory, descriptor)
+
+    def write(self, descriptor: int, stream: object, text: object) -> bool:
+        """Write what another thread prints to where the descriptor leads otherwise; False where it
+        does not."""
+        kept = self._away.get(descriptor)
+        if kept is None or not isinstance(text, str):
+            return False
+        lines = text if os.linesep == "\n" else text.replace("\n", os.linesep)
+        how = (getattr(stream, "encoding", None), getattr(stream, "errors", None))
+        left = memoryview(lines.encode(how[0] or "utf-8", how[1] or "strict"))
+        while left:
+            left = left[os.write(kept, left) :]
+        return True
+
+    def end(self) -> None:
+        """Lead them back."""
+        if self._away:
+            self._flush()
+        for descriptor, kept in list(self._away.items()):
+            os.dup2(kept, descriptor)
+            self._away.pop(descriptor)
+
+    def drained(self) -> str:
+        """What was written, once; and let go of where the descriptors lead: whoever reads there may
+        wait for its end."""
+        if self._memory < 0:
+            return ""
+        for kept in self._kept.values():
+            os.dup2(self._memory, kept, inheritable=False)
+        if not os.fstat(self._memory).st_size:
+            return ""
+        os.lseek(self._memory, 0, os.SEEK_SET)
+        found = os.read(self._memory, MOST_BYTES)
+        os.lseek(self._memory, 0, os.SEEK_SET)
+        os.ftruncate(self._memory, 0)
+        return found.decode("utf-8", "replace")
+
+    def forget(self) -> None:
+        """In a forked child: lead them back, and leave the memory to the parent."""
+        self.end()
+        for mine in (*self._kept.values(), *((self._memory,) if self._memory >= 0 else ())):
+            os.close(mine)
+        self._kept.clear()
+        self._memory = -1
+
+    def _flush(self) -> None:
+        for stream in self.streams:
+            if _number(stream) in (1, 2):
+                # closed, or its reader is gone: its owner will be told when she writes
+                with suppress(Exception):
+                    stream.flush()
+        library, streams = _c_streams()
+        for stream in streams:
+            library.fflush(stream)
+
+
+def _number(stream: Any) -> int:
+    """The descriptor of a stream, or -1."""
+    try:
+        return int(stream.fileno())
+    except Exception:  # whatever stands in the place of a stream may have none
+        return -1
+
+
+def _memory() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("fairveil")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+@cache
+def _c_streams() -> tuple[Any, list[ctypes.c_void_p]]:
+    """The C library, and those of its streams that can be found."""
+    found, library = list[ctypes.c_void_p](), None
+    for symbol in ("stdout", "stderr", "__stdoutp", "__stderrp"):
+        with suppress(OSError, ValueError, TypeError):
+            library = ctypes.CDLL(None)
+            found.append(ctypes.c_void_p.in_dll(library, symbol))
+    return library, found
+
+
 class _ByUserCode:
     """Stands in a filter where others have a pattern for the message: it fits whatever user code
-    warns of, and no more.
-
-    `pattern`: what scikit-learn writes into the filters of its worker threads in place of a
-    compiled one: any message.
-    """
+    warns of, and no more. `pattern`: what scikit-learn writes into the filters of its worker
+    threads in place of a compiled one: any message."""
 
     pattern = ""
 
     def match(self, text: str) -> bool:
-        """Whether the filter holds."""
         return _speaker() is not None
 
 
@@ -163,12 +298,10 @@ class _Window:
         self.users: dict[_Code, None] = {}
         self._lock = threading.RLock()
         self._is_open = False
-        self._streams: tuple[Any, ...] = ()
-        self._places: list[Place] = []
+        self._places: list[_Place] = []
         self._lists: list[list[Any]] = []
-        self._once: dict[Any, Any] = {}
         self._told: list[Troubles] = []
-        self._descriptors = Descriptors()
+        self._descriptors = _Descriptors()
 
     def enter(self, code: _Code) -> None:
         """One more piece of user code."""
@@ -194,14 +327,13 @@ class _Window:
 
     def forked(self) -> None:
         """In a child: its one thread goes on. Where that runs user code, all stays; else nobody
-        would ever end it."""
+        would ever end it, and the child must not write what the parent has kept of its rows."""
         self._lock = threading.RLock()
         if self.users and _speaker() is not None:
             return
         self.users.clear()
         self._told.clear()
-        # The child must not write what the parent has kept of its rows.
-        self._descriptors.forget()  # the memory is the parent's
+        self._descriptors.forget()
         self._close()
 
     def _open(self) -> None:
@@ -209,14 +341,12 @@ class _Window:
             for place in self._places:
                 place.end()
         streams = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
-        if len(self._streams) != len(streams) or not all(map(operator.is_, streams, self._streams)):
-            self._descriptors.flushing(streams)
-            self._places = [*_places(self._descriptors), *_HOOKS]
-            self._streams = streams
+        if not self._places or list(map(id, streams)) != list(map(id, self._descriptors.streams)):
+            self._descriptors.streams = streams
+            self._places = [*_streams(self._descriptors), *_HOOKS]
         self._descriptors.begin()
         for place in self._places:
             place.begin()
-        self._once = dict(warnings.onceregistry)  # type: ignore[attr-defined]
         filters: Any = warnings.filters
         # User code may put another list in place of this one; the filter has to be taken out of
         # both.
@@ -234,60 +364,59 @@ class _Window:
             # An interrupted opening may have put it in twice.
             while _FILTER in kept:
                 kept.remove(_FILTER)
-        once: dict[Any, Any] = warnings.onceregistry  # type: ignore[attr-defined]
-        if self._is_open and once:
-            for key in once.keys() - self._once.keys():
-                once.pop(key, None)
         written = self._descriptors.drained()
         # Compiled code has no name: where two pieces ran, nobody can say whose the words are.
-        if written and len(self._told) == 1:
+        if len(self._told) == 1:
             for line in written.splitlines():
-                _Code(self._told[0]).tell("written to descriptor 1 or 2", line)
+                self._told[0].tell("written to descriptor 1 or 2", line)
         self._lists.clear()
         self._told.clear()
         self._is_open = False
 
 
-_MUTATED: Callable[[], None] | None = getattr(warnings, "_filters_mutated", None)
-
-
 def _look_again() -> None:
     """Registries of past warnings are of the filters before: else what somebody saw before would
     not be told."""
-    if _MUTATED is not None:
-        _MUTATED()
+    module: Any = warnings
+    if hasattr(module, "_filters_mutated"):
+        module._filters_mutated()
         return
-    newer: Any = warnings  # Python 3.14
-    with newer._lock:
-        newer._filters_mutated_lock_held()
+    with module._lock:  # Python 3.14
+        module._filters_mutated_lock_held()
 
 
-# Each of these makes what stands in a place for a while. It must do no harm when it stays there for
-# good, because another program may have kept it, to put it back later.
-
-
-def _places(descriptors: Descriptors) -> Iterator[Place]:
+def _streams(descriptors: _Descriptors) -> Iterator[_Place]:
     """Where streams are written to, each stream once; whoever held one before holds it still."""
-    seen: list[Any] = []
+    seen: list[Any] = [None]
     for name, where in (("stdout", "printed"), ("stderr", "written to standard error")):
         for attribute in (name, f"__{name}__"):
             stream: Any = getattr(sys, attribute)
-            if stream is None or any(stream is one for one in seen):
+            if any(stream is one for one in seen):
                 continue
             seen.append(stream)
-            make = _past(where, stream, descriptors)
             if isinstance(getattr(stream, "__dict__", None), dict):
-                yield Place(stream, "write", make)
+                yield _Place(stream, "write", _writing(where, stream, descriptors))
             else:  # it takes no attributes
-                yield Place(sys, attribute, _standing_in(make))
+                yield _Place(sys, attribute, _StandIn(where, descriptors))
 
 
-def _standing_in(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda stream: StandIn(stream, make(stream.write))
+class _StandIn:
+    """A stream, but for what is written to it; called with a stream it makes another for that."""
+
+    def __init__(self, where: str, descriptors: _Descriptors, stream: Any = None) -> None:
+        self._where, self._descriptors, self._stream = where, descriptors, stream
+        if stream is not None:
+            self.write = _writing(where, stream, descriptors)(stream.write)
+
+    def __call__(self, stream: Any) -> _StandIn:
+        return _StandIn(self._where, self._descriptors, stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
-def _past(where: str, stream: TextIO, descriptors: Descriptors) -> Callable[[Any], Any]:
-    descriptor = number_of(stream)
+def _writing(where: str, stream: Any, descriptors: _Descriptors) -> Callable[[Any], Any]:
+    descriptor = _number(stream)
 
     def make(write: Callable[[str], int]) -> Any:
         def written(text: Any) -> Any:
@@ -304,33 +433,35 @@ def _past(where: str, stream: TextIO, descriptors: Descriptors) -> Callable[[Any
     return make
 
 
-def _or_told(say: Callable[[_Code, Any], None]) -> Callable[[Any], Any]:
+def _or_told(say: Callable[[Troubles, Any], None]) -> Callable[[Any], Any]:
     """A hook of one argument, the last, that is told instead where user code calls it."""
 
     def make(hook: Callable[..., object]) -> Any:
         def called(*args: object, **kwargs: object) -> Any:
             code = _speaker()
-            return hook(*args, **kwargs) if code is None else say(code, args[-1] if args else None)
+            if code is None:
+                return hook(*args, **kwargs)
+            return say(code.troubles, args[-1] if args else None)
 
         return called
 
     return make
 
 
-def _warned(code: _Code, warning: warnings.WarningMessage) -> None:
-    code.tell(warning.category.__name__, str(warning.message))
+def _warned(troubles: Troubles, warning: warnings.WarningMessage) -> None:
+    troubles.tell(warning.category.__name__, str(warning.message))
 
 
-def _logged(code: _Code, record: logging.LogRecord) -> None:
+def _logged(troubles: Troubles, record: logging.LogRecord) -> None:
     try:
         text = record.getMessage()
     except Exception:  # a format and its arguments that do not fit
         text = str(record.msg)
-    code.tell("logged", f"{record.levelname} {record.name}: {text}")
+    troubles.tell("logged", f"{record.levelname} {record.name}: {text}")
 
 
-def _raised(code: _Code, args: threading.ExceptHookArgs) -> None:
-    code.tell(args.exc_type.__name__, str(args.exc_value))
+def _raised(troubles: Troubles, args: threading.ExceptHookArgs) -> None:
+    troubles.tell(args.exc_type.__name__, str(args.exc_value))
 
 
 def _starting(start: Callable[..., None]) -> Any:
@@ -344,11 +475,11 @@ def _starting(start: Callable[..., None]) -> Any:
 
 
 _HOOKS = (
-    Place(warnings, "_showwarnmsg", _or_told(_warned)),
-    Place(logging.Logger, "handle", _or_told(_logged)),
-    Place(sys, "unraisablehook", _or_told(_raised)),
-    Place(threading, "excepthook", _or_told(_raised)),
-    Place(threading.Thread, "start", _starting),
+    _Place(warnings, "_showwarnmsg", _or_told(_warned)),
+    _Place(logging.Logger, "handle", _or_told(_logged)),
+    _Place(sys, "unraisablehook", _or_told(_raised)),
+    _Place(threading, "excepthook", _or_told(_raised)),
+    _Place(threading.Thread, "start", _starting),
 )
 _window = _Window()
 if hasattr(os, "register_at_fork"):
