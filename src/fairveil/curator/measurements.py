@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _checks
 from .._types import Floats
-from ..errors import InputError
+from ..core.errors import need
 from .question import Question
 
 NOISES = ("gaussian", "discrete-gaussian", "discrete-laplace")
@@ -31,49 +31,26 @@ class Measurement:
     def __post_init__(self) -> None:
         if self.noise not in NOISES:
             _checks.one_of(NOISES, noise=self.noise)
-        if type(self.multiplier) is float and 0.0 <= self.multiplier <= LARGEST_MULTIPLIER:
-            return
-        if (
-            isinstance(self.multiplier, int | np.integer | np.floating | np.ndarray)
-            and np.ndim(self.multiplier) == 0
-        ):
-            _checks.normalise(self, multiplier=float(self.multiplier))
-        if isinstance(self.multiplier, float) and 0.0 <= self.multiplier <= LARGEST_MULTIPLIER:
+        given = self.multiplier
+        if type(given) is float and 0.0 <= given <= LARGEST_MULTIPLIER:  # the common case
             return
         try:
-            values = (
-                np.empty(0)
-                if isinstance(self.multiplier, str)
-                else np.atleast_1d(np.asarray(self.multiplier, np.float64))
-            )
-        except (TypeError, ValueError):
+            values = np.empty(0) if isinstance(given, str) else np.asarray(given, np.float64)
+        except (TypeError, ValueError, OverflowError):
             values = np.empty(0)
-        zero = bool((values == 0).all())
-        if (
-            values.ndim != 1
-            or not values.size
-            or not (zero or (values > 0).all())
-            or not (values <= LARGEST_MULTIPLIER).all()
-        ):
-            raise InputError.expected(
-                "0, or numbers above 0 and at most 2^18, one for all or one a cell",
-                of="multiplier",
-                got=self.multiplier,
-                remedy=(
-                    "A multiplier is the noise over the sensitivity; calibrate it to a guarantee."
-                ),
-            )
+        right = values.ndim < 2 and values.size and (values <= LARGEST_MULTIPLIER).all()
+        right = right and ((values == 0).all() or (values > 0).all())
+        words = "0, or numbers above 0 and at most 2^18, one for all or one a cell"
+        fix = "A multiplier is the noise over the sensitivity; calibrate it to a guarantee."
+        need(right, words, of="multiplier", got=given, fix=fix)
+        if values.ndim == 0:
+            _checks.normalise(self, multiplier=float(values))
 
     def about(self, question: Question) -> Measurement:
         """The same price for a question of the same key (`GradientSum.at`,
         `PredictionHistogram.at`): a round of a run."""
-        if question.key is not self.question.key:
-            raise InputError.expected(
-                "a question made by `at`",
-                of="question",
-                got=question.name,
-                remedy="Make a new Ask.",
-            )
+        same, fix = question.key is self.question.key, "Make a new Measurement."
+        need(same, "a question made by `at`", of="question", got=question.name, fix=fix)
         other = object.__new__(Measurement)
         other.__dict__.update(self.__dict__, question=question, key=self.key)
         return other
@@ -119,12 +96,8 @@ def as_measurements(measurements: Measurements) -> list[Measurement]:
         elif isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], Question):
             out.append(Measurement(*one))
         else:
-            remedy = "Write answer([(CellCounts(cells), 20.0)]), for example."
             expected = "pairs (question, multiplier), or Measurements"
-            got = type(one).__name__
-            raise InputError.expected(expected, of="measurements", got=got, remedy=remedy)
-    if not out:
-        raise InputError.expected(
-            "at least one question", of="measurements", got=[], remedy="Ask something."
-        )
+            fix = "Write answer([(CellCounts(cells), 20.0)]), for example."
+            need(False, expected, of="measurements", got=type(one).__name__, fix=fix)
+    need(out, "at least one question", of="measurements", got=[], fix="Ask something.")
     return out
