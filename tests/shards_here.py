@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairveil.curator.shards.asking import Asking
-from fairveil.curator.shards.shard import Shard, attempted
 from fairveil.data.pieces import pieces_of
+from fairveil.distributed.dask_rows import Asking, Shard
 from fairveil.facts.rows import Traits
 
 
@@ -22,19 +21,14 @@ class WorkersHere:
         """Forget the rows."""
         self._shards.clear()
 
-    def asked(self, asking: Any, wanted: dict[int, tuple[str, Any]]) -> dict[int, Any]:
-        return {number: self._one(asking, number, *one) for number, one in wanted.items()}
+    def holds(self, number: int) -> bool:
+        return number in self._shards
 
-    def _one(self, asking: Any, number: int, what: str, value: object) -> Any:
-        if what == "open":
-            recipe = asking.recipes[number]
-            made = attempted(lambda: Shard(recipe, self._threads), shows=True)
-            if not isinstance(made, Shard):
-                return made
-            self._shards[number] = made
-            return attempted(made.opened, shows=True)
-        shard = self._shards[number]
-        return attempted(lambda: shard.done(what, value))
+    def exchanged(self, lines: dict[int, list[Any]], patience: float) -> dict[int, list[Any]]:
+        return {number: self._said(number, line) for number, line in lines.items()}
+
+    def _said(self, number: int, lines: list[Any]) -> list[Any]:
+        return self._shards.setdefault(number, Shard(self._threads)).said(lines)
 
 
 class ShardsHere(Asking):

@@ -31,7 +31,7 @@ from fairveil.curator import (
     PredictionHistogram,
     RowCount,
 )
-from fairveil.curator.sharded import Recipe, ShardedRows, Taking
+from fairveil.curator.sharded import ShardedRows, Taking
 from fairveil.data.pieces import pieces_of
 from fairveil.errors import ChecksumError, PrivacyError
 from fairveil.facts.rows import Traits
@@ -84,7 +84,7 @@ def written(folder: Path, kind: str, rows: int = 600) -> Any:
     return folder / "people"
 
 
-def recipes(source: Any, shards: int) -> tuple[Recipe, ...]:
+def recipes(source: Any, shards: int) -> tuple[Any, ...]:
     """The pieces of a source."""
     return pieces_of(source, SCHEMA, shards=shards)[1]
 

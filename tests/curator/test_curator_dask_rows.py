@@ -39,9 +39,8 @@ from shard_samples import (
 import fairveil as fv
 from fairveil import data
 from fairveil.curator import Curator, RowCount, Rows
-from fairveil.curator.shards.asking import Asking
 from fairveil.distributed import DaskRows, dask_rows, local_cluster
-from fairveil.distributed.dask_rows import Actors, _require_private
+from fairveil.distributed.dask_rows import Actors, Asking, _require_private
 from fairveil.errors import FairveilError, InputError, PrivacyError
 from fairveil.privacy import Promise
 

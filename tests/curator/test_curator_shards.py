@@ -1,5 +1,5 @@
-"""Shards: the guarantees of `curator/rows/sharded.py` and `curator/shards`. Workers are killed and
-stopped for real."""
+"""Shards in this process: the guarantees of `curator/sharded.py`, and of `distributed/dask_rows.py`
+where no cluster is needed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from fairveil.curator import (
     Rows,
 )
 from fairveil.curator.sharded import ShardFacts
-from fairveil.curator.shards import asking
+from fairveil.distributed import dask_rows
 from fairveil.errors import ChecksumError, FairveilError, InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
 from shards_here import Here, ShardsHere, WorkersHere
@@ -64,9 +64,14 @@ def test_a_round_over_public_features_is_one_message_a_shard(tmp_path: Path) -> 
     """Maxima and sums come together, on grids guessed from the round before; costs that jump, or a
     first round, take a second message."""
     rows = rows_of(ShardsHere(recipes(written(tmp_path, "store"), 3)))
-    messages, shards = [], rows.shards
-    asked = shards.workers.asked
-    shards.workers.asked = lambda of, wanted: messages.append(wanted) or asked(of, wanted)
+    workers: Any = rows.shards.workers  # type: ignore[attr-defined]
+    asked, messages = workers.exchanged, list[Any]()
+
+    def heard(lines: Any, patience: float) -> Any:
+        messages.append(lines)
+        return asked(lines, patience)
+
+    workers.exchanged = heard
     cells, model = rows.cells(), Linear(np.full(1 + rows.layout.width, 0.01))
     promise = Promise(1e4, 1e-6, protects="sensitive_features")
     with Curator(rows, promise, noise=NoiseSource.seeded(0)) as curator:
@@ -79,14 +84,18 @@ def test_a_round_over_public_features_is_one_message_a_shard(tmp_path: Path) -> 
 
 def test_an_answer_that_comes_twice_counts_once(tmp_path: Path) -> None:
     class Twice(WorkersHere):
-        def asked(self, asking: Any, wanted: Any) -> Any:
-            found = super().asked(asking, wanted)
-            first = dict(list(found.items())[:1])
-            return (
-                found
-                if next(iter(wanted.values()))[0] != "answer"
-                else {**first, **(super().asked(asking, first and wanted))}
-            )
+        late: Any = None
+
+        def exchanged(self, lines: Any, patience: float) -> Any:
+            """The last shard is lost when it is first asked, and what it said comes beside its
+            successor's answer, with that of the first once more."""
+            found = super().exchanged(lines, patience)
+            if next(iter(lines.values()))[-1][0] != "answer":
+                return found
+            if self.late is None:
+                self.late = found
+                return {number: found[number] for number in list(found)[:-1]}
+            return {**self.late, **found}
 
     rows = rows_of(ShardsHere(recipes(written(tmp_path, "store"), 4), Twice()))
     assert Curator(rows, Promise(float("inf"), 0.0)).answer([(RowCount(), 0.0)])[0] == 600
@@ -96,15 +105,15 @@ def test_a_worker_that_never_answers_ends_the_fit_and_what_was_spent_stays(tmp_p
     class Lost(WorkersHere):
         lost = False
 
-        def asked(self, asking: Any, wanted: Any) -> Any:
-            return {} if self.lost else super().asked(asking, wanted)
+        def exchanged(self, lines: Any, patience: float) -> Any:
+            return {} if self.lost else super().exchanged(lines, patience)
 
     workers = Lost()
     shards = ShardsHere(recipes(written(tmp_path, "store"), 2), workers)
     curator = Curator(rows_of(shards), Promise(5.0, 1e-6))
     curator.answer([(RowCount(), 9.0)])
     workers.lost = True
-    with pytest.raises(PrivacyError, match=f"none after {asking.TRIES} workers"):
+    with pytest.raises(PrivacyError, match=f"none after {dask_rows.TRIES} workers"):
         curator.answer([(RowCount(), 9.0)])
     assert len(curator.log) == 1
     assert curator.statement().epsilon > 0
@@ -133,7 +142,7 @@ def test_a_shard_that_is_made_anew_must_have_the_first_ones_rows(tmp_path: Path)
     opened = shards._opened[0]
     shards.require_same(0, opened)
     with pytest.raises(PrivacyError, match="the rows of the first time"):
-        shards.require_same(0, type(opened)(opened.rows, "another"))
+        shards.require_same(0, replace(opened, fingerprint="another"))
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -202,7 +211,7 @@ def test_shards_that_cannot_be_added_are_refused(facts: list[ShardFacts], word: 
     class Told:
         counts = tuple(fact.rows for fact in facts)
 
-        def take(self, taking: Any) -> list[ShardFacts]:
+        def tell(self, what: str, values: Any) -> list[ShardFacts]:
             return facts
 
     with pytest.raises(InputError, match=word):
@@ -268,9 +277,10 @@ def test_an_answer_that_is_not_what_was_asked_ends_the_run(tmp_path: Path, wrong
     """Added as it is, a number would count in every cell, and nothing would be no rows."""
 
     class Lying(WorkersHere):
-        def _one(self, asking: Any, number: int, what: str, value: object) -> Any:
-            found = super()._one(asking, number, what, value)
-            return wrong(found) if what == "answer" and number == 1 else found
+        def _said(self, number: int, lines: list[Any]) -> list[Any]:
+            *before, found = super()._said(number, lines)
+            lies = lines[-1][0] == "answer" and number == 1
+            return [*before, wrong(found) if lies else found]
 
     rows = rows_of(ShardsHere(recipes(written(tmp_path, "store"), 2), Lying()))
     curator = Curator(rows, Promise(5.0, 1e-5), noise=NoiseSource.seeded(0))
@@ -280,8 +290,8 @@ def test_an_answer_that_is_not_what_was_asked_ends_the_run(tmp_path: Path, wrong
 
 def test_a_shard_that_takes_other_rows_than_it_opened_is_refused(tmp_path: Path) -> None:
     class Fewer(ShardsHere):
-        def take(self, taking: Any) -> Any:
-            return [replace(fact, rows=fact.rows - 1) for fact in super().take(taking)]
+        def tell(self, what: str, values: Any) -> Any:
+            return [replace(fact, rows=fact.rows - 1) for fact in super().tell(what, values)]
 
     with pytest.raises(PrivacyError, match="shard 0"):
         rows_of(Fewer(recipes(written(tmp_path, "store"), 2)))

@@ -443,11 +443,12 @@ class Mapping:
         """The block, whose rows a to b may be read from now on. Numbers are kept finite. Never an
         error or a warning, whatever a row holds."""
         of, out = self._raw, self.block.numbers
-        most = float(np.finfo(out.dtype).max)
+        most, x = float(np.finfo(out.dtype).max), np.empty(b - a)
         with np.errstate(all="ignore"):
             for scale, shift in self._maps:
                 for j, line in enumerate(of):
-                    x = line[a:b] * scale[j] + shift[j]
+                    np.multiply(line[a:b], scale[j], out=x)
+                    x += shift[j]
                     np.clip(x, -most, most, out=x)
                     out[j, a:b] = x
                 of = out

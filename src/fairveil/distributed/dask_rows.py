@@ -1,34 +1,51 @@
 """Rows on the workers of a dask cluster: a shard is an actor there, made from a recipe. Needs
 dask.distributed.
 
-Guarantees (tests/curator/test_curator_dask_rows.py):
-1. A fit is that of the same rows in memory, to the bit, whatever becomes of workers.
-2. What travels is public (questions, recipes) or an exact total: never a row. Without TLS only this
-   machine is trusted, unless told otherwise in so many words.
-3. The scheduler, its dashboard and all logs see bytes: no value, no traceback of ours.
-4. A person's rows lie in one store, cut between persons; else they are refused.
+Guarantees (tests/curator/test_curator_dask_rows.py, test_curator_shards.py):
+1. A fit is that of the same rows in memory, to the bit, whatever becomes of workers: an answer is
+   kept by the number of its shard, so one that comes twice counts once; a worker that ended, or has
+   not answered in time, is replaced; after `TRIES` times the fit ends, and what was spent stays.
+2. A shard that is made anew has the rows of the first, or is refused: their bytes are compared.
+3. What travels is public (questions, recipes) or an exact total: never a row. Without TLS only this
+   machine is trusted, unless told otherwise in so many words. What goes wrong after rows were taken
+   says nothing of them: only that there was no answer.
+4. The scheduler, its dashboard and all logs see bytes: no value, no traceback of ours.
+5. A person's rows lie in one store, cut between persons; else they are refused.
 """
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
+import pickle
 import uuid
 import weakref
-from collections.abc import Iterator
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn, Protocol, Self
 from urllib.parse import urlsplit
 
-from .. import _checks
-from ..curator.shards.asking import Asking
-from ..curator.shards.serving import VERSION, Worker, version
-from ..curator.shards.shard import Failed, packed, unpacked
+import numpy as np
+
+from .. import _checks, errors
+from .._types import Floats, Ints
+from ..core.rows import Maps, Rows
+from ..curator.sharded import Request, ShardFacts, Taking
+from ..curator.totals import public_scale
+from ..curator.totals.passes import totals
+from ..curator.totals.public_pass import PublicPass
 from ..data.pieces import pieces_of
 from ..data.reading import PathLike, need_package
 from ..data.rows import EncodedRows
-from ..errors import InputError, PrivacyError
-from ..facts.rows import RowBlock, RowLayout, Traits
+from ..errors import FairveilError, InputError, PrivacyError
+from ..facts.rows import RowBlock, RowLayout, RowSource, Traits, traits_of
 from ..facts.schema import Schema
 
+Line = tuple[str, Any]
+"""A message to a shard: "open" a recipe, "take" rows so, "read" some, "answer" a request."""
+TRIES = 4
 PATIENCE = 600.0
 LOCAL = "local"
 QUIET = {
@@ -111,6 +128,120 @@ class DaskRows:
         self.close()
 
 
+class Workers(Protocol):
+    """What moves lines to shards, and answers back."""
+
+    def holds(self, number: int) -> bool:
+        """Whether somebody holds this shard, who was told all that it was told."""
+        ...
+
+    def exchanged(self, lines: dict[int, list[Line]], patience: float) -> dict[int, list[Any]]:
+        """What each shard says to its lines; one that is missing was lost, and is held no more."""
+        ...
+
+    def close(self) -> None:
+        """Let workers go."""
+        ...
+
+
+class Asking:
+    """Shards that are asked by workers (`curator.sharded.Shards`): what is kept of each, and what
+    is said when it cannot answer.
+
+    `patience`: seconds after which a worker that has not answered is taken for lost, and replaced.
+    """
+
+    def __init__(self, recipes: Sequence[Any], workers: Workers, patience: float) -> None:
+        if not recipes:
+            raise InputError.expected(
+                "at least one shard", of="source", got="none", remedy="Pass rows."
+            )
+        self.recipes, self.workers, self.patience = tuple(recipes), workers, patience
+        # All that was told after opening, in order: a shard that is made anew is told it again.
+        self._told: list[list[Line]] = [[] for _ in recipes]
+        self._opened: tuple[Opened, ...] = ()
+        found = self._all([("open", recipe) for recipe in self.recipes])
+        for number, opened in enumerate(found):
+            self.require_same(number, opened)
+        self._opened = tuple(found)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many rows each shard has."""
+        return tuple(one.rows for one in self._opened)
+
+    def tell(self, what: str, values: Sequence[Any]) -> list[Any]:
+        """How rows are taken, or which are read; what shards say to that."""
+        if what == "take":
+            self._told = [[] for _ in self.recipes]
+        said = self._all([(what, value) for value in values])
+        for told, value in zip(self._told, values, strict=True):
+            told.append((what, value))
+        return said
+
+    def answers(self, requests: Sequence[Request | None]) -> list[Any]:
+        """One answer a shard."""
+        return self._all([None if request is None else ("answer", request) for request in requests])
+
+    def close(self) -> None:
+        """Let workers go."""
+        self.workers.close()
+
+    def _all(self, wanted: Sequence[Line | None]) -> list[Any]:
+        answers: dict[int, Any] = {}
+        asked = [number for number, line in enumerate(wanted) if line is not None]
+        for _ in range(TRIES):
+            lines: dict[int, list[Line]] = {}
+            for number in asked:
+                line = wanted[number]
+                if line is not None and number not in answers:
+                    lines[number] = [*self._before(number, line), line]
+            if not lines:
+                break
+            for number, said in self.workers.exchanged(lines, self.patience).items():
+                for answer in said:
+                    if isinstance(answer, Failed):
+                        _refuse(number, answer)
+                if len(said) > 1:
+                    self.require_same(number, said[0])
+                # Guarantee 1: a lost worker's answer may come late, beside that of its successor.
+                answers.setdefault(number, said[-1])
+        if lacking := [number for number in asked if number not in answers]:
+            remedy = "Give workers more memory, or cut the rows into more shards; resume."
+            got = f"none after {TRIES} workers: they ended, or took longer than {self.patience:g} s"
+            of = f"shard {lacking[0]}"
+            raise PrivacyError.expected("an answer", of=of, got=got, remedy=remedy, quote=False)
+        return [answers.get(number) for number in range(len(wanted))]
+
+    def _before(self, number: int, line: Line) -> list[Line]:
+        """What a shard must be told before that line, when it is made anew."""
+        if line[0] == "open" or self.workers.holds(number):
+            return []
+        return [("open", self.recipes[number]), *self._told[number]]
+
+    def require_same(self, number: int, opened: Opened) -> None:
+        """A worker of this version, with the rows of the first time."""
+        if opened.version != version():
+            remedy = "Install one version of fairveil and numpy on all machines."
+            got = opened.version
+            raise PrivacyError.expected(version(), of="a worker", got=got, remedy=remedy)
+        # Sums over other rows would be priced as those of the first, so a changed file ends the
+        # fit.
+        if self._opened and opened != self._opened[number]:
+            remedy = "Keep files as they are while a fit runs, and the same on all machines."
+            expected, of = "the rows of the first time", f"shard {number}"
+            raise PrivacyError.expected(expected, of=of, got="others", remedy=remedy, quote=False)
+
+
+def _refuse(number: int, failed: Failed) -> NoReturn:
+    family = getattr(errors, failed.kind, None)
+    if failed.words and isinstance(family, type) and issubclass(family, FairveilError):
+        raise family(f"shard {number}: {failed.words}") from None
+    remedy = "Look at files and versions where the worker runs; its own words might show a row."
+    got, of = failed.kind or "a failure", f"shard {number}"
+    raise PrivacyError.expected("an answer", of=of, got=got, remedy=remedy, quote=False) from None
+
+
 class Actors:
     """One actor of a cluster for each shard. `late`: workers that did not answer in time: others
     are asked first."""
@@ -124,73 +255,53 @@ class Actors:
         """Let the actors go."""
         self.actors.clear()
 
-    def asked(self, asking: Asking, wanted: dict[int, tuple[str, Any]]) -> dict[int, Any]:
-        """Answers by shard: see `Workers`."""
-        self._make(asking, wanted)
-        messages: dict[int, bytes] = {}
-        once: dict[int, bytes] = {}  # what all are asked is packed once
-        for number, (what, value) in wanted.items():
-            if what == "open":
-                messages[number] = packed([(0, "open", asking.recipes[number])])
-            else:
-                messages[number] = once.setdefault(id(value), packed([(0, what, value)]))
-        found = self._exchanged(messages, asking.patience)
-        return {number: answers[0] for number, answers in found.items()}
+    def holds(self, number: int) -> bool:
+        """Whether a shard has its actor."""
+        return number in self.actors
 
-    def _make(self, asking: Asking, wanted: dict[int, tuple[str, Any]]) -> None:
-        """Actors where there are none: a lost one is made from its recipe, and told what the first
-        was told."""
+    def exchanged(self, lines: dict[int, list[Line]], patience: float) -> dict[int, list[Any]]:
+        """Answers by shard; one whose worker is lost, or late, is missing, and so is its actor from
+        then on."""
+        self._make(sorted(lines.keys() - self.actors.keys()), patience)
+        once: dict[tuple[int, ...], bytes] = {}  # what all are asked is packed once
+        waiting: dict[int, Any] = {}
+        for number in lines.keys() & self.actors.keys():
+            same = tuple(id(value) for _, value in lines[number])
+            if same not in once:
+                once[same] = packed(lines[number])
+            actor, message = self.actors[number], once[same]
+            waiting[number] = _within(lambda a=actor, m=message: a.answered(m))
+        answers: dict[int, list[Any]] = {}
+        for number, future in waiting.items():
+            raw = None
+            if future is not None:
+                raw = _within(lambda future=future: future.result(timeout=patience))
+            if raw is None:
+                lost = self.actors.pop(number)
+                self.late.add(str(lost._address))
+                self.require_scheduler()
+            else:
+                answers[number] = unpacked(raw)
+        return answers
+
+    def _make(self, numbers: Sequence[int], patience: float) -> None:
+        """Actors where there are none."""
         prompt: dict[str, Any] = {}
         if self.late:  # rather on others, without insisting on it
             known = _within(self._client.nthreads) or ()
             others = [one for one in known if one not in self.late]
             prompt = {"workers": others, "allow_other_workers": True} if others else {}
         futures = {}
-        for number in sorted(wanted.keys() - self.actors.keys()):
+        for number in numbers:
             key = f"fairveil-shard-{number}-{uuid.uuid4().hex}"
             how: dict[str, Any] = {"actor": True, "pure": False, "key": key, **prompt}
-            futures[number] = self._client.submit(Worker, 1, **how)
+            futures[number] = self._client.submit(Shard, 1, **how)
         for number, future in futures.items():
-            actor = _within(lambda future=future: future.result(timeout=asking.patience))
+            actor = _within(lambda future=future: future.result(timeout=patience))
             if actor is not None:
                 # a worker may have come later
                 _require_private(str(actor._address), self._trust_network)
                 self.actors[number] = actor
-        lines = {}
-        for number in futures:
-            told = asking.remade(number) if wanted[number][0] != "open" else []
-            told[:1] = [("open", asking.recipes[number])] * bool(told)
-            lines[number] = packed([(0, VERSION, None), *((0, *one) for one in told)])
-        for number, (theirs, *answers) in self._exchanged(lines, asking.patience).items():
-            if theirs != version():
-                remedy = "Install one version of fairveil and numpy on all machines."
-                raise PrivacyError.expected(version(), of="a worker", got=theirs, remedy=remedy)
-            for answer in answers[:1]:
-                asking.require_same(number, answer)
-            for answer in answers[1:]:
-                if isinstance(answer, Failed):
-                    asking.refuse(number, answer)
-
-    def _exchanged(self, messages: dict[int, bytes], patience: float) -> dict[int, Any]:
-        """Answers by shard; one whose worker is lost, or late, is missing, and so is its actor from
-        then on."""
-        waiting = {
-            number: _within(lambda n=number, message=message: self.actors[n].answered(message))
-            for number, message in messages.items()
-            if number in self.actors
-        }
-        answers: dict[int, Any] = {}
-        for number, future in waiting.items():
-            raw = None
-            if future is not None:
-                raw = _within(lambda future=future: future.result(timeout=patience))
-            if raw is None:
-                lost = self.actors.pop(number, None)
-                self.late |= {str(lost._address)} if hasattr(lost, "_address") else set()
-                self.require_scheduler()
-            else:
-                answers[number] = unpacked(raw)
-        return answers
 
     def require_scheduler(self) -> None:
         """A scheduler that ended ends the fit: what was spent stays spent."""
@@ -201,6 +312,203 @@ class Actors:
         raise PrivacyError.expected(
             "a scheduler that answers", of="dask", got="none", remedy=remedy
         )
+
+
+# -- where the rows are ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a recipe gave: how many rows, what says that they are the same ones another time, and
+    the version of what adds them up."""
+
+    rows: int
+    fingerprint: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Failed:
+    """No answer. `kind` and `words` only of what was found before rows were taken, whose errors
+    show no value."""
+
+    kind: str = ""
+    words: str = ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Taken:
+    """Rows as they are taken: each block changed in turn."""
+
+    source: RowSource
+    taking: Taking
+
+    @property
+    def layout(self) -> RowLayout:
+        return self.taking.layout
+
+    @property
+    def traits(self) -> Traits:
+        of = traits_of(self.source)
+        return Traits(is_mapped=of.is_mapped, require_same=of.require_same)
+
+    def blocks(self) -> Iterator[RowBlock]:
+        for block in self.source.blocks():
+            for change in self.taking.changes:
+                block = change(block)
+            yield block
+
+
+class Shard:
+    """The rows of one recipe, and the integers that it answers with. `threads`: a knob of speed."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._threads = threads
+        self._source: RowSource | None = None
+        self._rows: dict[int | None, Rows] = {}  # all, and those of each reading
+        self._rescaled: tuple[Any, Rows] | None = None
+
+    def answered(self, message: bytes) -> bytes:
+        """`said`, of bytes. Nothing is raised: tracebacks carry values, and engines log them."""
+        try:
+            return packed(self.said(unpacked(message)))
+        except Exception:
+            return packed([Failed()])
+
+    def said(self, lines: list[Line]) -> list[Any]:
+        """What is said to each line, in turn."""
+        doing: dict[str, Callable[[Any], object]] = {
+            "open": self._open,
+            "take": self._take,
+            "read": self._read,
+            "answer": self._answer,
+        }
+        return [_attempted(doing[what], value, shows=what == "open") for what, value in lines]
+
+    def _open(self, recipe: Any) -> Opened:
+        """How many rows, and their fingerprint: that of the source where it knows one, else of
+        every byte."""
+        self._source = source = recipe.open()
+        rows = sum(block.rows for block in source.blocks())
+        known = traits_of(source).fingerprint
+        return Opened(rows, _fingerprint(source) if known is None else known, version())
+
+    def _take(self, taking: Taking) -> ShardFacts:
+        assert self._source is not None
+        rows = Rows(_Taken(self._source, taking), max_sample_weight=taking.max_sample_weight)
+        self._rows, self._rescaled, told = {None: rows}, None, rows.person_by_person
+        facts = (rows.exact_count, rows.labelled, rows.weighted, rows.sparse, rows.largest_weight)
+        return ShardFacts(*facts, None if told is None else np.concatenate(told))
+
+    def _read(self, reading: tuple[int, Any, bool, bool]) -> None:
+        number, bits, adds_by_person, one_group = reading
+        rows = self._rows[None]
+        assert rows.person_by_person is not None
+        inside = np.unpackbits(bits, count=rows.exact_count).astype(np.bool_)
+        cuts = np.cumsum([len(one) for one in rows.person_by_person])[:-1]
+        ways = {"adds_by_person": adds_by_person, "one_group": one_group}
+        self._rows[number] = rows.reading(np.split(inside, cuts), **ways)
+
+    def _answer(self, asked: Request) -> Any:
+        rows, args = self._in_units(asked.maps, asked.reading), asked.args
+        # A warning about a number would be a message about a row.
+        with np.errstate(all="ignore"):
+            match asked.what:
+                case "total":
+                    chosen = rows.passed() if asked.places is None else rows.drawn(asked.places)
+                    return totals(args[0], rows, chosen, self._threads)
+                case "largest":
+                    question, order, exact = args
+                    return public_scale.found(
+                        question, rows, order, exact=exact, threads=self._threads
+                    )
+                case "round":
+                    questions, loss, grids = args
+                    public = PublicPass(questions, rows)
+                    return public.passed(questions, loss, grids, self._threads)
+                case "longest":
+                    return public_scale.longest_row(rows)
+                case "number":
+                    return rows.largest_number
+                case _:
+                    return _extremes(rows, *args)
+
+    def _in_units(self, maps: Maps, reading: int | None) -> Rows:
+        """The rows, rescaled as the curator has done it so far: once, for all rounds after."""
+        rows = self._rows[reading]
+        if not maps:
+            return rows
+        key = (reading, *(array.tobytes() for pair in maps for array in pair))
+        if self._rescaled is None or self._rescaled[0] != key:
+            for scale, shift in maps:
+                rows = rows.rescaled(scale[:, 0], shift[:, 0])
+            self._rescaled = (key, rows)
+        return self._rescaled[1]
+
+
+def _extremes(rows: Rows, column: int) -> tuple[Ints, Floats, Floats]:
+    """Of each group of a sensitive column: how many rows, and the ends of each feature (numbers,
+    then codes) among them."""
+    groups = len(rows.layout.sensitive[column])
+    counts = np.zeros(groups, np.int64)
+    low = np.full((rows.layout.numbers + len(rows.layout.code_sizes), groups), np.inf)
+    high = -low
+    for block in rows.blocks():
+        at = block.sensitive[column].astype(np.intp)
+        counts += np.bincount(at, minlength=groups)
+        lines = np.concatenate([block.numbers.astype(np.float64), block.codes.astype(np.float64)])
+        for group in np.unique(at):
+            mine = lines[:, at == group]
+            low[:, group] = np.minimum(low[:, group], mine.min(axis=1))
+            high[:, group] = np.maximum(high[:, group], mine.max(axis=1))
+    return counts, low, high
+
+
+def _attempted(work: Callable[[Any], object], value: Any, *, shows: bool) -> Any:
+    """What a call gives, or `Failed`. `shows`: an error of the family may say what is wrong, for it
+    shows no value."""
+    try:
+        return work(value)
+    except Exception as error:
+        # After rows were taken not even the kind of error is told: it could depend on one of them.
+        words = str(error) if isinstance(error, FairveilError) else ""
+        return Failed(type(error).__name__, words) if shows else Failed()
+
+
+@cache
+def version() -> str:
+    """What two processes must have in common to work on one fit: numpy, and the code that adds."""
+    told, room = hashlib.blake2b(digest_size=8), Path(__file__).parent.parent
+    for file in sorted([*room.glob("core/**/*.py"), *room.glob("curator/**/*.py")]):
+        # Integers are added across machines: code that differs by a line may clip or round
+        # otherwise.
+        told.update(file.relative_to(room).as_posix().encode() + file.read_bytes())
+    return f"curator {told.hexdigest()}, numpy {np.__version__}"
+
+
+def packed(value: object) -> bytes:
+    """A message between processes of one fit."""
+    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def unpacked(message: bytes) -> Any:
+    """What `packed` packed."""
+    # Only between processes that one fit started or that a cluster trusts: never from a file or an
+    # analyst.
+    return pickle.loads(message)
+
+
+def _fingerprint(source: RowSource) -> str:
+    told = hashlib.blake2b(digest_size=16)
+    for block in source.blocks():
+        for array in (block.numbers, block.codes, block.labels, block.sensitive, block.weights):
+            if array is not None:
+                told.update(f"{array.dtype}{array.shape}".encode())
+                told.update(np.ascontiguousarray(array).tobytes())
+    return told.hexdigest()
+
+
+# -- the cluster -----------------------------------------------------------------------------------
 
 
 def _within(work: Any) -> Any:
