@@ -318,7 +318,7 @@ def _encoding(rows: int, folder: Path, repeats: int) -> None:
             pass
 
     def held() -> None:
-        for _ in data.load_parquet(path, SCHEMA, precision="float32").blocks():
+        for _ in data.open(path, SCHEMA, precision="float32").blocks():
             pass
 
     def encoded() -> None:

@@ -15,8 +15,9 @@ import pandas as pd
 import pytest
 
 import fairveil as fv
+from fairveil import data
 from fairveil.curator import Curator, Rows
-from fairveil.data import EncodedRows, load_csv, load_joined, write_store
+from fairveil.data import EncodedRows, load_joined, write_store
 from fairveil.data import joined as module
 from fairveil.data.joined import Matched, matched
 from fairveil.errors import FairveilError, JoinError, SchemaError
@@ -230,7 +231,7 @@ def test_guarantee_4_rows_are_those_of_the_joined_table_from_files_databases_and
     tmp_path: Path,
 ) -> None:
     table, held = large(tmp_path)
-    whole = load_csv(tmp_path / "whole.csv", SCHEMA)
+    whole = data.open(tmp_path / "whole.csv", SCHEMA)
     assert isinstance(whole, EncodedRows)
     table.to_parquet(tmp_path / "t.parquet")
     held.to_parquet(tmp_path / "h.parquet")
@@ -238,7 +239,7 @@ def test_guarantee_4_rows_are_those_of_the_joined_table_from_files_databases_and
     with sqlite3.connect(tmp_path / "people.db") as base:
         table.to_sql("company", base, index=False)
         held.to_sql("register", base, index=False)
-    write_store(load_csv(tmp_path / "t.csv", SCHEMA.without("sex")), tmp_path / "t.store")
+    write_store(data.open(tmp_path / "t.csv", SCHEMA.without("sex")), tmp_path / "t.store")
     ways: list[tuple[str, str, dict[str, Any]]] = [
         ("t.csv", "h.csv", {}),
         ("t.parquet", "h.csv", {}),
@@ -270,7 +271,7 @@ def test_guarantee_4_rows_are_those_of_the_joined_table_from_files_databases_and
 
 
 def test_a_store_needs_an_id_for_each_row(company: Path, tmp_path: Path) -> None:
-    write_store(load_csv(company, SCHEMA.without("sex")), tmp_path / "t.store")
+    write_store(data.open(company, SCHEMA.without("sex")), tmp_path / "t.store")
     held = register(tmp_path, {"a1": "f"})
     with pytest.raises(FairveilError, match="a file of ids beside a coded store"):
         load_joined(tmp_path / "t.store", held, SCHEMA, id="id")

@@ -19,8 +19,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fairveil import data
 from fairveil.cli.tables import Place, picked
-from fairveil.data import encode, load_csv, load_parquet, load_sql, reading
+from fairveil.data import encode, reading
 from fairveil.errors import DataNotFoundError, FairveilError, InputError, SchemaError
 from fairveil.facts import Boolean, Category, Number, RowSource, Schema
 
@@ -31,11 +32,15 @@ ENGINES = ("pyarrow", "csv")
 def by(engine: str, *args: Any, **options: Any) -> Any:
     """Read with pyarrow, or as on a machine without it."""
     if engine == "pyarrow":
-        return load_csv(*args, **options)
+        return data.open(*args, **options)
     there, find = importlib.util, importlib.util.find_spec
     with pytest.MonkeyPatch.context() as context:
         context.setattr(there, "find_spec", lambda name: None if name == "pyarrow" else find(name))
-        return load_csv(*args, **options)
+        return data.open(*args, **options)
+
+
+def of_database(url: Any, query: str, schema: Schema, **options: Any) -> Any:
+    return data.open(url, schema, query=query, **options)
 
 
 @pytest.fixture
@@ -152,17 +157,18 @@ def test_files_that_are_not_what_they_say(
         by(engine, tmp_path / "f.csv", Schema({"a": Number(0, 2), "b": Category((1, 2))}))
 
 
-@pytest.mark.parametrize("load", [load_csv, load_parquet])
-def test_a_file_that_is_not_there(load: Any, tmp_path: Path, schema: Schema) -> None:
+def test_a_file_that_is_not_there(tmp_path: Path, schema: Schema) -> None:
     for path in (tmp_path / "none", tmp_path):
-        with pytest.raises(DataNotFoundError, match=r"expected a .* file, got '(nothing|a folder)"):
-            load(path, schema)
+        with pytest.raises(
+            DataNotFoundError, match=r"expected a .*file, .*got '(nothing|a folder)"
+        ):
+            data.open(path, schema)
 
 
 def test_guarantee_1_every_row_is_checked_before_the_source_is_returned(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text("a\n" + "1\n" * 150_000 + "bad\n")
     with pytest.raises(SchemaError, match=r"got another value \(in .*first in row 150001"):
-        load_csv(tmp_path / "f.csv", Schema({"a": Number(0, 2)}))
+        data.open(tmp_path / "f.csv", Schema({"a": Number(0, 2)}))
 
 
 def test_parquet_gives_the_bits_of_the_table(
@@ -175,20 +181,20 @@ def test_parquet_gives_the_bits_of_the_table(
         pa.parquet.write_table(
             pa.Table.from_pandas(table, preserve_index=False), path, row_group_size=77
         )
-        assert same_bits(load_parquet(path, schema), expected)
+        assert same_bits(data.open(path, schema), expected)
 
 
 def test_parquet_that_is_not_one_or_lacks_a_column(tmp_path: Path, schema: Schema) -> None:
     path = tmp_path / "f.parquet"
     path.write_bytes(b"PAR1 and then nothing")
     with pytest.raises(InputError, match="expected a whole Parquet file"):
-        load_parquet(path, schema)
+        data.open(path, schema)
     pa.parquet.write_table(pa.table({"age": [1.0]}), path)
     with pytest.raises(SchemaError, match="'visits'"):
-        load_parquet(path, schema)
+        data.open(path, schema)
     pa.parquet.write_table(pa.table({"age": [1.0, None]}), path)
     with pytest.raises(SchemaError, match=r"missing value.*row 2"):
-        load_parquet(path, Schema({"age": Number(0, 1)}))
+        data.open(path, Schema({"age": Number(0, 1)}))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -208,7 +214,7 @@ def test_no_rows_and_rows_to_predict(engine: str, tmp_path: Path, schema: Schema
 def test_wrong_arguments(tmp_path: Path, schema: Schema, file: Path) -> None:
     for options in ({"delimiter": ";;"}, {"skip_rows": -1}, {"precision": "half"}):
         with pytest.raises(FairveilError, match=next(iter(options))):
-            load_csv(file, schema, **options)  # type: ignore[arg-type]
+            data.open(file, schema, **options)  # type: ignore[arg-type]
 
 
 # ---- guarantee 2: broken files
@@ -310,7 +316,7 @@ def test_columns_that_are_not_there_or_twice(tmp_path: Path) -> None:
 def test_a_broken_parquet_file_shows_nothing(raw: bytes, tmp_path: Path) -> None:
     path = tmp_path / "people.parquet"
     path.write_bytes(raw)
-    assert "Parquet file" in told(lambda: load_parquet(path, SCHEMA))
+    assert "Parquet file" in told(lambda: data.open(path, SCHEMA))
     if raw.startswith(b"PAR1"):
         assert "Parquet file" in told(lambda: columns(path, SCHEMA))
 
@@ -320,7 +326,7 @@ def test_names_in_a_parquet_file_that_are_no_text(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table({"abcdefgh": [1.0]}), path)
     path.write_bytes(path.read_bytes().replace(b"abcdefgh", b"abcd\xffgh!"))
-    assert "Parquet file" in told(lambda: load_parquet(path, SCHEMA))
+    assert "Parquet file" in told(lambda: data.open(path, SCHEMA))
     assert "Parquet file" in told(lambda: columns(path, SCHEMA))
 
 
@@ -332,12 +338,12 @@ def test_what_a_database_says_of_its_rows_is_left_out(tmp_path: Path) -> None:
     made.commit()
     made.close()
     assert "OperationalError, whose text is left out" in told(
-        lambda: load_sql(str(path), "people", SCHEMA)
+        lambda: of_database(str(path), "people", SCHEMA)
     )
     assert "no such column: wage" in told(
-        lambda: load_sql(str(path), "select wage from people", SCHEMA)
+        lambda: of_database(str(path), "select wage from people", SCHEMA)
     )
-    assert "no such table: peple" in told(lambda: load_sql(str(path), "peple", SCHEMA))
+    assert "no such table: peple" in told(lambda: of_database(str(path), "peple", SCHEMA))
     assert "OperationalError" in told(
         lambda: columns_of(path, "select name, json(name) from people")
     )
@@ -355,9 +361,9 @@ def test_what_duckdb_says_of_its_rows_is_left_out(tmp_path: Path) -> None:
     made.close()
     query = "select cast(name as integer) as name, pay from people"
     assert "ConversionException, whose text is left out" in told(
-        lambda: load_sql(f"duckdb:///{path}", query, SCHEMA)
+        lambda: of_database(f"duckdb:///{path}", query, SCHEMA)
     )
-    assert "peple" in told(lambda: load_sql(f"duckdb:///{path}", "peple", SCHEMA))
+    assert "peple" in told(lambda: of_database(f"duckdb:///{path}", "peple", SCHEMA))
 
 
 def test_what_postgresql_says_of_its_rows_is_left_out() -> None:
@@ -395,14 +401,14 @@ def test_sqlite_gives_the_bits_of_the_table(
 ) -> None:
     expected = encode(people, schema)
     for url in (base, f"sqlite:///{base}"):
-        assert same_bits(load_sql(url, "the people", schema), expected)
+        assert same_bits(of_database(url, "the people", schema), expected)
     query = 'SELECT * FROM "the people" WHERE age > 50 -- older\n;'
     some = {name: column[people["age"] > 50] for name, column in people.items()}
-    assert same_bits(load_sql(base, query, schema), encode(some, schema))
+    assert same_bits(of_database(base, query, schema), encode(some, schema))
     order = people["age"].argsort()
     ordered = {name: column[order] for name, column in people.items()}
     assert same_bits(
-        load_sql(base, "the people", schema, order_by=["age"]), encode(ordered, schema)
+        of_database(base, "the people", schema, order_by=["age"]), encode(ordered, schema)
     )
 
 
@@ -414,10 +420,10 @@ def test_duckdb_gives_the_bits_of_the_table(
     connection.register("frame", frame)
     connection.execute("CREATE TABLE people AS SELECT * FROM frame")
     connection.close()
-    rows = load_sql(f"duckdb:///{tmp_path}/people.duckdb", "people", schema)
+    rows = of_database(f"duckdb:///{tmp_path}/people.duckdb", "people", schema)
     assert same_bits(rows, encode(people, schema))
     with pytest.raises(DataNotFoundError, match="a table or a query that runs"):
-        load_sql(f"duckdb:///{tmp_path}/people.duckdb", "peple", schema)
+        of_database(f"duckdb:///{tmp_path}/people.duckdb", "peple", schema)
 
 
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path, schema: Schema) -> None:
@@ -430,29 +436,29 @@ def test_a_database_that_is_not_there_is_not_made(tmp_path: Path, schema: Schema
         with pytest.raises(
             DataNotFoundError, match=r"expected a (sqlite|duckdb) database, got '(no file|a folder)"
         ):
-            load_sql(url, "people", schema)
+            of_database(url, "people", schema)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_not_there_inside(base: Path, schema: Schema, tmp_path: Path) -> None:
     with pytest.raises(DataNotFoundError, match="no such table: peple"):
-        load_sql(base, "peple", schema)
+        of_database(base, "peple", schema)
     with pytest.raises(DataNotFoundError, match="expected a table or a query that runs"):
-        load_sql(base, "SELECT FROM WHERE", schema)
+        of_database(base, "SELECT FROM WHERE", schema)
     # SQLite takes a quoted name that it does not know for a text.
     with pytest.raises(SchemaError, match="'aeg'"):
-        load_sql(base, "the people", Schema({"aeg": Number(0, 1)}))
+        of_database(base, "the people", Schema({"aeg": Number(0, 1)}))
     with pytest.raises(InputError, match="a table or a SELECT"):
-        load_sql(base, " ; ", schema)
+        of_database(base, " ; ", schema)
     (tmp_path / "text.db").write_text("this is not a database at all")
     with pytest.raises(DataNotFoundError, match="not a database"):
-        load_sql(tmp_path / "text.db", "people", schema)
+        of_database(tmp_path / "text.db", "people", schema)
 
 
 def test_guarantee_3_databases_are_opened_for_reading_only(base: Path, schema: Schema) -> None:
     before = base.read_bytes()
     with pytest.raises(FairveilError):
-        load_sql(base, 'DROP TABLE "the people"', schema)
+        of_database(base, 'DROP TABLE "the people"', schema)
     assert base.read_bytes() == before
 
 
@@ -470,7 +476,7 @@ def test_guarantee_3_databases_are_opened_for_reading_only(base: Path, schema: S
 )
 def test_guarantee_3_passwords_never_appear(url: str, schema: Schema) -> None:
     with pytest.raises(FairveilError) as caught:
-        load_sql(url, "people", schema)
+        of_database(url, "people", schema)
     told = (
         "".join(traceback.format_exception(caught.value))
         + repr(caught.value)
@@ -491,11 +497,11 @@ def test_postgresql_gives_the_bits_of_the_table(
         pd.DataFrame(people).to_sql("people", connection, index=False)
     engine.dispose()
     expected = encode(people, schema)
-    assert same_bits(load_sql(server, "public.people", schema), expected)
+    assert same_bits(of_database(server, "public.people", schema), expected)
     query = "SELECT *, '100%:x'::text AS odd FROM people WHERE job NOT LIKE '%zz%' ORDER BY age"
     order = people["age"].argsort()
     assert same_bits(
-        load_sql(server, query, schema),
+        of_database(server, query, schema),
         encode({name: column[order] for name, column in people.items()}, schema),
     )
     for bad, what, words in (
@@ -514,7 +520,7 @@ def test_postgresql_gives_the_bits_of_the_table(
         ),
     ):
         with pytest.raises(DataNotFoundError, match=words) as caught:
-            load_sql(bad, what, schema)
+            of_database(bad, what, schema)
         assert "word" not in str(caught.value).replace("password", "")
 
 
@@ -531,7 +537,7 @@ def test_guarantee_2_what_fails_after_some_rows_shows_none_and_the_file_is_let_g
     made.commit()
     made.close()
     said = told(
-        lambda: load_sql(tmp_path / "people.db", "people", Schema({"job": Category(("clerk",))}))
+        lambda: of_database(tmp_path / "people.db", "people", Schema({"job": Category(("clerk",))}))
     )
     assert "text is left out" in said
     chunks = reading.chunks_of(tmp_path / "people.db", ["job"], query="people")

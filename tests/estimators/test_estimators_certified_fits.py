@@ -171,7 +171,7 @@ def test_a_file_is_certified_like_the_same_rows_in_memory(tmp_path: Path) -> Non
     given = {"epsilon": 1.0, "public_rows": 3000, "random_state": 0, "schema": schema}
     table = {"x": X[:, 0], "z": X[:, 1], "sex": np.array(["f", "m"])[A]}
     one = made(fv.RateConstrainedClassifier, NOTION, **given)
-    one.fit(fv.data.load_csv(tmp_path / "people.csv", schema))
+    one.fit(fv.data.open(tmp_path / "people.csv", schema))
     other = made(fv.RateConstrainedClassifier, NOTION, **given).fit(table, Y)
     assert one.certificate_.bounds == other.certificate_.bounds
     np.testing.assert_array_equal(one.coef_, other.coef_)

@@ -120,7 +120,7 @@ SOURCES: dict[str, Callable[[Path, int, Schema], Any]] = {
     "table": lambda folder, rows, schema: table(rows),
     "coded": lambda folder, rows, schema: data.encode(table(rows), schema),
     "store": lambda folder, rows, schema: data.encode(table(rows), schema, folder / f"{rows}.s"),
-    "csv": lambda folder, rows, schema: data.load_csv(csv_file(folder, rows), schema),
+    "csv": lambda folder, rows, schema: data.open(csv_file(folder, rows), schema),
 }
 
 

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 import fairveil as fv
+from fairveil import data
 from fairveil.cli.tables import Place
 from fairveil.core.events import Gaussian
 from fairveil.curator import Journal
@@ -31,9 +32,6 @@ from fairveil.data import (
     Number,
     Schema,
     encode,
-    load_csv,
-    load_parquet,
-    load_sql,
     open_store,
 )
 from fairveil.data.encoding import Encoding
@@ -561,7 +559,7 @@ def _tables(folder: Path) -> list[Reader]:
         if engine == "columns":
             Place(str(path)).columns()
         else:
-            for _ in load_csv(path, SCHEMA).blocks():
+            for _ in data.open(path, SCHEMA).blocks():
                 pass
 
     def read_parquet(case: tuple[bool, bytes]) -> None:
@@ -569,7 +567,7 @@ def _tables(folder: Path) -> list[Reader]:
         if case[0]:
             Place(str(path)).columns()
         else:
-            for _ in load_parquet(path, SCHEMA).blocks():
+            for _ in data.open(path, SCHEMA).blocks():
                 pass
 
     def read_store(raw: bytes) -> None:
@@ -577,7 +575,7 @@ def _tables(folder: Path) -> list[Reader]:
             float(block.numbers.sum() + block.codes.sum())
 
     def read_database(raw: bytes) -> None:
-        for _ in load_sql(f"sqlite:///{at('changed.db', raw)}", "people", SCHEMA).blocks():
+        for _ in data.open(f"sqlite:///{at('changed.db', raw)}", SCHEMA, query="people").blocks():
             pass
 
     return [

@@ -24,7 +24,8 @@ from doors import (
 )
 from test_serving_joined import prepared
 
-from fairveil.data import Encoding, load_csv, write_store
+from fairveil import data
+from fairveil.data import Encoding, write_store
 from fairveil.errors import InputError, PrivacyError
 from fairveil.facts import Schema
 from fairveil.serving.datasets import View
@@ -91,7 +92,7 @@ def test_a_view_is_the_table_read_so(tmp_path: Path) -> None:
     for names, as_feature in itertools.product((None, ("town",), ("sex", "town")), (False, True)):
         view = View(names, as_feature)
         schema = dataset.schema_of(view)
-        wanted = load_csv(place.folder / "applicants.csv", schema, sensitive_as_feature=as_feature)
+        wanted = data.open(place.folder / "applicants.csv", schema, sensitive_as_feature=as_feature)
         found = dataset._derived(view)
         assert found.layout == wanted.layout == dataset.layout_of(view)
         for one, other in zip(found.blocks(), wanted.blocks(), strict=True):
@@ -105,7 +106,7 @@ def test_a_view_that_a_store_or_a_join_cannot_have_is_refused_by_public_words(
     tmp_path: Path,
 ) -> None:
     kept = place_in(tmp_path / "store")
-    write_store(load_csv(kept.folder / "applicants.csv", SCHEMA), kept.folder / "rows.store")
+    write_store(data.open(kept.folder / "applicants.csv", SCHEMA), kept.folder / "rows.store")
     kept.config.write_text(kept.config.read_text().replace("applicants.csv", "rows.store"))
     for place in (kept, prepared(tmp_path / "joined")):
         with served(place) as up:

@@ -14,7 +14,6 @@ import pytest
 from doors import SCHEMA, Place, remote_data, served
 
 import fairveil as fv
-from fairveil.data import load_csv
 from fairveil.errors import FairveilError, InputError, PrivacyError
 from fairveil.facts import Category, Schema
 from fairveil.ledger import Ledger
@@ -63,7 +62,7 @@ def prepared(folder: Path, *, protects: str = "sensitive_features", config: str 
     Ledger.create(str(folder / "budget.db"), "applicants", 40.0, 1e-4, protects=protects).close()
     signing.new_key(folder / "holder.key")
     (folder / "holder.toml").write_text(config)
-    return Place(folder, load_csv(folder / "whole.csv", JOINED))
+    return Place(folder, fv.data.open(folder / "whole.csv", JOINED))
 
 
 @pytest.fixture(scope="module")

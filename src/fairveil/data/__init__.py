@@ -1,5 +1,4 @@
-"""Ring 4: data in, honestly. Encoding by a schema alone, loaders, synthetic data with known
-truth."""
+"""Ring 4: data in, honestly. Encoding by a schema alone, files and databases, made-up people."""
 
 from __future__ import annotations
 
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
     from .encoding import Encoding as Encoding
     from .joined import load_joined as load_joined
     from .opening import encode as encode
-    from .opening import load_csv as load_csv
-    from .opening import load_parquet as load_parquet
-    from .opening import load_sql as load_sql
     from .opening import open as open
     from .rows import EncodedRows as EncodedRows
     from .store import open_store as open_store

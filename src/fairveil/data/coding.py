@@ -113,7 +113,7 @@ def _numbers_or_error(
         )
         remedy = "Mend these values, or declare another kind."
         if numerals.any():
-            way = "convert the column with pandas.to_numeric, or read the file by load_csv"
+            way = "convert the column with pandas.to_numeric, or read the file by data.open"
             remedy = f"Numbers in this column are text: {way}."
             if not numerals.all():
                 remedy = f"Mend these values. {remedy}"

@@ -10,7 +10,7 @@ Guarantees (tests/data/test_data_opening.py):
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .. import _checks
@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..facts.schema import Schema
 from .encoding import Encoding
 from .reading import PathLike, chunks_of, kind_of
-from .rows import BLOCK_ROWS, EncodedRows, coded, encode_table
+from .rows import BLOCK_ROWS, Chunk, EncodedRows, coded, encode_table
 from .store import held, open_store, write_store, written
 
 
@@ -30,6 +30,9 @@ def open(  # as gzip.open is
     order_by: Sequence[str] = (),
     sensitive_as_feature: bool = False,
     precision: str = "float64",
+    names: Sequence[str] | None = None,
+    delimiter: str | None = None,
+    skip_rows: int = 0,
 ) -> EncodedRows:
     """Rows of any size, checked, for estimators, frontiers, audits and certificates.
 
@@ -54,6 +57,14 @@ def open(  # as gzip.open is
         Whether sensitive columns are features, too.
     precision : {"float64", "float32"}, default="float64"
         How numbers are kept. A store keeps what it was written with.
+    names : sequence of str, default=None
+        The columns of a CSV file. None: its first line names them.
+    delimiter : str, default=None
+        Between the cells of a CSV file. None: a tab where the file's name says so, else a comma.
+        Blanks around a cell do not count; one that is empty, one of the schema's `missing_values`,
+        or NaN, is missing unless the column lists it.
+    skip_rows : int, default=0
+        Lines before the first one of a CSV file.
 
     Returns
     -------
@@ -90,60 +101,19 @@ def open(  # as gzip.open is
         remedy = "Pass Schema.load(path); only a coded store has a schema of its own."
         raise InputError.expected("a Schema", of="schema", got=schema, remedy=remedy)
     encoding = Encoding(schema, sensitive_as_feature, precision)
-    return _read(source, encoding, kind, query=query, order_by=order_by)
+    options: dict[str, Any] = {"query": query, "order_by": order_by}
+    if kind == "csv":
+        skipped = _checks.whole(skip_rows=skip_rows)
+        options = {"names": names, "delimiter": delimiter, "skip_rows": skipped}
+    elif names is not None or delimiter is not None or skip_rows:
+        remedy = "Leave names, delimiter and skip_rows out."
+        raise InputError.expected("a CSV file", of="source", got=f"a {kind} source", remedy=remedy)
+    return held(coded(_chunks(source, encoding, kind, **options), encoding), encoding)
 
 
-def _read(source: PathLike, encoding: Encoding, kind: str, **options: Any) -> EncodedRows:
+def _chunks(source: PathLike, encoding: Encoding, kind: str, **options: Any) -> Iterator[Chunk]:
     needed, wished = encoding.needed(), encoding.wished
-    chunks = chunks_of(source, needed, wished, schema=encoding.schema, kind=kind, **options)
-    return held(coded(chunks, encoding), encoding)
-
-
-def load_csv(
-    path: PathLike,
-    schema: Schema,
-    *,
-    names: Sequence[str] | None = None,
-    delimiter: str = ",",
-    skip_rows: int = 0,
-    sensitive_as_feature: bool = False,
-    precision: str = "float64",
-) -> EncodedRows:
-    """Rows of CSV files, gzip or not, as `open` reads them.
-
-    The first line holds the names of the columns, unless `names` are given. Blanks around a cell do
-    not count; a cell that is empty, or one of the schema's `missing_values`, or NaN, is missing
-    unless the column lists it. Numbers are written as in -1.5e3; truth values as true, false, 1, 0.
-    """
-    encoding = Encoding(schema, sensitive_as_feature, precision)
-    skipped = _checks.whole(skip_rows=skip_rows)
-    options = {"names": names, "delimiter": delimiter, "skip_rows": skipped}
-    return _read(path, encoding, "csv", **options)
-
-
-def load_parquet(
-    path: PathLike,
-    schema: Schema,
-    *,
-    sensitive_as_feature: bool = False,
-    precision: str = "float64",
-) -> EncodedRows:
-    """Rows of Parquet files, as `open` reads them."""
-    return _read(path, Encoding(schema, sensitive_as_feature, precision), "parquet")
-
-
-def load_sql(
-    url: PathLike,
-    query: str,
-    schema: Schema,
-    *,
-    order_by: Sequence[str] = (),
-    sensitive_as_feature: bool = False,
-    precision: str = "float64",
-) -> EncodedRows:
-    """Rows of a table or of a SELECT, as `open` reads them; `url` may also be a SQLite file."""
-    encoding = Encoding(schema, sensitive_as_feature, precision)
-    return _read(url, encoding, "sql", query=query, order_by=order_by)
+    return chunks_of(source, needed, wished, schema=encoding.schema, kind=kind, **options)
 
 
 def encode(
@@ -234,6 +204,5 @@ def encode(
         )
     assert out is not None
     encoding, kind = Encoding(schema, sensitive_as_feature, precision), kind_of(table, query)
-    needed, wished = encoding.needed(), encoding.wished
-    chunks = chunks_of(table, needed, wished, schema=schema, query=query, kind=kind)
+    chunks = _chunks(table, encoding, kind, query=query)
     return written(coded(chunks, encoding), encoding, out, overwrite, block_rows)

@@ -61,7 +61,7 @@ def kind_of(source: object, query: str | None = None, remedy: str = NAME_ROWS) -
     address = os.fspath(source)
     if query is not None:
         return "sql"
-    start = b""
+    start, first = b"", Path()
     if "://" not in address:
         first = files_of(address, "a CSV or Parquet file, or a coded store", (*PARQUET, *CSV))[0]
         with first.open("rb") as opened:
@@ -71,7 +71,8 @@ def kind_of(source: object, query: str | None = None, remedy: str = NAME_ROWS) -
         raise InputError.expected("a query beside a database", of=shown, got=None, remedy=remedy)
     if start.startswith(b"ARROW1"):
         return "store"
-    return "parquet" if start.startswith(b"PAR1") else "csv"
+    named = first.name.lower().endswith(PARQUET)
+    return "parquet" if start.startswith(b"PAR1") or named else "csv"
 
 
 def delimiter_of(source: PathLike) -> str:
@@ -98,8 +99,8 @@ def chunks_of(
         case "parquet":
             return parquet_chunks(source, needed, wished)
         case "csv":
-            options = {"delimiter": delimiter_of(source), **options}
-            return csv_chunks(source, needed, wished, schema, **options)
+            delimiter = options.pop("delimiter", None) or delimiter_of(source)
+            return csv_chunks(source, needed, wished, schema, delimiter=delimiter, **options)
     remedy = "Pass the table that it was made from."
     raise InputError.expected("a table", of=os.fspath(source), got="a coded store", remedy=remedy)
 
@@ -197,7 +198,7 @@ def csv_chunks(
     delimiter: str = ",",
     skip_rows: int = 0,
 ) -> Iterator[Chunk]:
-    """Columns of CSV files: see `opening.load_csv`."""
+    """Columns of CSV files: see `opening.open`."""
     files = files_of(path, "a CSV file", CSV)
     if len(delimiter) != 1 or delimiter in '\r\n"':
         remedy = 'Pass "," or ";", for example.'
@@ -498,7 +499,7 @@ def sql_chunks(
     wished: Sequence[str] = (),
     order_by: Sequence[str] = (),
 ) -> Iterator[Chunk]:
-    """Columns of a table or a SELECT (None: all of them): see `opening.load_sql`."""
+    """Columns of a table or a SELECT (None: all of them): see `opening.open`."""
     database = Database(os.fspath(url), query)
     # SQLite would read a name that it does not know as a text, so the columns are looked up first.
     names = database.names()
@@ -614,7 +615,7 @@ def _driver_of(url: str) -> _Driver:
             f"a {name} database", of=without_password(url), got=got, remedy=remedy
         )
     if name == "duckdb":
-        need_package("duckdb", "load_sql")
+        need_package("duckdb", "a database")
         import duckdb
 
         def connected() -> Any:
@@ -633,7 +634,7 @@ def _driver_of(url: str) -> _Driver:
 
 
 def _sqlalchemy(url: str) -> _Driver:
-    need_package("sqlalchemy", "load_sql", "sql")
+    need_package("sqlalchemy", "a database", "sql")
     import sqlalchemy
 
     # The driver that the extra installs; SQLAlchemy's own choice would be another.

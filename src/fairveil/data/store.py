@@ -62,7 +62,7 @@ CGROUP = Path("/sys/fs/cgroup/memory.max")
 def write_store(
     source: RowSource, path: PathLike, *, overwrite: bool = False, block_rows: int = BLOCK_ROWS
 ) -> EncodedRows:
-    """Write coded rows (`encode`, `load_csv`, `load_parquet`, `load_sql`) to a file, whole or not
+    """Write coded rows (`encode`, `open`) to a file, whole or not
     at all, and map it.
 
     `overwrite`: replace a store that is there.

@@ -42,7 +42,7 @@ import numpy.typing as npt
 from .._json import Document, Node
 from .._reading import MIB, read_text
 from ..core.promise import Promise
-from ..data import EncodedRows, load_csv, load_joined, write_store
+from ..data import EncodedRows, load_joined, write_store
 from ..data import open as open_rows
 from ..data.coding import Place, plain_numbers
 from ..data.joined import UNMATCHED, facts_of, require_rule
@@ -367,7 +367,7 @@ def prepare_demo(folder: Path, port: int) -> Path:
         ]
         table.write_text("\n".join(["age,tests_passed,degree,sex,hired", *lines]) + "\n")
         (folder / "applicants.toml").write_text(DEMO.to_toml())
-        write_store(load_csv(table, DEMO), folder / "applicants.store")
+        write_store(open_rows(table, DEMO), folder / "applicants.store")
         table.unlink()
     if not (folder / "budget.db").exists():
         Ledger.create(folder / "budget.db", "applicants", 10.0, 1e-6, schema=DEMO)
