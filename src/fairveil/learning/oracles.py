@@ -1107,8 +1107,8 @@ def logistic_errors(curator: Curator, ground: GameInstance, lift: Floats) -> Flo
         slope[:, 1:] += SMOOTH * v[:, 1:]
         return value, slope.ravel()
 
-    start, most = np.zeros(math.prod(shape)), STEPS
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": most})
+    start = np.zeros(math.prod(shape))
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
     scores = found.x.reshape(shape) @ basis
     if ground.outputs == 1:
         scores = np.concatenate([np.zeros_like(scores), scores])
@@ -1215,7 +1215,8 @@ def _fitted(design: Floats, weights: Floats, wanted: Floats, ridge: float) -> Fl
         gradient[:, 1:] += ridge * slopes
         return value / scale, gradient.ravel() / scale
 
-    start, most = np.zeros((groups, width)), MEMBER_STEPS
+    options: Any = {"maxiter": MEMBER_STEPS}
+    start = np.zeros((groups, width))
     start[:, 0] = np.log(wanted[:, 0] / wanted[:, 0].sum())
     found = minimize(falls, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": most})
     scores = design @ found.x.reshape(groups, width).T

@@ -2,7 +2,7 @@
 
 Where noise would hide something that is constrained in the mean of all that is released to steer
 by, a loop follows that noise, and its mixture gives way to the rule without constraints at the end.
-So that rule goes on, at the prices of the plan (`oracles.going_on`). In the last `LOOKED` of the
+So that rule goes on, at the prices of the plan (`oracles.GoingOn`). In the last `LOOKED` of the
 rounds it is not moved any more, and all that they ask is how it decides: the oracle's own answers
 say which share of it becomes a constant, and those beside them are reported.
 
