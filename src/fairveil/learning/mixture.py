@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.optimize import linprog
 
 from .._types import Floats
@@ -33,18 +32,13 @@ def best_mixture(
     kept = np.flatnonzero(np.isfinite(values).all(axis=0) & np.isfinite(bounds))
     if not len(kept):
         return np.eye(len(errors))[int(np.argmin(errors))], duals
-    # shares add up to 1
-    lines: Any = np.column_stack(
-        [values[:, kept].T - bounds[kept, np.newaxis], -np.ones(len(kept))]
-    )
-    some: Any = {"A_ub": sparse.csr_array(lines), "b_ub": np.zeros(len(kept))}
     found: Any = linprog(
         np.append(errors, worth),
+        A_ub=np.column_stack([values[:, kept].T, -np.ones(len(kept))]),
+        b_ub=bounds[kept],
         A_eq=np.append(np.ones(len(errors)), 0.0)[np.newaxis],
         b_eq=[1.0],
-        bounds=(0.0, None),
         method="highs",
-        **some,
     )
     if not found.success:
         return np.eye(len(errors))[int(np.argmin(errors))], duals
