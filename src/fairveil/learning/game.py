@@ -50,8 +50,7 @@ from .. import _checks
 from .._types import Floats
 from ..core.cost import gaussian_mu
 from ..core.events import Event, Repeated, compose
-from ..curator import Curator
-from ..curator.trace import Asked, MadeUp, Trace
+from ..curator.trace import Asked, MadeUp
 from ..fairness import ConstraintSystem, deviations
 from ..fairness.systems import FixedCounts
 from . import constants
@@ -64,6 +63,7 @@ from .lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
 from .lagrangian.program import Choice
 from .likely import drowned
 from .oracles import (
+    Asks,
     Begun,
     GameInstance,
     GoingOn,
@@ -157,7 +157,7 @@ class Game:
 
     def run(
         self,
-        curator: Curator,
+        curator: Asks,
         progress: Progress | None = None,
         *,
         watch: Callable[[Play], None] | None = None,
@@ -331,7 +331,7 @@ class Play:
     """
 
     game: Game
-    curator: Curator | Trace
+    curator: Asks
     prepared: Any
     counts: Floats
     rows: float
@@ -346,7 +346,7 @@ class Play:
     walk: Walk | None = None
 
     @staticmethod
-    def begin(game: Game, curator: Any) -> Play:
+    def begin(game: Game, curator: Asks) -> Play:
         """Counts, and what the oracle needs."""
         g, system = game.ground, game.system
         counts, prepared = game.oracle.prepare(curator, g, game.counts_multiplier)
@@ -378,13 +378,13 @@ class Play:
         g, oracle, fixed = game.ground, game.oracle, self.fixed
         self.round += 1
         if self.walk is not None and game.going_on is not None:
-            self.walk = game.going_on.step(curator, self.walk)  # type: ignore[arg-type]
+            self.walk = game.going_on.step(curator, self.walk)
             return
         duals = self._duals()
         cell_costs = np.zeros((*self.counts.shape, g.classes))
         if fixed is not None:
             cell_costs = fixed.cell_costs(duals)
-        rule, self.prepared = oracle.respond(curator, g, self.prepared, cell_costs, self.rows)  # type: ignore[arg-type]
+        rule, self.prepared = oracle.respond(curator, g, self.prepared, cell_costs, self.rows)
         late = self.round > oracle.burn_in * game.rounds
         if fixed is not None and game.system is not None:
             costs = g.costs(cell_costs, self.rows)
@@ -419,7 +419,7 @@ class Play:
         cheapest indicator of a group if released values say that it costs less: how those decide is
         in the counts, and costs nothing (Theorem 4.6 needs them in the class)."""
         game = self.game
-        shown = audited(self.curator, game.ground, rule, game.multipliers, self.counts)  # type: ignore[arg-type]
+        shown = audited(self.curator, game.ground, rule, game.multipliers, self.counts)
         # to compare, and to measure
         best, cost = (rule, shown[-1]), float((costs * shown[0]).sum())
         for other in game.indicators:
@@ -456,7 +456,7 @@ class Play:
             if self.walk is not None and game.going_on is not None:
                 free = game.going_on.rule(self.walk)
             (shown,) = audited(
-                curator,  # type: ignore[arg-type]
+                curator,
                 game.ground,
                 free,
                 [game.free_multiplier],
@@ -466,7 +466,7 @@ class Play:
         elif self.noise is not None and self.fixed is not None:
             rules, duals = oracle.settle(self.prepared, self.fixed, self.noise)
             multiplier = game.settled_multiplier
-            self.settled = counted(curator, game.ground, rules, duals, multiplier, self.counts)  # type: ignore[arg-type]
+            self.settled = counted(curator, game.ground, rules, duals, multiplier, self.counts)
 
     # -- what was found ----------------------------------------------------------------------------
 

@@ -62,7 +62,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -113,6 +113,8 @@ from .units import in_coded_units, in_inner_units
 
 P = TypeVar("P")
 Ints = npt.NDArray[np.intp]
+Asks = Curator | Trace
+"""Who is asked: a curator of rows, or one without rows, for a plan."""
 LEAST_ROWS = 1.0
 LEAST = 1e-9  # of a number that divides
 TINY = 1e-6  # of a number of rows that divides
@@ -287,7 +289,7 @@ class GameInstance:
 
     def joint(
         self,
-        curator: Curator,
+        curator: Asks,
         measurements: Sequence[Measurement],
         free: Sequence[Question],
         purpose: str,
@@ -418,7 +420,7 @@ def indicators(cells: Cells, width: int) -> list[GroupedRule]:
 
 
 def count_rows(
-    curator: Curator, ground: GameInstance, multiplier: float, noise: str = "gaussian"
+    curator: Asks, ground: GameInstance, multiplier: float, noise: str = "gaussian"
 ) -> Floats:
     """Counts by (cell, label), released once."""
     measurements = [Measurement(ground.counts, multiplier, noise)]
@@ -441,7 +443,7 @@ def audit_measurements(
 
 
 def audited(
-    curator: Curator,
+    curator: Asks,
     ground: GameInstance,
     rule: Rule,
     multipliers: Sequence[float],
@@ -489,7 +491,7 @@ def any_measurement(ground: GameInstance, multiplier: float) -> Measurement:
 
 
 def counted(
-    curator: Curator,
+    curator: Asks,
     ground: GameInstance,
     rules: list[tuple[Rule, int]],
     duals: Floats,
@@ -544,14 +546,14 @@ class Oracle(ABC, Generic[P]):
 
     @abstractmethod
     def prepare(
-        self, curator: Curator, ground: GameInstance, counts_multiplier: float
+        self, curator: Asks, ground: GameInstance, counts_multiplier: float
     ) -> tuple[Floats, P]:
         """Counts by (cell, label), released with that multiplier, and what else the oracle
         needs."""
 
     @abstractmethod
     def respond(
-        self, curator: Curator, ground: GameInstance, told: P, cell_costs: Floats, rows: float
+        self, curator: Asks, ground: GameInstance, told: P, cell_costs: Floats, rows: float
     ) -> tuple[Rule, P]:
         """A rule with little cost, (cells, labels or 1, classes) beside the error's own 1 / rows a
         row."""
@@ -592,20 +594,28 @@ class Oracle(ABC, Generic[P]):
     ) -> tuple[list[Asked], list[Asked]]:
         """What `prepare` and what one `respond` ask: a trace of both."""
         trace = ground.trace(made_up)
-        counts, told = self.prepare(trace, ground, counts_multiplier)  # type: ignore[arg-type]
+        counts, told = self.prepare(trace, ground, counts_multiplier)
         once, rows = len(trace.asked), max(LEAST_ROWS, float(counts.sum()))
         costs = np.zeros((*counts.shape, ground.classes))
-        self.respond(trace, ground, told, costs, rows)  # type: ignore[arg-type]
+        self.respond(trace, ground, told, costs, rows)
         return trace.asked[:once], trace.asked[once:]
 
     def guarantee(self, ground: GameInstance) -> Event:
         """What one call guarantees, its costs being made of released values: an event, of which an
         accountant reads every divergence (Alabi, Definitions 7.1 to 7.3) and composes it."""
-        return compose(in_parts(self.asked(ground, 1.0)[1]))
+        return compose(self.round_events(ground))
 
     def first_guarantee(self, ground: GameInstance, counts_multiplier: float) -> Event:
         """The same of what is released once, the counts among it."""
-        return compose(in_parts(self.asked(ground, counts_multiplier)[0]))
+        return compose(self.first_events(ground, counts_multiplier))
+
+    def first_events(self, ground: GameInstance, counts_multiplier: float) -> list[Event]:
+        """What `prepare` logs."""
+        return in_parts(self.asked(ground, counts_multiplier)[0])
+
+    def round_events(self, ground: GameInstance) -> list[Event]:
+        """What one `respond` logs."""
+        return in_parts(self.asked(ground, 1.0)[1])
 
 
 def in_parts(asked: list[Asked]) -> list[Event]:
@@ -638,7 +648,7 @@ class Class(ABC):
         return
 
     @abstractmethod
-    def gather(self, curator: Curator, ground: GameInstance) -> Found:
+    def gather(self, curator: Asks, ground: GameInstance) -> Found:
         """Its rules, and the questions how they decide. Asks only what is free."""
 
 
@@ -652,7 +662,7 @@ class LinearClass(Class):
     def size(self) -> int:
         return len(self.weights)
 
-    def gather(self, curator: Curator, ground: GameInstance) -> Found:
+    def gather(self, curator: Asks, ground: GameInstance) -> Found:
         question = PredictionHistogram(Linear(self.weights), ground.cells, "hard", by_label=True)
         return [question], [LinearRule(line) for line in self.weights]
 
@@ -677,7 +687,7 @@ class Cuts(Class):
                 "two classes", of="cuts of directions", got=got, remedy=remedy
             )
 
-    def gather(self, curator: Curator, ground: GameInstance) -> Found:
+    def gather(self, curator: Asks, ground: GameInstance) -> Found:
         model = Linear(self.directions[:, np.newaxis, :])
         question = ScoreHistogram(model, self.edges, ground.cells, by_label=True)
         first = _line(self.directions.shape[1] - 1, 0, 0.0, 1.0)
@@ -773,7 +783,7 @@ class Labellings(Class):
             of, got = "labellings of the rows", "protected records"  # type: ignore[assignment]
             raise InputError.expected("public features", of=of, got=got, remedy=remedy)
 
-    def gather(self, curator: Curator, ground: GameInstance) -> Found:
+    def gather(self, curator: Asks, ground: GameInstance) -> Found:
         scores = self._scores(curator)
         (bins,) = curator.answer([(ScoreHistogram(Linear(scores[:, np.newaxis, :]), EDGES), 0.0)])
         cuts = [
@@ -784,7 +794,7 @@ class Labellings(Class):
         lines = np.array(cuts).reshape(-1, 1 + self.layout.width)
         return LinearClass(_sided(lines, 2)).gather(curator, ground)
 
-    def _scores(self, curator: Curator) -> Floats:
+    def _scores(self, curator: Asks) -> Floats:
         """Standardised: each coded column, then the second class's regression."""
         gram, sums = curator.answer(
             [(GramMatrices(None), 0.0), (FeatureSums(None, by_label=True), 0.0)]
@@ -823,7 +833,7 @@ class Listed(Class):
     def size(self) -> int:
         return len(self.models)
 
-    def gather(self, curator: Curator, ground: GameInstance) -> Found:
+    def gather(self, curator: Asks, ground: GameInstance) -> Found:
         rules = [
             AttachedRule(j, curator.attach(model, title=f"candidate {j}"))
             for j, model in enumerate(self.models)
@@ -857,14 +867,14 @@ class Choice(Oracle[Gathered]):
         self.of.require(ground)
 
     def prepare(
-        self, curator: Curator, ground: GameInstance, counts_multiplier: float
+        self, curator: Asks, ground: GameInstance, counts_multiplier: float
     ) -> tuple[Floats, Gathered]:
         counts = count_rows(curator, ground, counts_multiplier)
         return counts, Gathered(*self.of.gather(curator, ground))
 
     def respond(
         self,
-        curator: Curator,
+        curator: Asks,
         ground: GameInstance,
         told: Gathered,
         cell_costs: Floats,
@@ -894,7 +904,7 @@ class Each(Choice):
 
     def respond(
         self,
-        curator: Curator,
+        curator: Asks,
         ground: GameInstance,
         told: Gathered,
         cell_costs: Floats,
@@ -951,14 +961,14 @@ class Regression(Oracle[Moments]):
         return replace(self, multiplier=once)
 
     def prepare(
-        self, curator: Curator, ground: GameInstance, counts_multiplier: float
+        self, curator: Asks, ground: GameInstance, counts_multiplier: float
     ) -> tuple[Floats, Moments]:
         found = self._public if ground.sees_features else self._private
         moments = found(curator, ground, counts_multiplier)
         return moments.counts, moments
 
     def respond(
-        self, curator: Curator, ground: GameInstance, told: Moments, cell_costs: Floats, rows: float
+        self, curator: Asks, ground: GameInstance, told: Moments, cell_costs: Floats, rows: float
     ) -> tuple[Rule, Moments]:
         if ground.group_aware:
             return self._by_group(ground, told, cell_costs), told
@@ -994,7 +1004,7 @@ class Regression(Oracle[Moments]):
         apart = offsets[:, :1] - offsets[:, 1:2]
         return GroupedRule(weights[:1] - weights[1:2], apart, ground.cells)
 
-    def _public(self, curator: Curator, ground: GameInstance, counts_multiplier: float) -> Moments:
+    def _public(self, curator: Asks, ground: GameInstance, counts_multiplier: float) -> Moments:
         """Features and labels are public and exact: z is clipped to a public radius."""
         gram, by_label = curator.answer(
             [(GramMatrices(None), 0.0), (FeatureSums(None, by_label=True), 0.0)]
@@ -1032,7 +1042,7 @@ class Regression(Oracle[Moments]):
         noise = LENGTH * max(self.multiplier, 1e-9) * (ground.heaviest or 1.0)
         return max(2, int(CROWD * (least / ground.groups) / noise))
 
-    def _private(self, curator: Curator, ground: GameInstance, counts_multiplier: float) -> Moments:
+    def _private(self, curator: Asks, ground: GameInstance, counts_multiplier: float) -> Moments:
         """Records are protected: Gram matrix, sums and counts are one joint release on clipped
         rows."""
         layout = ground.layout
@@ -1085,7 +1095,7 @@ def principal(gram: Floats, most: int, noise: float = 0.0) -> Floats:
     return np.ascontiguousarray(np.column_stack([-lines @ mean, lines]))
 
 
-def logistic_errors(curator: Curator, ground: GameInstance, lift: Floats) -> Floats:
+def logistic_errors(curator: Asks, ground: GameInstance, lift: Floats) -> Floats:
     """What error is predicted for each class, (classes, 1 + width): the logistic regression's, to
     first order at even odds.
 
@@ -1312,7 +1322,7 @@ class Responses(Oracle[ResponseState]):
             raise InputError.expected("public features", of=of, got=got, remedy=remedy)
 
     def prepare(
-        self, curator: Curator, ground: GameInstance, counts_multiplier: float
+        self, curator: Asks, ground: GameInstance, counts_multiplier: float
     ) -> tuple[Floats, ResponseState]:
         counts, moments = self.regression.prepare(curator, ground, counts_multiplier)
         table = curator.public_table(ground.cells, most=self.most)
@@ -1349,7 +1359,7 @@ class Responses(Oracle[ResponseState]):
 
     def respond(
         self,
-        curator: Curator,
+        curator: Asks,
         ground: GameInstance,
         told: ResponseState,
         cell_costs: Floats,
@@ -1455,7 +1465,7 @@ class Descent(Oracle[Course]):
         return replace(self, multiplier=round_ * math.sqrt(self.steps))
 
     def prepare(
-        self, curator: Curator, ground: GameInstance, counts_multiplier: float
+        self, curator: Asks, ground: GameInstance, counts_multiplier: float
     ) -> tuple[Floats, Course]:
         counts, noise = count_rows(curator, ground, counts_multiplier), 0.0
         if not ground.is_exact:
@@ -1465,7 +1475,7 @@ class Descent(Oracle[Course]):
         return counts, Course(ground.zeros, ground.zeros, rests)
 
     def respond(
-        self, curator: Curator, ground: GameInstance, told: Course, cell_costs: Floats, rows: float
+        self, curator: Asks, ground: GameInstance, told: Course, cell_costs: Floats, rows: float
     ) -> tuple[Rule, Course]:
         w, v = told.weights, told.velocity
         costs, ease = None, 1.0
@@ -1534,16 +1544,17 @@ class Begun(Descent):
         return replace(self, once=once, multiplier=round_ * math.sqrt(self.steps))
 
     def prepare(
-        self, curator: Curator, ground: GameInstance, counts_multiplier: float
+        self, curator: Asks, ground: GameInstance, counts_multiplier: float
     ) -> tuple[Floats, Course]:
         counts, begun = super().prepare(curator, ground, counts_multiplier)
         search = LinearDescent(self._plan(ground), np.zeros((1, 0)))
-        state, (found,) = follow(curator, search, "a step of the model without constraints")
+        purpose = "a step of the model without constraints"
+        state, (found,) = follow(cast(Curator, curator), search, purpose)
         weights = ground.zeros if begun.rests else in_inner_units(found.weights, state.standard)
         return counts, replace(begun, weights=weights, free=weights, standard=state.standard)
 
     def respond(
-        self, curator: Curator, ground: GameInstance, told: Course, cell_costs: Floats, rows: float
+        self, curator: Asks, ground: GameInstance, told: Course, cell_costs: Floats, rows: float
     ) -> tuple[Rule, Course]:
         if ground.has_costs:
             return super().respond(curator, ground, told, cell_costs, rows)
@@ -1615,7 +1626,7 @@ class GoingOn:
         rate = self.oracle.free_rate(self.ground, rows, multiplier, self.rounds)
         return Walk(begun, PrimalState.at(begun.free), 0.0 if begun.rests else rate, rows)
 
-    def step(self, curator: Curator, walk: Walk) -> Walk:
+    def step(self, curator: Asks, walk: Walk) -> Walk:
         """One round."""
         question = GradientSum(Linear(walk.at.weights), self.oracle._clip(self.ground))
         answers = self._asked(curator, question, "a step of the model without constraints")
@@ -1628,7 +1639,7 @@ class GoingOn:
         """The average of the late iterates."""
         return LinearRule(walk.at.average, walk.begun.standard)
 
-    def shown(self, curator: Curator, rule: Rule, counts: Floats) -> tuple[Floats, Floats]:
+    def shown(self, curator: Asks, rule: Rule, counts: Floats) -> tuple[Floats, Floats]:
         """How a rule decides, (cells, labels, classes), at the price of one round: by the oracle's
         own answers, and by those beside them."""
         question = rule.decisions(self.ground.cells, self.ground.by_label)
@@ -1648,7 +1659,7 @@ class GoingOn:
     def _beside(self) -> float:
         return joint_multiplier(self.beside)
 
-    def _asked(self, curator: Curator, question: Question, purpose: str) -> tuple[Floats, Floats]:
+    def _asked(self, curator: Asks, question: Question, purpose: str) -> tuple[Floats, Floats]:
         """One question at every multiplier of a round: the mean of the oracle's own answers, and of
         those beside."""
         steps = self._steps
