@@ -1228,7 +1228,7 @@ def _fitted(design: Floats, weights: Floats, wanted: Floats, ridge: float) -> Fl
     options: Any = {"maxiter": MEMBER_STEPS}
     start = np.zeros((groups, width))
     start[:, 0] = np.log(wanted[:, 0] / wanted[:, 0].sum())
-    found = minimize(falls, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": most})
+    found = minimize(falls, start.ravel(), jac=True, method="L-BFGS-B", options=options)
     scores = design @ found.x.reshape(groups, width).T
     return np.asarray(np.exp(scores - logsumexp(scores, axis=1)[:, np.newaxis]))
 
