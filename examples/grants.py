@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fairveil.fairness.outer_welfare import gini
 
 import fairveil as fv
 from fairveil import data
 from fairveil.errors import ConstraintNotMet
 from fairveil.fairness.objectives import Gini, WeightedError
-from fairveil.fairness.outer_welfare import gini
 from fairveil.show import Axis, Curve, Curves
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))  # with named sets

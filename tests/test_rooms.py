@@ -17,6 +17,8 @@ LINES = (
     ("core",),  # ring 0: the trusted room
     ("errors", "_types", "_lazy"),
     ("_checks", "_urls", "_verdicts", "_json", "_reading", "_waiting"),
+    ("_codec",),
+    ("_codec",),
     ("show",),  # results as parts
     ("facts",),
     ("tables",),
@@ -85,7 +87,7 @@ INSIDE = {
         ("words",),
         ("settings",),
         ("reading", "reports"),
-        ("fitting", "handed", "saving"),
+        ("fitting", "handed"),
         ("faces", "tailored"),
         ("descending", "group_objective_regressor", "wrapped"),
         ("certifying", "mixing", "released", "tailored_regressor"),

@@ -97,23 +97,27 @@ CONTRADICTIONS: list[tuple[str, Change, str]] = [
     ("table", lambda d: d["coding"]["features"].pop(), "a coding that fits the model|coding"),
     (
         "table",
-        lambda d: d["coding"].update(standard={"means": [0.0], "deviations": [1.0]}),
+        lambda d: d["coding"].update(
+            standard={"type": "Standard", "means": [0.0], "deviations": [1.0]}
+        ),
         "standard: expected means of 2",
     ),
     (
         "table",
-        lambda d: d["coding"].update(standard={"means": [0.0] * 2, "deviations": [1.0, 0.0]}),
+        lambda d: d["coding"].update(
+            standard={"type": "Standard", "means": [0.0] * 2, "deviations": [1.0, 0.0]}
+        ),
         "deviations above 0",
     ),
     ("table", lambda d: d["outcome"]["names"].append("more"), r"one for each of 'names'"),
-    ("table", lambda d: d["outcome"]["arrays"]["weights"].update(shape=[3, 1]), "weights of shape"),
-    ("table", lambda d: d["outcome"]["arrays"]["weights"].update(shape=[3]), "weights of shape"),
+    ("table", lambda d: d["outcome"]["weights"].update(shape=[3, 1]), "weights of shape"),
+    ("table", lambda d: d["outcome"]["weights"].update(shape=[3]), "weights of shape"),
     (
         "table",
-        lambda d: d["outcome"]["arrays"]["bounds"].update(values=[]),
+        lambda d: d["outcome"]["bounds"].update(values=[]),
         r"bounds\.values: expected a list of \d+ numbers",
     ),
-    ("table", lambda d: d["outcome"]["arrays"]["bounds"].update(shape=[2**60, 2**60]), "shape"),
+    ("table", lambda d: d["outcome"]["bounds"].update(shape=[2**60, 2**60]), "shape"),
     ("table", outcome(rounds="3"), "rounds: expected a whole number"),
     ("table", outcome(reason="because"), "reason: expected one of"),
     ("table", outcome(rows=["1"]), "rows: expected a number"),
@@ -123,31 +127,45 @@ CONTRADICTIONS: list[tuple[str, Change, str]] = [
         "groups",
     ),
     ("table", lambda d: d["cells"].update(columns=[[["u"], {}]]), "cells"),
-    ("table", lambda d: d["parameters"].update(constraints={"notion": 3}), "constraints"),
     (
         "table",
-        lambda d: d["parameters"].update(schema={"array": ["a", "b"]}),
-        r"array\[1\]: expected a number|array\[0\]",
+        lambda d: d["parameters"].update(constraints={"type": "Notion", "value": 3}),
+        "constraints",
     ),
     (
         "table",
-        lambda d: d["parameters"].update(schema={"number": "five"}),
-        "number: expected a number",
+        lambda d: d["parameters"].update(
+            schema={"type": "array", "shape": [2], "values": ["a", "b"]}
+        ),
+        r"schema\.values\[0\]: expected a number",
     ),
-    ("table", lambda d: d["parameters"].update(schema={"by_group": [["a"]]}), "by_group"),
+    (
+        "table",
+        lambda d: d["parameters"].update(schema={"type": "number", "value": "five"}),
+        r"schema\.value: expected a number",
+    ),
+    (
+        "table",
+        lambda d: d["parameters"].update(schema={"type": "mapping", "pairs": [["a"]]}),
+        r"pairs\[0\]: expected a list of 2",
+    ),
     (
         "table",
         lambda d: d["parameters"].update(schema={"a": 1, "b": 2}),
-        "schema: expected an object with one of",
+        "schema: expected a field 'type'",
     ),
     (
         "odds",
         lambda d: d.update(sensitive=["s", True]),
-        r"sensitive\[0\]: expected a list of texts",
+        "sensitive: expected a list of texts",
     ),
-    ("odds", lambda d: d["released"].update(shape=[1, 1, 1]), "raw: expected a list of 1 numbers"),
-    ("odds", lambda d: d["report"].update(lines=[["a", 1, 2]]), "a list of 5"),
-    ("odds", lambda d: d["guarantee"]["bounds"].append(0.1), r"bounds: expected a list of"),
+    (
+        "odds",
+        lambda d: d["released"]["raw"].update(shape=[1, 1, 1]),
+        "raw.values: expected a list of 1 ",
+    ),
+    ("odds", lambda d: d["report"].update(lines=[["a", 1, 2]]), r"lines\[0\]: expected an object"),
+    ("odds", lambda d: d["guarantee"]["bounds"].append(0.1), r"bounds, one for each of"),
     ("odds", lambda d: d.update(cells=None), "cells: expected the groups that the model reads"),
     ("odds", lambda d: d.update(base="FermiClassifier"), "a base that is a FermiClassifier"),
     ("game", lambda d: d["outcome"]["plays"].append(1), "numbers of plays"),
@@ -184,8 +202,8 @@ RAW: list[tuple[str, Callable[[str], str | bytes]]] = [
             '"parameters": {', '"parameters": {"public_rows":' + "[" * 900 + "]" * 900 + ",", 1
         ),
     ),
-    ("version true", lambda text: text.replace('"version": 1', '"version": true')),
-    ("version 1.0", lambda text: text.replace('"version": 1', '"version": 1.0')),
+    ("version true", lambda text: text.replace('"version": 2', '"version": true')),
+    ("version 2.0", lambda text: text.replace('"version": 2', '"version": 2.0')),
     ("no text", lambda text: text.encode().replace(b"features", b"f\xff")),
 ]
 

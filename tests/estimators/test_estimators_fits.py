@@ -363,14 +363,22 @@ def test_a_folder_is_overwritten_only_on_request_and_damage_is_seen(
         fv.save(short(), tmp_path / "other")
     content = json.loads((path / "estimator.json").read_text())
     for change, error in (
-        ({"version": 2}, "version"),
+        ({"version": 1}, "version"),
         ({"kind": "Oracle"}, "Oracle|kind"),
         ({"format": "zip"}, "format"),
         ({"extra": 1}, "fields"),
         ({"parameters": {"depth": 3}}, "depth"),
-        ({"coding": {"kind": "magic", "standard": None}}, "coding"),
+        ({"coding": {"type": "magic", "standard": None}}, "coding"),
         (
-            {"coding": {"kind": "rows", "numbers": 2, "code_sizes": [], "standard": None}},
+            {
+                "coding": {
+                    "type": "RowsCoding",
+                    "numbers": 2,
+                    "code_sizes": [],
+                    "standard": None,
+                    "shapes": None,
+                }
+            },
             "fits the model",
         ),
     ):

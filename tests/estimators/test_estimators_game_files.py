@@ -124,7 +124,7 @@ def test_damage_is_an_error(tmp_path: Path) -> None:
         {"outcome": content["outcome"] | {"plays": [1]}},
         {"outcome": {}},
         {"candidates": ["LogisticRegression"]},
-        {"coding": content["coding"] | {"kind": "magic"}},
+        {"coding": content["coding"] | {"type": "magic"}},
         {"kind": "RateConstrainedClassifier"},
     ):
         (path / "estimator.json").write_text(json.dumps(content | change))

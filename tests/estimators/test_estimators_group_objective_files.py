@@ -186,28 +186,24 @@ def test_damage_is_an_error(tmp_path: Path) -> None:
     path = fv.save(fitted("gmean", method="exponential"), tmp_path / "model")
     content = json.loads((path / "estimator.json").read_text())
     outcome, parameters = content["outcome"], content["parameters"]
-    arrays = outcome["arrays"]
     for change in (
         {"outcome": {}},
         {"outcome": outcome | {"reason": "LUCK"}},
-        {
-            "outcome": outcome
-            | {"arrays": arrays | {"weights": {"shape": [2], "values": [0.5, 0.5]}}}
-        },
-        {
-            "outcome": outcome
-            | {"arrays": arrays | {"losses": {"shape": [2, 2, 2], "values": [0.5, 0.5]}}}
-        },
-        {"outcome": outcome | {"numbers": outcome["numbers"] | {"rows": "many"}}},
+        {"outcome": outcome | {"weights": {"shape": [2], "values": [0.5, 0.5]}}},
+        {"outcome": outcome | {"losses": {"shape": [2, 2, 2], "values": [0.5, 0.5]}}},
+        {"outcome": outcome | {"rows": "many"}},
         {"outcome": {name: value for name, value in outcome.items() if name != "excess"}},
         {"certain": {"f": 0.1}},
         {"certain": [0.1, 0.1, 0.9]},
         {"candidates": ["LogisticRegression"]},
-        {"coding": content["coding"] | {"kind": "magic"}},
+        {"coding": content["coding"] | {"type": "magic"}},
         {"kind": "OracleGameClassifier"},
         {"kind": "GroupObjectiveRegressor"},
         {"more": 1},
-        {"parameters": parameters | {"objective": {"asked": {"objective": "karma"}}}},
+        {
+            "parameters": parameters
+            | {"objective": {"type": "Objective", "value": {"objective": "karma"}}}
+        },
         {"parameters": parameters | {"objective": {"magic": 1}}},
         {"parameters": parameters | {"more": 1}},
         {"sha256": {}},

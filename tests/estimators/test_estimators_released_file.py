@@ -109,15 +109,15 @@ def test_guarantee_1_another_key_another_statement_and_no_signature_are_refused(
 
 
 def scale(content: Any) -> None:
-    content["groups"]["noise"][1] *= 0.5
+    content["groups"]["counts"]["noise"]["scale"] *= 0.5
 
 
 def kind(content: Any) -> None:
-    content["groups"]["noise"] = ["none", 0.0]
+    content["groups"]["counts"]["noise"] |= {"kind": "none", "scale": 0.0}
 
 
 def total(content: Any) -> None:
-    content["groups"]["counts"][0][0] += 1
+    content["groups"]["counts"]["raw"]["values"][0] += 1
 
 
 @pytest.mark.parametrize(

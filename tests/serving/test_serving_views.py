@@ -20,7 +20,7 @@ from fairveil.core.events import Gaussian
 from fairveil.core.promise import Promise, Unit
 from fairveil.curator import FeatureSums, GramMatrices, Measurement, RowCount
 from fairveil.data import Encoding
-from fairveil.estimators.reading import shapes_json
+from fairveil.estimators.reading.coded_files import CODINGS
 from fairveil.estimators.reading.coding import SchemaCoding
 from fairveil.facts import Schema
 from fairveil.serving.datasets import View
@@ -34,7 +34,7 @@ def steps(schema: Schema, as_feature: bool) -> str:
     made = Additive(interactions=[("a", "town")]).shapes(
         SchemaCoding(encoding), encoding.layout, 1500
     )
-    return json.dumps(shapes_json.to_dict(made))
+    return json.dumps(CODINGS.write(made))
 
 
 FIELDS: dict[str, list[Any]] = {

@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .. import _checks
-from .._json import Document, Node
 from .._types import Floats
 from ..core.cost import gaussian_mu
 from ..core.promise import Promise
@@ -26,7 +25,6 @@ from ..statement.document import NamedGroups, PrivacyStatement
 from ..tables import keys
 from .fitting import unused
 from .reports.constraint_report import ConstraintLine
-from .saving import values as files_json
 from .settings.grouped import GroupDescent, GroupLimits
 from .settings.least_squares import Moments
 
@@ -93,26 +91,6 @@ class TailoringReport(Shown):
             )
             for group, *line in zip(group_names(self.groups), *columns, strict=True)
         ]
-
-    def written(self) -> dict[str, Any]:
-        """For a file, to the last bit; the groups themselves are the estimator's."""
-        columns = {name: files_json.numbers(getattr(self, name)) for name in COLUMNS}
-        return {"rule": self.rule, "why": self.why, "fixed": self.fixed} | columns
-
-    @staticmethod
-    def read(values: Mapping[str, Any], groups: Sequence[Hashable]) -> TailoringReport:
-        """The inverse of `written`."""
-        return TailoringReport._read(
-            Document("tailoring report", "Write it with written().").of(values), groups
-        )
-
-    @staticmethod
-    def _read(node: Node, groups: Sequence[Hashable]) -> TailoringReport:
-        columns: dict[str, Any] = {
-            name: node[name].numbers(words=True, length=len(groups)) for name in COLUMNS
-        }
-        words = (node["rule"].text(), node["why"].text())
-        return TailoringReport(tuple(groups), *words, fixed=node["fixed"].truth(), **columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; an infinite epsilon is written "inf"."""

@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
-from .._json import Node
 from .._types import Floats
 from ..errors import InputError
 
@@ -214,28 +213,6 @@ class Reports:
             Rates and whether groups were drawn; the groups are named elsewhere.
         """
         return {"rates": [list(line) for line in self.rates], "drawn": self.drawn}
-
-    @staticmethod
-    def from_node(node: Node, groups: Sequence[Hashable]) -> Reports:
-        """Read what `to_dict` made.
-
-        Parameters
-        ----------
-        node : Node
-            Place of a document.
-        groups : sequence
-            The groups.
-
-        Returns
-        -------
-        Reports
-            The rates.
-        """
-        node.only(("rates", "drawn"))
-        lines = tuple(
-            tuple(line.numbers(length=len(groups))) for line in node["rates"].list(len(groups))
-        )
-        return Reports(tuple(groups), lines, node["drawn"].truth())
 
 
 def _ratio(high: float, low: float) -> float:

@@ -23,7 +23,7 @@ not public.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -225,12 +225,6 @@ class Guarantee(Shown):
         plain = asdict(self) | {"measured": [_plain(value) for value in self.measured]}
         return {name: _plain(value) for name, value in plain.items()}
 
-    @staticmethod
-    def from_dict(values: Mapping[str, Any]) -> Guarantee:
-        """The inverse of `to_dict`."""
-        known = {name: _number(value) for name, value in values.items() if name != "measured"}
-        return Guarantee(**known, measured=tuple(map(_number, values["measured"])))
-
     def parts(self) -> Iterator[Part]:
         """The bounds, and what they are conditional on."""
         what = f"the training values of constraints are not bounded: {NO_BOUND}"
@@ -255,10 +249,6 @@ class Guarantee(Shown):
 
 def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _number(value: float | None) -> float:
-    return math.inf if value is None else float(value)
 
 
 def drift(variance: float, chance: float) -> float:

@@ -30,7 +30,7 @@ from ..data import EncodedRows, Encoding
 from ..data.reading import kind_of
 from ..errors import FairveilError, InputError, LedgerError
 from ..estimators.fitting.row_parts import aside_of
-from ..estimators.reading import shapes_json
+from ..estimators.reading.coded_files import steps_of
 from ..estimators.reading.copies import refuse_copies, refuse_weights
 from ..estimators.reading.targets import beside, need_number, scale_of
 from ..estimators.reading.training import Coded
@@ -326,4 +326,4 @@ class DataSet:
 
 
 def _steps(text: str, layout: RowLayout) -> Any:
-    return shapes_json.from_dict(replace(MESSAGE, name="steps").node(text), layout)
+    return steps_of(replace(MESSAGE, name="steps").node(text), layout)

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
 import numpy as np
 
-from ..._json import Node
 from ...facts import Schema
 from ...facts.columns import Boolean, Category
 from ...fairness import Notion
@@ -46,30 +45,6 @@ class CertifiedAim:
         return self.people is not None and all(
             m < (1.0 - LEAST) * b for m, b in zip(self.margins, self.bounds, strict=True)
         )
-
-
-def to_dict(aim: CertifiedAim) -> dict[str, Any]:
-    """Plain JSON values."""
-    values = asdict(aim) | {"margins": [None if math.isinf(one) else one for one in aim.margins]}
-    return values | {"bounds": list(aim.bounds), "aims": list(aim.aims)}
-
-
-def from_dict(node: Node) -> CertifiedAim:
-    """The inverse of `to_dict`."""
-    node.only(tuple(field.name for field in fields(CertifiedAim)))
-
-    def numbers(name: str) -> tuple[float, ...]:
-        return tuple(math.inf if one.is_null else one.number() for one in node[name].list())
-
-    return CertifiedAim(
-        node["share"].number(),
-        None if node["people"].is_null else node["people"].whole(),
-        node["chance"].number(),
-        node["confidence"].number(),
-        numbers("bounds"),
-        numbers("margins"),
-        numbers("aims"),
-    )
 
 
 def notion_confidence(notion: Notion) -> float | None:

@@ -14,7 +14,8 @@ from dataclasses import replace
 from ..._types import ColumnsLike, TableLike
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError
-from . import shapes_json, units
+from . import units
+from .coded_files import CODINGS
 from .columns import names_in
 from .training import ReadOptions, Training
 from .unread import Unread
@@ -67,7 +68,7 @@ def training_of(
         ways.target.refuse_both()
     unread = Unread.of(data.schema, None, data.exact_rows or data.schema.rows or 1, names, None)
     found = unread.read(replace(ways, max_sample_weight=1.0))
-    steps = None if found.coding.shapes is None else shapes_json.to_dict(found.coding.shapes)
+    steps = None if found.coding.shapes is None else CODINGS.write(found.coding.shapes)
     assert found.schema is not None
     rows = data.rows(
         found.rows.layout,

@@ -17,18 +17,20 @@ import hashlib
 import json
 import math
 import os
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from ..._codec import Kind
 from ..._json import Document, Node
 from ..._reading import read_text
 from ..._types import ColumnsLike
 from ...errors import ChecksumError, SignatureError
 from ...facts import Reports
 from ...learning.counts import CountNoise
-from ...learning.released import clusters
+from ...learning.released.clusters import MOST_NODES, NO_CHILD, Clusters, Tree
 from ...learning.released.group_counts import GroupCounts, noise_of
 from ...models.folders import LARGEST_TEXT, read_folder, write_folder
 from ...models.model import known_classes
@@ -36,19 +38,16 @@ from ...statement import document, signing
 from ...statement.check import Finding, canonical
 from ...statement.document import PrivacyStatement
 from ...statement.signing import Signature
-from ...tables import keys
-from ..reading import coding_json
-from ..saving import values as files_json
+from ..reading.coded_files import CODINGS
 from .released_counts import ReleasedCounts
 
 Released = TypeVar("Released", bound=ReleasedCounts)
 
-FORMAT, VERSION = "fairveil-released-groups", 1
+FORMAT, VERSION = "fairveil-released-groups", 2
 GROUPS_FILE, STATEMENT_FILE = "groups.json", "statement.json"
-CONTENT = ("cells", "classes", "coding", "clusters", "counts", "sizes", "noise")
-OPTIONAL = ("reports",)
-FIELDS = ("format", "version", *CONTENT, "statement_sha256")
-FILE_FORMAT, FILE_VERSION = "fairveil released groups", 1
+FIELDS = ("format", "version", "groups", "statement_sha256")
+TREE = ("feature", "left", "right")
+FILE_FORMAT, FILE_VERSION = "fairveil released groups", 2
 FILE_FIELDS = ("format", "version", "statement", "groups", "checksum", "signature")
 RECOMPUTED = (
     "epsilon",
@@ -70,12 +69,64 @@ NOISES = ("none", "discrete-laplace")
 SLACK = 1e-9
 
 
+def _check_tree(found: dict[str, Any], node: Node) -> None:
+    """Nodes lead to later ones."""
+    feature, size = found["feature"], len(found["threshold"])
+    if not size or size > MOST_NODES or any(found[name].shape != (size,) for name in TREE):
+        node.refuse("as many of each as nodes", size)
+    at, is_leaf = np.arange(size), feature == NO_CHILD
+    children = np.stack([found["left"], found["right"]])
+    if (feature < NO_CHILD).any() or ((children <= at) | (children >= size))[:, ~is_leaf].any():
+        node.refuse("a tree whose nodes lead to later ones", size)
+    found["leaf"] = np.where(is_leaf, np.cumsum(is_leaf) - 1, NO_CHILD)
+
+
+def _check_clusters(found: dict[str, Any], node: Node) -> None:
+    axes = found["axes"]
+    if found["centre"].ndim != 1 or axes.ndim != 2 or len(axes) != len(found["centre"]):
+        node["axes"]["shape"].refuse(f"{len(found['centre'])} lines", list(axes.shape))
+    if any((tree.feature >= axes.shape[1]).any() for tree in found["trees"]):
+        node["trees"].refuse(f"features below {axes.shape[1]}", "others")
+
+
+def _check_noise(found: dict[str, Any], node: Node) -> None:
+    node["kind"].one_of(NOISES)
+    if not (0.0 < found["scale"] < math.inf or found["kind"] == "none"):
+        node["scale"].refuse("a scale above 0", found["scale"])
+
+
+def _check_whole(found: dict[str, Any], node: Node) -> None:
+    """Counts, clusters, coding and groups are of one release."""
+    known_classes(found["classes"])
+    made, counts, cells = found["clusters"], found["counts"], found["cells"]
+    if counts.raw.shape != (cells.count, made.count) or counts.sizes.shape != (made.count,):
+        node["counts"].refuse("a line of counts for each group", list(counts.raw.shape))
+    if not (np.isfinite(counts.raw).all() and np.isfinite(counts.sizes).all()):
+        node["counts"].refuse("finite counts", "others")
+    width = found["coding"].layout.width
+    if len(made.trees) != len(found["classes"]) or len(made.centre) != width:
+        trees = "a tree for each class, on the features of the coding"
+        node["clusters"].refuse(trees, len(made.trees))
+    if counts.reports is not None and counts.reports.groups != cells.keys:
+        node["counts"]["reports"].refuse("reports of these groups", "others")
+
+
+CODEC = CODINGS.with_kinds(
+    Kind(ReleasedCounts, without=("privacy",), check=_check_whole),
+    Kind(Clusters, check=_check_clusters),
+    Kind(Tree, without=("leaf",), check=_check_tree),
+    Kind(GroupCounts),
+    Kind(CountNoise, check=_check_noise),
+    Kind(Reports),
+)
+
+
 def save(
     released: ReleasedCounts, path: str | os.PathLike[str], *, overwrite: bool = False
 ) -> Path:
     """Write a folder, whole or not at all."""
     statement = released.privacy.to_json().encode()
-    content = {"format": FORMAT, "version": VERSION, **_content(released)}
+    content = {"format": FORMAT, "version": VERSION, "groups": _content(released)}
     content["statement_sha256"] = hashlib.sha256(statement).hexdigest()
     text = json.dumps(content, allow_nan=False, sort_keys=True) + "\n"
     files = {GROUPS_FILE: text.encode(), STATEMENT_FILE: statement}
@@ -83,20 +134,9 @@ def save(
 
 
 def _content(released: ReleasedCounts) -> dict[str, Any]:
-    return {
-        "cells": files_json.cells_to_dict(released.cells),
-        "classes": [keys.to_json(value, of="classes") for value in released.classes],
-        "coding": coding_json.to_dict(released.coding),
-        "clusters": clusters.to_dict(released.clusters),
-        "counts": released.counts.raw.tolist(),
-        "sizes": released.counts.sizes.tolist(),
-        "noise": [released.counts.noise.kind, released.counts.noise.scale],
-        **(
-            {}
-            if released.counts.reports is None
-            else {"reports": released.counts.reports.to_dict()}
-        ),
-    }
+    plain = {one.name: getattr(released, one.name) for one in fields(ReleasedCounts)}
+    found: dict[str, Any] = CODEC.write(ReleasedCounts(**plain))
+    return found
 
 
 def load(
@@ -114,7 +154,7 @@ def load(
     content = DOCUMENT.node(files[GROUPS_FILE])
     if content.mapping().get("format") != FORMAT or content.mapping().get("version") != VERSION:
         content.refuse(f"{FORMAT!r}, version {VERSION}", content.mapping().get("format"))
-    content.only(FIELDS, OPTIONAL)
+    content.only(FIELDS)
     found = hashlib.sha256(files[STATEMENT_FILE]).hexdigest()
     if found != content["statement_sha256"].text():
         remedy = "A file is damaged or from another folder: save the released groups again."
@@ -122,29 +162,15 @@ def load(
             "the statement of these counts", of=STATEMENT_FILE, got=found, remedy=remedy
         )
     return _released(
-        content, PrivacyStatement.from_json(files[STATEMENT_FILE].decode("utf-8", "replace")), kind
+        content["groups"],
+        PrivacyStatement.from_json(files[STATEMENT_FILE].decode("utf-8", "replace")),
+        kind,
     )
 
 
 def _released(content: Node, statement: PrivacyStatement, kind: type[Released]) -> Released:
-    cells: Any = files_json.cells_from_dict(content["cells"])
-    classes = known_classes(
-        [keys.plain(value.value, of="classes") for value in content["classes"].list()]
-    )
-    coding = coding_json.from_dict(content["coding"])
-    made = clusters.from_dict(content["clusters"])
-    sizes = np.array(content["sizes"].numbers(length=made.count))
-    raw = np.array([line.numbers(length=made.count) for line in content["counts"].list()])
-    if cells is None or len(raw) != cells.count:
-        content["counts"].refuse("a line of counts for each group", len(raw))
-    if len(made.trees) != len(classes) or len(made.centre) != coding.layout.width:
-        content["clusters"].refuse(
-            "a tree for each class, on the features of the coding", len(made.trees)
-        )
-    told = content["reports"] if "reports" in content.mapping() else None
-    reports = None if told is None else Reports.from_node(told, cells.keys)
-    counts = GroupCounts(raw, sizes, _noise(content["noise"]), reports)
-    return kind(statement, cells, classes, coding, made, counts)
+    found = CODEC.read(content, ReleasedCounts, privacy=statement)
+    return kind(*(getattr(found, one.name) for one in fields(ReleasedCounts)))
 
 
 def write(
@@ -185,7 +211,7 @@ def read(text: str, kind: type[Released]) -> tuple[Released, Signature | None]:
     ):
         content.refuse(f"{FILE_FORMAT!r}, version {FILE_VERSION}", content.mapping().get("format"))
     content.only(FILE_FIELDS)
-    groups = content["groups"].only(CONTENT, OPTIONAL)
+    groups = content["groups"]
     if content["checksum"].text() != _checksum(groups.value):
         remedy = "The file is damaged: ask the attribute's holder for it again."
         raise ChecksumError.expected(
@@ -249,13 +275,3 @@ def _signed(groups: ColumnsLike) -> tuple[tuple[str, str], ...]:
 
 def _checksum(groups: ColumnsLike) -> str:
     return hashlib.sha256(canonical(groups).encode()).hexdigest()
-
-
-def _noise(node: Node) -> CountNoise:
-    kind, scale = node.list(2)
-    if kind.text() not in NOISES:
-        kind.refuse(f"one of {NOISES}", kind.value)
-    value = scale.number()
-    if kind.text() != "none" and value <= 0:
-        scale.refuse("a scale above 0", value)
-    return CountNoise(kind.text(), value)

@@ -13,7 +13,6 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from ..._json import Node
 from ..._verdicts import deviations
 from ...errors import NoBetterThanConstant, RandomizedModel, WorseThanBaseline
 from ...learning.comparison import Comparison, Constant, Rival
@@ -117,19 +116,6 @@ class BaselineReport(Shown):
             "remark": self.remark,
             "baselines": self.table(),
         }
-
-    @staticmethod
-    def from_dict(node: Node) -> BaselineReport:
-        """The inverse of `to_dict`; verdicts are made anew."""
-        node.only(("unit", "error", "noise", "handed_out", "remark", "baselines"))
-        return BaselineReport(
-            _number(node["error"]),
-            _number(node["noise"]),
-            tuple(map(_read_line, node["baselines"].list())),
-            node["unit"].one_of((ERROR, SQUARES, OBJECTIVE)),
-            node["handed_out"].one_of((MODEL, MIXTURE, MIXING, ONE_CLASS, FREE)),
-            node["remark"].text(),
-        )
 
     def parts(self) -> Iterator[Part]:
         """The error of the model, and what each baseline costs or saves."""
@@ -312,19 +298,3 @@ def _plain(value: object) -> Any:
     if not isinstance(value, float):
         return value
     return None if math.isnan(value) else str(value) if math.isinf(value) else value
-
-
-def _number(node: Node) -> float:
-    return math.nan if node.is_null else node.number(words=True)
-
-
-def _read_line(node: Node) -> Compared:
-    node.only(("name", "remark", "error", "difference", "noise", "fair", "verdict"))
-    return Compared(
-        node["name"].one_of((CONSTANT, MIXING, FREE)),
-        node["remark"].text(),
-        _number(node["error"]),
-        _number(node["difference"]),
-        _number(node["noise"]),
-        node["fair"].truth(),
-    )

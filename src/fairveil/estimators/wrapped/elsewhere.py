@@ -26,7 +26,7 @@ from ...facts import Schema
 from ...learning.systems import NO_GROUPS
 from ...models import LinearModel, MixtureModel
 from ..fitting import promises
-from ..reading import shapes_json
+from ..reading.coded_files import CODINGS
 from ..reading.coding import SchemaCoding
 from ..reading.elsewhere import training_of
 from ..reading.fitted_parts import parts_of
@@ -90,7 +90,7 @@ def read(
                 layout,
                 training.schema,
                 coding.encoding.sensitive_as_feature,
-                shapes_json.to_dict(coding.shapes),
+                CODINGS.write(coding.shapes),
             )
     args = (
         rows,

@@ -23,10 +23,9 @@ Guarantees (tests/learning/test_learning_postprocess.py):
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -289,30 +288,3 @@ def _counts_of(
 
 def _event(kind: str, z: float, moved: int) -> Event:
     return DiscreteLaplace(z, moved) if kind == "discrete-laplace" else Gaussian(z)
-
-
-def to_dict(released: Released) -> dict[str, Any]:
-    """Plain JSON values; numbers to the last bit."""
-    return {
-        "shape": list(released.raw.shape),
-        "raw": released.raw.ravel().tolist(),
-        "totals": None if released.totals is None else released.totals.ravel().tolist(),
-        "noise": [released.noise.kind, released.noise.scale],
-        "rows": released.rows,
-        "edges": None if released.edges is None else released.edges.tolist(),
-    }
-
-
-def from_dict(values: Mapping[str, Any]) -> Released:
-    """The inverse of `to_dict`."""
-    shape = tuple(map(int, values["shape"]))
-    totals = (
-        None
-        if values["totals"] is None
-        else np.array(values["totals"], np.float64).reshape(shape[1:])
-    )
-    kind, scale = values["noise"]
-    rows = None if values["rows"] is None else float(values["rows"])
-    edges = None if values.get("edges") is None else np.array(values["edges"], np.float64)
-    raw = np.array(values["raw"], np.float64).reshape(shape)
-    return Released(raw, totals, CountNoise(str(kind), float(scale)), rows, edges)

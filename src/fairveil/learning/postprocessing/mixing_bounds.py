@@ -16,7 +16,7 @@ Guarantees (tests/learning/test_learning_postprocess.py, a simulation over seeds
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -71,20 +71,6 @@ class MixingGuarantee(Shown):
             "gap": _plain(self.gap),
             "gap_bound": _plain(self.gap_bound),
         }
-
-    @staticmethod
-    def from_dict(values: Mapping[str, Any]) -> MixingGuarantee:
-        """The inverse of `to_dict`."""
-        lists: dict[str, Any] = {
-            name: tuple(map(_number, values[name]))
-            for name in ("bounds", "values", "noise", "value_bounds")
-        }
-        numbers: dict[str, Any] = {
-            name: _number(values[name]) for name in ("error", "error_bound", "excess_bound")
-        }
-        return MixingGuarantee(
-            float(values["confidence"]), tuple(map(str, values["names"])), **lists, **numbers
-        )
 
     def parts(self) -> Iterator[Part]:
         """The bounds, and what they are conditional on."""

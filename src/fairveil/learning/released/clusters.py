@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..._json import Node
 from ..._types import Floats
 
 Ints = npt.NDArray[np.intp]
@@ -187,52 +186,3 @@ def _tree(z: npt.NDArray[np.float32], weights: Floats, leaves: int) -> Tree:
         for array in (feature, tree.children_left, tree.children_right, leaf)
     ]
     return Tree(arrays[0], np.where(is_leaf, 0.0, tree.threshold), arrays[1], arrays[2], arrays[3])
-
-
-def to_dict(clusters: Clusters) -> dict[str, Any]:
-    """Plain JSON values; numbers to the last bit."""
-    return {
-        "centre": clusters.centre.tolist(),
-        "axes": clusters.axes.T.tolist(),
-        "trees": [
-            {
-                "feature": tree.feature.tolist(),
-                "threshold": tree.threshold.tolist(),
-                "left": tree.left.tolist(),
-            }
-            | {"right": tree.right.tolist()}
-            for tree in clusters.trees
-        ],
-    }
-
-
-def from_dict(node: Node) -> Clusters:
-    """The inverse of `to_dict`. A tree whose nodes do not lead downwards is refused."""
-    node.only(("centre", "axes", "trees"))
-    centre = np.array(node["centre"].numbers(), np.float64)
-    axes = (
-        np.array([line.numbers(length=len(centre)) for line in node["axes"].list()], np.float64)
-        .reshape(-1, len(centre))
-        .T
-    )
-    return Clusters(
-        centre, axes, tuple(_tree_from(one, axes.shape[1]) for one in node["trees"].list())
-    )
-
-
-def _tree_from(node: Node, numbers: int) -> Tree:
-    node.only(("feature", "threshold", "left", "right"))
-    threshold = np.array(node["threshold"].numbers(), np.float64)
-    size = len(threshold)
-    read = {name: np.array([x.whole(at_least=-1, at_most=MOST_NODES) for x in node[name].list(size)], np.intp) for name in
-            ("feature", "left", "right")}  # fmt: skip
-    at, is_leaf = np.arange(size), read["feature"] == NO_CHILD
-    children = np.stack([read["left"], read["right"]])
-    if (
-        not size
-        or (read["feature"] >= numbers).any()
-        or ((children <= at) | (children >= size))[:, ~is_leaf].any()
-    ):
-        node.refuse("a tree whose nodes lead to later ones", size)
-    leaf = np.where(is_leaf, np.cumsum(is_leaf) - 1, NO_CHILD)
-    return Tree(read["feature"], threshold, read["left"], read["right"], leaf)

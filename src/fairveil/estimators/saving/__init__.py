@@ -1,1 +1,0 @@
-"""How parts of estimators are written as plain values and read back."""
