@@ -76,6 +76,7 @@ def counts() -> dict[str, dict[str, int]]:
             "beside the rooms": total(SOURCES.glob("*.py")),
             "tests": total((ROOT / "tests").rglob("*.py")) + lines(ROOT / "conftest.py"),
             "benchmarks": total((ROOT / "benchmarks").rglob("*.py")),
+            "papers": total((ROOT / "papers").rglob("*.py")),
         },
         "words": {"pages": sum(len(path.read_text("utf-8").split()) for path in pages)},
     }

@@ -1,7 +1,9 @@
-"""Commands about what holds: `audit`, `certify`, `monitor`, `attack`, `verify`, `sign`."""
+"""Commands about what holds: `audit`, `certify`, `monitor`, `attack`, `verify`, `reproduce`,
+`sign`."""
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import sys
@@ -613,6 +615,36 @@ def _signature(ask: Ask, text: str, kind: str) -> tuple[bool | None, list[str], 
     lines = [f"Signed by {found.signer} at {found.time}{noted}{bound}: valid", *remarks]
     plain = {"signer": found.signer, "time": found.time, "note": found.note, "files": files}
     return True, lines, {"valid": True, **plain, "remarks": list(remarks)}
+
+
+@command(
+    "Evidence",
+    "FIGURE? --quick --seeds --data --out",
+    "fairveil reproduce",
+    "fairveil reproduce 004:fig3 --data sets --out figures",
+    "fairveil reproduce all --quick",
+)
+def reproduce(ask: Ask) -> None:
+    """Reproduce a figure or a table of the five papers: published beside ours, and a verdict.
+
+    It runs the scripts in papers/ of a clone of the repository, from anywhere inside it. Without
+    FIGURE it lists what there is. Rows are in files that you hold.
+
+    Exit status: 0 all stated verdicts hold; 1 one no longer holds; 2 refused, or rows are missing.
+    """
+    here = Path.cwd()
+    scripts = [one / "papers" / "reproduce.py" for one in (here, *here.parents)]
+    script = next((one for one in scripts if one.is_file()), None)
+    if script is None:
+        remedy = "Clone the repository, and call this inside of it: scripts are not installed."
+        raise wrong("FIGURE", "papers/reproduce.py here or in a folder above", str(here), remedy)
+    words = [one for one in (ask.figure or "").split(",") if one]
+    given = {"seeds": ask.seeds, "data": ask.data, "out": ask.out}
+    more = [f"--{name}={value}" for name, value in given.items() if value is not None]
+    sys.path.insert(0, str(script.parent))
+    status = importlib.import_module("reproduce").main(words + more + ["--quick"] * ask.quick)
+    if status:
+        raise click.exceptions.Exit(status)
 
 
 @command(

@@ -37,6 +37,7 @@ MODEL - text : a model's folder, or - with --prediction
 TARGET - text : a model's folder, a --method of fit, or module:function, which fits a table
 STATE - path : the file that keeps the monitor
 SCHEMA - path : a schema file, TOML or JSON
+FIGURE - text : a paper, or one of its figures: 004, 004:fig2, all; several with commas
 FILE - path : a statement, certificate, private table, released groups, or a model's folder
 sign:FILE - path : a statement, or a folder that holds one, whose other files are signed too
 ledger import:FILE - path : what was spent, as JSON (docs/other_libraries.md)
@@ -68,6 +69,7 @@ ids FILE text : of a coded store: read the ids here, in the order of its rows
 unmatched RULE:group|drop one : rows without an entry: count them as missing, or leave them out
 count - flag : only count how many rows have an entry, exactly, for yourself alone
 public - flag : read bounds and values from the rows, because they are public
+data DIR path : find the files of rows here [default: FAIRVEIL_DATA]
 float32 - flag : keep numbers in 4 bytes: half the space, 7 digits
 facts FILE path : of a model card: read what no file of the model knows (JSON)
 certificate FILE path : of a model card: read a certificate of the model
@@ -96,6 +98,8 @@ method NAME:methods one : the method; its parameters are listed by --method NAME
 model NAME:linear|additive one : a model linear in the columns, or with steps of each number, too
 set NAME=VALUE texts : any other parameter, as in rounds=100 or max_epsilon.f=0.5; repeat for more
 grid NAME=VALUE,... texts : search these values of a parameter privately; repeat for more
+quick - flag : run fewer seeds and settings, in a few minutes
+reproduce:seeds N whole : take so many seeds [default: 5, quick 2]
 scoring NAME:error|gap|lagrangian one : of a search: minimize this [default: error]
 
 [Privacy]
@@ -141,6 +145,7 @@ look - flag : show what it costs, and charge nothing
 
 [Output]
 out DIR path : write this folder, whole or not at all
+reproduce:out DIR path : write pictures and JSON here
 plan:out FILE paths : write the picture (.svg), or the plan (.json, .txt); repeat for more
 predict:out FILE path : write this CSV file [default: standard output]
 export:out FILE path : write a query (.sql), or a model card (.md)

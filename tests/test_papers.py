@@ -1,0 +1,76 @@
+"""Figures of the five papers: what needs no rows is run whole, and pages, targets and numbers agree."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent / "papers"
+sys.path.insert(0, str(ROOT))
+
+import reproduce  # noqa: E402
+
+PAPERS = reproduce.papers()
+WITHOUT_ROWS = [
+    "000:ols",
+    "000:sec6",
+    "001:constants",
+    "002:ermi",
+    "002:noise",
+    "003:noise",
+    "004:accountant",
+]
+
+
+def test_figures_that_need_no_rows_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert reproduce.main([*WITHOUT_ROWS, "--quick", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert said.count(" holds: ") == len(WITHOUT_ROWS)
+    for name in WITHOUT_ROWS:
+        found = json.loads((tmp_path / f"{name.replace(':', '_')}.json").read_text("utf-8"))
+        assert found["holds"]
+        assert found["lines"]
+        assert "<svg" in (tmp_path / f"{name.replace(':', '_')}.svg").read_text("utf-8")
+
+
+def test_a_verdict_that_no_longer_holds_is_an_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(asked: object) -> object:
+        yield reproduce.Line("a", 1.0, 2.0, how=reproduce.LESS)
+
+    paper = reproduce.Paper("009", "made up", ROOT)
+    paper.target("one", "one", "better")(wrong)
+    monkeypatch.setattr(reproduce, "papers", lambda: {"009": paper})
+    assert reproduce.main(["009:one"]) == 1
+
+
+def test_rows_that_are_missing_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("FAIRVEIL_DATA", raising=False)
+    assert reproduce.main(["004:fig3", "--quick", "--data", str(tmp_path)]) == 2
+    assert "NOT RUN" in capsys.readouterr().err
+    assert reproduce.main(["004:fig3", "--quick", "--data", str(tmp_path), "--skip-missing"]) == 0
+
+
+def test_numbers_that_are_missing_end_the_run(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="NO PUBLISHED NUMBERS"):
+        _ = reproduce.Paper("000", "none", tmp_path).published
+
+
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=lambda paper: paper.number)
+def test_a_page_names_every_target_and_no_other(paper: reproduce.Paper) -> None:
+    page = (paper.folder / "README.md").read_text("utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    named = set()
+    for line in rows:
+        column = line.split("|")[3]
+        number = paper.number
+        if f"{number}:" in column:
+            named |= {one.strip() for one in column.replace(f"{number}:", "").split(",")}
+    assert named == set(paper.targets)
+    assert re.search(r"\bcorrected\b|\bsame\b", page)
+    assert {"paper", "source", "protects"} <= set(paper.published)
