@@ -1,7 +1,7 @@
 """What of rows is public: facts for a statement, and features and labels as an array where a
 promise leaves them so, for searches that are arithmetic on public numbers.
 
-Guarantees (tests/curator/test_curator_mixture_histogram.py):
+Guarantees (tests/curator/test_curator_attached.py):
 1. A table only where features and labels are public; the sensitive columns are no part of it.
 2. `memberships` are given away by a promise of no privacy alone.
 """
