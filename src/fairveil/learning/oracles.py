@@ -803,7 +803,7 @@ class Labellings(Class):
         errors = regressed_errors(whole, sums.reshape(-1, sums.shape[-1]))
         lines = np.concatenate([np.eye(1 + self.layout.width)[1:], [errors[0] - errors[1]]])
         means = lines @ whole[0] / whole[0, 0]
-        variances = np.einsum("id,de,ie->i", lines, whole, lines) / whole[0, 0] - means**2
+        variances = ((lines @ whole) * lines).sum(axis=1) / whole[0, 0] - means**2
         varies = variances > 1e-12
         lines, means, deviations = lines[varies], means[varies], np.sqrt(variances[varies])
         lines[:, 0] -= means
