@@ -3,12 +3,16 @@ and rounds.py."""
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
 from fairveil.core.events import Gaussian, Repeated
 from fairveil.core.filters import Filter
 from fairveil.curator import CellCounts, Curator, FeatureSums, Journal, Rows, Weighed
+from fairveil.curator.books import Budget
+from fairveil.curator.questions.attached import RowFunction
 from fairveil.errors import BudgetError, PrivacyError
 from fairveil.ledger import Ledger
 from fairveil.privacy import NoiseSource, Promise
@@ -94,3 +98,44 @@ def test_guarantee_3_of_rounds_weights_of_a_round_before_are_forgotten(rows) -> 
     for factor in (1.0, 2.0, 3.0, 4.0):
         curator.answer([(question.at(question.inner, (1.0, factor)), 3.0)])
     assert len(curator._rounds.ready) == 1
+
+
+def test_a_run_is_closed_while_an_interrupted_answer_still_has_its_turn() -> None:
+    """Ctrl-C just before an answer's end: whoever keeps the traceback keeps the answer's turn,
+    too."""
+    closed: list[bool] = []
+
+    def interrupted() -> None:
+        budget = Budget(Promise(1.0, 1e-6), Gaussian(10.0), None)
+        turn = budget.release(Gaussian(10.0))
+        turn.__enter__()  # and never left
+        budget.close()
+        closed.append(not budget.is_open)
+
+    thread = threading.Thread(target=interrupted, daemon=True)  # which waited for ever, once
+    thread.start()
+    thread.join(60)
+    assert closed == [True]
+
+
+def test_an_answer_is_not_asked_for_inside_of_another() -> None:
+    curator = Curator(Rows.from_arrays(np.ones((4, 1))), Promise(10.0, 1e-6))
+
+    def nested(block: object) -> object:
+        curator.answer(
+            [(RowFunction(lambda inner: inner.numbers.T, 1, 1.0, frozenset({"features"})), 50.0)]
+        )
+        return np.zeros((4, 1))
+
+    curator.answer(
+        [(RowFunction(nested, 1, 1.0, frozenset({"features"})), 50.0)]
+    )  # the rows contribute zero, as after any error of user code
+    curator.close()
+    assert any("one answer after another" in told for told in curator.trouble())
+
+
+def test_a_run_that_was_closed_gives_no_answer() -> None:
+    budget = Budget(Promise(1.0, 1e-6), Gaussian(10.0), None)
+    budget.close()
+    with pytest.raises(PrivacyError, match="a run that goes on"), budget.release(Gaussian(10.0)):
+        pass

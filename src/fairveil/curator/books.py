@@ -85,7 +85,7 @@ from ..statement.document import (
     names_read,
     releases_of,
 )
-from .journal import CUT, SITTING, Given, Journal, Log, LogEntry, digest_of, refused
+from .journal import SITTING, Given, Journal, Log, LogEntry, digest_of, refused
 
 USER_CODE, BY_ROW = "user code", "float32-by-row"
 """Marks in a journal."""
@@ -532,15 +532,10 @@ class Books:
             self._given.popleft()
             return given
         self.budget.close()
-        if given is None:
-            words, got = "an answer as it was released", CUT
-            fix = "It is not drawn anew: the run ends, and stays charged. Begin another with what "
-            fix += "is left of the budget."
-        else:
-            words, got = f"the question that answer {number} was given to", "another question"
-            fix = "Resume with the rows, the arguments and the version that the run began with, or "
-            fix += "begin another."
-        raise PrivacyError.expected(words, of="journal", got=got, remedy=fix)
+        words = f"the question that answer {number} was given to"
+        fix = "Resume with the rows, the arguments and the version that the run began with, or "
+        fix += "begin another."
+        raise PrivacyError.expected(words, of="journal", got="another question", remedy=fix)
 
     def release(self, entry: LogEntry, answers: Sequence[Floats] | int, *asked: object) -> None:
         """Write an answer down, unless it showed nothing of anybody."""

@@ -4,8 +4,7 @@ anybody sees it, so a run that was killed can go on.
 One line of JSON an answer, after a header with promise, plan and filter. Other lines begin with a
 word of `AHEAD`: a stated bound, a mark that the statement must carry, another sitting. Only public
 values: events, names, bounds, and with `answers=True` the noisy answers themselves, as they were
-released; never a row, never an exact answer about what is protected. What an answer cost comes
-first in its line, so that a line which a crash cut short still says it.
+released; never a row, never an exact answer about what is protected.
 
 Where answers are kept a run that was killed begins anew, asks the same, and is given again what was
 released, at no further price: it asks the rows only what was not asked yet.
@@ -13,15 +12,15 @@ released, at no further price: it asks the rows only what was not asked yet.
 Guarantees (tests/curator/test_curator_journal.py)
     1. A line is written, flushed and on the disk before its answer is returned; where that fails,
        there is no answer.
-    2. A line cut short by a crash counts as released. One cut before it says what was released ends
-       the run.
+    2. A line of an answer that a crash cut short ends the run, which stays charged: the answer may
+       have been seen. Any other line that was cut short is taken away.
     3. A journal of another promise, plan or filter is refused, as is one that somebody else is
        writing, and nothing is changed.
     4. No two sittings of a run number their answers alike, so a seeded source's streams are never
        used twice.
     5. What is given again is, to the bit, what was released: no row is read for it, nothing
-       admitted, logged or charged. Where another question is asked than before, or a crash lost the
-       answer, the run ends, and stays charged.
+       admitted, logged or charged. Where another question is asked than before the run ends, and
+       stays charged.
 """
 
 from __future__ import annotations
@@ -71,7 +70,6 @@ SITTING = 1 << 40
 PAID = "ledger"
 """The first word of the mark that says in which ledger a run is charged: then the data set, then
 the spend."""
-CUT = "an answer whose line in the journal was cut short"
 AHEAD = ("bound", "mark", "sitting")
 KINDS = {"<f8", "<i8"}
 
@@ -224,26 +222,26 @@ class Log:
 
 @dataclass
 class Written:
-    """What a journal says. `unknown`: one line was cut before it said what it released;
-    `open_line`: the last line has no end; `keeps`: answers are there, too."""
+    """What a journal says. `cut`: the line of an answer was cut short; `size`: bytes up to what
+    was cut short and released nothing; `is_ended`: the last line has its end; `keeps`: answers are
+    there, too."""
 
     header: dict[str, Any] | None = None
     entries: list[LogEntry] = field(default_factory=list)
     bounds: list[StatedBound] = field(default_factory=list)
     secure: bool = True
     marks: set[str] = field(default_factory=set)
-    unknown: bool = False
-    open_line: bool = False
+    cut: bool = False
+    size: int | None = None
+    is_ended: bool = True
     keeps: bool = False
     sitting: int = 0
 
-    def take(self, line: bytes, is_last: bool) -> None:
-        """Read one line after the header. `is_last`: of its sitting."""
-        values = _parsed(line)
+    def take(self, values: dict[str, Any] | None) -> None:
+        """Read one line after the header."""
         if values is None:
-            _whole(is_last)
-            self._take_cut(line.decode(errors="replace"))
-        elif "sitting" in values:
+            raise _damaged()
+        if "sitting" in values:
             self.sitting = int(values["sitting"])
             self.secure = self.secure and values["secure"] is True
         elif "bound" in values:
@@ -253,30 +251,9 @@ class Written:
         else:
             words = (tuple(values["questions"]), values["batch"], values["purpose"])
             given = Given.from_line(values) if "given" in values else None
-            number = values["number"]
-            _whole(type(number) is int and number >= self._next_number)
+            number, after = values["number"], self.entries[-1].number + 1 if self.entries else 0
+            _whole(type(number) is int and number >= max(after, self.sitting * SITTING))
             self.entries.append(LogEntry(number, _event(values["event"]), *words, given))
-
-    @property
-    def _next_number(self) -> int:
-        after = self.entries[-1].number + 1 if self.entries else 0
-        return max(after, self.sitting * SITTING)
-
-    def _take_cut(self, text: str) -> None:
-        """A line that a crash cut short: charged when it says for what, and nothing goes on when it
-        does not."""
-        if len(text) > 2 and any(text.startswith(f'{{"{name}"'[: len(text)]) for name in AHEAD):
-            return
-        name = '{"event":'
-        try:
-            value, end = DOCUMENT.beginning(text, len(name)) if text.startswith(name) else (None, 0)
-            if text[end : end + 1] != ",":
-                raise ValueError
-            event = _event(value)
-        except (ValueError, FairveilError):
-            self.unknown = True
-            return
-        self.entries.append(LogEntry(self._next_number, event, (CUT,), "unknown"))
 
 
 def read(path: Path) -> Written:
@@ -294,28 +271,21 @@ def read(path: Path) -> Written:
         _whole((header["format"], header["version"]) == (FORMAT, FORMAT_VERSION))
         secure, keeps = header.pop("secure") is True, header.pop("answers", False) is True
         Promise.from_dict(header["promise"])
-        out = Written(header, secure=secure, keeps=keeps, open_line=not data.endswith(b"\n"))
-        lines = [line for line in rest.split(b"\n") if line]
-        for at, line in enumerate(lines):
-            out.take(line, _ends_a_sitting(lines, at))
+        out = Written(header, secure=secure, keeps=keeps, is_ended=data.endswith(b"\n"))
+        *lines, last = rest.split(b"\n")
+        for line in lines:
+            out.take(_parsed(line))
+        if (values := _parsed(last)) is not None:  # only its end is missing
+            out.take(values)
+        elif last:
+            begins = [f'{{"{name}"'.encode() for name in AHEAD]
+            ahead = any(last.startswith(one) or one.startswith(last) for one in begins)
+            out.cut, out.size = not ahead or len(last) < 3, len(data) - len(last)
         return out
     except PrivacyError:
         raise
     except (FairveilError, *wrong) as error:
         raise _damaged() from error
-
-
-def _ends_a_sitting(lines: list[bytes], at: int) -> bool:
-    """Whether a line is the last of its sitting: what follows is a new sitting, whose first line
-    was perhaps cut short."""
-    begins = b'{"sitting"'
-    for line in lines[at + 1 :]:
-        values = _parsed(line)
-        if values is not None:
-            return "sitting" in values
-        if not begins.startswith(line[: len(begins)]):
-            return False
-    return True
 
 
 def _event(values: Any) -> Event:
@@ -375,7 +345,7 @@ class Journal:
 
     @property
     def entries(self) -> tuple[LogEntry, ...]:
-        """Every answer so far, of all sittings, those whose line was cut short included."""
+        """Every answer so far, of all sittings."""
         return tuple(self._written.entries)
 
     @property
@@ -442,7 +412,7 @@ class Journal:
             "rows": rows,
         }
         self._written = read(self.path)
-        self._check(header, promise)
+        self._check(header)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             mode = 0o600 if self.keeps_answers else 0o644
@@ -454,7 +424,7 @@ class Journal:
             _lock(file)
             # Another process may have written between the first look and the lock.
             self._written = written = read(self.path)  # it is ours only now
-            self._check(header, promise)
+            self._check(header)
             if agreed is not None:
                 agreed(0 if self.is_new else written.sitting + 1)
             if written.header is None:
@@ -465,11 +435,12 @@ class Journal:
                 _sync_folder(self.path.parent)
                 written.header = header
             else:
-                # A last line that was cut short stays: its answer may have been seen.
-                if written.open_line:
+                if written.size is not None:  # what was cut short released nothing
+                    os.ftruncate(file, written.size)
+                elif not written.is_ended:
                     _write_all(file, b"\n")
                 _write(file, {"sitting": written.sitting + 1, "secure": secure})
-                written.sitting, written.open_line = written.sitting + 1, False
+                written.sitting, written.size, written.is_ended = written.sitting + 1, None, True
             written.secure = written.secure and secure
         except BaseException:
             os.close(file)
@@ -529,9 +500,8 @@ class Journal:
             self._failed = True  # half a line may be there: nothing may follow it
             raise
 
-    def _check(self, header: dict[str, Any], promise: Promise) -> None:
-        """The same promise, plan, filter and public number of rows as before; and every line says
-        what it released."""
+    def _check(self, header: dict[str, Any]) -> None:
+        """The same promise, plan, filter and public number of rows as before, and whole lines."""
         if self._written.header is None:
             return
         for name, words in (
@@ -547,13 +517,12 @@ class Journal:
             kinds = {True: "one that keeps answers", False: "one that keeps no answers"}
             fix = "Resume the run in the way in which it began, or begin another journal."
             raise refused(kinds[self.keeps_answers], kinds[self._written.keeps], fix)
-        if self._written.unknown and promise.is_private:
-            got = "one that was cut short before it did"
+        if self._written.cut:
             fix = (
-                "The run cannot go on, and its plan stays charged whole. Begin another with what "
-                "is left of the budget."
+                "An answer was lost, which is not drawn anew: the run cannot go on, and stays "
+                "charged whole. Begin another with what is left of the budget."
             )
-            raise refused("lines that say what was released", got, fix)
+            raise refused("whole lines", "one that was cut short", fix)
 
 
 def _write(file: int, line: dict[str, Any], *, sync: bool = True) -> None:
