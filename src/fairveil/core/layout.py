@@ -78,6 +78,47 @@ class RowBlock:
         """How many rows the block holds: private under add-remove."""
         return int(self.codes.shape[1])
 
+    @property
+    def lines(self) -> tuple[npt.NDArray[Any] | None, ...]:
+        """All but the numbers, in their order."""
+        return self.codes, self.labels, self.sensitive, self.weights, self.persons
+
+    def at(self, places: Any) -> RowBlock:
+        """The rows at these places (a slice, or numbers), copied. Those that stand person by person
+        do so still."""
+
+        def of(line: Any) -> Any:
+            if line is None or not isinstance(places, slice):
+                # A gather keeps the order of stored values in a row, so a sum has the same bits.
+                return None if line is None else line.take(places, axis=-1)
+            return np.array(line[..., places], order="C")
+
+        numbers = self.numbers[places] if hasattr(self.numbers, "indptr") else of(self.numbers)
+        *rest, whose = map(of, self.lines)
+        if whose is not None and whose.dtype == PERSON_BY_PERSON and self.persons is not None:
+            number = np.cumsum(self.persons["begins"])[places]
+            whose["begins"] = np.r_[True, number[1:] != number[:-1]][: len(whose)]
+        return RowBlock(numbers, *rest, whose)
+
+    @staticmethod
+    def joined(blocks: Sequence[RowBlock]) -> RowBlock:
+        """All rows of some blocks as one; numbers are sparse where those of any block are."""
+        if len(blocks) == 1:
+            return blocks[0]
+        numbers: Any = [block.numbers for block in blocks]
+        if any(hasattr(one, "indptr") for one in numbers):
+            import scipy.sparse
+
+            csr = [
+                one if hasattr(one, "indptr") else scipy.sparse.csr_array(one.T) for one in numbers
+            ]
+            numbers = scipy.sparse.vstack(csr, format="csr")
+        else:
+            numbers = np.concatenate(numbers, axis=1)
+        lines = zip(*(block.lines for block in blocks), strict=True)
+        found: Any = [None if one[0] is None else np.concatenate(one, axis=-1) for one in lines]
+        return RowBlock(numbers, *found)
+
 
 @runtime_checkable
 class RowSource(Protocol):

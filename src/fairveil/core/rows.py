@@ -166,16 +166,32 @@ class Block:
         features = (self.numbers, self.indptr, self.indices, self.codes)
         return sum(one.nbytes for one in (*features, self.labels, self.sensitive, self.weights))
 
+    @staticmethod
+    def of(raw: RowBlock, layout: RowLayout, number: int = 0) -> Block:
+        """A block as a source has it, unchecked."""
+        numbers, indptr, indices = raw.numbers, EMPTY_INT, EMPTY_INT
+        if hasattr(numbers, "indptr"):
+            numbers, indptr, indices = numbers.data[np.newaxis, :], numbers.indptr, numbers.indices
+        sensitive = np.empty((0, raw.rows), np.uint16) if raw.sensitive is None else raw.sensitive
+        labels = EMPTY_INT if raw.labels is None else raw.labels
+        weights = EMPTY_FLOAT if raw.weights is None else raw.weights
+        kept = (indptr, indices, raw.codes, labels, sensitive, weights)
+        return Block(layout, raw.rows, numbers, *kept, number)
+
     @property
     def raw(self) -> RowBlock:
-        """Features alone, as a source has them."""
+        """The rows as a source has them."""
         numbers: Any = self.numbers
         if self.is_sparse:
             import scipy.sparse
 
             parts = (numbers[0], self.indices, self.indptr)
             numbers = scipy.sparse.csr_array(parts, shape=(self.rows, self.layout.numbers))
-        return RowBlock(numbers, self.codes)
+        labels, weights = self.labels, self.weights
+        there: list[Any] = [labels, self.sensitive, weights, self.persons]
+        return RowBlock(
+            numbers, self.codes, *(one if one.shape[-1] == self.rows else None for one in there)
+        )
 
     def arrays(self, offsets: Ints) -> tuple[Array, ...]:
         """What compiled loops read of the rows' features, in the order in which they take it."""
@@ -230,28 +246,13 @@ class Block:
 
     def take(self, index: Array) -> Block:
         """The rows at `index`, as a block of their own."""
-        numbers, indptr, indices = self.numbers, self.indptr, self.indices
-        if self.is_sparse:
-            # A gather keeps the order of stored values in a row, so that its sum has the same bits.
-            numbers, indptr, indices = _stored(self.raw.numbers[index])
-        else:
-            numbers = numbers.take(index, axis=1)
-        return Block(
-            self.layout,
-            len(index),
-            numbers,
-            indptr,
-            indices,
-            self.codes.take(index, axis=1),
-            self.labels.take(index) if len(self.labels) else self.labels,
-            self.sensitive.take(index, axis=1),
-            self.weights.take(index) if len(self.weights) else self.weights,
-            self.number,
-            False,
-            index if self.chosen is None else self.chosen[index],
-            self.persons.take(index) if len(self.persons) else self.persons,
-            _cells={cells: ids.take(index, axis=1) for cells, ids in list(self._cells.items())},
-        )
+        raw = self.raw.at(index)
+        block = Block.of(raw, self.layout, self.number)
+        block.chosen = index if self.chosen is None else self.chosen[index]
+        block.persons = persons.NOBODY if raw.persons is None else raw.persons
+        kept = list(self._cells.items())
+        block._cells = {cells: ids.take(index, axis=1) for cells, ids in kept}
+        return block
 
     def of_persons(self, known: Array, inside: Mask) -> Block:
         """The rows inside of a block that stands person by person (`known` says how), which knows
@@ -292,37 +293,6 @@ class Drawn:
         if self._gathered is None:
             self._gathered = self.block.take(self.index)
         return self._gathered
-
-
-def _stored(numbers: Any) -> tuple[Array, Array, Array]:
-    """Values, bounds of rows and columns of a CSR array; a dense one, without these."""
-    if not hasattr(numbers, "indptr"):
-        return numbers, EMPTY_INT, EMPTY_INT
-    return numbers.data[np.newaxis, :], numbers.indptr, numbers.indices
-
-
-def _joined(blocks: Sequence[Block]) -> Block:
-    """All rows of some blocks as one."""
-    first = blocks[0]
-    if len(blocks) == 1:
-        return first
-    found: list[Any] = [block.raw.numbers for block in blocks]
-    if any(block.is_sparse for block in blocks):
-        import scipy.sparse
-
-        csr: Any = [
-            one if hasattr(one, "indptr") else scipy.sparse.csr_array(one.T) for one in found
-        ]
-        numbers = scipy.sparse.vstack(csr, format="csr")
-    else:
-        numbers = np.concatenate(found, axis=1)
-
-    def whole(name: str) -> Array:
-        return np.concatenate([getattr(block, name) for block in blocks], axis=-1)
-
-    codes, labels = whole("codes"), whole("labels")
-    rows, parts = sum(block.rows for block in blocks), _stored(numbers)
-    return Block(first.layout, rows, *parts, codes, labels, whole("sensitive"), whole("weights"))
 
 
 # -- one-hot columns of numbers, read as codes -----------------------------------------------------
@@ -471,17 +441,13 @@ def prepare(raw: RowBlock, layout: RowLayout, number: int, cap: float) -> Block:
     sparse rows."""
     n, sparse = raw.rows, hasattr(raw.numbers, "indptr")
     _check_kinds(raw, layout)
-    numbers = _canonical(raw.numbers) if sparse else raw.numbers
-    block = Block(
-        layout,
-        n,
-        *_stored(numbers),
-        _signed(raw.codes),
-        EMPTY_INT if raw.labels is None else _signed(raw.labels),
-        np.empty((0, n), np.uint16) if raw.sensitive is None else _signed(raw.sensitive),
-        EMPTY_FLOAT if raw.weights is None else np.minimum(raw.weights, cap),
-        number,
+    labels, sensitive = (
+        None if one is None else _signed(one) for one in (raw.labels, raw.sensitive)
     )
+    weights = None if raw.weights is None else np.minimum(raw.weights, cap)
+    numbers = _canonical(raw.numbers) if sparse else raw.numbers
+    signed = RowBlock(numbers, _signed(raw.codes), labels, sensitive, weights)
+    block = Block.of(signed, layout, number)
     shape = raw.numbers.shape if raw.numbers.ndim == 2 else (-1, -1)
     groups = 0 if raw.sensitive is None else len(block.sensitive)
     for name, got, wanted in (
@@ -725,7 +691,8 @@ class Rows:
             length = n if array is None else array.shape[-1]
             expected = f"{n} entries, as many as X has rows"
             need(length == n, expected, of=name, got=length, fix="Align them.")
-        whole = RowBlock(numbers, lines, labels, coded, weights)
+        by_column = numbers if hasattr(numbers, "indptr") else numbers.T
+        whole = RowBlock(by_column, lines, labels, coded, weights)
         source = _Arrays(layout, whole, Traits(read_from_data=tuple(read)))
         return cls(source, max_sample_weight=max_sample_weight, units=units)
 
@@ -830,8 +797,8 @@ class Rows:
         assert self._kept is not None
         assert self._given is None
         index = persons.kept(self._persons, most, coins)
-        block = _joined(self._kept).take(index)
-        block = replace(block, number=0, chosen=None, persons=self._persons[index])
+        raw = RowBlock.joined([one.raw for one in self._kept]).at(index)
+        block = replace(Block.of(raw, self.layout), persons=self._persons[index])
         block = block.in_one_group() if one_group else block
         other = self._other()
         other._kept, other._starts, other._persons = [block], [0, block.rows], block.persons
@@ -1016,17 +983,9 @@ class _Arrays:
     traits: Traits
 
     def blocks(self) -> Iterator[RowBlock]:
-        of, n = self.whole, self.whole.rows
+        n = self.whole.rows
         for a in range(0, max(n, 1), ARRAY_ROWS):
-            at = slice(a, min(n, a + ARRAY_ROWS))
-            sparse = hasattr(of.numbers, "indptr")
-            yield RowBlock(
-                of.numbers[at] if sparse else np.array(of.numbers[at].T, order="C"),
-                np.ascontiguousarray(of.codes[:, at]),
-                None if of.labels is None else of.labels[at],
-                None if of.sensitive is None else np.ascontiguousarray(of.sensitive[:, at]),
-                None if of.weights is None else of.weights[at],
-            )
+            yield self.whole.at(slice(a, min(n, a + ARRAY_ROWS)))
 
 
 def _as_numbers(X: Any) -> Any:

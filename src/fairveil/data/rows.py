@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from .. import _checks
 from ..errors import SchemaError
-from ..facts.rows import PERSON_BY_PERSON, RowBlock, RowLayout, Traits
+from ..facts.rows import RowBlock, RowLayout, Traits
 from ..facts.schema import Schema
 from ..statement.document import PublicFact
 from ..tables.frames import Arrays, column_of, table_of
@@ -85,7 +85,7 @@ class EncodedRows:
             return ChosenRows(self.encoding, self.blocks, np.packbits(wanted))
         blocks, start = [], 0
         for block in self._blocks:
-            blocks.append(_gathered(block, at[(at >= start) & (at < start + block.rows)] - start))
+            blocks.append(block.at(at[(at >= start) & (at < start + block.rows)] - start))
             start += block.rows
         return EncodedRows(self.encoding, tuple(blocks), facts=self.facts)
 
@@ -156,7 +156,7 @@ class ChosenRows:
             first, skipped = start // 8, start % 8
             bits = np.unpackbits(self._bits[first : -(-(start + block.rows) // 8)])
             start += block.rows
-            chosen = _gathered(block, np.flatnonzero(bits[skipped : skipped + block.rows]))
+            chosen = block.at(np.flatnonzero(bits[skipped : skipped + block.rows]))
             if chosen.rows:
                 yield chosen
 
@@ -168,22 +168,6 @@ class ChosenRows:
 
     def __repr__(self) -> str:
         return f"ChosenRows({self.encoding!r})"
-
-
-def _gathered(block: RowBlock, inside: npt.NDArray[np.intp]) -> RowBlock:
-    """Some rows of a block, copied. Rows that stand person by person do so still."""
-    persons = None if block.persons is None else block.persons[inside]
-    if persons is not None and block.persons is not None and persons.dtype == PERSON_BY_PERSON:
-        person = np.cumsum(block.persons["begins"])[inside]
-        persons["begins"] = np.r_[True, person[1:] != person[:-1]][: len(persons)]
-    return RowBlock(
-        np.ascontiguousarray(block.numbers[:, inside]),
-        np.ascontiguousarray(block.codes[:, inside]),
-        None if block.labels is None else block.labels[inside],
-        None if block.sensitive is None else np.ascontiguousarray(block.sensitive[:, inside]),
-        None,
-        persons,
-    )
 
 
 def size_of(block: RowBlock) -> int:
@@ -289,41 +273,11 @@ def in_blocks_of(blocks: Iterable[RowBlock], block_rows: int) -> Iterator[RowBlo
         start = 0
         while start < block.rows:
             stop = min(block.rows, start + block_rows - count)
-            waiting.append(block if stop - start == block.rows else _part(block, start, stop))
+            waiting.append(block if stop - start == block.rows else block.at(slice(start, stop)))
             count += stop - start
             start = stop
             if count == block_rows:
-                yield _joined(waiting)
+                yield RowBlock.joined(waiting)
                 waiting, count = [], 0
     if waiting:
-        yield _joined(waiting)
-
-
-def _part(block: RowBlock, start: int, stop: int) -> RowBlock:
-    return RowBlock(
-        block.numbers[:, start:stop],
-        block.codes[:, start:stop],
-        None if block.labels is None else block.labels[start:stop],
-        None if block.sensitive is None else block.sensitive[:, start:stop],
-        None,
-        None if block.persons is None else block.persons[start:stop],
-    )
-
-
-def _joined(parts: list[RowBlock]) -> RowBlock:
-    first = parts[0]
-    if len(parts) == 1 and first.numbers.flags.c_contiguous and first.codes.flags.c_contiguous:
-        return first
-
-    def whole(name: str) -> Any:
-        found: Any = [getattr(part, name) for part in parts]
-        return None if found[0] is None else np.concatenate(found, axis=-1)
-
-    return RowBlock(
-        whole("numbers"),
-        whole("codes"),
-        whole("labels"),
-        whole("sensitive"),
-        None,
-        whole("persons"),
-    )
+        yield RowBlock.joined(waiting)
