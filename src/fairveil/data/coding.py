@@ -105,12 +105,8 @@ def _numbers_or_error(
         strange &= ~null
     if strange.any():
         as_text = replace(place, text=True)
-        numerals = np.array(
-            [
-                isinstance(value, str) and _number(value, as_text) is not None
-                for value in values[strange]
-            ]
-        )
+        texts = (isinstance(one, str) and _number(one, as_text) for one in values[strange])
+        numerals = np.array([one is not None and one is not False for one in texts])
         remedy = "Mend these values, or declare another kind."
         if numerals.any():
             way = "convert the column with pandas.to_numeric, or read the file by data.open"
@@ -119,9 +115,7 @@ def _numbers_or_error(
                 remedy = f"Mend these values. {remedy}"
                 strange[np.flatnonzero(strange)[numerals]] = False
         _refuse(place, "a number", values[strange][:SHOWN].tolist(), strange, remedy)
-    numbers = np.array(
-        [math.nan if number is None else number for number in parsed], dtype=np.float64
-    )
+    numbers = np.array([math.nan if one is None else one for one in parsed], dtype=np.float64)
     missing = np.isnan(numbers)
     return numbers, missing if null is None else missing | null
 
@@ -184,11 +178,8 @@ class _Coder:
     def codes(self, values: list[Any]) -> npt.NDArray[np.int32]:
         """Codes of many values: texts that were met before by one look-up each."""
         try:
-            met = map(self._known.get, values)
-            codes = (
-                self.code(value) if code is None else code
-                for value, code in zip(values, met, strict=True)
-            )
+            met = zip(values, map(self._known.get, values), strict=True)
+            codes = (self.code(value) if code is None else code for value, code in met)
             return np.fromiter(codes, np.int32, len(values))
         except TypeError:  # a value that cannot be looked up at all
             return np.fromiter(map(self.code, values), np.int32, len(values))
@@ -243,18 +234,12 @@ def _numeric_codes(
 ) -> npt.NDArray[np.int32] | None:
     """Codes of an array of numbers by binary search, where float64 holds both the values and the
     list exactly; None elsewhere: then they are looked at one by one."""
-    listed = [
-        (float(value), code)
-        for code, value in enumerate(column.values)
-        if not isinstance(value, str)
-    ]
-    exact = (
-        values.dtype.kind in "bf"
-        or values.dtype.itemsize <= 4
-        or (len(values) > 0 and _below_53_bits(values))
-    )
+    exact = values.dtype.kind in "bf" or values.dtype.itemsize <= 4
+    exact = exact or (len(values) > 0 and values.min() >= -(2**53) and values.max() <= 2**53)
     if not exact or any(isinstance(value, int) and abs(value) > 2**53 for value in column.values):
         return None
+    pairs = enumerate(column.values)
+    listed = [(float(value), code) for code, value in pairs if not isinstance(value, str)]
     codes = np.full(len(values), UNKNOWN, dtype=np.int32)
     as_float = values.astype(np.float64)
     if listed:
@@ -265,10 +250,6 @@ def _numeric_codes(
         codes[found] = np.array([code for _, code in listed], dtype=np.int32)[at[found]]
     codes[np.isnan(as_float)] = MISSING
     return codes
-
-
-def _below_53_bits(values: npt.NDArray[Any]) -> bool:
-    return bool(values.max() <= 2**53 and values.min() >= -(2**53))
 
 
 def _declared(
@@ -315,17 +296,10 @@ def _refuse(
 ) -> NoReturn:
     """Raised before any release, to the data holder."""
     rows = np.flatnonzero(where)
-    shown = [
-        value if isinstance(value, str) and value == "a missing value" else repr(value)
-        for value in came
-    ]
-    if not place.shows_values:
-        shown = [value if value == "a missing value" else "another value" for value in shown]
-    at = place.first_row + int(rows[0]) + 1
-    got = (
-        f"{', '.join(dict.fromkeys(shown))} (in {len(rows)} of the {len(where)} rows looked at; "
-        f"first in row {at})"
-    )
-    raise SchemaError.expected(
-        expected, of=f"column {place.column!r}", got=got, remedy=remedy, quote=False
-    )
+    shown = [repr(value) if place.shows_values else "another value" for value in came]
+    if came == ["a missing value"]:
+        shown = list(map(str, came))
+    at, of = place.first_row + int(rows[0]) + 1, f"column {place.column!r}"
+    count = f"in {len(rows)} of the {len(where)} rows looked at; first in row {at}"
+    got = f"{', '.join(dict.fromkeys(shown))} ({count})"
+    raise SchemaError.expected(expected, of=of, got=got, remedy=remedy, quote=False)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
+from ..core.errors import need
 from ..errors import SchemaError
 from ..facts.columns import Boolean, Category, Number
 from ..facts.rows import RowBlock, RowLayout
@@ -68,39 +69,28 @@ class Encoding:
     @cached_property
     def features(self) -> tuple[str, ...]:
         """The columns that are features, in the schema's order."""
-        chosen = {
-            *self.schema.features,
-            *(self.schema.sensitive if self.sensitive_as_feature else ()),
-        }
+        beside = self.schema.sensitive if self.sensitive_as_feature else ()
+        chosen = {*self.schema.features, *beside}
         return tuple(name for name in self.schema.columns if name in chosen)
 
     @cached_property
     def numbers(self) -> tuple[Affine, ...]:
         """The scale of each numeric feature."""
-        return tuple(
-            self._affine(name)
-            for name in self.features
-            if isinstance(self.schema.columns[name], Number)
-        )
+        of = self.schema.columns
+        return tuple(self._affine(name) for name in self.features if isinstance(of[name], Number))
 
     @cached_property
     def coded(self) -> tuple[str, ...]:
         """The features that are codes."""
-        return tuple(
-            name
-            for name in self.features
-            if isinstance(self.schema.columns[name], Category | Boolean)
-        )
+        of = self.schema.columns
+        return tuple(name for name in self.features if isinstance(of[name], Category | Boolean))
 
     @property
     def target(self) -> Affine | None:
         """The scale of a numeric target: `target.undo(prediction)` is in its units."""
         name = self.schema.target
-        return (
-            self._affine(name)
-            if name is not None and isinstance(self.schema.columns[name], Number)
-            else None
-        )
+        is_number = name is not None and isinstance(self.schema.columns[name], Number)
+        return self._affine(str(name)) if is_number else None
 
     @cached_property
     def layout(self) -> RowLayout:
@@ -139,14 +129,13 @@ class Encoding:
         w.z + b = sum_j (w_j / half_j) x_j + (b - sum_j w_j center_j / half_j) for every x inside
         the bounds; the target's own scale is not undone (see `target`).
         """
-        weights = np.array(coefficients, dtype=np.float64)
-        if weights.ndim == 0 or weights.shape[-1] != self.layout.width:
-            raise SchemaError.expected(
-                f"{self.layout.width} coefficients, one for each of feature_names",
-                of="coefficients",
-                got=weights.shape,
-                remedy="Pass the coefficients of a model of these rows.",
-            )
+        weights, width = np.array(coefficients, dtype=np.float64), self.layout.width
+        right, fix = (
+            weights.shape[-1:] == (width,),
+            "Pass the coefficients of a model of these rows.",
+        )
+        expected, got = f"{width} coefficients, one for each of feature_names", weights.shape
+        need(right, expected, of="coefficients", got=got, fix=fix, error=SchemaError)
         count = len(self.numbers)
         weights[..., :count] /= np.array([scale.half for scale in self.numbers])
         shift = weights[..., :count] @ np.array([scale.center for scale in self.numbers])
@@ -156,11 +145,9 @@ class Encoding:
 
     def needed(self, *, target: bool = True, sensitive: bool = True) -> tuple[str, ...]:
         """The columns of a table that are read, each once."""
-        roles = (
-            *((self.schema.target,) if target and self.schema.target else ()),
-            *(self.schema.sensitive if sensitive else ()),
-        )
-        return tuple(dict.fromkeys((*self.features, *roles)))
+        goal = (self.schema.target,) if target and self.schema.target else ()
+        groups = self.schema.sensitive if sensitive else ()
+        return tuple(dict.fromkeys((*self.features, *goal, *groups)))
 
     @property
     def wished(self) -> tuple[str, ...]:
@@ -206,16 +193,12 @@ class Encoding:
         persons = None if unit is None or unit not in raw else names_of(raw[unit])
         return RowBlock(numbers, codes, labels, groups, None, persons)
 
-    def _number(
-        self, raw: Mapping[str, Raw], name: str, places: Mapping[str, Place]
-    ) -> npt.NDArray[np.float64]:
+    def _number(self, raw: Mapping[str, Raw], name: str, places: Mapping[str, Place]) -> Any:
         column = self.schema.columns[name]
         assert isinstance(column, Number)
         return number_codes(raw[name], column, places[name])
 
-    def _category(
-        self, raw: Mapping[str, Raw], name: str, places: Mapping[str, Place]
-    ) -> npt.NDArray[np.int32]:
+    def _category(self, raw: Mapping[str, Raw], name: str, places: Mapping[str, Place]) -> Any:
         column = self.schema.columns[name]
         assert isinstance(column, Category | Boolean)
         return category_codes(raw[name], column, places[name])
@@ -237,32 +220,19 @@ class Encoding:
         """The inverse of `to_dict`; a schema that does not have the fingerprint written beside it
         is an error."""
         keys = {"fairveil_encoding", "schema", "fingerprint", "sensitive_as_feature", "precision"}
-        known = isinstance(values, Mapping) and set(values) == keys
-        if not known or not isinstance(values, Mapping) or values["fairveil_encoding"] != FORMAT:
-            raise SchemaError.expected(
-                f"exactly {sorted(keys)}, fairveil_encoding {FORMAT}",
-                of="encoding",
-                got=values if not isinstance(values, Mapping) else sorted(map(str, values)),
-                remedy="Write it anew.",
-            )
-        if not isinstance(values["sensitive_as_feature"], bool) or not isinstance(
-            values["precision"], str
-        ):
-            got = [values["sensitive_as_feature"], values["precision"]]
-            remedy = "Write it anew."
-            raise SchemaError.expected(
-                "true or false, and a precision", of="encoding", got=got, remedy=remedy
-            )
-        encoding = Encoding(
-            Schema.from_dict(values["schema"]), values["sensitive_as_feature"], values["precision"]
-        )
-        if values["fingerprint"] != encoding.schema.fingerprint:
-            raise SchemaError.expected(
-                encoding.schema.fingerprint,
-                of="fingerprint of the schema",
-                got=values["fingerprint"],
-                remedy="It was changed by hand: write it anew.",
-            )
+        known, fix = dict(values) if isinstance(values, Mapping) else {}, "Write it anew."
+        came = sorted(map(str, known)) if known else values
+        right = set(known) == keys and known["fairveil_encoding"] == FORMAT
+        expected = f"exactly {sorted(keys)}, fairveil_encoding {FORMAT}"
+        need(right, expected, of="encoding", got=came, fix=fix, error=SchemaError)
+        beside, precision = known["sensitive_as_feature"], known["precision"]
+        right, got = isinstance(beside, bool) and isinstance(precision, str), [beside, precision]
+        expected = "true or false, and a precision"
+        need(right, expected, of="encoding", got=got, fix=fix, error=SchemaError)
+        encoding = Encoding(Schema.from_dict(known["schema"]), beside, precision)
+        own, got = encoding.schema.fingerprint, known["fingerprint"]
+        of, fix = "fingerprint of the schema", "It was changed by hand: write it anew."
+        need(got == own, own, of=of, got=got, fix=fix, error=SchemaError)
         return encoding
 
 

@@ -21,7 +21,7 @@ Guarantees (tests/data/test_data_joined.py):
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +29,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
-from ..errors import InputError, JoinError, SchemaError
+from ..core.errors import need
+from ..errors import JoinError, SchemaError
 from ..facts.columns import Boolean, Category, Ignored
 from ..facts.schema import Schema
 from ..statement.check import READ_FROM_DATA
@@ -116,7 +117,7 @@ def matched(
     """How many rows would be matched: exact counts for the attribute's holder, who should not pass
     them on. For options see `load_joined`."""
     join = _Join.of(table, attribute, schema, **options)
-    found = np.concatenate([np.empty(0, np.int64), *(at for at, _ in join.pairs())])
+    found = join.entries()
     used = int((found >= 0).sum())
     return Matched(len(found), used, len(join.places) - used)
 
@@ -138,26 +139,19 @@ def require_rule(schema: Schema, id: str, unmatched: str) -> None:
     """An error where the rule for unmatched ids is not declared, or roles are in the way: guarantee
     3."""
     _checks.one_of(UNMATCHED, unmatched=unmatched)
-    given: object = schema
-    given = _checks.instance(Schema, "schema", given, "Read one with Schema.load(path).")
-    if not schema.sensitive:
-        remedy = "Name the columns that the holder brings: Schema(..., sensitive=...)."
-        raise SchemaError.expected(
-            "a schema with sensitive columns", of="schema", got="none", remedy=remedy
-        )
-    if not isinstance(schema.columns.get(id, Ignored()), Ignored):
-        remedy = "Name the column of pseudonymous ids; declare it ignored, or not at all."
-        raise SchemaError.expected(
-            "a column that is no feature and no role", of="id", got=id, remedy=remedy
-        )
+    _checks.instance(Schema, "schema", schema, "Read one with Schema.load(path).")
+    fix = "Name the columns that the holder brings: Schema(..., sensitive=...)."
+    expected, some = "a schema with sensitive columns", bool(schema.sensitive)
+    need(some, expected, of="schema", got="none", fix=fix, error=SchemaError)
+    apart = isinstance(schema.columns.get(id, Ignored()), Ignored)
+    fix = "Name the column of pseudonymous ids; declare it ignored, or not at all."
+    expected = "a column that is no feature and no role"
+    need(apart, expected, of="id", got=id, fix=fix, error=SchemaError)
     lacking = [name for name in schema.sensitive if _missing(schema, name) is None]
-    if lacking and unmatched != "drop":
-        expected = f"a value for unmatched ids declared for {', '.join(lacking)}"
-        remedy = (
-            "Declare it: Category(values, missing='unknown'), with 'unknown' among the values. Or "
-            "use unmatched='drop'."
-        )
-        raise SchemaError.expected(expected, of="schema", got=None, remedy=remedy)
+    fix = "Declare it: Category(values, missing='unknown'); or use unmatched='drop'."
+    expected = f"a value for unmatched ids declared for {', '.join(lacking)}"
+    told = unmatched == "drop" or not lacking
+    need(told, expected, of="schema", got=None, fix=fix, error=SchemaError)
 
 
 def _missing(schema: Schema, name: str) -> object:
@@ -167,7 +161,7 @@ def _missing(schema: Schema, name: str) -> object:
 @dataclass(frozen=True, eq=False, repr=False)  # it holds what is private
 class _Join:
     """A table being joined. `rows`: runs of it, with the ids; `ids`: of a store's rows. Of the
-    attribute the place of each id, and `codes` (columns, entries)."""
+    attribute the place of each id, and `codes` (columns, entries and none)."""
 
     place: str
     schema: Schema
@@ -192,26 +186,22 @@ class _Join:
         """Checked, with the attribute's table read."""
         require_rule(schema, id, unmatched)
         bare, is_store = schema.without(*schema.sensitive), kind_of(table, query) == "store"
-        if is_store != (ids is not None):
-            expected, remedy = "None: the ids are a column of the table", "Leave it out."
-            if is_store:
-                expected = "a file of ids beside a coded store"
-                remedy = "Name a file with the column of ids, in the order of the store's rows."
-            raise InputError.expected(expected, of="ids", got=ids, remedy=remedy)
+        expected = "a file of ids beside a coded store, None beside another table"
+        fix = "Name a file with the column of ids, in the order of a store's rows."
+        need(is_store == (ids is not None), expected, of="ids", got=ids, fix=fix)
         places: dict[str, int] = {}
         parts = [np.empty((len(schema.sensitive), 0), np.int32)]
         needed = (id, *schema.sensitive)
         for chunk in chunks_of(attribute, needed, schema=schema, query=attribute_query):
             first = len(places)
-            found = _ids_of(chunk.columns[id], ATTRIBUTE, id, first)
-            _require_once(found, places.keys(), ATTRIBUTE, first)
+            found = _ids_of(chunk.columns[id], ATTRIBUTE, id, first, places.keys())
             places |= {one: first + at for at, one in enumerate(found)}
             parts.append(_codes(chunk.columns, schema, first, chunk.text))
         if ids is None:
-            needed = (id, *Encoding(bare).needed())
-            rows = chunks_of(table, needed, schema=bare, query=query)
+            rows = chunks_of(table, (id, *Encoding(bare).needed()), schema=bare, query=query)
         else:
             rows = chunks_of(ids, (id,), schema=bare)
+        parts.append(np.full((len(schema.sensitive), 1), -1, np.int32))
         codes, drops = np.concatenate(parts, axis=1), unmatched == "drop"
         return _Join(os.fspath(table), schema, id, drops, ids, rows, places, codes)
 
@@ -219,12 +209,15 @@ class _Join:
         """The entry of each row (-1 without one), run by run."""
         seen, first = set[str](), 0
         for chunk in self.rows:
-            found = _ids_of(chunk.columns[self.id], "the table", self.id, first)
-            _require_once(found, seen, "the table", first)
+            found = _ids_of(chunk.columns[self.id], "the table", self.id, first, seen)
             seen |= set(found)
             first += chunk.rows
             at = np.fromiter((self.places.get(one, -1) for one in found), np.int64, len(found))
             yield at, chunk
+
+    def entries(self) -> npt.NDArray[np.int64]:
+        """Of all rows together."""
+        return np.concatenate([np.empty(0, np.int64), *(at for at, _ in self.pairs())])
 
     def chunks(self) -> Iterator[Chunk]:
         """All rows, with their attribute."""
@@ -237,19 +230,17 @@ class _Join:
             yield Chunk(columns, int(chosen.sum()), text=chunk.text)
 
     def attribute(self, at: npt.NDArray[np.int64]) -> dict[str, Raw]:
-        """The sensitive columns of rows with these entries."""
-        padded = np.concatenate([self.codes, np.full((len(self.codes), 1), -1, np.int32)], axis=1)
-        told = zip(self.schema.sensitive, padded, self.schema.groups, strict=True)
+        """The sensitive columns of rows with these entries; of none the last code, none."""
+        told = zip(self.schema.sensitive, self.codes, self.schema.groups, strict=True)
         return {name: Listed(line[at], values) for name, line, values in told}
 
     def of_store(self) -> EncodedRows:
         """The rows of a coded store, with their attribute."""
         store = open_store(self.place).by(self.schema.without(*self.schema.sensitive))
-        at = np.concatenate([np.empty(0, np.int64), *(found for found, _ in self.pairs())])
-        if len(at) != sum(block.rows for block in store.blocks()):
-            remedy = "Take the ids of the rows that the store was written from, in their order."
-            expected, got = "an id for each row of the store", "another number"
-            raise JoinError.expected(expected, of="ids", got=got, remedy=remedy, quote=False)
+        at = self.entries()
+        expected, fix = "an id for each row of the store", "Take the ids of its rows, in order."
+        each = len(at) == sum(block.rows for block in store.blocks())
+        need(each, expected, of="ids", got="another number", fix=fix, error=JoinError)
         codes, blocks, start = _codes(self.attribute(at), self.schema), [], 0
         for block in store.blocks():
             groups = np.ascontiguousarray(codes[:, start : start + block.rows], np.uint16)
@@ -281,8 +272,8 @@ def _of(raw: Raw, chosen: npt.NDArray[np.bool_]) -> Raw:
     return Plain(raw.values[chosen], None if raw.null is None else raw.null[chosen])
 
 
-def _ids_of(raw: Raw, of: str, column: str, first: int) -> list[str]:
-    """Ids as texts: guarantee 2."""
+def _ids_of(raw: Raw, of: str, column: str, first: int, before: Set[str]) -> list[str]:
+    """Ids as texts, each of which comes once: guarantee 2. Rows are named by their numbers alone."""
     if isinstance(raw, Listed):
         texts = [*map(_text, raw.values), None]
         found = [texts[at] for at in raw.at.tolist()]  # -1, a missing one, is the last
@@ -290,12 +281,19 @@ def _ids_of(raw: Raw, of: str, column: str, first: int) -> list[str]:
         null = np.zeros(raw.rows, np.bool_) if raw.null is None else raw.null
         cells = zip(raw.values.tolist(), null.tolist(), strict=True)
         found = [None if is_null else _text(value) for value, is_null in cells]
-    rows = [first + at + 1 for at, one in enumerate(found) if one is None][:SHOWN]
-    if rows:
-        remedy = "Give every row an id: a text, or a whole number."
-        expected, got = f"an id in column {column!r}", f"none in row {', '.join(map(str, rows))}"
-        raise JoinError.expected(expected, of=of, got=got, remedy=remedy, quote=False)
-    return [one for one in found if one is not None]
+    none = [str(first + at + 1) for at, one in enumerate(found) if one is None][:SHOWN]
+    got, fix = f"none in row {', '.join(none)}", "Give every row an id: a text, or a whole number."
+    need(not none, f"an id in column {column!r}", of=of, got=got, fix=fix, error=JoinError)
+    ids = [one for one in found if one is not None]
+    seen, twice = set[str](), []
+    for at, one in enumerate(ids):
+        if one in seen or one in before:
+            twice.append(str(first + at + 1))
+        seen.add(one)
+    got = f"one that came before in row {', '.join(twice[:SHOWN])}"
+    fix = "Keep one row a person in either table: a second one would move two rows by one entry."
+    need(not twice, "each id once", of=of, got=got, fix=fix, error=JoinError)
+    return ids
 
 
 def _text(value: object) -> str | None:
@@ -305,17 +303,3 @@ def _text(value: object) -> str | None:
     if is_missing(value) or isinstance(value, bool | float):
         return None
     return str(value) if isinstance(value, int | np.integer) else None
-
-
-def _require_once(found: Sequence[str], before: Set[str], of: str, first: int) -> None:
-    """An id that came before is refused, by the numbers of its rows alone."""
-    if len(set(found)) == len(found) and before.isdisjoint(found):
-        return
-    seen, twice = set(before), []
-    for at, one in enumerate(found):
-        if one in seen:
-            twice.append(str(first + at + 1))
-        seen.add(one)
-    remedy = "Keep one row a person in either table: a second one would move two rows by one entry."
-    got = f"one that came before in row {', '.join(twice[:SHOWN])}"
-    raise JoinError.expected("each id once", of=of, got=got, remedy=remedy, quote=False)
