@@ -142,10 +142,12 @@ def need(
     got: object,
     fix: str,
     error: type[FairveilError] = InputError,
+    quote: bool = True,
 ) -> None:
-    """Refuse in one sentence what does not hold.
+    """Refuse in one sentence what does not hold. `quote`: whether `got` is shown as Python writes
+    it.
 
     >>> need(2 > 1, "two above one", of="numbers", got=(2, 1), fix="Count again.")
     """
     if not holds:
-        raise error.expected(expected, of=of, got=got, remedy=fix)
+        raise error.expected(expected, of=of, got=got, remedy=fix, quote=quote)

@@ -60,7 +60,7 @@ def persons_of(units: object, rows: int) -> Ints:
         got = "names of several kinds, so that one person may have two"
         fix = "Write it in one way everywhere: all as text, or all as numbers."
         one_kind = len(set(map(_kind, number))) <= 1
-        need(one_kind, "names of one kind", of="unit", got=got, fix=fix)
+        need(one_kind, "names of one kind", of="unit", got=got, fix=fix, quote=False)
         return found
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     # By the place of the first row, not by the sorted names: a name that goes would move all that
@@ -149,7 +149,7 @@ def kept_in_blocks(blocks: Sequence[Array], most: int, coins: Stream) -> list[Ma
     )
     one, of = bool((np.diff(places[order]) > 0).all()), "rows"
     expected = "rows of one table, put person by person"
-    need(one, expected, of=of, got=got, fix=fix, error=PrivacyError)
+    need(one, expected, of=of, got=got, fix=fix, error=PrivacyError, quote=False)
     coin_of = np.empty_like(keys)
     coin_of[order] = keys
     out, first = [], 0

@@ -240,7 +240,7 @@ class _Join:
         at = self.entries()
         expected, fix = "an id for each row of the store", "Take the ids of its rows, in order."
         each = len(at) == sum(block.rows for block in store.blocks())
-        need(each, expected, of="ids", got="another number", fix=fix, error=JoinError)
+        need(each, expected, of="ids", got="another number", fix=fix, error=JoinError, quote=False)
         codes, blocks, start = _codes(self.attribute(at), self.schema), [], 0
         for block in store.blocks():
             groups = np.ascontiguousarray(codes[:, start : start + block.rows], np.uint16)
@@ -283,7 +283,15 @@ def _ids_of(raw: Raw, of: str, column: str, first: int, before: Set[str]) -> lis
         found = [None if is_null else _text(value) for value, is_null in cells]
     none = [str(first + at + 1) for at, one in enumerate(found) if one is None][:SHOWN]
     got, fix = f"none in row {', '.join(none)}", "Give every row an id: a text, or a whole number."
-    need(not none, f"an id in column {column!r}", of=of, got=got, fix=fix, error=JoinError)
+    need(
+        not none,
+        f"an id in column {column!r}",
+        of=of,
+        got=got,
+        fix=fix,
+        error=JoinError,
+        quote=False,
+    )
     ids = [one for one in found if one is not None]
     seen, twice = set[str](), []
     for at, one in enumerate(ids):
@@ -292,7 +300,7 @@ def _ids_of(raw: Raw, of: str, column: str, first: int, before: Set[str]) -> lis
         seen.add(one)
     got = f"one that came before in row {', '.join(twice[:SHOWN])}"
     fix = "Keep one row a person in either table: a second one would move two rows by one entry."
-    need(not twice, "each id once", of=of, got=got, fix=fix, error=JoinError)
+    need(not twice, "each id once", of=of, got=got, fix=fix, error=JoinError, quote=False)
     return ids
 
 

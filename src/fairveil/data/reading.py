@@ -32,6 +32,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from .._urls import scrubbed, without_password
+from ..core.errors import need
 from ..errors import DataNotFoundError, FairveilError, InputError, SchemaError
 from ..facts.columns import Number
 from ..facts.schema import Schema
@@ -180,9 +181,8 @@ def unreadable(path: Path, expected: str) -> InputError:
 
 def need_package(name: str, of: str, extra: str = "data") -> None:
     """An error where a package is not installed."""
-    if importlib.util.find_spec(name) is None:
-        remedy = f"pip install 'fairveil[{extra}]'"
-        raise InputError.expected(name, of=of, got=f"no {name}", remedy=remedy)
+    there, fix = importlib.util.find_spec(name) is not None, f"pip install 'fairveil[{extra}]'"
+    need(there, name, of=of, got=f"no {name}", fix=fix)
 
 
 # CSV
@@ -200,9 +200,8 @@ def csv_chunks(
 ) -> Iterator[Chunk]:
     """Columns of CSV files: see `opening.open`."""
     files = files_of(path, "a CSV file", CSV)
-    if len(delimiter) != 1 or delimiter in '\r\n"':
-        remedy = 'Pass "," or ";", for example.'
-        raise InputError.expected("one letter", of="delimiter", got=delimiter, remedy=remedy)
+    is_letter, fix = len(delimiter) == 1 and delimiter not in '\r\n"', 'Pass "," or ";".'
+    need(is_letter, "one letter", of="delimiter", got=delimiter, fix=fix)
     heads = [_Csv.of(file, delimiter, skip_rows, names, needed, wished) for file in files]
     arrow = importlib.util.find_spec("pyarrow") is not None
     found = (_by_arrow(one, schema) if arrow else _by_hand(one) for one in heads)
@@ -233,11 +232,9 @@ class _Csv:
         require_columns(needed, there, str(path), headed(there, needed))
         read = (*needed, *(name for name in wished if name in there))
         twice = [name for name in dict.fromkeys(read) if there.count(name) > 1]
-        if twice:
-            remedy = "Pass names=[...] and skip_rows=1 to tell them apart."
-            raise SchemaError.expected(
-                "declared columns that occur once", of=str(path), got=twice, remedy=remedy
-            )
+        expected = "declared columns that occur once"
+        fix = "Pass names=[...] and skip_rows=1 to tell them apart."
+        need(not twice, expected, of=str(path), got=twice, fix=fix, error=SchemaError)
         columns = {name: there.index(name) for name in read}
         return _Csv(path, delimiter, before, len(there), columns)
 
@@ -293,11 +290,12 @@ def rows_from(
                 # A row with one cell too many has its values in the wrong columns.
                 width = len(row) if width is None and row else width
                 if row and len(row) != width:
-                    got = f"{len(row)} cells in line {line}"
-                    expected = f"{width} cells in every row, as in the header"
-                    raise SchemaError.expected(
-                        expected, of=str(path), got=got, remedy=MEND, quote=False
+                    expected, got = (
+                        f"{width} cells in every row",
+                        f"{len(row)} cells in line {line}",
                     )
+                    said: Any = {"of": str(path), "got": got, "fix": MEND, "quote": False}
+                    need(False, f"{expected}, as in the header", error=SchemaError, **said)
                 if row:
                     yield row
                 line = before + 1 + lines.line_num
@@ -524,9 +522,7 @@ class Database:
 
     def __init__(self, url: str, query: str) -> None:
         text = query.strip().rstrip(";").rstrip()
-        if not text:
-            remedy = 'Pass "people", for example.'
-            raise InputError.expected("a table or a SELECT", of="query", got=query, remedy=remedy)
+        need(text, "a table or a SELECT", of="query", got=query, fix='Pass "people", for example.')
         self.place = f"{without_password(url)}, {text.splitlines()[0][:60]}"
         self._url, self._driver = url, _driver_of(url)
         self.is_table = SELECT.match(text) is None
@@ -594,26 +590,18 @@ def _driver_of(url: str) -> _Driver:
     """A file that is not there is an error here: a driver might make one."""
     scheme = SCHEME.match(url)
     name = scheme["scheme"].lower().partition("+")[0] if scheme else "sqlite"
-    if scheme is None and "@" in url:
-        got, remedy = "an address without ://", "Write postgresql://..., or sqlite:///people.db."
-        raise InputError.expected(
-            "driver://user:password@host/database, or a file", of="url", got=got, remedy=remedy
-        )
+    got, fix = "an address without ://", "Write postgresql://..., or sqlite:///people.db."
+    expected = "driver://user:password@host/database, or a file"
+    need(scheme is not None or "@" not in url, expected, of="url", got=got, fix=fix)
     if name not in ("sqlite", "duckdb"):
         return _sqlalchemy(url)
     rest = url[scheme.end() :].partition("?")[0] if scheme else f"/{url}"
-    if rest in ("", "/", "/:memory:"):
-        remedy = "A database in memory belongs to its own connection: save it to a file."
-        raise InputError.expected("a database in a file", of="url", got=url, remedy=remedy)
+    kept, fix = rest not in ("", "/", "/:memory:"), "Save a database in memory to a file."
+    need(kept, "a database in a file", of="url", got=url, fix=fix)
     file = Path(unquote(rest.removeprefix("/")) if scheme else url)
-    if not file.is_file():
-        got = f"a folder, {file}" if file.is_dir() else f"no file {file}"
-        remedy = (
-            f"{name}:///people.db starts in {Path.cwd()}, {name}:////data/people.db at the root."
-        )
-        raise DataNotFoundError.expected(
-            f"a {name} database", of=without_password(url), got=got, remedy=remedy
-        )
+    got, of = f"a folder, {file}" if file.is_dir() else f"no file {file}", without_password(url)
+    fix = f"{name}:///people.db starts in {Path.cwd()}, {name}:////data/people.db at the root."
+    need(file.is_file(), f"a {name} database", of=of, got=got, fix=fix, error=DataNotFoundError)
     if name == "duckdb":
         need_package("duckdb", "a database")
         import duckdb

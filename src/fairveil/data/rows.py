@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
+from ..core.errors import need
 from ..errors import SchemaError
 from ..facts.rows import RowBlock, RowLayout, Traits
 from ..facts.schema import Schema
@@ -100,15 +101,14 @@ class EncodedRows:
         same = needed == {name: own.columns.get(name) for name in needed}
         same &= encoding.features == self.encoding.features
         same &= schema.target in (None, own.target) and set(schema.sensitive) <= set(own.sensitive)
-        if not same or schema.unit not in (None, own.unit):
-            remedy = "Code the table again by the schema and the roles that are asked for now."
-            expected, got = (
-                f"features {', '.join(one.features)}, unit={one.schema.unit!r}"
-                for one in (encoding, self.encoding)
-            )
-            raise SchemaError.expected(
-                expected, of="the store", got=f"{got}, or other roles", remedy=remedy, quote=False
-            )
+        same &= schema.unit in (None, own.unit)
+        fix = "Code the table again by the schema and the roles that are asked for now."
+        expected, got = (
+            f"features {', '.join(one.features)}, unit={one.schema.unit!r}"
+            for one in (encoding, self.encoding)
+        )
+        got = f"{got}, or other roles"
+        need(same, expected, of="the store", got=got, fix=fix, error=SchemaError, quote=False)
         at = [own.sensitive.index(name) for name in schema.sensitive]
 
         def of_roles(block: RowBlock) -> RowBlock:
@@ -203,9 +203,8 @@ def encode_table(
     tables = {name: (Arrays({name: beside[name]}) if name in beside else main) for name in needed}
     require_columns([name for name in needed if name not in beside], main.names, "table")
     lengths = {name: one.rows for name, one in tables.items()}
-    if len(set(lengths.values())) > 1:
-        remedy = "Align the columns by position."
-        raise SchemaError.expected("columns of one length", of="table", got=lengths, remedy=remedy)
+    one, fix = len(set(lengths.values())) <= 1, "Align the columns by position."
+    need(one, "columns of one length", of="table", got=lengths, fix=fix, error=SchemaError)
     rows = next(iter(lengths.values()), main.rows)
     blocks, kinds = [], set[int]()
     for start in range(0, rows, block_rows):
@@ -224,16 +223,13 @@ def _beside(
 ) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     if target is not None:
-        if schema.target is None:
-            remedy = 'Pass Schema(..., target="name").'
-            raise SchemaError.expected(
-                "a schema with a target", of="target", got=schema, remedy=remedy
-            )
-        columns[schema.target] = column_of(target, schema.target)
+        named, fix = schema.target is not None, 'Pass Schema(..., target="name").'
+        need(named, "a schema with a target", of="target", got=schema, fix=fix, error=SchemaError)
+        columns[str(schema.target)] = column_of(target, str(schema.target))
     for name, values in (sensitive or {}).items():
-        if name not in schema.sensitive:
-            expected, remedy = f"one of {list(schema.sensitive)}", "Declare it sensitive."
-            raise SchemaError.expected(expected, of="sensitive", got=name, remedy=remedy)
+        known, fix = f"one of {list(schema.sensitive)}", "Declare it sensitive."
+        there = name in schema.sensitive
+        need(there, known, of="sensitive", got=name, fix=fix, error=SchemaError)
         columns[name] = column_of(values, name)
     return columns
 
@@ -257,11 +253,12 @@ def require_columns(
     """An error that names the declared columns that a table lacks, and those that there are, or
     `got` in their place."""
     lacking = [name for name in needed if name not in set(there)]
-    if lacking:
-        remedy = "Rename the table's columns, or declare only those that there are."
-        got = list(there) if got is None else got
-        expected = f"the declared columns, {lacking} among them"
-        raise SchemaError.expected(expected, of=of, got=got, remedy=remedy)
+    fix = "Rename the table's columns, or declare only those that there are."
+    expected, got = (
+        f"the declared columns, {lacking} among them",
+        list(there) if got is None else got,
+    )
+    need(not lacking, expected, of=of, got=got, fix=fix, error=SchemaError)
 
 
 def in_blocks_of(blocks: Iterable[RowBlock], block_rows: int) -> Iterator[RowBlock]:

@@ -37,14 +37,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
-from ..errors import (
-    ChecksumError,
-    InputError,
-    PrivacyError,
-    RowsOnDisk,
-    complaint,
-)
-from ..facts.rows import PERSON_BY_PERSON, CodedSource, RowBlock, RowSource, held_blocks
+from ..core.errors import need
+from ..errors import ChecksumError, InputError, PrivacyError, RowsOnDisk, complaint
+from ..facts.rows import PERSON_BY_PERSON, RowBlock, RowSource, held_blocks
 from .encoding import Encoding
 from .persons import person_by_person
 from .reading import PathLike, existing, identity_of, need_package
@@ -67,12 +62,9 @@ def write_store(
 
     `overwrite`: replace a store that is there.
     """
-    encoding = source.encoding if isinstance(source, CodedSource) else None
-    if not isinstance(encoding, Encoding):
-        remedy = "Code the table first: data.open(path, schema), or data.encode(table, schema)."
-        raise InputError.expected(
-            "rows coded by a schema", of="source", got=type(source).__name__, remedy=remedy
-        )
+    remedy = "Code the table first: data.open(path, schema), or data.encode(table, schema)."
+    expected, own = "rows coded by a schema", getattr(source, "encoding", source)
+    encoding = _checks.instance(Encoding, "source", own, remedy, expected)
     return written(source.blocks(), encoding, path, overwrite, block_rows)
 
 
@@ -89,12 +81,10 @@ def written(
     place.parent.mkdir(parents=True, exist_ok=True)
     blocks, unit = iter(blocks), encoding.schema.unit
     first = next(blocks, None)
-    if first is not None and first.rows and first.persons is None and unit is not None:
-        remedy = "Encode a table with that column and the target, or by schema.without_unit()."
-        got = f"no column {unit!r} beside a target"
-        raise InputError.expected(
-            "whose each row is", of="source", got=got, remedy=remedy, quote=False
-        )
+    nobodys = first is not None and first.rows and first.persons is None and unit is not None
+    fix = "Encode a table with that column and the target, or by schema.without_unit()."
+    got = f"no column {unit!r} beside a target"
+    need(not nobodys, "whose each row is", of="source", got=got, fix=fix, quote=False)
     with _whole_file(place, overwrite) as file:
         blocks = blocks if first is None else chain([first], blocks)
         _write(blocks, encoding, file, each, place.parent)
@@ -177,9 +167,7 @@ def _spilled(blocks: Iterable[RowBlock], encoding: Encoding, most: int) -> Encod
     large = Path("/var/tmp")
     usual = large if large.is_dir() and os.access(large, os.W_OK) else tempfile.gettempdir()
     folder = Path(os.environ.get(FOLDER) or usual)
-    if not folder.is_dir():
-        remedy = "Name a folder on a disk with space."
-        raise InputError.expected("a folder", of=FOLDER, got=str(folder), remedy=remedy)
+    need(folder.is_dir(), "a folder", of=FOLDER, got=str(folder), fix="Name one with space.")
     expected = f"rows of at most {most / 2**30:.2f} GiB, to be held in memory"
     remedy, in_shell = (
         f"They are copied to a file in {folder}, for their owner alone, and gone after use. To "
@@ -219,11 +207,8 @@ def _write(
                 fields = zip(("rows", *LINES), columns, strict=True)
                 kept = pa.schema([(name, column.type) for name, column in fields], metadata=told)
                 first, writer = kinds, pa.ipc.new_file(file, kept)
-            elif kinds != first:
-                remedy = "Code all blocks alike: with labels and groups in all of them or in none."
-                raise InputError.expected(
-                    "blocks of one kind", of="source", got="several", remedy=remedy
-                )
+            fix = "Code all blocks alike: with labels and groups in all of them or in none."
+            need(kinds == first, "blocks of one kind", of="source", got="several", fix=fix)
             batch = pa.record_batch(columns, schema=kept)
             writer.write_batch(batch, custom_metadata={DIGEST: _digest(lines, block.rows)})
         writer.close()
@@ -253,19 +238,17 @@ def _in_order(
 
 def _lines(block: RowBlock) -> list[npt.NDArray[Any]]:
     """The arrays of a block, each one after another."""
-    if block.weights is not None:
-        remedy = "Write rows without weights; pass sample_weight to fit."
-        raise InputError.expected("rows without weights", of="source", got="weights", remedy=remedy)
+    fix, of = "Write rows without weights; pass sample_weight to fit.", "source"
+    need(block.weights is None, "rows without weights", of=of, got="weights", fix=fix)
     none = np.empty(0, np.int32)
     labels = none if block.labels is None else block.labels
     groups = np.empty((0, 0), np.uint16) if block.sensitive is None else block.sensitive
     persons = np.empty(0, PERSON_BY_PERSON) if block.persons is None else block.persons
     types = tuple(getattr(one, "dtype", None) for one in (block.numbers, block.codes, labels))
-    if hasattr(block.numbers, "indptr") or not all(
-        kind in known for kind, known in zip(types, (NUMBERS, CODES, LABELS), strict=True)
-    ):
-        remedy = "Code the table with data.encode or a loader."
-        raise InputError.expected("dense coded rows", of="source", got="others", remedy=remedy)
+    kinds = zip(types, (NUMBERS, CODES, LABELS), strict=True)
+    dense = not hasattr(block.numbers, "indptr") and all(one in known for one, known in kinds)
+    fix = "Code the table with data.encode or data.open."
+    need(dense, "dense coded rows", of=of, got="others", fix=fix)
     lines = (block.numbers, block.codes, labels, groups, persons.view(np.uint8))
     return [np.ascontiguousarray(one).reshape(-1) for one in lines]
 
@@ -323,13 +306,10 @@ def _whole_file(path: Path, overwrite: bool) -> Iterator[IO[bytes]]:
 
 def _require_free(path: Path, overwrite: bool) -> None:
     """Only a store is ever replaced."""
-    if (path.exists() or path.is_symlink()) and not (
-        overwrite and is_store(path) and not path.is_symlink()
-    ):
-        remedy = "Pass another path, or overwrite=True where it is a store."
-        raise InputError.expected(
-            "a file that is not there yet", of="path", got=str(path), remedy=remedy
-        )
+    free = not path.exists() and not path.is_symlink()
+    free = free or (overwrite and is_store(path) and not path.is_symlink())
+    fix = "Pass another path, or overwrite=True where it is a store."
+    need(free, "a file that is not there yet", of="path", got=str(path), fix=fix)
 
 
 # Reading
@@ -351,22 +331,18 @@ def _mapped(
     told = json.dumps([encoding.to_dict(), [digest for _, digest in found]]).encode()
     known = hashlib.blake2b(told, digest_size=16).hexdigest()
     # Parts on other machines must be cut from the store that the plan was made for.
-    if fingerprint not in (None, known):
-        remedy = "Use the same store on all machines, and leave it as it is."
-        raise ChecksumError.expected(
-            "the store that was cut into parts", of=str(path), got="another", remedy=remedy
-        )
+    same, fix = fingerprint in (None, known), "Use one store on all machines; leave it as it is."
+    expected = "the store that was cut into parts"
+    need(same, expected, of=str(path), got="another", fix=fix, error=ChecksumError)
     mine = found[first:last]
     for block, digest in mine if checked else ():
         if _digest(_lines(block), block.rows) != digest:
             raise _damaged(str(path))
 
     def require_same() -> None:
-        if not path.is_file() or identity_of(path) != identity:
-            remedy = "Keep the store as it is while it is used; open it anew."
-            raise PrivacyError.expected(
-                "the rows that were checked", of="the store", got="others", remedy=remedy
-            )
+        same, of = path.is_file() and identity_of(path) == identity, "the store"
+        expected, fix = "the rows that were checked", "Keep it as it is while it is used."
+        need(same, expected, of=of, got="others", fix=fix, error=PrivacyError)
 
     return EncodedRows(
         encoding,
