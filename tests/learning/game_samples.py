@@ -9,8 +9,7 @@ import numpy.typing as npt
 from scipy import optimize
 
 from fairveil.core.promise import Promise
-from fairveil.curator import Curator, Rows
-from fairveil.errors import InputError
+from fairveil.curator import CellCounts, Curator, Rows
 from fairveil.fairness import Notion, resolve
 from fairveil.learning.game import Equilibrium, Game, plan
 from fairveil.learning.oracles import GameInstance, Oracle
@@ -69,6 +68,37 @@ def curator_for(game: Game, rows: Rows, seed: int = 0, of: type[Curator] = Curat
     return of(rows, promise, plan=game.plan, noise=NoiseSource.seeded(seed), public_rows=stated)
 
 
+class Teller(Curator):
+    """Keeps what it answered and chose."""
+
+    def answer(self, *given: Any, **named: Any) -> Any:
+        return self._kept(super().answer(*given, **named))
+
+    def choose(self, *given: Any, **named: Any) -> int:
+        return int(self._kept(super().choose(*given, **named)))
+
+    def _kept(self, answer: Any) -> Any:
+        self.told = [*getattr(self, "told", []), answer]
+        return answer
+
+
+def again(told: list[Any]) -> type[Curator]:
+    """A curator that tells the same again, whatever rows it has."""
+    left = iter(told)
+
+    class Again(Curator):
+        def answer(self, *given: Any, **named: Any) -> Any:
+            return next(left)
+
+        def choose(self, *given: Any, **named: Any) -> int:
+            return int(next(left))
+
+        def finish(self) -> Any:
+            assert next(left, None) is None
+
+    return Again
+
+
 def played(rows: Rows, game: Game, seed: int = 0) -> Equilibrium:
     return game.run(curator_for(game, rows, seed))
 
@@ -91,19 +121,13 @@ def a_game(
 def exact_table(rows: Rows, rule: Any, cells: Any) -> Floats:
     """How a rule decides the rows, (cells, labels, classes), exactly."""
     classes = len(rows.layout.classes)
-    (answer,) = Curator(rows, EXACT).answer([(rule.decisions(cells, True), 0.0)])
-    (counts,) = Curator(rows, EXACT).answer([(_counts(cells), 0.0)])
+    questions = rule.decisions(cells, True), CellCounts(cells, True)
+    answer, counts = Curator(rows, EXACT).answer([(question, 0.0) for question in questions])
     counts = np.asarray(counts, float).reshape(-1, classes)
     answer = np.asarray(answer, float).reshape(*counts.shape, -1)
     if answer.shape[-1] == classes:
         return answer
     return np.concatenate([counts[..., None] - answer, answer], axis=-1)
-
-
-def _counts(cells: Any) -> Any:
-    from fairveil.curator import CellCounts
-
-    return CellCounts(cells, True)
 
 
 def measured(
@@ -114,11 +138,8 @@ def measured(
     table = np.tensordot(shares, tables, axes=1)
     system = resolve(notions, cells, tuple(range(tables.shape[-1])))
     values = system.exact_values(table, table.sum(axis=-1))
-    wrong = 1.0 - np.eye(tables.shape[-1])
-    per_row = cells.per_row
-    return float((table * wrong).sum() / table.sum()) if per_row else 0.0, float(
-        np.nanmax(values - system.bounds)
-    )
+    error = (table * (1.0 - np.eye(tables.shape[-1]))).sum() / table.sum()
+    return float(error), float(np.nanmax(values - system.bounds))
 
 
 def program(tables: Floats, notions: list[Notion], cells: Any) -> float:
@@ -130,19 +151,10 @@ def program(tables: Floats, notions: list[Notion], cells: Any) -> float:
     wrong = 1.0 - np.eye(tables.shape[-1])
     errors = (tables * wrong).sum(axis=(1, 2, 3)) / tables[0].sum()
     keep = np.isfinite(values).all(axis=0)
-    found = optimize.linprog(
-        errors,
-        A_ub=values.T[keep],
-        b_ub=system.bounds[keep],
-        A_eq=np.ones((1, len(tables))),
-        b_eq=[1.0],
-        method="highs",
-    )
-    if found.status == 2:
-        return float("inf")
-    if not found.success:
-        raise InputError(found.message)
-    return float(found.fun)
+    ones = np.ones((1, len(tables)))
+    found = optimize.linprog(errors, values.T[keep], system.bounds[keep], ones, [1.0])
+    assert found.success or found.status == 2, found.message
+    return float(found.fun) if found.success else float("inf")
 
 
 def mixture(
@@ -155,21 +167,13 @@ def mixture(
 
 
 def with_person(
-    data: Any,
-    i: int,
-    *,
-    x: Any = None,
-    label: int | None = None,
-    group: tuple[int, ...] | None = None,
+    data: Any, i: int, *, x: Any = None, label: Any = None, group: tuple[int, ...] = ()
 ) -> Any:
     """The table with one row changed."""
     X, y, A = data
     X, y, A = X.copy(), y.copy(), [a.copy() for a in A]
-    if x is not None:
-        X[i] = x
-    if label is not None:
-        y[i] = label
-    if group is not None:
-        for column, value in zip(A, group, strict=True):
-            column[i] = value
+    X[i] = X[i] if x is None else x
+    y[i] = y[i] if label is None else label
+    for column, value in zip(A, group, strict=False):
+        column[i] = value
     return X, y, A

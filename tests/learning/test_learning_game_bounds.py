@@ -118,23 +118,23 @@ def test_rates_divided_by_noisy_counts_are_as_near_as_said(notion: Any) -> None:
     assert (count_errors(system, counts, 40.0, 0.0, CHANCE) == 0).all()
 
 
-def made(**changes: Any) -> Guarantee:
+def made(doubt: float = 0.0, values: Any = (0.15, -0.15), **changes: Any) -> Guarantee:
     """A game of two rounds, nothing left to chance: counts of 100, duals of 1 on a constraint that
     was broken by 0.1."""
     cells = g.rows_from(*g.sample(0, 30)).cells()
     system = resolve([FalsePositiveRateParity(0.05, positive=1)], cells, (0, 1))
-    counts = np.full((2, 2), 100.0)
+    counts, none = np.full((2, 2), 100.0), np.zeros((2, 2, 2))
     seen = Seen.nothing(np.zeros(2), counts, 2, 1.0)
     for _ in range(2):
-        lag = seen.lag.after(0.0, 0.0, changes.get("doubt", 0.0))
-        seen = seen.after(
-            np.array([1.0, 0.0]), np.array([0.1, -0.2]), np.zeros((2, 2, 2)), lag, 0.0, True
-        )
-    return Guarantee.of(
-        seen, system, counts, 1.0, np.array(changes.get("values", [0.15, -0.15])),
-        dual_bound=3.0, audit_noise=np.zeros(2), count_noise=0.0,
-        confidence=0.95, **{name: value for name, value in changes.items() if name not in ("doubt", "values")},
-    )  # fmt: skip
+        lag = seen.lag.after(0.0, 0.0, doubt)
+        seen = seen.after(np.array([1.0, 0.0]), np.array([0.1, -0.2]), none, lag, 0.0, True)
+    options: dict[str, Any] = {
+        "dual_bound": 3.0,
+        "audit_noise": np.zeros(2),
+        "count_noise": 0.0,
+        "confidence": 0.95,
+    }
+    return Guarantee.of(seen, system, counts, 1.0, np.array(values), **options | changes)
 
 
 def test_the_theorems_numbers() -> None:
