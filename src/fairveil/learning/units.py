@@ -1,7 +1,7 @@
 """Linear models in two units: of rows as they were coded, and of rows whose numbers the curator has
 scaled inside.
 
-Guarantees (tests/learning/test_learning_gradient_oracle.py):
+Guarantees (tests/learning/test_learning_oracles.py):
 1. The two are inverse, and scores of a row are the same in both.
 """
 
