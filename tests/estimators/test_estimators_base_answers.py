@@ -26,7 +26,7 @@ from fairveil.errors import FairveilError, InputError
 from fairveil.estimators.post_processing import report as post_report
 from fairveil.estimators.post_processing import rows as post_rows
 from fairveil.estimators.wrapped import answers as base_answers
-from fairveil.learning.postprocessing import score_bins
+from fairveil.learning import score_bins
 from knobs import made
 
 ROWS = 3000

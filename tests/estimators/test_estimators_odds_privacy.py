@@ -21,7 +21,7 @@ from fairveil.errors import BudgetError, PrivacyError, SchemaError
 from fairveil.estimators.reading.training import Coded
 from fairveil.estimators.wrapped import bases
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
-from fairveil.learning.postprocessing import mixing, mixing_bounds
+from fairveil.learning import postprocess
 from fairveil.statement.check import READ_FROM_DATA
 from knobs import made
 
@@ -396,9 +396,9 @@ def test_guarantee_2_and_3_everything_follows_from_the_released_counts(
         assert released.totals is None
         assert released.rows is None
     system = fv.fairness.resolve(ODDS, clf.cells_, (0, 1))
-    again = mixing.solve(mixing.Program.of(released, system)).table
+    again = postprocess.solve(postprocess.Program.of(released, system)).table
     assert (again == clf.mixing_).all()
-    assert mixing_bounds.guarantee(released, system, again, 0.95) == clf.guarantee_
+    assert postprocess.guarantee(released, system, again, 0.95) == clf.guarantee_
     known = {
         "estimator_",
         "model_",
@@ -442,7 +442,7 @@ def test_guarantee_4_a_fit_that_fails_changes_nothing(monkeypatch: pytest.Monkey
     def broken(*given: Any, **named: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(mixing_bounds, "guarantee", broken)
+    monkeypatch.setattr(postprocess, "guarantee", broken)
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X, Y, sensitive_features=A)
     assert vars(clf) == before

@@ -17,7 +17,7 @@ from fairveil.core.promise import Promise, Unit
 from fairveil.facts import Cells, RowLayout
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalseNegativeRate, resolve
 from fairveil.fairness.objectives import parse_constraint, parse_objective
-from fairveil.learning import LinearDescent, Settings
+from fairveil.learning import LinearDescent, Settings, postprocess
 from fairveil.learning.forecasting import added_error, forecast, foretold
 from fairveil.learning.forecasting.supposed import Supposed
 from fairveil.learning.game import plan as plan_game
@@ -27,7 +27,6 @@ from fairveil.learning.group_objective.problem import Problem
 from fairveil.learning.lagrangian import planning
 from fairveil.learning.lagrangian.primal import PrimalState
 from fairveil.learning.oracles import Choice, Descent, GameInstance, Regression, thresholds
-from fairveil.learning.postprocessing import counting as postprocess
 
 LAYOUT = RowLayout(3, (4,), (0, 1), (("f", "m"), ("x", "y", "z")), ("sex", "race"))
 RECORDS, GROUPS = Promise(1.0, 1e-6), Promise(1.0, 1e-6, "sensitive_features")
@@ -269,7 +268,7 @@ def test_two_groups_with_public_totals_are_one_release() -> None:
     system = resolve(DemographicParity(0.05), one, (0, 1))
     supposed = Supposed.of(layout, 4000, {"sex": (0.5, 0.5)}, (0.5, 0.5))
     both = [
-        forecast.of_counts(postprocess.plan(promise, one, 2), system, supposed)
+        forecast.of_counts(postprocess.plan(promise, one), system, supposed)
         for promise in (RECORDS, GROUPS)
     ]
     assert [line.releases[0].sensitivity for line in both] == [1.0, 1.0]

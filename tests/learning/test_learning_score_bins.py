@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairveil.errors import InputError
-from fairveil.learning.postprocessing import score_bins
+from fairveil.learning import score_bins
 
 
 def test_guarantee_1_numbers_and_fixed_edges_follow_from_public_facts() -> None:

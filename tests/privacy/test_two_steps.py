@@ -30,7 +30,7 @@ from fairveil.core.events import (
 from fairveil.core.promise import Promise
 from fairveil.errors import BudgetError, InputError
 from fairveil.facts import Cells
-from fairveil.learning.postprocessing import counting as postprocess
+from fairveil.learning import postprocess
 from fairveil.privacy import price_after
 from fairveil.privacy.accounting.two_steps import TwoSteps, last_apart, reference, share_of, within
 from fairveil.statement.document import PrivacyStatement
@@ -97,7 +97,7 @@ def branches_of(promise: Promise, spent: Event) -> list[Event]:
     another noise."""
     asked = [(TWO, False), (THREE, False), (TWO, True)]
     return [
-        postprocess.plan(promise, cells, 2, (spent,), weighted=weighted, looked_at=True).event
+        postprocess.plan(promise, cells, (spent,), weighted=weighted, looked_at=True).event
         for cells, weighted in asked
     ]
 
@@ -219,12 +219,12 @@ def test_the_epsilon_that_a_refusal_names_is_where_room_begins(base: Event, weig
     for epsilon in (least, 0.9 * least):
         with pytest.raises(BudgetError, match=r"left of epsilon.*pass it unfitted") as refusal:
             postprocess.plan(
-                Promise(epsilon, 1e-6), TWO, 2, (base,), weighted=weighted, looked_at=True
+                Promise(epsilon, 1e-6), TWO, (base,), weighted=weighted, looked_at=True
             )
     named = float(str(refusal.value).split("Pass epsilon above ")[1].split(",")[0])
     assert least <= named <= least * (1 + 2e-5)
     plan = postprocess.plan(
-        Promise(named * 1.001, 1e-6), TWO, 2, (base,), weighted=weighted, looked_at=True
+        Promise(named * 1.001, 1e-6), TWO, (base,), weighted=weighted, looked_at=True
     )
     assert price_after(base, plan.event, 1e-6).epsilon <= named * 1.001
 

@@ -204,7 +204,7 @@ def results() -> dict[str, Any]:
     from fairveil.estimators.tailored import TailoringReport
     from fairveil.learning.game_bounds import Guarantee
     from fairveil.learning.group_objective.exponential import Certain
-    from fairveil.learning.postprocessing.mixing_bounds import MixingGuarantee
+    from fairveil.learning.postprocess import MixingGuarantee
 
     nan, rng = math.nan, np.random.default_rng(0)
     y, decided, sex = rng.random(300) < 0.4, rng.random(300) < 0.5, rng.choice(["f", HOSTILE], 300)

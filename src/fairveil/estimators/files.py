@@ -42,8 +42,7 @@ from ..learning.group_objective.exponential import Certain
 from ..learning.group_objective.found import Found
 from ..learning.least_squares import RegressionOutcome
 from ..learning.oracles import AttachedRule, Rule
-from ..learning.postprocessing.counting import Released
-from ..learning.postprocessing.mixing_bounds import MixingGuarantee
+from ..learning.postprocess import MixingGuarantee, Released
 from ..learning.released.rates import SoftValue
 from ..models import (
     DerandomisedModel,

@@ -172,8 +172,8 @@ class CountNoise:
         r = math.exp(-1.0 / self.scale)
         parts = [np.geomspace(1e-3, 0.1, 200), np.linspace(0.1, 1.0, 402)[1:-1]]
         t = np.concatenate(parts) / self.scale
-        logs = np.log1p(-np.exp(t - 1.0 / self.scale)) + np.log1p(-r * np.exp(-t))
-        return t, np.asarray(2.0 * math.log1p(-r) - logs)
+        rising, falling = np.log1p(-np.exp(t - 1.0 / self.scale)), np.log1p(-r * np.exp(-t))
+        return t, np.asarray(2.0 * math.log1p(-r) - rising - falling)
 
 
 EXACT = CountNoise(NONE, 0.0)

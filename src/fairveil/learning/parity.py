@@ -42,8 +42,8 @@ from ..curator.questions.attached import ShiftedHistogram
 from ..facts import Cells
 from ..fairness import ConstraintSystem
 from ..privacy.accounting.calibration import calibrate
+from .counts import require_room
 from .descent import Answers, Reason, Search
-from .postprocessing.counting import require_room
 
 FIRST_STEP, LAST_STEP = 1.5, 0.1
 """Of an offset, for a rate that is off by one. It falls from the first to the last over the rounds

@@ -67,7 +67,7 @@ from ..errors import DoorError, FairveilError, InputError, LedgerAway, LedgerErr
 from ..estimators.fitting.row_parts import COINS
 from ..estimators.tailored import group_names
 from ..facts import Cells, RowBlock, RowLayout
-from ..learning.postprocessing import score_bins
+from ..learning import score_bins
 from ..ledger import Ledger, Spend
 from ..models import LinearModel, MixtureModel
 from ..models.files import ARRAYS_FILE, MODEL_FILE, from_files

@@ -14,9 +14,9 @@ from ...curator import Curator
 from ...curator.elsewhere import curator_of
 from ...errors import Overspent
 from ...facts import Cells
+from ...learning import postprocess
+from ...learning.counts import CountPlan
 from ...learning.parity import ParityPlan
-from ...learning.postprocessing import counting as postprocess
-from ...learning.postprocessing.counting import CountPlan
 from ...ledger import Ledger
 from ..fitting import promises
 from ..fitting.recorded import require_room
@@ -57,8 +57,8 @@ def require_both(
     spent = base_spends.about_to_spend(estimator, wishes)
     if wishes.ledger is None or not spent:
         return
-    rows, classes = asked.training.rows, len(asked.training.classes)
-    counts = postprocess.plan(wishes.promise, cells, classes, spent, weighted=rows.weighted)
+    weighted = asked.training.rows.weighted
+    counts = postprocess.plan(wishes.promise, cells, spent, weighted=weighted)
     require_room(wishes.ledger, [*spent, counts.event], wishes.promise, purpose)
 
 

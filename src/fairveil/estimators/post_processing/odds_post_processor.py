@@ -18,14 +18,12 @@ from ...core.promise import Promise
 from ...curator import Curator
 from ...facts import Cells
 from ...fairness import ConstraintSystem
+from ...learning import postprocess
+from ...learning.counts import CountPlan, require_room
 from ...learning.forecasting import forecast
 from ...learning.forecasting.foretold import Forecast
 from ...learning.forecasting.supposed import Supposed
-from ...learning.postprocessing import counting as postprocess
-from ...learning.postprocessing import mixing_bounds, mixing_comparison
-from ...learning.postprocessing.counting import CountPlan, Released
-from ...learning.postprocessing.mixing import Mixed
-from ...learning.postprocessing.mixing_bounds import MixingGuarantee
+from ...learning.postprocess import Mixed, MixingGuarantee, Released
 from ...learning.systems import heaviest
 from ...models import Model, PostProcessedModel
 from ...statement.document import PrivacyStatement, Receipt
@@ -247,9 +245,8 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             self._decide_as_the_base(asked, base, wishes, X)
             return self
         rows = asked.training.rows
-        classes = len(asked.training.classes)
         plan = postprocess.plan(
-            promise, cells, classes, base.spent, weighted=rows.weighted, looked_at=base.looked_at
+            promise, cells, base.spent, weighted=rows.weighted, looked_at=base.looked_at
         )
         answers = self._answers(asked, base, wishes, plan, X)
         noise = NoiseSource.of(bases.derived_seed(wishes.seed, 2))
@@ -300,7 +297,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         def foretold(supposed: Supposed, epsilon: float) -> Forecast:
             at = replace(wishes, promise=replace(promise, epsilon=epsilon))
             spent = base_spends.about_to_spend(self.estimator, at)
-            plan = postprocess.plan(at.promise, cells, classes, spent)
+            plan = postprocess.plan(at.promise, cells, spent)
             bins = self._solver.bins
             edges = None if decides else base_answers.edges_of(bins, None, plan, supposed.rows)
             return forecast.of_counts(plan, system, supposed, (), edges)
@@ -341,9 +338,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         cautions.of_promise(promise, training.exact_rows if promise.rows_are_public else known)
         with cautions.said_around():
             base, search = bases.planned(self.estimator, wishes, read, spare=system is not None)
-        plan = postprocess.plan(
-            promise, cells, len(training.classes), base.spent, looked_at=base.looked_at
-        )
+        plan = postprocess.plan(promise, cells, base.spent, looked_at=base.looked_at)
         base_answers.check(self.predict_method, self._solver.bins)
         method = base_answers.method_of(base.estimator, self.predict_method, training.classes)
         public = promise.rows_are_public or not promise.is_private
@@ -388,7 +383,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         decided.decisions_of(
             base.estimator, features, asked.training.classes, asked.training.rows.exact_count, seed
         )
-        postprocess.require_room(wishes.promise, compose(base.spent), more=False)
+        require_room(wishes.promise, compose(base.spent), more=False)
         with base_spends.recorded(base, wishes, self._purpose) as receipt:
             pass
         self._conclude(asked, base, wishes.promise, None, None, receipt)
@@ -455,14 +450,12 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         table = blindly.law(model.mixing)
         whole = np.broadcast_to(table, (len(released.raw), *table.shape[1:]))
         confidence, before = self.guarantee_.confidence, self.constraint_report_
-        self.guarantee_ = mixing_bounds.guarantee(
-            released, system, whole, confidence, shared=shared
-        )
+        self.guarantee_ = postprocess.guarantee(released, system, whole, confidence, shared=shared)
         solved = Mixed(whole, np.array([line.pressure for line in before.lines]), 0.0)
         report = post_report.report_of(
             self.guarantee_, solved, before.reason, released, system, self._heaviest
         )
-        compared = mixing_comparison.compared(released, system, whole)
+        compared = postprocess.compared(released, system, whole)
         self.constraint_report_ = report.saying(before.required)
         self.baselines_ = blind.baselines_of(self.baselines_, compared, model.classes, blindly)
         self.model_ = PostProcessedModel(table, model.classes, model.cells, model.base, model.edges)

@@ -11,10 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..._types import ColumnsLike, Floats, TableLike
 from ...errors import InputError
 from ...fairness import ConstraintSystem, resolve
-from ...learning.postprocessing import mixing, mixing_bounds
-from ...learning.postprocessing.counting import Released
-from ...learning.postprocessing.mixing import Program
-from ...learning.postprocessing.mixing_bounds import MixingGuarantee
+from ...learning import postprocess
+from ...learning.postprocess import MixingGuarantee, Program, Released
 from ...learning.systems import NO_GROUPS, heaviest
 from ...models import PostProcessedModel
 from ...statement.document import PrivacyStatement
@@ -102,9 +100,9 @@ class PostProcessed(AfterABase):
             )
         model = self.model_
         shared = model.cells is None and len(self.released_.raw) > 1
-        solved = mixing.deterministic(Program.of(self.released_, system, shared=shared))
+        solved = postprocess.deterministic(Program.of(self.released_, system, shared=shared))
         confidence = self.guarantee_.confidence
-        out.guarantee_ = mixing_bounds.guarantee(
+        out.guarantee_ = postprocess.guarantee(
             self.released_, system, solved.table, confidence, shared=shared
         )
         report = post_report.report_of(

@@ -12,10 +12,8 @@ import numpy as np
 from ...errors import ConstraintNotMet, InputError
 from ...facts import Cells
 from ...fairness import ConstraintSystem, Notion, deviations, resolve
-from ...learning.postprocessing import mixing, mixing_bounds, mixing_comparison
-from ...learning.postprocessing.counting import Released
-from ...learning.postprocessing.mixing import Mixed
-from ...learning.postprocessing.mixing_bounds import MixingGuarantee
+from ...learning import postprocess
+from ...learning.postprocess import Mixed, MixingGuarantee, Released
 from ...learning.systems import NO_GROUPS
 from ..reading.carried import groups_of
 from ..reports.baselines import BaselineReport, of_comparison
@@ -59,7 +57,7 @@ class Found:
         report = report_of(
             self.guarantee, self.solved, reason, self.released, self.system, heaviest
         )
-        compared = mixing_comparison.compared(self.released, self.system, self.solved.table)
+        compared = postprocess.compared(self.released, self.system, self.solved.table)
         return report, of_comparison(compared, classes, free="the base classifier")
 
 
@@ -75,17 +73,17 @@ def found_in(
     method: str,
 ) -> Found:
     """The best rule by released counts; `shared`: one table for all groups."""
-    solved = mixing_bounds.mixed(
+    solved = postprocess.best_table(
         released, system, confidence, shared=shared, with_slack=with_slack, by_chance=by_chance
     )
-    certain = mixing_bounds.guarantee(released, system, solved.table, confidence, shared=shared)
+    certain = postprocess.guarantee(released, system, solved.table, confidence, shared=shared)
     told = None if shared else cells
     return Found(told, system, released, solved, certain, method, by_chance)
 
 
 def warn_of_conflict(solved: Mixed, *, by_chance: bool) -> None:
     """Where no table keeps the constraints at the released counts."""
-    if solved.excess <= mixing.FEASIBLE:
+    if solved.excess <= postprocess.FEASIBLE:
         return
     what, instead = "the constraints contradict each other", "or"
     if not by_chance:
@@ -127,7 +125,7 @@ def report_of(
     heaviest: float | None,
 ) -> ConstraintReport:
     """What was required, and what is known of it from the released counts."""
-    counts = mixing.filled(released, system)
+    counts = postprocess.filled(released, system)
     # what the table decides, on average: one draw varies as much
     histogram = np.einsum("cyj,cjk->cyk", counts, solved.table)
     drawn = deviations(system, histogram, counts.sum(axis=2), heaviest=heaviest)
@@ -135,7 +133,7 @@ def report_of(
         ConstraintLine(
             name,
             bound,
-            bound if abs(value - bound) < mixing.FEASIBLE else value,
+            bound if abs(value - bound) < postprocess.FEASIBLE else value,
             noise,
             float(pressure),
             len(guarantee.names),

@@ -27,8 +27,8 @@ from ...curator import Attached, AttachedCodes, Curator, Rows
 from ...curator.elsewhere import DescribedRule, Elsewhere
 from ...curator.quiet import Troubles, quietly
 from ...errors import InputError
-from ...learning.postprocessing import score_bins
-from ...learning.postprocessing.counting import CountPlan
+from ...learning import score_bins
+from ...learning.counts import CountPlan
 from ...models.postprocessed import logits
 from ...tables.columns import same_length
 from ..reading.fitted_parts import classes_of

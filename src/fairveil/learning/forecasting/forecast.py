@@ -35,6 +35,8 @@ from ...core.promise import Promise
 from ...curator.trace import Asked
 from ...facts import Cells
 from ...fairness import ConstraintSystem
+from .. import postprocess, score_bins
+from ..counts import CountPlan
 from ..game import Game
 from ..group_objective.descent import LossDescent
 from ..group_objective.exponential import Sampling
@@ -48,9 +50,7 @@ from ..lagrangian.program import LOOKS
 from ..least_squares import GroupRegression
 from ..oracles import GameInstance
 from ..parity import ParityPlan, noise_of_values
-from ..postprocessing import mixing, score_bins
-from ..postprocessing.counting import CountPlan, Released, length, steps
-from ..postprocessing.mixing_bounds import value_noise
+from ..postprocess import Released, value_noise
 from ..systems import NO_GROUPS
 from ..tailoring.descent import TailoredDescent
 from .added_error import added_error
@@ -296,7 +296,7 @@ def of_counts(
     raw = decided if edges is None else _in_bins(decided, edges)
     totals = raw.sum(axis=0) if plan.totals_are_public else None
     released = Released(raw, totals, plan.law(1.0), None, edges)
-    noise = value_noise(released, system, mixing.tables_of(released, system.shape[2]).base)
+    noise = value_noise(released, system, postprocess.tables_of(released, system.shape[2]).base)
     lines = _lines(
         system, system.bounds.tolist(), noise, _sampling(system, counts, decided, plan.promise)
     )
@@ -304,11 +304,7 @@ def of_counts(
     own = of_event(
         plan.event if plan.promise.is_private else None, f"rows by group, label and {what}"
     )
-    size = (
-        float(steps(plan.promise, plan.cells))
-        if plan.noise == "discrete-laplace"
-        else length(plan.promise, plan.cells)
-    )
+    size = float(plan.moved) if plan.kind == "discrete-laplace" else plan.length
     own = [replace(line, sensitivity=size) for line in own]
     return Forecast(shared_out([*_weighed(before), *own]), lines, plan.cells)
 

@@ -35,8 +35,7 @@ from ...curator import AttachedCodes, CodeHistogram, Curator, Measurement
 from ...errors import PrivacyError
 from ...facts import Cells, Reports
 from ...privacy.accounting.calibration import calibrate
-from ..counts import CountNoise, onto_totals
-from ..postprocessing.counting import steps
+from ..counts import CountNoise, CountPlan, onto_totals
 
 PURPOSE = "rows by cluster and group"
 
@@ -53,7 +52,7 @@ class CountsPlan:
     @property
     def moved(self) -> int:
         """The L1 sensitivity of what is asked."""
-        return steps(self.promise, self.cells)
+        return _moved(self.promise, self.cells)
 
     @property
     def one_group(self) -> bool:
@@ -149,12 +148,16 @@ def plan(promise: Promise, cells: Cells) -> CountsPlan:
         refuse(promise)
     if not promise.is_private:
         return CountsPlan(promise, cells, 0.0)
-    moved = steps(promise, cells)
+    moved = _moved(promise, cells)
     # Discrete Laplace noise needs no delta, so none is spent.
     pure = replace(promise, delta=0.0)
     return CountsPlan(
         promise, cells, calibrate(pure, lambda z: DiscreteLaplace(z, moved)).multiplier
     )
+
+
+def _moved(promise: Promise, cells: Cells) -> int:
+    return CountPlan(promise, "none", 0.0, cells, promise.rows_per_unit).moved
 
 
 def noise_of(event: Event) -> CountNoise | None:

@@ -22,8 +22,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..._types import Floats
-from ...errors import InputError
+from .._types import Floats
+from ..errors import InputError
 
 WIDEST, EVEN = 8.0, 1.5
 """Fixed edges lie between -`WIDEST` and `WIDEST`, and are about even up to `EVEN`."""
