@@ -68,7 +68,7 @@ WALK = (
         "one pass over blocks for all that is asked together",
     ),
     (
-        "curator/kernels/panel.py",
+        "core/kernels.py",
         None,
         "a row's gradient is clipped and added, in whole units of a grid",
     ),

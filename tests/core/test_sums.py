@@ -34,15 +34,19 @@ class Few:
     weight."""
 
     def __init__(self, rows: list[tuple[Any, ...]], weighted: bool) -> None:
-        table = np.array(rows, np.float64).T
+        table = np.array(rows, np.float64).reshape(-1, 7).T
         self.layout, self.rows = LAYOUT, len(rows)
         self.numbers, self.codes = np.ascontiguousarray(table[:2]), table[2:3].astype(np.uint8)
         self.labels, self.sensitive = table[3].astype(np.int32), table[4:6].astype(np.uint16)
         self.weights = table[6].copy() if weighted else np.empty(0)
         self.persons = np.zeros(len(rows), np.int64)  # all of one person, where persons count
+        self.reach, self._rows, self._weighted = np.empty(0), rows, weighted
 
     def arrays(self, offsets: Any) -> tuple[Any, ...]:
         return self.numbers, np.empty(0, np.int32), np.empty(0, np.int32), self.codes, offsets
+
+    def take(self, index: Any) -> Few:
+        return Few([self._rows[i] for i in index], self._weighted)
 
     def cells(self, cells: Cells | None) -> Any:
         if cells is None:
@@ -92,6 +96,12 @@ BUILDERS: dict[str, Callable[[Facts, Cells | None], list[Sum]]] = {
     "gram_matrices": lambda facts, cells: [
         sums.gram_matrices(facts, 1.3, cells, target) for target in (False, True)
     ],
+    "feature_sums": lambda facts, cells: [
+        sums.feature_sums(facts, 1.3, cells, label, basis)
+        for label in (False, True)
+        for basis in (None, np.array([[0.5, 1.0, -1.0, 0.2, 0.1], [0.0, 0.3, 1.0, 1.0, 0.0]]))
+    ],
+    "number_moments": lambda facts, cells: [sums.number_moments(facts, 1.1)],
     "told_apart": lambda facts, cells: (
         [sums.told_apart(facts, sums.gram_matrices(facts, 1.3), cells)]
         if cells is not None and cells.per_row == 1
@@ -248,10 +258,8 @@ ALONE = Facts(LAYOUT, Promise(1.0, 1e-6, protects="sensitive_features"))
             "costs",
         ),
         (lambda: sums.gradient(RECORDS, W, 1.0, ONE, np.zeros((2, 1, 2))), InputError, "costs"),
-        (lambda: sums.gradient(RECORDS, W, 1.0, loss="none"), InputError, "a loss, or costs"),
         (lambda: sums.gradient(ALONE, W, 1.0, sharpness=-1.0), InputError, "sharpness"),
         (lambda: sums.gradient(ALONE, W, 1.0, pull=-1.0), InputError, "pull"),
-        (lambda: sums.gradient(ALONE, W, 1.0, loss="squared"), InputError, "log loss of one"),
         (lambda: sums.decisions(ALONE, W, ONE, sharpness=0.0), InputError, "sharpness"),
         (lambda: sums.gram_matrices(RECORDS, np.inf), InputError, "clip"),
         (lambda: sums.losses(RECORDS, W, None, "squared", np.inf), InputError, "clip"),
@@ -263,7 +271,7 @@ ALONE = Facts(LAYOUT, Promise(1.0, 1e-6, protects="sensitive_features"))
             PrivacyError,
             "expected rows",
         ),
-        (lambda: sums.told_apart(ALONE, sums.gradient(ALONE, W, None), ONE), InputError, "bound"),
+        (lambda: sums.told_apart(ALONE, sums.gradient(ALONE, W, None), ONE), InputError, "clip"),
         (lambda: Facts(LAYOUT, Promise(1.0, 1e-6), np.inf), InputError, "max_sample_weight"),
         (
             lambda: Facts(

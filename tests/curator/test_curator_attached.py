@@ -7,6 +7,7 @@ import itertools
 import math
 
 import numpy as np
+import plain_totals as reference
 import pytest
 from curator_pools import COMBINATIONS, WIDTH, attribute_move, contributions, largest_moves, pool
 
@@ -26,7 +27,6 @@ from fairveil.curator import (
     pricing,
 )
 from fairveil.curator.questions.attached import Attached, ShiftedHistogram, rule_decisions
-from fairveil.curator.totals import reference
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.facts import Cells

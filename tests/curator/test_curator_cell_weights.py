@@ -7,6 +7,7 @@ import itertools
 import math
 
 import numpy as np
+import plain_totals as reference
 import pytest
 from curator_pools import (
     COMBINATIONS,
@@ -19,6 +20,7 @@ from curator_pools import (
 )
 
 from fairveil.core.events import Gaussian
+from fairveil.core.sums import parted, weights_reach
 from fairveil.curator import (
     Curator,
     GradientSum,
@@ -29,9 +31,8 @@ from fairveil.curator import (
     PredictionHistogram,
     Rows,
 )
-from fairveil.curator.questions import cell_weights
 from fairveil.curator.totals import passes as totals_module
-from fairveil.curator.totals import public_scale, reference
+from fairveil.curator.totals import public_scale
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError
 from fairveil.facts import Cells, RowBlock
@@ -403,17 +404,15 @@ def test_parts_of_weights_and_their_reach_hold_for_every_row(mode):
     weights = (
         np.random.default_rng(0).normal(size=(5, cells.count)) * 10.0 ** np.arange(5)[:, np.newaxis]
     )
-    common, rest = cell_weights.parted(weights, cells)
+    common, rest = parted(weights, cells)
     ids = cells.ids(np.array(COMBINATIONS).T)
     sums = weights[:, ids].sum(axis=1)
     assert np.allclose(common + rest[:, ids].sum(axis=1), sums, rtol=1e-14)
     for part, total in ((weights, sums), (rest, sums - common)):
-        size, spread = cell_weights.reach(part, cells).T
+        size, spread = weights_reach(part, cells).T
         assert (np.abs(total).max(axis=1) <= size * (1 + 1e-14)).all()
         assert np.allclose(np.ptp(total, axis=1), spread)
-    assert np.allclose(
-        2 * cell_weights.reach(rest, cells)[:, 0], cell_weights.reach(rest, cells)[:, 1]
-    )
+    assert np.allclose(2 * weights_reach(rest, cells)[:, 0], weights_reach(rest, cells)[:, 1])
 
 
 def test_the_stated_bound_is_the_largest_of_the_run(rows_of):

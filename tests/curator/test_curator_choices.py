@@ -9,6 +9,7 @@ import math
 import warnings
 
 import numpy as np
+import plain_totals as reference
 import pytest
 from curator_pools import COMBINATIONS, WIDTH, pool
 from scipy import stats
@@ -30,7 +31,7 @@ from fairveil.curator import (
     describe_choice,
 )
 from fairveil.curator.choices import Costs, rate
-from fairveil.curator.totals import public_scale, reference
+from fairveil.curator.totals import public_scale
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise

@@ -7,9 +7,8 @@ import pytest
 import scipy.sparse
 
 from fairveil.core.rows import WORTH_CODING, one_hot
+from fairveil.core.sums import PANEL_FROM_FEW, Run
 from fairveil.curator import GradientSum, Linear, PredictionHistogram, Rows
-from fairveil.curator.kernels import linear
-from fairveil.curator.totals.descent_pass import PANEL_FROM_FEW
 from fairveil.curator.totals.passes import Passes
 
 SIZES = (3, 16, 2, 200)
@@ -68,8 +67,8 @@ def test_guarantee_1_squares_are_added_up_as_the_kernels_do(form):
     (block,) = rows.blocks()
     fixed = (block.numbers, block.indptr, block.indices, block.codes, rows.offsets)
     found = one_hot(*fixed[:3], rows.layout.numbers)
-    z, p, squares = np.empty((1, 5_003)), np.empty((1, 5_003)), np.empty(5_003)
-    linear.predict(*fixed, np.zeros((1, 1 + rows.layout.width)), 1.0, z, p, squares)
+    none = np.zeros((1, 1 + rows.layout.width))
+    _, squares = Run(block, rows.offsets, 0, 5_003).scores(none, apart=True)
     np.testing.assert_array_equal(found.sizes, squares)
     other = 1.0 + len(found.codes) + (found.numbers**2).sum(axis=0)
     assert (other != squares).any()

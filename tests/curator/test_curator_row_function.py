@@ -6,11 +6,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import plain_totals as reference
 import pytest
 
 from fairveil.core.events import Gaussian
 from fairveil.curator import Curator, RowFunction
-from fairveil.curator.totals import reference
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import plain_totals as reference
 import pytest
 import scipy.sparse
 
@@ -22,7 +23,6 @@ from fairveil.curator import (
     RowFunction,
     Rows,
 )
-from fairveil.curator.totals import reference
 from fairveil.curator.totals.passes import totals
 from fairveil.data import encode
 from fairveil.errors import FairveilError, InputError, PrivacyError

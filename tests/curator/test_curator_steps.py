@@ -4,14 +4,15 @@ and no bound."""
 from __future__ import annotations
 
 import itertools
-import math
 import threading
 
 import numpy as np
+import plain_totals as reference
 import pytest
 
 from fairveil.core import threads
 from fairveil.core.events import Composed, Gaussian
+from fairveil.core.sums import columns_of
 from fairveil.curator import (
     CellCounts,
     Curator,
@@ -23,11 +24,9 @@ from fairveil.curator import (
     RowCount,
     describe,
 )
-from fairveil.curator.kernels import public as kernels_public
 from fairveil.curator.measurements import Measurement
 from fairveil.curator.noising import NoiseRequest, draw, draws
-from fairveil.curator.totals import descent_pass as descents_module
-from fairveil.curator.totals import public_scale, reference
+from fairveil.curator.totals import public_scale
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
@@ -74,9 +73,7 @@ def test_guarantee_1_of_noising_side_by_side_is_one_by_one(rows_of):
 @pytest.mark.parametrize("models", [2, 3, 9, 130])
 @pytest.mark.parametrize("batch", [None, 0.3])
 def test_each_model_of_a_panel_gets_what_it_gets_alone(rows_of, models, batch):
-    """Panels filled up to a multiple of LANES and cut in two, noise from a source each: bit for
-    bit."""
-    assert descents_module.PANEL_MODELS < 130
+    """Side by side or one by one, with noise from a source each: bit for bit."""
     rows = rows_of(n=300)
     weights = np.random.default_rng(0).normal(size=(models, 1, WIDTH))
     rate = [] if batch is None else [Poisson(batch)]
@@ -252,7 +249,7 @@ def sizes_and_moves(question, rows, m=0):
             )
             costs = question.costs(rows.layout)[m].reshape(-1, question.cost_labels, p.shape[1])
             labels = block.labels if question.cost_labels > 1 else np.zeros(block.rows, int)
-            for members in public_scale.columns_of(question.cells):
+            for members in columns_of(question.cells):
                 each = [through(p, costs[a, labels], sharpness) for a in members]
                 size = size + np.max([np.linalg.norm(one, axis=1) for one in each], axis=0)
                 pairs = [np.linalg.norm(a - b, axis=1) for a, b in itertools.combinations(each, 2)]
@@ -267,7 +264,7 @@ def sizes_and_moves(question, rows, m=0):
 @pytest.mark.parametrize("loss", ["none", "log"])
 @pytest.mark.parametrize("by_label", [False, True])
 @pytest.mark.parametrize("kind", [{}, {"weights": True}, {"sparse": True}])
-def test_guarantee_1_of_kernels_public_the_largest_over_rows(
+def test_guarantee_1_of_public_scale_the_largest_over_rows(
     rows_of, classes, mode, loss, by_label, kind
 ):
     """Never below the plain NumPy maxima, and above by no more than rounding and the grid."""
@@ -285,7 +282,7 @@ def test_guarantee_1_of_kernels_public_the_largest_over_rows(
 
 
 @pytest.mark.parametrize("costs", [False, True])
-def test_guarantee_1_of_kernels_public_without_cells_and_for_squared_loss(rows_of, costs):
+def test_guarantee_1_of_public_scale_without_cells_and_for_squared_loss(rows_of, costs):
     rows = rows_of(classes=2, far=False)
     model = Linear(np.linspace(-1, 1, WIDTH))
     question = (
@@ -307,7 +304,7 @@ def test_guarantee_1_of_kernels_public_without_cells_and_for_squared_loss(rows_o
 
 
 @pytest.mark.parametrize("classes", [2, 5])
-def test_guarantee_2_of_kernels_public_order_ranges_and_threads_change_no_bit(rows_of, classes):
+def test_guarantee_2_of_public_scale_order_ranges_and_threads_change_no_bit(rows_of, classes):
     order = np.random.default_rng(5).permutation(700)
     rng = np.random.default_rng(8)
     outputs = 1 if classes == 2 else classes
@@ -324,7 +321,7 @@ def test_guarantee_2_of_kernels_public_order_ranges_and_threads_change_no_bit(ro
     assert len(found) == 1
 
 
-def test_guarantee_1_of_kernels_public_rows_that_overflow_are_told(rows_of):
+def test_guarantee_1_of_public_scale_rows_that_overflow_are_told(rows_of):
     rows = rows_of()
     costs = np.full((6, 1, 2), 1e305) * [-0.5, 0.5]
     costs[::2] *= -1
@@ -332,29 +329,6 @@ def test_guarantee_1_of_kernels_public_rows_that_overflow_are_told(rows_of):
         public_scale.of(
             GradientSum(Linear(np.zeros(WIDTH)), None, rows.cells(), costs, "none"), rows
         )
-    out = np.empty(3)
-    (block,) = rows.blocks()
-    head = (
-        block.numbers,
-        block.indptr,
-        block.indices,
-        block.codes,
-        rows.offsets,
-        block.labels,
-        block.weights,
-    )
-    loss = (3, 1.0, np.empty(0), np.zeros(3))
-    end = (
-        1.0,
-        np.array([[1e308], [-1e308]]),
-        1,
-        np.array([0, 2]),
-        np.array([[1e308], [math.inf]]),
-        0.0,
-        out,
-    )
-    kernels_public.largest_moves(*head, np.zeros((1, WIDTH)), 0, 700, *loss, *end)
-    assert out[2] == 700
 
 
 @pytest.mark.parametrize("classes", [2, 4])

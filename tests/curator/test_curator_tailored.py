@@ -13,6 +13,7 @@ import math
 from typing import Any
 
 import numpy as np
+import plain_totals as reference
 import pytest
 from scipy import stats
 
@@ -38,7 +39,7 @@ from fairveil.curator import (
     describe,
 )
 from fairveil.curator.pricing import constant_scale, noise_scale
-from fairveil.curator.totals import cell_order, public_scale, reference
+from fairveil.curator.totals import cell_order, public_scale
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, MissingBoundError, PrivacyError
 from fairveil.facts import RowBlock

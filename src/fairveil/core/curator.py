@@ -272,15 +272,16 @@ class Curator:
             coins = self._noise.stream("sampling", number)
             taken = coins.poisson_batch(self._rows.exact_units, rate)
         pieces: list[tuple[int, Sum]] = []
-        for i, (one, _) in enumerate(asked):
-            found = [one]
-            if self.facts.alone and one.parts is not None:  # over all public rows, drawn or not
-                found = list(one.parts(self._runs(None), self._rows.exact_count))
-            pieces += [(i, piece) for piece in found]
-        totals = [np.zeros(piece.shape, np.int64) for _, piece in pieces]
-        for run in self._runs(taken):
-            for total, (_, piece) in zip(totals, pieces, strict=True):
-                total += piece.total(run, piece.unit)
+        with np.errstate(all="ignore"):  # no row may make arithmetic warn
+            for i, (one, _) in enumerate(asked):
+                found = [one]
+                if self.facts.alone and one.parts is not None:  # over all public rows, drawn or not
+                    found = list(one.parts(self._runs(None), self._rows.exact_count))
+                pieces += [(i, piece) for piece in found]
+            totals = [np.zeros(piece.shape, np.int64) for _, piece in pieces]
+            for run in self._runs(taken):
+                for total, (_, piece) in zip(totals, pieces, strict=True):
+                    total += piece.total(run, piece.unit)[0]
         out: list[Answer | None] = [None] * len(asked)
         for total, (i, piece) in zip(totals, pieces, strict=True):
             size = size_of(piece, asked[i][1], self.facts, rate)

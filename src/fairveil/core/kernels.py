@@ -1,5 +1,6 @@
-"""The loops that touch features: scores, outer products and Gram matrices, and the elementary
-functions of their tiles. All else about a row is arithmetic on its few numbers (`sums`).
+"""The loops that touch features: scores, outer products and Gram matrices, the elementary functions
+of their tiles, the fused loop of descent, and scores and outer products of many models side by side.
+All else about a row is arithmetic on its few numbers (`sums`).
 
 Every row's arithmetic is one fixed sequence of IEEE double operations (additions in the order
 intercept, numbers, codes; an `exp` of our own; no fused multiply-add, no fast-math), so
@@ -447,15 +448,235 @@ def add_by_person(
     offsets: Integers,
     r: Floats,
     persons: Integers,
+    reach: Floats,
     lo: int,
     m: int,
     limit: float,
     out: Array,
 ) -> None:
     """`add_gradient`, in which each person's rows, which stand together, are added first, and then
-    clipped to norm `limit` in grid steps."""
+    clipped to norm `limit` in grid steps, times the `reach` of her rows where it is not empty."""
     person = np.zeros(out.shape, np.int64)
     for t in range(m):
-        add_row(numbers, indptr, indices, codes, offsets, r, t, lo + t, person)
-        if t + 1 == m or persons[lo + t + 1] != persons[lo + t]:
-            close_person(person, limit, out)
+        i = lo + t
+        add_row(numbers, indptr, indices, codes, offsets, r, t, i, person)
+        if t + 1 == m or persons[i + 1] != persons[i]:
+            close_person(person, limit * reach[i] if reach.shape[0] > 0 else limit, out)
+
+
+@jit
+def log_into(x: Floats, out: Array, work: Floats, m: int) -> None:
+    """out = log(x) for normal x > 0: exponent times ln 2 plus 2 atanh((f - 1)/(f + 1)), f in [1,
+    2)."""
+    bits = work.view(np.int64)
+    for t in range(m):
+        work[t] = x[t]
+    for t in range(m):
+        # x = 2^e f: the exponent as a number, and f with the exponent of 1.
+        out[t] = float((bits[t] >> 52) - 1023)
+        bits[t] = (bits[t] & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000
+    for t in range(m):
+        s = (work[t] - 1.0) / (work[t] + 1.0)
+        # s is at most 1/3: the terms s^k / k that are left out are below 2^-62 together.
+        q = s * s
+        a = 1.0 / 35.0
+        for k in range(33, 0, -2):
+            a = a * q + 1.0 / k
+        out[t] = out[t] * 0.6931471805599453 + 2.0 * s * a
+
+
+@jit
+def cell_of(cells: Integers, line: int, labels: Array, n_labels: int, i: int) -> Any:
+    """Which (cell, label) of a flattened table row i falls in; the cell alone of one label."""
+    index = np.int64(cells[line, i])
+    return index * n_labels + np.int64(labels[i]) if n_labels > 1 else index
+
+
+@jit
+def descend(
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    sizes: Floats,
+    labels: Array,
+    cells: Integers,
+    weights: Floats,
+    coef: Floats,
+    start: int,
+    stop: int,
+    loss: int,
+    pull: float,
+    cell_weights: Floats,
+    sharpness: float,
+    costs: Floats,
+    cost_labels: int,
+    clip: float,
+    scale: float,
+    gradient: Array,
+    is_hard: bool,
+    hist_labels: int,
+    hist_scale: float,
+    histogram: Array,
+) -> None:
+    """The fused loop for one score: the clipped gradient sum and the histogram of predictions of
+    one model in one pass, the same integers as `sums` adds by itself (tests/core).
+
+    `loss`: 0 log, 1 squared, 2 none. `costs`, `cell_weights`, `gradient` and `histogram` are
+    skipped where they are empty. `sizes`: |row|^2 where it is known, else empty.
+    """
+    z, p, soft = np.empty((1, TILE)), np.empty(TILE), np.empty(TILE)
+    u, s2, a, b = np.empty((1, TILE)), np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    bits = a.view(np.int64)
+    wants_gradient, wants_histogram = gradient.shape[1] > 0, histogram.shape[0] > 0
+    wants_soft = costs.shape[0] > 0 or (wants_histogram and not is_hard)
+    same = sharpness == 1.0  # loss and costs then see the same probabilities, found once
+    smooth = p if same else soft
+    for lo in range(start, stop, TILE):
+        m = min(TILE, stop - lo)
+        scores_into(numbers, indptr, indices, codes, offsets, coef, lo, m, z, s2)
+        for t in range(min(m, sizes.shape[0])):
+            s2[t] = sizes[lo + t]
+        if (wants_gradient and loss == 0) or (same and wants_soft):
+            sigmoid_into(z[0], 1.0, p, a, b, m)
+        if wants_soft and not same:
+            sigmoid_into(z[0], sharpness, soft, a, b, m)
+        if wants_gradient:
+            for t in range(m):
+                r = 0.0
+                if loss == 0:
+                    r = pull * (p[t] - (1.0 if labels[lo + t] == 1 else 0.0))
+                elif loss == 1:
+                    r = pull * (z[0, t] - np.float64(labels[lo + t]))
+                u[0, t] = r
+            if cell_weights.shape[0] > 0:
+                for t in range(m):
+                    total = 0.0
+                    for line in range(cells.shape[0]):
+                        total = total + cell_weights[np.int64(cells[line, lo + t])]
+                    u[0, t] = u[0, t] * total
+            if costs.shape[0] > 0:
+                for line in range(cells.shape[0]):
+                    for t in range(m):
+                        # dp/dz = sharpness p (1 - p); costs of the second class less the first's
+                        c = costs[cell_of(cells, line, labels, cost_labels, lo + t)]
+                        u[0, t] = u[0, t] + smooth[t] * (1.0 - smooth[t]) * sharpness * c
+            for t in range(m):
+                # A row's gradient is u times the row: its norm is at most clip if |u| is at most
+                # clip / |row|. After all that depends on the row; its weight alone is outside.
+                limit = clip / np.sqrt(s2[t]) if clip < np.inf else np.inf
+                limit = limit if limit >= 0.0 else 0.0
+                r = limit if u[0, t] > limit else u[0, t]
+                r = -limit if r < -limit else r
+                r = r * (weights[lo + t] if weights.shape[0] > 0 else 1.0) * scale
+                # One row that is not finite would make the whole sum so, and show that it is there.
+                u[0, t] = r if abs(r) < np.inf else 0.0
+            add_gradient(numbers, indptr, indices, codes, offsets, u, lo, m, b, gradient)
+        if wants_histogram:
+            for t in range(m):
+                # A score of 0 is a decision for the first class.
+                v = (1.0 if z[0, t] > 0.0 else 0.0) if is_hard else smooth[t]
+                v = v * (weights[lo + t] if weights.shape[0] > 0 else 1.0) * hist_scale
+                a[t] = (v if abs(v) < np.inf else 0.0) + MAGIC
+            for line in range(cells.shape[0]):
+                for t in range(m):
+                    index = cell_of(cells, line, labels, hist_labels, lo + t)
+                    histogram[index] += bits[t] - MAGIC_BITS
+
+
+@jit
+def panel_scores(
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    coef: Floats,
+    lo: int,
+    z: Floats,
+    s2: Floats,
+) -> None:
+    """`scores_into` of many models side by side: z[t, m], coef (1 + width, models). A row is read
+    once for all of them; terms are added in the same order, several to a loop to save loads."""
+    M = coef.shape[1]
+    q = codes.shape[0]
+    for t in range(z.shape[0]):
+        i, line = lo + t, z[t]
+        size = 1.0 + q
+        for m in range(M):
+            line[m] = coef[0, m]
+        if indptr.shape[0] > 0:
+            for e in range(indptr[i], indptr[i + 1]):
+                x = np.float64(numbers[0, e])
+                size = size + x * x
+                w = coef[1 + indices[e]]
+                for m in range(M):
+                    line[m] = line[m] + w[m] * x
+        else:
+            n = numbers.shape[0]
+            for j in range(0, n - 1, 2):
+                x, y = np.float64(numbers[j, i]), np.float64(numbers[j + 1, i])
+                size = (size + x * x) + y * y
+                w, v = coef[1 + j], coef[2 + j]
+                for m in range(M):
+                    line[m] = (line[m] + w[m] * x) + v[m] * y
+            if n % 2 == 1:
+                x = np.float64(numbers[n - 1, i])
+                size = size + x * x
+                w = coef[n]
+                for m in range(M):
+                    line[m] = line[m] + w[m] * x
+        for c in range(0, q - 1, 2):
+            w, v = coef[offsets[c] + codes[c, i]], coef[offsets[c + 1] + codes[c + 1, i]]
+            for m in range(M):
+                line[m] = (line[m] + w[m]) + v[m]
+        if q % 2 == 1:
+            w = coef[offsets[q - 1] + codes[q - 1, i]]
+            for m in range(M):
+                line[m] = line[m] + w[m]
+        s2[t] = size
+
+
+@jit
+def panel_gradient(
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    r: Floats,
+    lo: int,
+    out: Floats,
+) -> None:
+    """`add_gradient` of many models side by side: out[coordinate, m] += round(r[t, m] x coordinate
+    of row lo + t). `out` holds whole numbers, exactly while they are below 2^53; r is spoilt."""
+    M, q = r.shape[1], codes.shape[0]
+    # (v + MAGIC) - MAGIC is v rounded to a whole number of units, ties to even.
+    for t in range(r.shape[0]):
+        i, a = lo + t, r[t]
+        if indptr.shape[0] > 0:
+            for e in range(indptr[i], indptr[i + 1]):
+                x = np.float64(numbers[0, e])
+                to = out[1 + indices[e]]
+                for m in range(M):
+                    to[m] += (a[m] * x + MAGIC) - MAGIC
+        else:
+            for j in range(numbers.shape[0]):
+                x = np.float64(numbers[j, i])
+                to = out[1 + j]
+                for m in range(M):
+                    to[m] += (a[m] * x + MAGIC) - MAGIC
+        first = out[0]
+        for m in range(M):
+            a[m] = (a[m] + MAGIC) - MAGIC
+            first[m] += a[m]
+        for c in range(0, q - 1, 2):
+            to, too = out[offsets[c] + codes[c, i]], out[offsets[c + 1] + codes[c + 1, i]]
+            for m in range(M):
+                to[m] += a[m]
+                too[m] += a[m]
+        if q % 2 == 1:
+            to = out[offsets[q - 1] + codes[q - 1, i]]
+            for m in range(M):
+                to[m] += a[m]

@@ -16,9 +16,9 @@ Guarantees (tests/core/test_sums.py; enumerated neighbours under every relation)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -26,14 +26,20 @@ import numpy as np
 
 from . import checks
 from .bound import OUTWARDS, Bound, of_gram, of_histogram, of_person, of_signed, on_grid
-from .errors import PrivacyError, need
+from .errors import MissingBoundError, PrivacyError, need
 from .kernels import (
+    FARTHEST,
     TINY,
     Array,
     Floats,
     add_by_person,
     add_gradient,
+    descend,
+    exp_into,
     grams,
+    log_into,
+    panel_gradient,
+    panel_scores,
     scores_into,
     sigmoid_into,
     softmax_into,
@@ -44,7 +50,15 @@ from .promise import Promise
 GRID_BITS, EXACT_BITS = 30, 44
 SLACK = 2.0**-52
 ROUNDING = 2.0**-40  # of a probability: far above what a few operations lose
+FORGOTTEN = 1e-120  # times `ROUNDING` above residuals so small that their squares are lost
 RUN = 1 << 14
+# models: from here rows are read once for all side by side. To set up a row for many models takes
+# as long as 8 models with a hundred numbers, and as 32 with few numbers and codes
+PANEL_FROM, PANEL_FROM_FEW, FEW_NUMBERS = 8, 32, 16
+PANEL_RUN = 256  # rows of a panel: few enough for the cache, and for whole numbers below 2^53
+EMPTY: Floats = np.empty(0)
+NOTHING: Array = np.zeros((1, 0), np.int64)
+LOSSES = {"log": 0, "squared": 1, "none": 2}
 
 
 @dataclass(frozen=True)
@@ -83,67 +97,116 @@ class Run:
 
     def __init__(self, block: Any, offsets: Array, a: int, b: int) -> None:
         self.block, self.a, self.n, self.width = block, a, b - a, 1 + block.layout.width
+        self.offsets = offsets
         self.features = block.arrays(offsets)
-        self.labels = block.labels[a:b].astype(np.int64) if len(block.labels) else None
-        self.weights: Any = block.weights[a:b] if len(block.weights) else np.ones(b - a)
+        self.sizes: Floats = EMPTY  # |row|^2 of the whole block, where it is known
+        self.weights: Any = block.weights[a:b] if len(block.weights) else 1.0
         self._known: dict[Any, Any] = {}
 
-    def cells(self, cells: Cells | None) -> Array:
-        """The cells of each row, (cells a row, rows)."""
-        lines: Array = self.block.cells(cells)[:, self.a : self.a + self.n].astype(np.int64)
-        return lines
+    @cached_property
+    def labels(self) -> Array:
+        """The labels, as they are: codes of classes, or numbers."""
+        return np.asarray(self.block.labels[self.a : self.a + self.n])
+
+    def cells(self, cells: Cells | None, labels: int = 1) -> Array:
+        """The cells of each row, (cells a row, rows), or with `labels` the lines of a table (cells
+        x labels)."""
+        key = ("c", cells, labels)
+        if key not in self._known:
+            lines = self.block.cells(cells)[:, self.a : self.a + self.n].astype(np.int64)
+            own = self.labels.astype(np.int64) if labels > 1 else 0
+            self._known[key] = lines * labels + own
+        lines_: Array = self._known[key]
+        return lines_
 
     def where(self, mask: Array) -> Run:
-        """The same rows, of which only some count."""
-        other = object.__new__(Run)
-        other.__dict__.update(self.__dict__, weights=self.weights * mask)
-        return other
+        """Those of the rows that a mask takes, as rows of their own."""
+        taken = self.block.take(self.a + np.flatnonzero(mask))
+        return Run(taken, self.offsets, 0, taken.rows)
 
-    def scores(self, w: Floats) -> tuple[Floats, Floats]:
-        """Scores (outputs, rows) and |row|^2."""
-        if ("z", id(w)) not in self._known:
-            z, s2 = np.empty((len(w), self.n)), np.empty(self.n)
-            scores_into(*self.features, w, self.a, self.n, z, s2)
-            self._known["z", id(w)] = z, s2, w  # kept, so that no other array has its id
-        z, s2, _ = self._known["z", id(w)]
+    def scores(self, w: Floats, *, apart: bool) -> tuple[Floats, Floats]:
+        """Scores (lines of w, rows) and |row|^2, from weights (lines, 1 + width). `apart`: each line
+        is a model of its own."""
+        key = ("z", w.ctypes.data, w.shape)
+        if key not in self._known:
+            s2 = np.empty(self.n)
+            if apart and self.is_panel(len(w)):
+                side = np.empty((self.n, len(w)))
+                panel_scores(*self.features, np.ascontiguousarray(w.T), self.a, side, s2)
+                z = side.T
+            else:
+                z = np.empty((len(w), self.n))
+                scores_into(*self.features, w, self.a, self.n, z, s2)
+            if len(self.sizes):
+                s2 = self.sizes[self.a : self.a + self.n]
+            self._known[key] = z, s2, w  # kept, so that no other array lies there
+        z, s2, _ = self._known[key]
         return z, s2
 
-    def soft(self, w: Floats, sharpness: float) -> Floats:
-        """Probabilities (outputs, rows): of two classes the second's alone."""
-        key = ("p", id(w), sharpness)
+    def is_panel(self, models: int) -> bool:
+        """Whether scores of so many models are found side by side."""
+        return models >= panel_from(self.block.layout, sparse=len(self.features[1]) > 0)
+
+    def soft(self, w: Floats, sharpness: float, *, apart: bool) -> Floats:
+        """Probabilities (lines, rows): `apart`, of each score's second class, else of classes."""
+        key = ("p", w.ctypes.data, w.shape, sharpness)
         if key not in self._known:
-            z, _ = self.scores(w)
-            p, (a, b, c, d) = np.empty_like(z), np.empty((4, self.n))
-            if len(z) == 1:
-                sigmoid_into(z[0], sharpness, p[0], a, b, self.n)
+            z, _ = self.scores(w, apart=apart)
+            p = np.empty_like(z)  # in the order of z's memory
+            if apart:
+                a, b = np.empty((2, z.size))
+                sigmoid_into(z.ravel("K"), sharpness, p.ravel("K"), a, b, z.size)
             else:
+                a, b, c, d = np.empty((4, self.n))
                 softmax_into(z, sharpness, p, a, b, c, d, self.n)
             self._known[key] = p
         found: Floats = self._known[key]
         return found
 
 
+def panel_from(layout: RowLayout, *, sparse: bool) -> int:
+    """From how many models on rows are read once for all of them side by side."""
+    return PANEL_FROM_FEW if layout.numbers <= FEW_NUMBERS and not sparse else PANEL_FROM
+
+
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """`total(run, unit)` adds the rows of a run in steps of 1/unit; `bound`: how far one who is
-    protected moves it, on the grid of 2^-exponent.
+    """`total(run, units)` adds the rows of a run, (models, *shape), in steps of 1/units, one of
+    each model; `bound`: how far one who is protected moves it, on the grid of 2^-exponent.
 
-    `within`: how far a row moves its own cell, in units of the norm; `cells`: the disjoint cells of
-    the first axis, if it is these; `slack`: how much of a norm may be rounding; `parts`: where rows
-    are public, the sums that add up to this one, with the bounds that these rows have.
+    `limits`: the bound, None where the asker named none. `within`: how far a row moves its own
+    cell, in units of the norm; `cells`: the disjoint cells of the first axis, if it is these;
+    `slack`: how much of a norm may be rounding; `coordinates`: of a row, at most, that the grid
+    rounds. `maxima(run)`: where rows are public the largest norms and moves of these, a model each;
+    None where the bound is a constant all the same. `fused`: what the fused loop is told of it.
     """
 
     name: str
     shape: tuple[int, ...]
     reads: frozenset[str]
-    bound: Bound
+    limits: Bound | None
     exponent: int
-    total: Callable[[Run, float], Array]
+    total: Callable[[Run, Any], Array]
     within: float = 2.0
     slack: float = 0.0
     cells: Cells | None = None
     is_symmetric: bool = False
+    models: int = 1
+    coordinates: int = 0
+    clip: float = math.inf  # what a row's contribution is cut at, with its rounding
+    maxima: Callable[[Run], tuple[Floats, Floats]] | None = None
+    longest: Callable[[float], Floats] | None = None
+    fused: Any = None
+    descends: bool = False  # a gradient, or decisions: asked again and again of the same rows
     parts: Callable[[Iterable[Run], int], Sequence[Sum]] | None = None
+
+    @property
+    def bound(self) -> Bound:
+        """How far one who is protected moves it."""
+        if self.limits is None:
+            fix = "Pass clip=1.0, for example: a public choice, never read from rows."
+            raise MissingBoundError.expected("a clip", of=self.name, got=None, remedy=fix)
+        return self.limits
 
     @property
     def unit(self) -> float:
@@ -151,30 +214,31 @@ class Sum:
         return math.ldexp(1.0, self.exponent)
 
 
-def _gridded(one: Sum, most: int, coordinates: int, bits: int = GRID_BITS) -> Sum:
-    """The sum on the grid on which one row's norm is below 2^bits steps; its bound is enlarged by
-    the rounding, and is of a person with at most so many rows."""
-    bound, exponent = one.bound, one.exponent
-    if coordinates:
+def _gridded(one: Sum, most: int, bits: int = GRID_BITS, *, whole: bool = False) -> Sum:
+    """The sum on the grid on which one row's norm is below 2^bits steps (`whole`: of steps 1); its
+    bound is enlarged by the rounding, and is of a person with at most so many rows."""
+    if one.limits is None:
+        return one
+    bound, exponent = one.limits, one.exponent
+    if not whole:
         exponent = bits - math.frexp(max(bound.norm, math.ldexp(1.0, -900)))[1]
-        bound = on_grid(bound, math.ldexp(1.0, -exponent), coordinates)
-    slack = (bound.diameter - one.bound.diameter) / bound.norm
-    return replace(one, bound=of_person(bound, most), exponent=exponent, slack=slack)
+        bound = on_grid(bound, math.ldexp(1.0, -exponent), one.coordinates)
+    slack = (bound.diameter - one.limits.diameter) / bound.norm
+    return replace(one, limits=of_person(bound, most), exponent=exponent, slack=slack)
 
 
-def _weights(
-    facts: Facts, w: object, clip: float | None = None, *, of_number: bool = False
-) -> Floats:
-    """A copy of a linear model's weights, which fits the rows: one line for two classes or a
-    number, else one a class."""
-    array: Floats = np.atleast_2d(np.array(w, np.float64, order="C"))
+def _weights(facts: Facts, w: object, *, of_number: bool = False) -> Floats:
+    """Linear models' weights (models, outputs, 1 + width), which fit the rows: one output for two
+    classes or a number, else one a class."""
+    array: Floats = np.asarray(w, np.float64)
+    if array.ndim < 3:
+        array = np.array(array).reshape((1,) * (3 - array.ndim) + array.shape)
     classes = 1 if of_number else _classes(facts)
     shape = (1 if classes <= 2 else classes, 1 + facts.layout.width)
-    good, fix = array.shape == shape and np.isfinite(array).all(), "The intercept comes first."
+    good = array.shape[1:] == shape and np.isfinite(array).all()
+    fix = "The intercept comes first."
     need(good, f"finite weights of shape {shape}", of="weights", got=array.shape, fix=fix)
-    if clip is not None:
-        checks.positive(clip=clip)
-    return array
+    return np.ascontiguousarray(array)
 
 
 def _classes(facts: Facts) -> int:
@@ -183,7 +247,49 @@ def _classes(facts: Facts) -> int:
     return len(classes)
 
 
+def added(lines: Array, values: Floats, buckets: int) -> Array:
+    """Sums of whole numbers `values` (columns, rows) by line of a table, (buckets, columns): each
+    row adds to one line in each of `lines`. Exact: below 2^53, or as integers."""
+    out = np.zeros((buckets, len(values)), np.int64)
+    if not values.size:
+        return out
+    small = float(np.abs(values).max()) * values.shape[1] < 2.0**53
+    for line in lines:
+        for k, column in enumerate(values):
+            if small:
+                out[:, k] += np.bincount(line, column, buckets).astype(np.int64)
+            else:
+                np.add.at(out[:, k], line, column.astype(np.int64))
+    return out
+
+
+def whole_steps(values: Any, weights: Any, unit: Any) -> Floats:
+    """values x weights x unit, rounded to whole numbers, ties to even; zero where not finite."""
+    steps = values * weights * unit
+    return np.where(np.isfinite(steps), np.rint(steps), 0.0)
+
+
+def factors_of(per_row: int, order: int) -> tuple[float, float]:
+    """Norm and move of a row that adds a number of size 1 to each of its cells."""
+    if order == 1:
+        return float(per_row), 2.0 * per_row
+    return math.sqrt(per_row), math.sqrt(2 * per_row)
+
+
 Values = Callable[[Run], Any]
+Sizes = Callable[[Run], tuple[Floats, Any]]
+
+
+def _maxima(sizes: Sizes, per_row: int, order: int, run: Run) -> tuple[Floats, Floats]:
+    """The largest norm and move of public rows that add numbers of these sizes (models, rows) to
+    their cells; what rounding adds to each is the second."""
+    norm, move = factors_of(per_row, order)
+    size, slack = sizes(run)
+    size, w = np.atleast_2d(size), np.broadcast_to(run.weights, run.n)
+    slack = slack * move
+    # A row of weight 0 adds nothing, also where its numbers overflow.
+    found = [np.where(w > 0, w * (size * far + slack), 0.0) for far in (norm, move)]
+    return found[0].max(1, initial=0.0), found[1].max(1, initial=0.0)
 
 
 def _histogram(
@@ -196,50 +302,78 @@ def _histogram(
     reads: Iterable[str],
     *,
     whole: bool,
-    limit: float = 1.0,
+    limit: float | None = 1.0,
     lone: bool = False,
     coordinates: int = 1,
+    models: int = 1,
+    order: int = 2,
 ) -> Sum:
-    """A row adds `values(run)` (width, rows), a point of a simplex of size `limit`, to its cells.
-    `lone`: one number that only comes or goes."""
+    """A row adds `values(run)` (models, width, rows), points of a simplex of size `limit`, to its
+    cells. `lone`: one number that only comes or goes."""
     per_row, count = (cells.per_row, cells.count) if cells is not None else (1, 1)
     labels = _classes(facts) if by_label else 1
-    bound = of_histogram((facts.cap or 1.0) * limit, per_row)
-    if lone and cells is None and not by_label:
-        bound = Bound(bound.norm, bound.norm)
+    bound = None
+    if limit is not None:
+        bound = of_histogram((facts.cap or 1.0) * limit, per_row, order)
+        if lone and cells is None and not by_label:
+            bound = Bound(bound.norm, bound.norm, order)
     shape = (count, *((labels,) if by_label else ()), width)
 
-    def total(run: Run, unit: float) -> Array:
-        out, v = np.zeros((count * labels, width), np.int64), values(run) * run.weights * unit
-        v = np.where(np.isfinite(v), np.rint(v), 0.0).astype(np.int64)
-        for line in run.cells(cells):
-            np.add.at(out, line * labels + (run.labels if by_label else 0), v.T)
-        return out.reshape(shape)
+    def total(run: Run, units: Any) -> Array:
+        steps, lines = np.broadcast_to(np.atleast_1d(units), models), run.cells(cells, labels)
+        found = values(run)
+        each = [
+            added(lines, whole_steps(v, run.weights, u), count * labels)
+            for v, u in zip(found, steps, strict=True)
+        ]
+        return np.stack(each).reshape(models, *shape)
 
     read = set(reads) | ({"sensitive"} if cells is not None else set())
     read |= {"label"} if by_label else set()
     within = 1.0 if width == 1 and not by_label else math.sqrt(2)
     apart = cells if per_row == 1 else None
-    one = Sum(name, shape, frozenset(read), bound, 0, total, within, cells=apart)
-    exact = whole and facts.cap is None
-    return _gridded(one, facts.promise.rows_per_unit, 0 if exact else per_row * coordinates)
+    head = (name, shape, frozenset(read), bound, 0, total, within, 0.0, apart, False, models)
+    one = Sum(*head, coordinates=per_row * coordinates)
+    return _gridded(one, facts.promise.rows_per_unit, whole=whole and facts.cap is None)
 
 
-def counts(facts: Facts, cells: Cells | None = None, by_label: bool = False) -> Sum:
-    """How many rows each cell (and label) holds; of nothing told apart, how many there are."""
+def counts(
+    facts: Facts,
+    cells: Cells | None = None,
+    by_label: bool = False,
+    group: int | None = None,
+    copies: int = 1,
+    order: int = 2,
+) -> Sum:
+    """How many rows each cell (and label) holds; of nothing told apart, how many there are.
+    `group`: of that one cell alone. `copies`: so many releases of the same counts."""
 
     def ones(run: Run) -> Floats:
-        return np.ones((1, run.n))
+        return np.ones((1, 1, run.n))
 
-    one = _histogram(facts, "cell counts", cells, by_label, 1, ones, (), whole=True, lone=True)
-    one = replace(one, shape=one.shape[:-1], total=partial(_squeezed, one.total))
+    head = (facts, "cell counts", cells, by_label, 1, ones, ())
+    one = _histogram(*head, whole=True, lone=True, order=order)
+    of_all = one.total
+    chosen = slice(None) if group is None else slice(group, group + 1)
+    shape = (one.shape[0] if group is None else 1, *one.shape[1:-1])
+
+    def total(run: Run, units: Any) -> Array:
+        found = of_all(run, np.atleast_1d(units)[:1])[:, chosen, ..., 0]
+        return np.repeat(found, copies, axis=0)
+
+    one = replace(one, shape=shape, total=total, models=copies)
     if cells is None and not by_label and facts.cap is None and facts.promise.rows_per_unit == 1:
-        return replace(one, bound=Bound(1.0, 0.0))  # a replaced row counts as another does
+        return replace(one, limits=Bound(1.0, 0.0, order))  # a replaced row counts as another does
+    if group is not None and (facts.alone or not by_label):
+        # of a row that stays as it is but for its group: it comes or goes
+        return replace(one, limits=comes_or_goes(one.bound))
     return one
 
 
-def _squeezed(total: Callable[[Run, float], Array], run: Run, unit: float) -> Array:
-    return total(run, unit)[..., 0]
+def comes_or_goes(bound: Bound) -> Bound:
+    """Where a row's contribution is one that is fixed, or none: a change moves the total no further
+    than one contribution."""
+    return Bound(bound.norm, min(bound.diameter, bound.norm), bound.order)
 
 
 def decisions(
@@ -249,23 +383,44 @@ def decisions(
     by_label: bool = False,
     kind: str = "hard",
     sharpness: float = 1.0,
+    order: int = 2,
 ) -> Sum:
-    """How a model's predictions fall in each cell (and label): the predicted class, or ("soft")
+    """How models' predictions fall in each cell (and label): the predicted class, or ("soft")
     softmax(sharpness x score). Two classes have one output, the second's."""
     weights = _weights(facts, w)
-    outputs = len(weights)
+    models, outputs, width = weights.shape
     hard = checks.one_of(("hard", "soft"), decisions=kind) == "hard"
     checks.positive(sharpness=sharpness)
+    lines = [weights.reshape(-1, width)] if outputs == 1 else list(weights)
 
     def values(run: Run) -> Any:
+        found: Any
         if not hard:
-            return run.soft(weights, sharpness)
-        z, _ = run.scores(weights)
-        # Of equal scores the first is the largest; 0 decides for the first class.
-        return (z > 0) * 1.0 if outputs == 1 else (z.argmax(0) == np.arange(outputs)[:, None]) * 1.0
+            found = np.stack([run.soft(w, sharpness, apart=outputs == 1) for w in lines])
+        elif outputs == 1:
+            found = np.asarray((run.scores(lines[0], apart=True)[0] > 0) * 1.0)
+        else:  # of equal scores the first is the largest
+            best = np.stack([run.scores(w, apart=False)[0].argmax(0) for w in lines])[:, None]
+            found = (best == np.arange(outputs)[:, None]) * 1.0
+        return found.reshape(models, outputs, run.n)
+
+    def sizes(run: Run) -> tuple[Floats, float]:
+        p = values(run)
+        return np.linalg.norm(p, ord=order, axis=1), outputs * ROUNDING
 
     head = (facts, "prediction histogram", cells, by_label, outputs, values, ("features",))
-    return _histogram(*head, whole=hard, lone=outputs == 1, coordinates=outputs)
+    how: dict[str, Any] = {"whole": hard, "lone": outputs == 1, "coordinates": outputs}
+    one = _histogram(*head, **how, models=models, order=order)
+    per_row = 1 if cells is None else cells.per_row
+    maxima = None if hard else partial(_maxima, sizes, per_row, order)
+    fused = None
+    if outputs == 1:
+        fused = _Fused(weights, cells, sharpness, False, hard, _labels(facts, by_label))
+    return replace(one, maxima=maxima, fused=fused, descends=True)
+
+
+def _labels(facts: Facts, by_label: bool) -> int:
+    return _classes(facts) if by_label else 1
 
 
 def score_bins(
@@ -274,39 +429,185 @@ def score_bins(
     edges: Sequence[float],
     cells: Cells | None = None,
     by_label: bool = False,
+    order: int = 2,
 ) -> Sum:
     """How many scores of each cell (and label) fall between rising edges."""
-    weights, places = _weights(facts, w), np.arange(1 + len(edges))[:, None]
-    edges = tuple(edges)
-    rising = len(weights) == 1 and len(edges) > 0 and np.all(np.diff(edges) > 0)
+    weights, count = _weights(facts, w), 1 + len(edges)
+    lines, edges = weights.reshape(-1, weights.shape[2]), tuple(edges)
+    rising = weights.shape[1] == 1 and len(edges) > 0 and np.all(np.diff(edges) > 0)
     need(rising, "one score, and rising edges", of="edges", got=edges, fix="Pass (-1.0, 0.0).")
+    head = (facts, "score histogram", cells, by_label, count, _none, ("features",))
+    one = _histogram(*head, whole=True, models=len(weights), order=order)
+    labels = _labels(facts, by_label)
+    buckets = one.shape[0] * labels
 
-    def values(run: Run) -> Any:
-        z = run.scores(weights)[0][0]
-        above = np.where(np.isnan(z), 0, np.searchsorted(edges, z))
-        return (above == places) * 1.0
+    def total(run: Run, units: Any) -> Array:
+        out = np.zeros((len(weights), buckets * count), np.int64)
+        steps = np.broadcast_to(np.atleast_1d(units), len(weights))
+        for m, z in enumerate(run.scores(lines, apart=True)[0]):
+            above = np.where(np.isnan(z), 0, np.searchsorted(edges, z))
+            at = run.cells(cells, labels) * count + above
+            ones = whole_steps(np.ones((1, run.n)), run.weights, steps[m])
+            out[m] = added(at, ones, buckets * count)[:, 0]
+        return out.reshape(len(weights), *one.shape)
 
-    head = (facts, "score histogram", cells, by_label, len(places), values, ("features",))
-    return _histogram(*head, whole=True)
+    return replace(one, total=total)
+
+
+def _none(run: Run) -> Floats:
+    raise NotImplementedError
 
 
 def losses(
-    facts: Facts, w: object, cells: Cells | None = None, loss: str = "zero-one", clip: float = 1.0
+    facts: Facts,
+    w: object,
+    cells: Cells | None = None,
+    loss: str = "zero-one",
+    clip: float | None = None,
+    order: int = 2,
 ) -> Sum:
-    """The sum of losses of one score, each cut at `clip`, in each cell."""
-    wrong = checks.one_of(("zero-one", "squared"), loss=loss) == "zero-one"
-    weights = _weights(facts, w, clip, of_number=not wrong)
-    need(len(weights) == 1, "one score", of="weights", got=weights.shape, fix="Ask a score each.")
+    """The sum of losses of models, each cut at `clip`, in each cell: zero-one, log, or the squared
+    error of one score."""
+    wrong = checks.one_of(("zero-one", "squared", "log"), loss=loss) == "zero-one"
+    weights = _weights(facts, w, of_number=loss == "squared")
+    models, outputs, width = weights.shape
+    if clip is not None:
+        checks.positive(clip=clip)
+    limit = (1.0 if clip is None else min(1.0, clip)) if wrong else clip
+    most = math.inf if limit is None else limit
+    lines = [weights.reshape(-1, width)] if outputs == 1 else list(weights)
+
+    def raw(run: Run) -> Floats:
+        if outputs == 1:
+            return _loss_of_scores(loss, run.scores(lines[0], apart=True)[0], run.labels)
+        return np.stack([_loss_of_classes(loss, run, w) for w in lines])
 
     def values(run: Run) -> Any:
-        z = run.scores(weights)[0][0]
-        raw = ((z > 0) != (run.labels == 1)) * 1.0 if wrong else (z - run.labels) ** 2
-        return np.where(raw < clip, raw, clip)[None]
+        y = raw(run)
+        y = np.where(y < most, y, most)  # NaN counts as the clip
+        return np.where(y >= 0.0, y, 0.0)[:, None]
 
-    limit, reads = (min(1.0, clip) if wrong else clip), ("features", "label")
-    head = (facts, "group losses", cells, False, 1, values, reads)
-    one = _histogram(*head, whole=wrong and clip >= 1.0, limit=limit, lone=True)
-    return replace(one, shape=one.shape[:1], total=partial(_squeezed, one.total))
+    def sizes(run: Run) -> tuple[Floats, Any]:
+        if wrong:  # a score near 0 may fall on either side
+            return np.full((models, run.n), most), 0.0
+        z = np.stack([run.scores(w, apart=outputs == 1)[0] for w in lines])
+        if loss == "squared":
+            return np.minimum((z[0] - run.labels) ** 2, most), 0.0
+        if outputs == 1:
+            y = np.logaddexp(0.0, np.where(run.labels == 1, -z[0], z[0]))
+            return np.minimum(y, most), ROUNDING * (1.0 + np.abs(z[0]))
+        labels = run.labels.astype(np.int64)
+        y = np.logaddexp.reduce(z, axis=1) - z[:, labels, np.arange(run.n)]
+        return np.minimum(y, most), ROUNDING * (1.0 + np.abs(z).max(axis=1, initial=0.0))
+
+    head = (facts, "group losses", cells, False, 1, values, ("features", "label"))
+    how: dict[str, Any] = {"whole": wrong and limit == 1.0, "limit": limit, "lone": True}
+    one = _histogram(*head, **how, models=models, order=order)
+    per_row = 1 if cells is None else cells.per_row
+
+    of_one = one.total
+
+    def total(run: Run, units: Any) -> Array:
+        return of_one(run, units)[..., 0]
+
+    maxima = partial(_maxima, sizes, per_row, order)
+    return replace(one, shape=one.shape[:1], total=total, maxima=maxima)
+
+
+def _loss_of_scores(loss: str, z: Floats, labels: Array) -> Floats:
+    """Losses (models, rows) of scores for the second class, or of numbers."""
+    if loss == "zero-one":
+        return np.asarray(((z > 0) != (labels == 1)) * 1.0)
+    if loss == "squared":
+        return np.asarray((z - labels) ** 2)
+    # log(1 + exp(-margin)) = log(1 + exp(-|z|)) + max(0, -margin): no exponential is above 1.
+    a, work = -np.minimum(np.abs(z), FARTHEST).ravel("K"), np.empty(z.size)
+    e, out = np.empty(z.size), np.empty_like(z)
+    exp_into(a, e, work, z.size)
+    log_into(1.0 + e, out.ravel("K"), work, z.size)
+    margin = np.where(labels == 1, z, -z)
+    return np.asarray(out + np.where(margin < 0.0, -margin, 0.0))
+
+
+def _loss_of_classes(loss: str, run: Run, w: Floats) -> Floats:
+    """Losses (rows,) of a model with a score for each class."""
+    z, labels = run.scores(w, apart=False)[0], run.labels.astype(np.int64)
+    if loss == "zero-one":
+        return np.asarray((z.argmax(0) != labels) * 1.0)
+    p, (top, total, a, b) = np.empty_like(z), np.empty((4, run.n))
+    softmax_into(z, 1.0, p, top, total, a, b, run.n)
+    # log sum exp(z) less the label's score: `total` is of exp(z - top), which does not overflow
+    log_into(total, a, b, run.n)
+    return np.asarray(a + (top - z[labels, np.arange(run.n)]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Fused:
+    """What the fused loop is told of a gradient sum, or of a histogram, of models of one score."""
+
+    weights: Floats
+    cells: Cells | None
+    sharpness: float
+    is_gradient: bool
+    is_hard: bool = True
+    labels: int = 1  # of the histogram, or of the costs
+    loss: int = 2
+    pull: Any = None
+    cell_weights: Floats | None = None
+    costs: Floats | None = None
+    clip: float = math.inf
+
+    def is_beside(self, other: _Fused) -> bool:
+        """Whether a histogram falls in the cells of this gradient, of the same models."""
+        reads = self.costs is not None or self.cell_weights is not None
+        same = self.weights is other.weights and self.sharpness == other.sharpness
+        kinds = self.is_gradient and not other.is_gradient
+        return kinds and same and (not reads or self.cells == other.cells)
+
+
+def beside(
+    ones: Sequence[Sum], layout: RowLayout, *, sparse: bool
+) -> list[tuple[int | None, int | None]]:
+    """Which of these sums the fused loop adds together, a gradient and a histogram each; none where
+    it does not take all of them: it is for few models of one score each."""
+    most, left = panel_from(layout, sparse=sparse), list(range(len(ones)))
+    if any(one.fused is None or one.models >= most for one in ones):
+        return []
+    out: list[tuple[int | None, int | None]] = []
+    for i in range(len(ones)):
+        if i in left and ones[i].fused.is_gradient:
+            j = next((j for j in left if ones[i].fused.is_beside(ones[j].fused)), None)
+            left = [k for k in left if k not in (i, j)]
+            out.append((i, j))
+    return out + [(None, j) for j in left]
+
+
+def fused(
+    gradient: Sum | None, histogram: Sum | None, run: Run, g_units: Any, h_units: Any
+) -> tuple[Array, Array]:
+    """The totals of a gradient sum, of a histogram, or of both of the same models in one pass."""
+    g: Any = None if gradient is None else gradient.fused
+    h: Any = None if histogram is None else histogram.fused
+    one: _Fused = h or g
+    models, block = len(one.weights), run.block
+    rows = (block.labels, block.cells(one.cells), block.weights)
+    G = np.zeros((models, 1, 0 if g is None else run.width), np.int64)
+    count = 1 if one.cells is None else one.cells.count
+    H = np.zeros((models, 0 if h is None else count * h.labels), np.int64)
+    g_unit, h_unit = (np.broadcast_to(np.atleast_1d(u), models) for u in (g_units, h_units))
+    for m in range(models):
+        asked: tuple[Any, ...] = (2, 0.0, EMPTY, one.sharpness, EMPTY, 1, math.inf)
+        if g is not None:
+            by_cell = EMPTY if g.cell_weights is None else g.cell_weights[m]
+            costs = EMPTY if g.costs is None else g.costs[m, :, 0]
+            asked = (g.loss, float(g.pull[m]), by_cell, g.sharpness, costs, g.labels, g.clip)
+        told = (True, 1) if h is None else (h.is_hard, h.labels)
+        where = (one.weights[m], run.a, run.a + run.n)
+        end = (*told, float(h_unit[m]), H[m])
+        head = (*run.features, run.sizes, *rows)
+        descend(*head, *where, *asked, float(g_unit[m]), G[m], *end)
+    shape = () if histogram is None else histogram.shape
+    return G, H.reshape(models, *shape) if h is not None else H
 
 
 def gradient(
@@ -316,87 +617,202 @@ def gradient(
     cells: Cells | None = None,
     costs: Any = None,
     loss: str = "log",
-    pull: float = 1.0,
+    pull: Any = 1.0,
     sharpness: float = 1.0,
+    cell_weights: Any = None,
     loss_clip: float | None = None,
 ) -> Sum:
     """Gradients of pull x loss + sum_k costs[cell, label, k] softmax(sharpness x score)_k, each row's
     clipped to norm `clip`: a linear model's gradient in one row is residual x row, so its norm is
-    |residual| |row|, and no gradient of a row is ever built.
+    |residual| |row|, and no gradient of a row is ever built. `cell_weights`: the loss counts as
+    often as a row's cells weigh together. Costs, pulls and weights may differ by model.
 
     Where rows are public (`parts`) the clip is of the part that reads groups alone: the loss is
     exact there, and clipped to `loss_clip`, if at all.
     """
-    weights, alone = _weights(facts, w, clip, of_number=loss == "squared"), facts.alone
+    weights, alone = _weights(facts, w, of_number=loss == "squared"), facts.alone
+    models, outputs, width = weights.shape
+    if clip is not None:
+        checks.positive(clip=clip)
     checks.positive(sharpness=sharpness)  # where rows are public the bound is a product with it
-    checks.non_negative(pull=pull)
-    outputs, labels = len(weights), 1 if costs is None else costs.shape[1]
-    checks.one_of(("log", "squared", "none"), loss=loss)
-    something = loss != "none" or costs is not None
-    need(something, "a loss, or costs", of="gradient", got="neither", fix="Pass loss='log'.")
-    apart = loss != "squared" or costs is None
+    pulls = np.broadcast_to(np.asarray(pull, np.float64), (models,))
+    good = bool((pulls >= 0).all() and np.isfinite(pulls).all())
+    need(good, "numbers of at least 0", of="pull", got=pull, fix="One for each model.")
+    code = LOSSES[checks.one_of(LOSSES, loss=loss)]
+    if facts.promise.is_private and not alone:
+        checks.positive(clip=clip, remedy="Pass clip=1.0: a public choice, never read from rows.")
+    table, labels = _table(facts, costs, cells, outputs, models)
+    apart = loss != "squared" or table is None
     need(apart, "costs of classes, or a number's loss", of="gradient", got="both", fix="Ask twice.")
-    by_person, fix = facts.promise.rows_per_unit > 1, "Protect records, or rows."
+    count = 1 if cells is None else cells.count
+    by_cell = None
+    if cell_weights is not None:
+        given = np.asarray(cell_weights, np.float64)
+        by_cell = np.array(np.broadcast_to(given, (models, count)))
+        need(loss != "none", "a loss to weigh", of="cell_weights", got="none", fix="Ask for one.")
+    by_person = facts.promise.rows_per_unit > 1 and clip is not None
+    fix = "Protect records, or rows."
     good = not (by_person and alone)
     need(good, "rows", of="promise", got=facts.promise, fix=fix, error=PrivacyError)
-    table: Any = None
-    if costs is not None:
-        fits = (cells.count if cells is not None else 1, labels, max(2, outputs))
-        good = costs.shape == fits and labels in (1, fits[2]) and np.isfinite(costs).all()
-        need(good, f"finite costs {fits}", of="costs", got=costs.shape, fix="One a cell.")
-        table = costs[..., 1:] - costs[..., :1] if outputs == 1 else np.array(costs, np.float64)
+    lines = [weights.reshape(-1, width)] if outputs == 1 else list(weights)
+    most = math.inf if clip is None else clip
 
-    def total(run: Run, unit: float) -> Array:
-        z, s2 = run.scores(weights)
+    def residuals(run: Run, at: int) -> tuple[Floats, Floats]:
+        """Of all models of one score, or of one of several: before the clip."""
+        each, own = lines[at], slice(None) if outputs == 1 else slice(at, at + 1)
+        z, s2 = run.scores(each, apart=outputs == 1)
         u = np.zeros_like(z)
-        if loss == "log":
-            wanted = np.ones((1, 1)) if outputs == 1 else np.arange(outputs)[:, None]
-            u = pull * (run.soft(weights, 1.0) - (run.labels == wanted))
-        elif loss == "squared":
-            u = pull * (z - np.asarray(run.labels))
-        if table is not None:
-            p = run.soft(weights, sharpness)
+        scale = pulls[own, None]
+        if code == 0:
+            wanted = 1 if outputs == 1 else np.arange(outputs)[:, None]
+            u = scale * (run.soft(each, 1.0, apart=outputs == 1) - (run.labels == wanted))
+        elif code == 1:
+            u = scale * (z - run.labels)
+        if by_cell is not None:
+            total: Any = 0.0
             for line in run.cells(cells):
-                at = line * labels + (run.labels if labels > 1 else 0)
-                c = table.reshape(-1, outputs).take(at, 0).T
+                total = total + by_cell[own].take(line, 1)
+            u = u * total
+        if table is not None:
+            p = run.soft(each, sharpness, apart=outputs == 1)
+            for line in run.cells(cells, labels):
                 if outputs == 1:
+                    c = table[:, :, 0].take(line, 1)
                     u = u + p * (1.0 - p) * sharpness * c
                 else:  # a cost that all classes share moves nothing
-                    mean = np.zeros(run.n)
+                    c, mean = table[at].take(line, 0).T, np.zeros(run.n)
                     for k in range(outputs):
                         mean = mean + p[k] * c[k]
                     u = u + p * (c - mean) * sharpness
-        # After all that depends on the row: weights of rows alone are outside of the clip.
-        r = _clipped(u, s2, math.inf if clip is None else clip, run.weights) * unit
-        out = np.zeros((outputs, run.width), np.int64)
-        if by_person:
-            limit = (clip or 0.0) * (facts.cap or 1.0) * unit
-            add_by_person(*run.features, r, run.block.persons, run.a, run.n, limit, out)
-        else:
-            add_gradient(*run.features, r, run.a, run.n, np.empty(run.n), out)
+        return u, s2
+
+    def total(run: Run, units: Any) -> Array:
+        out = np.zeros((models, outputs, width), np.int64)
+        steps = np.broadcast_to(np.atleast_1d(units), models)
+        for at in range(len(lines)):
+            own = slice(None) if outputs == 1 else slice(at, at + 1)
+            # After all that depends on the row: weights of rows alone are outside of the clip.
+            u, s2 = residuals(run, at)
+            r = _clipped(u, s2, most, run.weights, apart=outputs == 1) * steps[own, None]
+            r = np.where(np.isfinite(r), r, 0.0)
+            if by_person:
+                limit = most * (facts.cap or 1.0) * steps
+                whose = (run.block.persons, run.block.reach, run.a, run.n)
+                for k in range(models) if outputs == 1 else (at,):
+                    line = r[k : k + 1] if outputs == 1 else r
+                    line = np.ascontiguousarray(line)
+                    add_by_person(*run.features, line, *whose, float(limit[k]), out[k])
+            elif outputs == 1 and run.is_panel(models):
+                side, sums = np.ascontiguousarray(r.T), np.zeros((width, models))
+                for lo in range(0, run.n, PANEL_RUN):
+                    panel_gradient(*run.features, side[lo : lo + PANEL_RUN], run.a + lo, sums)
+                    out[:, 0] += sums.T.astype(np.int64)
+                    sums[:] = 0.0
+            else:
+                to = out[:, 0] if outputs == 1 else out[at]
+                r = np.ascontiguousarray(r)
+                add_gradient(*run.features, r, run.a, run.n, np.empty(run.n), to)
         return out
 
     reads = {"features"} | ({"label"} if loss != "none" or labels > 1 else set())
-    reads |= {"sensitive"} if costs is not None and cells is not None else set()
-    coordinates, parts = outputs * facts.coordinates, None
-    if alone:
-        fine, fix = outputs == 1 and loss != "squared", "Protect records, or ask of two classes."
-        need(fine, "log loss of one score", of="public rows", got=(loss, outputs), fix=fix)
-        made = partial(gradient, facts, weights)
-        rest = partial(made, clip, cells, costs, "none", sharpness=sharpness)
-        exact = None if loss == "none" else partial(made, loss_clip, loss=loss, pull=pull)
-        read = (facts, weights, clip, cells, table, sharpness)
-        parts = partial(_public, *read, rest, exact, pull, loss_clip)
-    else:
-        checks.positive(clip=clip, remedy="Pass clip=1.0: a public choice, never read from rows.")
-    bound = of_signed(_limit(facts, clip or 1.0), facts.cap or 1.0)
-    shape = (outputs, 1 + facts.layout.width)
+    grouped = table is not None or by_cell is not None
+    reads |= {"sensitive"} if grouped and cells is not None else set()
+    shape, coordinates, bound = (outputs, width), outputs * facts.coordinates, None
+    if clip is not None:
+        bound = of_signed(_limit(facts, clip), facts.cap or 1.0)
     if by_person:  # her rows are added, and once more clipped to the norm of one (theory.md#units)
         coordinates = math.prod(shape)
-        limit = (clip or 0.0) * (facts.cap or 1.0) * (1.0 + (coordinates + 64) * SLACK)
-        bound = of_signed(limit)
-    one = Sum("gradient sum", shape, frozenset(reads), bound, 0, total, parts=parts)
-    return _gridded(one, 1, coordinates)
+        bound = of_signed(most * (facts.cap or 1.0) * (1.0 + (coordinates + 64) * SLACK))
+    told = None
+    if outputs == 1 and not by_person:
+        said = (labels, code, pulls, by_cell, table, most)
+        told = _Fused(weights, cells, sharpness, True, True, *said)
+    reach = _Reach(facts, cells, labels, table, by_cell, pulls, sharpness, outputs, code)
+    parts = None
+    if alone and "sensitive" in reads:
+        made = partial(gradient, facts, weights)
+        shared, left = (None, None)
+        if by_cell is not None:
+            shared, left = parted(by_cell, cells)
+        common = (
+            None
+            if code == 2
+            else partial(made, loss_clip, None, None, loss, pulls, sharpness, shared)
+        )
+        kept = loss if left is not None else "none"
+        rest = partial(made, clip, cells, costs, kept, pulls, sharpness, left)
+        parts = partial(_public, facts, rest, common)
+    return _gridded(
+        Sum(
+            "gradient sum",
+            shape,
+            frozenset(reads),
+            bound,
+            0,
+            total,
+            models=models,
+            coordinates=coordinates,
+            clip=_limit(facts, most) * (facts.cap or 1.0),
+            maxima=partial(reach.maxima, lines, residuals),
+            longest=None if code == 1 else reach.longest,
+            fused=told,
+            descends=True,
+            parts=parts,
+        ),
+        1,
+    )
+
+
+def _table(
+    facts: Facts, costs: Any, cells: Cells | None, outputs: int, models: int
+) -> tuple[Any, int]:
+    """Costs as they are added: (models, cells x labels, outputs), of two classes the second's less
+    the first's; and how many labels they tell apart."""
+    if costs is None:
+        return None, 1
+    given = np.asarray(costs, np.float64)
+    count, classes = 1 if cells is None else cells.count, _classes(facts)
+    labels = given.shape[-2] if given.ndim >= 2 else 0
+    fits = given.shape[-3:] == (count, labels, classes) and labels in (1, classes)
+    fits = fits and given.ndim in (3, 4) and (given.ndim == 3 or len(given) == models)
+    good = fits and np.isfinite(given).all()
+    wanted = f"finite costs {(count, classes, classes)}"
+    need(good, wanted, of="costs", got=given.shape, fix="One a cell, label (or 1) and class.")
+    given = np.broadcast_to(given, (models, *given.shape[-3:]))
+    if outputs == 1:
+        given = given[..., 1:2] - given[..., 0:1]
+    return np.ascontiguousarray(given.reshape(models, -1, outputs)), labels
+
+
+def columns_of(cells: Cells | None) -> list[range]:
+    """The cells that one line of cell ids can name: all of them, or one sensitive column's with
+    marginal groups."""
+    if cells is None or cells.mode == "product":
+        return [range(1 if cells is None else cells.count)]
+    return [range(a, b) for a, b in pairwise((0, *accumulate(cells.sizes)))]
+
+
+def parted(weights: Floats, cells: Cells | None) -> tuple[Floats, Floats]:
+    """Of weights of the loss (..., cells): what every row's weighs whatever its groups, (..., 1),
+    the midpoints of each column's cells, and what is left for the cells (theory.md#public)."""
+    common, rest = np.zeros((*weights.shape[:-1], 1)), np.array(weights)
+    for column in columns_of(cells):
+        part = rest[..., column.start : column.stop]
+        middle = part.min(axis=-1, keepdims=True) / 2 + part.max(axis=-1, keepdims=True) / 2
+        common += middle
+        part -= middle
+    return common, rest
+
+
+def weights_reach(weights: Floats, cells: Cells | None) -> Floats:
+    """(..., 2): how much a row's cells can weigh at most, in size, and how far other cells can
+    change that."""
+    out = np.zeros((*weights.shape[:-1], 2))
+    for column in columns_of(cells):
+        part = weights[..., column.start : column.stop]
+        out[..., 0] += np.abs(part).max(axis=-1)
+        out[..., 1] += np.ptp(part, axis=-1)
+    return out
 
 
 def _limit(facts: Facts, clip: float) -> float:
@@ -404,13 +820,13 @@ def _limit(facts: Facts, clip: float) -> float:
     return clip * (1.0 + (facts.layout.width + 32) * SLACK)
 
 
-def _clipped(u: Floats, s2: Floats, clip: float, weights: Floats) -> Floats:
-    """Weights times residuals u (outputs, rows) such that no |u| |row| is above the clip; zero where
-    not finite."""
+def _clipped(u: Floats, s2: Floats, clip: float, weights: Any, *, apart: bool) -> Floats:
+    """Weights times residuals u such that no |u| |row| is above the clip; zero where not finite.
+    `apart`: each line is a model of one score; else all are one model's."""
     if clip == math.inf:
         return np.where(np.isfinite(u * weights), u * weights, 0.0)
     limit = clip / np.sqrt(s2)
-    if len(u) == 1:
+    if apart:
         r = np.where(u > limit, limit, u)
         r = np.where(r < -limit, -limit, r) * weights
     else:
@@ -423,88 +839,388 @@ def _clipped(u: Floats, s2: Floats, clip: float, weights: Floats) -> Floats:
     return np.where(np.isfinite(r), r, 0.0)
 
 
+@dataclass(frozen=True, eq=False)
+class _Reach:
+    """How far a row's gradient reaches over all pairs of *listed* cells, where rows are public.
+
+    Never over the row's own cell: even the grid must not depend on a sensitive value. A row is in
+    one cell of each column, and a neighbour may be in any other of each: the moves of the columns
+    add up (theory.md#public).
+    """
+
+    facts: Facts
+    cells: Cells | None
+    labels: int
+    table: Any
+    by_cell: Any
+    pulls: Floats
+    sharpness: float
+    outputs: int
+    code: int
+
+    def slack(self, m: int) -> float:
+        """What rounding adds, in units of |row|; of weights by cell, its own is in units of the
+        residual."""
+        terms = float(self.pulls[m])
+        if self.by_cell is not None:
+            terms = FORGOTTEN * (1.0 + float(weights_reach(self.by_cell, self.cells)[..., 0].max()))
+        if self.table is not None:
+            largest = float(np.abs(self.table[m]).max(initial=0.0))
+            per_row = 1 if self.cells is None else self.cells.per_row
+            terms += self.sharpness * self.outputs * largest * per_row
+        return ROUNDING * terms
+
+    def maxima(self, lines: Sequence[Floats], residuals: Any, run: Run) -> tuple[Floats, Floats]:
+        """The largest norm and move of one of these rows, a model each."""
+        out = np.zeros((2, len(self.pulls)))
+        w = np.broadcast_to(run.weights, run.n)
+        for m in range(len(self.pulls)):
+            each = lines[0][m : m + 1] if self.outputs == 1 else lines[m]
+            c, d, s2 = self._of_row(run, each, m)
+            row, slack = np.sqrt(s2) * w, self.slack(m)
+            for i, far in enumerate((c, d)):
+                found = np.where(w > 0.0, (far + slack) * row, 0.0)
+                out[i, m] = found.max(initial=0.0) if not np.isnan(found).any() else math.inf
+        return out[0], out[1]
+
+    def _of_row(self, run: Run, each: Floats, m: int) -> tuple[Floats, Floats, Floats]:
+        """Norm and move of the residuals of each row, in units of |row|, and |row|^2."""
+        apart = self.outputs == 1
+        z, s2 = run.scores(each, apart=apart)
+        pull, u = float(self.pulls[m]), np.zeros_like(z)
+        if self.code == 0:
+            wanted = 1 if apart else np.arange(self.outputs)[:, None]
+            u = pull * (run.soft(each, 1.0, apart=apart) - (run.labels == wanted))
+        elif self.code == 1:
+            u = pull * (z - run.labels)
+        total = np.zeros(run.n)
+        for line in u:
+            total = total + line * line
+        c, d = np.sqrt(total), np.zeros(run.n)
+        costs = None if self.table is None else self.table[m]
+        if self.by_cell is not None:
+            reach = weights_reach(self.by_cell[m], self.cells)
+            rounding = ROUNDING * reach[0]
+            d = c * (rounding if costs is not None else reach[1] + rounding)
+            c = c * (rounding if costs is not None else reach[0] + rounding)
+        if costs is None:
+            return c, d, s2
+        label = run.labels.astype(np.int64) if self.labels > 1 else np.zeros(run.n, np.int64)
+        p = run.soft(each, self.sharpness, apart=apart)
+        if apart and self.by_cell is None:
+            gain = self.sharpness * p[0] * (1.0 - p[0])
+            reach = self._costs_reach(costs)
+            return c + gain * reach[0, label], gain * reach[1, label], s2
+        size, move = self._pairs(costs, m, label, p, u)
+        return c + size, d + move, s2
+
+    def _costs_reach(self, costs: Floats) -> Floats:
+        """Of one score's costs, for each label: sums over columns of the largest |cost|, and of
+        the range of costs."""
+        out, table = np.zeros((2, self.labels)), costs[:, 0].reshape(-1, self.labels)
+        for column in columns_of(self.cells):
+            out[0] += np.abs(table[column.start : column.stop]).max(axis=0)
+            out[1] += np.ptp(table[column.start : column.stop], axis=0)
+        return out
+
+    def _pairs(
+        self, costs: Floats, m: int, label: Array, p: Floats, u: Floats
+    ) -> tuple[Floats, Floats]:
+        """Summed over columns: the largest |residual of a cell|, and |that of a cell - of
+        another|."""
+        size, move = np.zeros(len(label)), np.zeros(len(label))
+        for column in columns_of(self.cells):
+            each = [self._of_cell(a, costs[a * self.labels + label], m, p, u) for a in column]
+            if self.outputs == 1:
+                stack = np.stack([one[0] for one in each])
+                low, high = stack.min(0), stack.max(0)
+                size, move = size + np.maximum(np.abs(low), np.abs(high)), move + (high - low)
+                continue
+            largest = np.stack([_squares(one) for one in each]).max(0)
+            widest = np.zeros(len(label))
+            for a, one in enumerate(each):
+                for other in each[:a]:
+                    widest = np.maximum(widest, _squares(one - other))
+            size, move = size + np.sqrt(largest), move + np.sqrt(widest)
+        return size, move
+
+    def _of_cell(self, a: int, costs: Floats, m: int, p: Floats, u: Floats) -> Floats:
+        """J' costs of a cell, and its weight x the loss's residual."""
+        if self.outputs == 1:
+            gain = self.sharpness * p * (1.0 - p)
+            moved = gain * costs[:, 0]
+            return np.asarray(moved if self.by_cell is None else self.by_cell[m, a] * u + moved)
+        mean = np.zeros(p.shape[1])
+        for k in range(self.outputs):
+            mean = mean + p[k] * costs[:, k]
+        moved = self.sharpness * p * (costs.T - mean)
+        return np.asarray(moved if self.by_cell is None else moved + self.by_cell[m, a] * u)
+
+    def longest(self, row: float) -> Floats:
+        """A norm that no row's gradient exceeds, whatever the weights, from the longest row; for
+        grids of exact answers, which need no closer one.
+
+        |residual of log loss| is at most 1, with several classes sqrt 2; |J' costs| at most
+        sharpness x range / 2, since sum_k p_k (c_k - mean)^2 is a variance.
+        """
+        residual = 0.0 if self.code == 2 else 1.0
+        residual *= 1.0 if self.outputs == 1 else math.sqrt(2.0)
+        norms = residual * np.array(self.pulls)
+        if self.by_cell is not None:
+            norms = norms * weights_reach(self.by_cell, self.cells)[..., 0]
+        if self.table is not None:
+            far = np.abs(self.table[..., 0]) / 2
+            ranges = far if self.outputs == 1 else np.ptp(self.table, axis=-1)
+            per_row = 1 if self.cells is None else self.cells.per_row
+            norms = norms + self.sharpness / 2 * per_row * ranges.max(axis=1, initial=0.0)
+        return np.asarray(norms * row)
+
+
+def _squares(lines: Floats) -> Floats:
+    """The sum of squares of lines, in their order."""
+    total = np.zeros(lines.shape[1])
+    for line in lines:
+        total = total + line * line
+    return total
+
+
+def public_scales(
+    one: Sum,
+    norms: Floats,
+    moves: Floats,
+    rows: int,
+    *,
+    exact: bool,
+    order: int = 2,
+    factor: float = 1.0,
+) -> list[Sum]:
+    """The sum with the bound that was found over public rows, one for each model; `exact`: on a
+    grid as fine as 62 bits allow for so many rows, for no noise will be added. `factor`: of what
+    every row adds."""
+    # a projection expands no difference: after the clip no row is longer than it, and no two are
+    # further apart than twice it
+    norms, moves = np.minimum(norms, one.clip), np.minimum(moves, 2.0 * one.clip)
+    if "sensitive" not in one.reads:  # no listed group changes what a row adds
+        moves = np.zeros_like(moves)
+    finite, fix = bool(np.isfinite(norms + moves).all()), "Scale the features, or pass a clip."
+    expected = "rows and weights whose contributions are finite numbers"
+    need(finite, expected, of=one.name, got="some that overflow", fix=fix)
+    bits = min(EXACT_BITS, 62 - rows.bit_length()) if exact else GRID_BITS
+    norms, moves = norms * factor * OUTWARDS, moves * factor * OUTWARDS
+    pairs = zip(norms.tolist(), moves.tolist(), strict=True)
+    out = [replace(one, limits=Bound(norm, move, order), parts=None) for norm, move in pairs]
+    return [_gridded(each, 1, bits) for each in out]
+
+
 def _public(
     facts: Facts,
-    w: Floats,
-    clip: float | None,
-    cells: Cells | None,
-    table: Any,
-    sharpness: float,
     rest: Callable[[], Sum],
-    exact: Callable[[], Sum] | None,
-    pull: float,
-    loss_clip: float | None,
+    common: Callable[[], Sum] | None,
     runs: Iterable[Run],
     rows: int,
 ) -> Sequence[Sum]:
     """A gradient where rows are public: the part by groups, bounded by the largest change over these
-    rows and all pairs of listed cells (theory.md#public), and the exact part, which no group moves.
-
-    Never over the row's own cell: even the grid must not depend on a sensitive value.
-    """
-    norm = move = longest = 0.0
-    labels = 1 if table is None else table.shape[1]
-    if table is not None:
-        count = 1 if cells is None else cells.count
-        sizes = (count,) if cells is None or cells.mode == "product" else cells.sizes
-        columns = [table[a:b, :, 0] for a, b in pairwise((0, *accumulate(sizes)))]
-        reach = sum(np.abs(c).max(0) for c in columns)
-        span = sum(np.ptp(c, axis=0) for c in columns)
-        largest = sharpness * float(np.abs(table).max()) * len(columns)
+    rows and all pairs of listed cells, and the exact part, which no group moves."""
+    apart, longest = rest(), 0.0
+    norms, moves = np.zeros(apart.models), np.zeros(apart.models)
+    assert apart.maxima is not None
     for run in runs:
-        s2, row = run.scores(w)[1], run.weights
-        row = np.sqrt(s2) * row
-        longest = max(longest, float(row.max(initial=0.0)))
-        if table is not None:
-            p, label = run.soft(w, sharpness)[0], run.labels if labels > 1 else 0
-            gain, slack = sharpness * p * (1.0 - p), ROUNDING * (pull + largest)
-            norm = max(norm, float(((gain * reach[label] + slack) * row).max(initial=0.0)))
-            move = max(move, float(((gain * span[label] + slack) * row).max(initial=0.0)))
-    out: list[Sum] = []
-    if table is not None:
-        out.append(_bounded(facts, rest(), norm, move, clip, GRID_BITS))
-    if exact is not None:
-        bits = min(EXACT_BITS, 62 - rows.bit_length())
-        out.append(_bounded(facts, exact(), pull * longest, 0.0, loss_clip, bits))
+        norm, move = apart.maxima(run)
+        norms, moves = np.maximum(norms, norm), np.maximum(moves, move)
+        longest = max(longest, longest_row(run))
+    out = public_scales(apart, norms, moves, rows, exact=False)
+    if common is not None:
+        exact = common()
+        assert exact.longest is not None
+        far = exact.longest(longest)
+        out += public_scales(exact, far, 2.0 * far, rows, exact=True)
     return out
 
 
-def _bounded(
-    facts: Facts, one: Sum, norm: float, move: float, clip: float | None, bits: int
+def _columns(run: Run) -> Iterator[tuple[Any, Any, Any]]:
+    """The coordinates of (1, row) of a run, in the order in which they are added: places, values,
+    and of which rows."""
+    numbers, indptr, indices, codes, offsets = run.features
+    a, b, everybody = run.a, run.a + run.n, slice(None)
+    yield 0, np.ones(run.n), everybody
+    if len(indptr):
+        stored = slice(int(indptr[a]), int(indptr[b]))
+        rows = np.repeat(np.arange(run.n), np.diff(indptr[a : b + 1]))
+        yield 1 + indices[stored].astype(np.int64), numbers[0, stored].astype(np.float64), rows
+    else:
+        for j, column in enumerate(numbers[:, a:b]):
+            yield 1 + j, column.astype(np.float64), everybody
+    for offset, line in zip(offsets, codes[:, a:b], strict=True):
+        yield int(offset) + line.astype(np.int64), np.ones(run.n), everybody
+
+
+def _length(lines: Iterable[tuple[Any, Any]], rows: int) -> Floats:
+    """The root of the sum of squares of each row's coordinates, in their order."""
+    total = np.zeros(rows)
+    for x, where in lines:
+        if isinstance(where, slice):
+            total += x * x
+        else:
+            np.add.at(total, where, x * x)  # one after another
+    return np.sqrt(total)
+
+
+def _cut(size: Floats, clip: float) -> Floats:
+    """The factors of a projection onto the ball of radius `clip`; 0 for rows that are not finite.
+    Not a division by the norm, which could move two rows further apart."""
+    factor = np.where(size < math.inf, clip / np.where(size > 0, size, 1.0), 0.0)
+    return np.where(size <= clip, 1.0, factor)
+
+
+def _along(run: Run, basis: Floats) -> Floats:
+    """basis @ (1, row), (lines of the basis, rows), the row's coordinates in their order."""
+    r = np.zeros((len(basis), run.n))
+    for place, x, rows in _columns(run):
+        terms = basis[:, place] * x if np.ndim(place) else basis[:, place, None] * x
+        if isinstance(rows, slice):
+            r += terms
+        else:
+            for line, term in zip(r, terms, strict=True):
+                np.add.at(line, rows, term)
+    return r
+
+
+def feature_sums(
+    facts: Facts,
+    clip: float | None,
+    cells: Cells | None = None,
+    by_label: bool = False,
+    basis: Any = None,
 ) -> Sum:
-    """The sum with the bound that was found, which no clip exceeds: a projection expands nothing."""
+    """The sum of r = (1, features), or of basis @ (1, features), clipped to norm `clip`, in each cell
+    (and label). Within a cell r -> -r moves a sum by 2 R (theory.md#feature-sums)."""
+    per_row, count = (cells.per_row, cells.count) if cells is not None else (1, 1)
+    labels, most = _labels(facts, by_label), math.inf if clip is None else clip
+    width = 1 + facts.layout.width if basis is None else len(basis)
+    longest = facts.coordinates if basis is None else len(basis)
+    shape, buckets = (count, *((labels,) if by_label else ()), width), count * labels
+
+    def total(run: Run, units: Any) -> Array:
+        step, lines = run.weights * float(np.atleast_1d(units)[0]), run.cells(cells, labels)
+        if basis is not None:
+            r = _along(run, basis)
+            size = _length(((line, slice(None)) for line in r), run.n)
+            steps = whole_steps(r * _cut(size, most), 1.0, step)
+            return added(lines, steps, buckets).reshape(1, *shape)
+        out = np.zeros(buckets * width, np.int64)
+        size = _length(((x, rows) for _, x, rows in _columns(run)), run.n)
+        factor, step = _cut(size, most), np.broadcast_to(step, run.n)
+        for place, x, rows in _columns(run):
+            steps = whole_steps(x * factor[rows], 1.0, step[rows])[None]
+            out += added(lines[:, rows] * width + place, steps, buckets * width)[:, 0]
+        return out.reshape(1, *shape)
+
+    def sizes(run: Run) -> tuple[Floats, float]:
+        lines = () if basis is None else _along(run, basis)
+        along = _length(((line, slice(None)) for line in lines), run.n)
+        return np.minimum(np.sqrt(_square(run)) if basis is None else along, most), 0.0
+
+    bound = None
     if clip is not None:
-        limit = _limit(facts, clip) * (facts.cap or 1.0)
-        norm, move = min(norm, limit), min(move, 2.0 * limit)
-    finite, fix = math.isfinite(norm + move), "Scale the features, or pass a clip."
-    need(finite, "rows whose contributions are finite", of=one.name, got="others", fix=fix)
-    bound = Bound(norm * OUTWARDS, move * OUTWARDS)
-    return _gridded(replace(one, bound=bound, parts=None), 1, facts.coordinates, bits)
+        radius = checks.positive(clip=clip)
+        radius = radius * (1.0 + (facts.layout.width + longest + 32) * SLACK)
+        bound = of_signed(radius, facts.cap or 1.0, per_row)
+    reads = {"features"} | ({"sensitive"} if cells is not None else set())
+    reads |= {"label"} if by_label else set()
+    apart = cells if per_row == 1 else None
+    head = ("feature sums", shape, frozenset(reads), bound, 0, total, 2.0, 0.0, apart)
+    maxima = partial(_maxima, sizes, per_row, 2)
+    one = Sum(*head, coordinates=per_row * longest, maxima=maxima)
+    return _gridded(one, facts.promise.rows_per_unit)
+
+
+def _square(run: Run) -> Floats:
+    """|row|^2, the intercept's 1 included."""
+    s2 = np.empty(run.n)
+    scores_into(*run.features, np.empty((0, 1)), run.a, run.n, np.empty((0, run.n)), s2)
+    return s2
+
+
+def longest_row(run: Run) -> float:
+    """The largest weight x |row| of these rows."""
+    return float((np.sqrt(_square(run)) * run.weights).max(initial=0.0))
+
+
+def number_moments(facts: Facts, clip: float | None) -> Sum:
+    """The sums of each number and of its square, (2, numbers), clipped together to norm `clip`."""
+    count, most = facts.layout.numbers, math.inf if clip is None else clip
+
+    def numbers(run: Run) -> list[tuple[Any, Any, Any]]:
+        return list(_columns(run))[1 : None if not len(run.features[3]) else -len(run.features[3])]
+
+    def lengths(run: Run) -> Floats:
+        total = np.zeros(run.n)
+        for _, x, rows in numbers(run):
+            square = x * x
+            if isinstance(rows, slice):
+                total += square + square * square
+            else:
+                np.add.at(total, rows, square + square * square)
+        return np.sqrt(total)
+
+    def total(run: Run, units: Any) -> Array:
+        unit, out, size = (
+            float(np.atleast_1d(units)[0]),
+            np.zeros((2, count), np.int64),
+            lengths(run),
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.where(size > most, most / size, 1.0) * unit * run.weights
+        factor = np.where(size < math.inf, factor, 0.0)
+        for place, x, rows in numbers(run):
+            at = np.broadcast_to(np.asarray(place) - 1, x.shape)[None]
+            out[0] += added(at, whole_steps(x, factor[rows], 1.0)[None], count)[:, 0]
+            out[1] += added(at, whole_steps(x * x, factor[rows], 1.0)[None], count)[:, 0]
+        return out[None]
+
+    def sizes(run: Run) -> tuple[Floats, float]:
+        return np.minimum(lengths(run), most), 0.0
+
+    bound = None
+    if clip is not None:
+        radius = checks.positive(clip=clip) * (1.0 + (count + 32) * SLACK)
+        bound = of_signed(radius, facts.cap or 1.0)
+    head = ("number moments", (2, count), frozenset({"features"}), bound, 0, total)
+    one = Sum(*head, coordinates=2 * count, maxima=partial(_maxima, sizes, 1, 2))
+    return _gridded(one, facts.promise.rows_per_unit)
 
 
 def gram_matrices(
-    facts: Facts, clip: float, cells: Cells | None = None, with_target: bool = False
+    facts: Facts, clip: float | None, cells: Cells | None = None, with_target: bool = False
 ) -> Sum:
     """The sum of r r' in each cell, r = (1, features[, target]) clipped to norm `clip`
     (theory.md#gram). Noise is symmetric too: variance s^2 on the diagonal and s^2/2 beside it."""
     width, longest = 1 + facts.layout.width + with_target, facts.coordinates
-    radius = checks.positive(clip=clip) * (1.0 + (facts.layout.width + longest + 32) * SLACK)
     per_row, count = (cells.per_row, cells.count) if cells is not None else (1, 1)
+    most, bound = math.inf if clip is None else clip, None
+    if clip is not None:
+        radius = checks.positive(clip=clip) * (1.0 + (facts.layout.width + longest + 32) * SLACK)
+        bound = of_gram(radius, facts.cap or 1.0, per_row)
 
-    def total(run: Run, unit: float) -> Array:
-        out = np.zeros((count, width, width), np.int64)
-        lines = run.block.cells(cells)[:, run.a : run.a + run.n]
-        end = (longest, with_target, clip, unit, out)
-        grams(*run.features, run.labels, lines, run.weights, run.a, run.n, *end)
+    def total(run: Run, units: Any) -> Array:
+        out, block = np.zeros((count, width, width), np.int64), run.block
+        rows = (block.labels, block.cells(cells), block.weights, run.a, run.a + run.n)
+        end = (longest, with_target, most, float(np.atleast_1d(units)[0]), out)
+        grams(*run.features, *rows, *end)
         out += np.triu(out, 1).swapaxes(-1, -2)
-        return out
+        return out[None]
+
+    def sizes(run: Run) -> tuple[Floats, float]:
+        square = _square(run) + (run.labels.astype(np.float64) ** 2 if with_target else 0.0)
+        return np.minimum(square, most**2), 0.0
 
     reads = {"features"} | ({"sensitive"} if cells is not None else set())
     reads |= {"label"} if with_target else set()
-    bound = of_gram(radius, facts.cap or 1.0, per_row)
+    apart = cells if per_row == 1 else None
     head = ("gram matrices", (count, width, width), frozenset(reads), bound, 0, total)
-    one = Sum(*head, math.sqrt(2), cells=cells if per_row == 1 else None, is_symmetric=True)
-    return _gridded(one, facts.promise.rows_per_unit, per_row * (longest + with_target) ** 2)
+    one = Sum(*head, math.sqrt(2), 0.0, apart, True, maxima=partial(_maxima, sizes, per_row, 2))
+    one = replace(one, coordinates=per_row * (longest + with_target) ** 2)
+    return _gridded(one, facts.promise.rows_per_unit)
 
 
 def told_apart(facts: Facts, inner: Sum, cells: Cells) -> Sum:
@@ -516,14 +1232,15 @@ def told_apart(facts: Facts, inner: Sum, cells: Cells) -> Sum:
     one, fix = facts.promise.rows_per_unit == 1, "A person may be in several cells: protect rows."
     need(one, "rows", of="promise", got=facts.promise, fix=fix, error=PrivacyError)
 
-    def total(run: Run, unit: float) -> Array:
+    def total(run: Run, units: Any) -> Array:
         line = run.cells(cells)[0]
-        return np.stack([inner.total(run.where(line == k), unit) for k in range(cells.count)])
+        each = [inner.total(run.where(line == k), units)[0] for k in range(cells.count)]
+        return np.stack(each)[None]
 
     norm, moved = inner.bound.norm, 0.0
     if cells.count > 1:
         moved = math.sqrt(2) * norm * OUTWARDS
     bound = Bound(norm, moved if facts.alone else max(inner.bound.diameter, moved))
     reads = inner.reads | ({"sensitive"} if cells.count > 1 else set())
-    again = replace(inner, reads=reads, bound=bound, total=total, cells=cells)
+    again = replace(inner, reads=reads, limits=bound, total=total, cells=cells, fused=None)
     return replace(again, name="sums told apart by cell", shape=(cells.count, *inner.shape))

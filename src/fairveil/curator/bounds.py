@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .._types import Floats
 from ..core.promise import Promise
 from ..core.rows import Rows
 from ..statement.document import Origin, StatedBound
@@ -53,25 +52,15 @@ class Bounds:
         """The largest weight of a row; None where each counts once."""
         return cap_of(self._rows, self._promise)
 
-    def scales(
-        self, measurement: Measurement, maxima: tuple[Floats, Floats] | None = None
-    ) -> list[Scale]:
+    def scales(self, measurement: Measurement) -> list[Scale]:
         """Bound and grid: one for all models, or, where they are maxima over public rows, one a
-        model.
-
-        `maxima`: those, where they were found already.
-        """
+        model."""
         question = measurement.question
         free = pricing.is_free(question, self._promise) or not self._promise.is_private
         if self._promise.features_are_public and public_scale.needs_rows(question):
-            if maxima is None:
-                scales = public_scale.of(
-                    question, self._rows, measurement.order, exact=free, threads=self._threads
-                )
-            else:
-                scales = public_scale.of_maxima(
-                    question, self._rows, measurement.order, maxima, exact=free
-                )
+            scales = public_scale.of(
+                question, self._rows, measurement.order, exact=free, threads=self._threads
+            )
             scales = [of_person(scale, self._rows.most_of_one) for scale in scales]
             if not free:
                 self._state(

@@ -12,7 +12,6 @@ from ..core.rows import Batch, Part, Poisson
 from . import noising
 from .question import Question, Scale
 from .totals.passes import Passes
-from .totals.public_pass import PublicPass
 
 # of noise, one for all models or one a model; None: to be found, or none needed
 Sizes = list[float | Floats] | None
@@ -36,7 +35,6 @@ class Prepared:
     many: tuple[bool, ...]
     names: tuple[str, ...]
     words: str
-    public: PublicPass | None = None  # the one pass that answers, where rows are public
 
 
 def units_of(scales: list[Scale], axes: int) -> float | Floats:

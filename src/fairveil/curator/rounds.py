@@ -20,7 +20,7 @@ from .._types import Floats, Ints
 from ..core.events import OnPart
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
-from ..core.rows import FULL, Batch, Block, Drawn, Part, Rows, Unmapped
+from ..core.rows import Batch, Block, Drawn, Part, Rows, Unmapped
 from . import noising, pricing
 from .books import Books
 from .bounds import Bounds
@@ -37,7 +37,6 @@ from .questions.of_rows import FeatureSums, GramMatrices, NumberMoments
 from .quiet import Troubles
 from .refusals import require_shape
 from .totals.passes import Passes
-from .totals.public_pass import PublicPass
 
 # what to total for a measurement: its place, itself, its grids, its noise
 Job = tuple[int, Measurement, list[Scale], Sizes]
@@ -154,7 +153,6 @@ class Rounds:
                 many,
                 names,
                 words_of(batch),
-                self._public_pass(measurements, batch),
             )
             self.ready[key] = ready
         return ready
@@ -162,10 +160,7 @@ class Rounds:
     def jobs(self, measurements: Sequence[Measurement], ready: Prepared) -> list[Job]:
         """What is to be totalled, where grids or noise were not found in advance: to be called
         before anything is charged."""
-        if ready.noise is not None or (
-            ready.public is not None
-            and ready.public.is_safe([measurement.question for measurement in measurements])
-        ):
+        if ready.noise is not None:
             return []
         return self._all_jobs(measurements, ready.known)
 
@@ -180,8 +175,6 @@ class Rounds:
     ) -> list[Floats]:
         """The noisy answer to each ask, models first, of the rows that were chosen for release
         `number`."""
-        if ready.public is not None and not jobs:
-            return self._found_in_one(measurements, ready.public, batch, number)
         if ready.noise is None or ready.passes is None:
             return self._found(jobs, len(measurements), ready.passes, batch, chosen, number)
         begun = ready.noise.begin(self._sources, number)
@@ -292,45 +285,6 @@ class Rounds:
             [measurement.question for _, measurement, _, _ in jobs], chosen, self._threads
         )
         return self._noised(jobs, sums, measurements, batch, number)
-
-    def _found_in_one(
-        self, measurements: Sequence[Measurement], public: PublicPass, batch: Batch, number: int
-    ) -> list[Floats]:
-        """The answers where rows are public and one pass finds grids and sums."""
-        priced: dict[int, Measurement] = {}  # by question: what is exact costs nothing
-
-        def scaling(
-            place: int, question: Question, maxima: tuple[Floats, Floats] | None
-        ) -> list[Scale]:
-            free = pricing.is_free(question, self._promise)
-            measurement = priced[id(question)] = (
-                Measurement(question, 0.0)
-                if free
-                else replace(measurements[place], question=question)
-            )
-            return self._bounds.scales(measurement, maxima)
-
-        found = public.run(
-            [measurement.question for measurement in measurements], scaling, self._threads
-        )
-        jobs: list[Job] = [
-            (i, priced[id(question)], scales, None) for i, question, scales, _ in found
-        ]
-        return self._noised(
-            jobs, [total for _, _, _, total in found], len(measurements), batch, number
-        )
-
-    def _public_pass(self, measurements: Sequence[Measurement], batch: Batch) -> PublicPass | None:
-        """Where features are public and all rows are asked, what finds grids and sums in one
-        pass."""
-        questions = [measurement.question for measurement in measurements]
-        plain = self._promise.features_are_public and self._promise.is_private and batch == FULL
-        gaussian = all(measurement.noise == "gaussian" for measurement in measurements)
-        return (
-            PublicPass(questions, self._rows)
-            if plain and gaussian and PublicPass.takes(questions, self._rows)
-            else None
-        )
 
     def _noised(
         self, jobs: list[Job], sums: list[Ints], measurements: int, batch: Batch, number: int

@@ -197,13 +197,6 @@ class ShardedRows(Rows):
         norms, spreads = np.max(np.asarray(found), axis=0)
         return norms, spreads
 
-    def public_round(
-        self, questions: Sequence[Question], loss: Scale, grids: Sequence[int]
-    ) -> list[Any]:
-        """Where features are public: sums of each shard on grids that were guessed, and the maxima
-        that tell whether these were right. One message a round, then."""
-        return self._each("round", tuple(questions), loss, tuple(grids))
-
     @property
     def longest(self) -> float:
         """Where features are public: the largest weight x |row|."""

@@ -35,7 +35,6 @@ from ..core.rows import Maps, Rows
 from ..curator.sharded import Request, ShardFacts, Taking
 from ..curator.totals import public_scale
 from ..curator.totals.passes import totals
-from ..curator.totals.public_pass import PublicPass
 from ..data.pieces import pieces_of
 from ..data.reading import PathLike, need_package
 from ..data.rows import EncodedRows
@@ -422,10 +421,6 @@ class Shard:
                     return public_scale.found(
                         question, rows, order, exact=exact, threads=self._threads
                     )
-                case "round":
-                    questions, loss, grids = args
-                    public = PublicPass(questions, rows)
-                    return public.passed(questions, loss, grids, self._threads)
                 case "longest":
                     return public_scale.longest_row(rows)
                 case "number":

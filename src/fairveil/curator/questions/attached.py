@@ -37,6 +37,7 @@ from ...core.bound import Bound
 from ...core.errors import need
 from ...core.promise import Promise
 from ...core.rows import EMPTY_FLOAT, EMPTY_INT, Block, Rows
+from ...core.sums import Run, added, whole_steps
 from ...errors import PrivacyError
 from ...facts import Cells, RowLayout
 from ...models.shifted import softened
@@ -455,12 +456,11 @@ def scattered(
     cells: Cells | None, block: Block, a: int, b: int, values: Floats, labels: int, scale: Scale
 ) -> Ints:
     """Sums of values (rows, k) by cell and label, in grid units."""
-    from ..kernels import moments as kernels_moments
-
-    out = np.zeros((cell_count(cells) * labels, values.shape[1]), np.int64)
-    head = (np.ascontiguousarray(values), block.labels, block.cells(cells), block.weights)
-    kernels_moments.scatter(*head, a, b, labels, False, math.ldexp(1.0, scale.exponent), out)
-    return out
+    weights = block.weights[a:b] if len(block.weights) else 1.0
+    lines = block.cells(cells)[:, a:b].astype(np.int64) * labels
+    lines = lines + (block.labels[a:b] if labels > 1 else 0)
+    steps = whole_steps(values.T, weights, math.ldexp(1.0, scale.exponent))
+    return added(lines, steps, cell_count(cells) * labels)
 
 
 def _steps(values: Floats, scale: Scale) -> Ints:
@@ -605,16 +605,10 @@ class GroupedHistogram(ByDecision):
         return max(2, self.model.outputs)  # of two classes the second's rows are told
 
     def decided(self, block: Block, a: int, b: int) -> npt.NDArray[Any]:
-        from ..kernels import linear as kernels
-
-        coef, layout = np.ascontiguousarray(self.model.array[0]), block.layout
+        layout = block.layout
         places = np.cumsum([1 + layout.numbers, *layout.code_sizes], dtype=np.int64)[:-1]
-        z, p, s2 = np.empty((len(coef), b - a)), np.empty((len(coef), b - a)), np.empty(b - a)
-        numbers = block.numbers if block.is_sparse else np.ascontiguousarray(block.numbers[:, a:b])
-        indptr = block.indptr[a : b + 1] if block.is_sparse else block.indptr
-        codes = np.ascontiguousarray(block.codes[:, a:b])
-        kernels.predict(numbers, indptr, block.indices, codes, places, coef, 1.0, z, p, s2)
-        z += self.offsets[block.cells(self.of)[0][a:b]].T
+        z, _ = Run(block, places, a, b).scores(self.model.array[0], apart=False)
+        z = z + self.offsets[block.cells(self.of)[0][a:b]].T
         return np.asarray((z[0] > 0) if len(z) == 1 else z.argmax(axis=0), np.int64)
 
 

@@ -12,13 +12,10 @@ listed cells' weights, out of the private part (theory.md#public).
 Guarantees (tests/curator/test_curator_cell_weights.py):
 1. Both parts' weights of a row add up to its own, to within rounding, and the common part is the
    same under every group.
-2. What `reach` gives is never exceeded by a row in any listed cells, observed or not.
+2. What `weights_reach` gives is never exceeded by a row in any listed cells, observed or not.
 """
 
 from __future__ import annotations
-
-import itertools
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -26,16 +23,6 @@ from ..._types import Floats
 from ...errors import InputError
 from ...facts import Cells
 from ..question import cell_count
-
-
-def columns_of(cells: Cells | None) -> Iterator[range]:
-    """The cells that one line of cell ids can name: all of them, or one sensitive column's with
-    marginal groups."""
-    if cells is None or cells.mode == "product":
-        yield range(cell_count(cells))
-        return
-    for first, last in itertools.pairwise(itertools.accumulate(cells.sizes, initial=0)):
-        yield range(first, last)
 
 
 def checked(given: object, models: int, cells: Cells | None) -> Floats:
@@ -60,31 +47,3 @@ def checked(given: object, models: int, cells: Cells | None) -> Floats:
         )
     weights.setflags(write=False)
     return weights
-
-
-def by_model(weights: Floats, models: int) -> Floats:
-    """A writable copy of shape (models, cells)."""
-    return np.array(np.broadcast_to(weights, (models, weights.shape[-1])))
-
-
-def parted(weights: Floats, cells: Cells | None) -> tuple[Floats, Floats]:
-    """What every row's loss weighs whatever its groups, (..., 1), and what is left for the cells,
-    (..., cells)."""
-    common, rest = np.zeros((*weights.shape[:-1], 1)), np.array(weights)
-    for column in columns_of(cells):
-        part = rest[..., column.start : column.stop]
-        middle = part.min(axis=-1, keepdims=True) / 2 + part.max(axis=-1, keepdims=True) / 2
-        common += middle
-        part -= middle
-    return common, rest
-
-
-def reach(weights: Floats, cells: Cells | None) -> Floats:
-    """(..., 2): how much a row's cells can weigh at most, in size, and how far other cells can
-    change that."""
-    out = np.zeros((*weights.shape[:-1], 2))
-    for column in columns_of(cells):
-        part = weights[..., column.start : column.stop]
-        out[..., 0] += np.abs(part).max(axis=-1)
-        out[..., 1] += np.ptp(part, axis=-1)
-    return out

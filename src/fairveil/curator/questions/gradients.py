@@ -12,6 +12,7 @@ import numpy as np
 from ... import _checks
 from ..._types import Floats
 from ...core import bound as sensitivity
+from ...core.sums import parted
 from ...errors import InputError, MissingBoundError
 from ...facts import Cells, RowLayout
 from ..question import Linear, Question, Scale, cell_count, gridded, need_classes, need_order_two
@@ -146,7 +147,7 @@ class GradientSum(Question):
         common = replace(self, cells=None, cell_costs=None, cell_weights=None, clip=self.loss_clip)
         if self.cell_weights is None:
             return common, replace(self, loss="none")
-        shared, rest = by_cell.parted(self.cell_weights, self.cells)
+        shared, rest = parted(self.cell_weights, self.cells)
         return replace(common, cell_weights=shared), replace(self, cell_weights=rest)
 
     def of_everybody(self) -> GradientSum:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..._types import Floats, Ints
 from ...core.rows import Block, Drawn, Rows
+from ...core.sums import added, whole_steps
 from ...core.threads import in_pieces
 from ..question import Question, Scale, cell_count
 from ..questions.by_cell import ByCell, Weighed, inner_of
@@ -145,19 +146,13 @@ def _histogram(
     classes: int,
 ) -> Ints:
     """Rows whose logits are no numbers count nowhere."""
-    from ..kernels import moments as kernels_moments
-
     values = decisions(logits, question.decisions, question.model.sharpness)
     labels = classes if question.by_label else 1
-    out = np.zeros((cell_count(question.cells) * labels, values.shape[1]), np.int64)
-    weights = block.weights[index] if len(block.weights) else block.weights
-    found = block.labels[index] if question.by_label else block.labels[:0]
-    cells = np.ascontiguousarray(block.cells(question.cells)[:, index])
-    head = (values, found, cells, weights)
-    kernels_moments.scatter(
-        *head, 0, len(values), labels, False, math.ldexp(1.0, scale.exponent), out
-    )
-    return out
+    weights = block.weights[index] if len(block.weights) else 1.0
+    lines = block.cells(question.cells)[:, index].astype(np.int64) * labels
+    lines = lines + (block.labels[index] if question.by_label else 0)
+    steps = whole_steps(values.T, weights, math.ldexp(1.0, scale.exponent))
+    return added(lines, steps, cell_count(question.cells) * labels)
 
 
 def decisions(logits: Floats, kind: str, sharpness: float) -> Floats:

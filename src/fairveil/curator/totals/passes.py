@@ -1,39 +1,46 @@
-"""Exact totals: which kernel adds what, over blocks and threads. Integers in grid units; no noise
-here.
+"""Exact totals of the trusted room's sums, over blocks and threads. Integers in grid units; no
+noise here.
 
 Guarantees (tests/curator/test_curator_totals.py):
 1. The integers do not depend on the order of rows, on blocks, shards, threads, or on how many
    models share the pass.
-2. Each agrees with `reference.total` within the rounding of the grid.
+2. Each agrees with plain NumPy within the rounding of the grid.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from ..._types import Ints
+from ..._types import Floats, Ints
+from ...core import sums
+from ...core.persons import whole
+from ...core.promise import Promise, Unit
 from ...core.rows import Block, Drawn, Mapping, Rows, Unmapped
+from ...core.sums import Facts, Run, Sum
 from ...core.threads import cut, in_line
 from ...errors import InputError
+from ...facts import RowLayout
 from ..question import OwnJob, Question, Scale
-from ..questions.by_cell import ByCell, CellwiseQuestion, Weighed, inner_of
+from ..questions.by_cell import ByCell, Weighed, inner_of
 from ..questions.gradients import GradientSum
-from ..questions.histograms import PredictionHistogram
+from ..questions.histograms import PredictionHistogram, ScoreHistogram
 from ..questions.networks import NetworkGradient, NetworkHistogram
+from ..questions.of_models import GroupLosses
+from ..questions.of_rows import CellCounts, FeatureSums, GramMatrices, NumberMoments, RowCount
 from ..sharded import ShardedRows, refuse
 from . import person_pass
 from .cell_order import by_cell, ordered
-from .descent_pass import Descent, DescentJob
 from .network_pass import NetworkPass
-from .person_pass import PersonPass
-from .row_jobs import Job, job_of
 
 Gridded = tuple[Question, Sequence[Scale]]  # one grid a model, or one for all
 Sums = list[Ints | None]  # of one thread, a question each
+Job = Callable[[Any, int, int], tuple[Ints, ...]]
+_NOBODY, _PERSONS = Promise(math.inf, 0.5), Promise(1.0, 0.5, unit=Unit("person", 2))
 
 
 def totals(
@@ -49,6 +56,56 @@ def totals(
     )
 
 
+def sum_of(question: Any, facts: Facts, order: int = 2) -> Sum:
+    """The trusted room's sum that a question asks for."""
+    match question:
+        case RowCount():
+            return sums.counts(facts, copies=question.models, order=order)
+        case CellCounts():
+            how = (question.cells, question.by_label, question.group, question.models)
+            return sums.counts(facts, *how, order)
+        case PredictionHistogram():
+            model = question.model
+            what = (question.cells, question.by_label, question.decisions, model.sharpness)
+            return sums.decisions(facts, model.array, *what, order)
+        case ScoreHistogram():
+            where = (question.edges, question.cells, question.by_label)
+            return sums.score_bins(facts, question.model.array, *where, order)
+        case GroupLosses():
+            lost = (question.cells, question.loss, question.clip)
+            return sums.losses(facts, question.model.array, *lost, order)
+        case GradientSum():
+            model, costs = question.model, question.cell_costs
+            row = (question.clip, question.cells, costs, question.loss, question.loss_weights)
+            weights = question.cell_weights
+            return sums.gradient(facts, model.array, *row, model.sharpness, weights)
+        case FeatureSums():
+            basis = (question.by_label, question.basis)
+            return sums.feature_sums(facts, question.clip, question.cells, *basis)
+        case GramMatrices():
+            return sums.gram_matrices(facts, question.clip, question.cells, question.with_target)
+        case NumberMoments():
+            return sums.number_moments(facts, question.clip)
+    raise TypeError(f"the curator does not know how to total {type(question).__name__}")
+
+
+def facts_of(rows: Rows, question: Question) -> Facts:
+    """What arithmetic depends on: persons whose gradients are added, and the cap of weights."""
+    persons = person_pass.is_by_person(question, rows)
+    cap = rows.max_sample_weight if rows.weighted else None
+    return _facts(rows.layout, persons, None if cap is None or math.isinf(cap) else cap)
+
+
+@lru_cache(maxsize=16)
+def _facts(layout: RowLayout, persons: bool, cap: float | None) -> Facts:
+    return Facts(layout, _PERSONS if persons else _NOBODY, cap)
+
+
+def units_of(scales: Sequence[Scale]) -> Floats:
+    """Grid steps to one, a number a model, or one for all."""
+    return np.array([math.ldexp(1.0, scale.exponent) for scale in scales])
+
+
 class Passes:
     """Which passes total a list of asks. What does not depend on weights and costs is worked out
     once, for many steps."""
@@ -62,15 +119,11 @@ class Passes:
         ]
         self._scales = [scales for _, scales in measurements]
         self._passes = _passes(measurements, apart=rows.adds_by_person)
-        self._descents: dict[tuple[int, ...], Descent | NetworkPass | PersonPass] = {}
+        self._networks: dict[tuple[int, ...], NetworkPass] = {}
         for at in self._passes:
             asked = [(inner_of(measurements[i][0]), measurements[i][1]) for i in at]
             if _is_network(asked[0][0]):
-                self._descents[at] = NetworkPass.of(asked, rows)
-            elif person_pass.is_by_person(asked[0][0], rows):
-                self._descents[at] = PersonPass(asked[0], rows)
-            elif _descends(asked[0][0]):
-                self._descents[at] = Descent.of(asked, rows)
+                self._networks[at] = NetworkPass.of(asked, rows)
 
     def run(
         self,
@@ -83,22 +136,9 @@ class Passes:
             return self._rows.totals(
                 list(zip(questions, self._scales, strict=True)), self.shapes, blocks
             )
-        jobs: list[tuple[tuple[int, ...], Job | DescentJob]] = []
-        for at in self._passes:
-            asked = [questions[i] for i in at]
-            if isinstance(asked[0], CellwiseQuestion):
-                jobs.append((at, self._around(at, asked[0])))
-            elif at not in self._descents:
-                jobs.append((at, job_of(asked[0], self._scales[at[0]], self._rows)))
-            # Two questions share scores only if they ask about one and the same model.
-            elif len(at) == 1 or asked[0].model is asked[1].model:
-                jobs.append((at, self._descents[at].job(asked, self._rows)))
-            else:
-                again = list(zip(questions, self._scales, strict=True))
-                return Passes(again, self._rows).run(questions, blocks, threads)
+        jobs = [(at, self._job(at, [questions[i] for i in at])) for at in self._passes]
         # torch has threads of its own
-        alone = any(isinstance(one, NetworkPass) for one in self._descents.values())
-        threads = 1 if alone else threads
+        threads = 1 if self._networks else threads
 
         def begin() -> Sums:
             return [None] * len(questions)
@@ -108,7 +148,7 @@ class Passes:
 
     def _pieces(
         self,
-        jobs: Sequence[tuple[tuple[int, ...], Job | DescentJob]],
+        jobs: Sequence[tuple[tuple[int, ...], Job]],
         questions: Sequence[Question],
         blocks: Iterable[Block | Drawn | Unmapped],
         threads: int | None,
@@ -126,7 +166,7 @@ class Passes:
     def _add(
         self,
         at: tuple[int, ...],
-        job: Job | DescentJob,
+        job: Job,
         read: Any,
         a: int,
         b: int,
@@ -145,41 +185,82 @@ class Passes:
         if isinstance(read, Mapping):
             read.done(b - a)
 
-    def _around(self, at: tuple[int, ...], question: CellwiseQuestion) -> Job | DescentJob:
-        """The inner question's job; for sums distinguished by cell, of runs of rows of one cell."""
-        descent = self._descents.get(at)
-        if isinstance(descent, NetworkPass):
-            return descent.job([question], self._rows)
-        inner = question.inner
-        job = (
-            job_of(inner, self._scales[at[0]], self._rows)
-            if descent is None
-            else descent.job([inner], self._rows)
-        )
-        shape = question.shape(self._rows.layout)
-        return by_cell(job, question.cells, shape) if isinstance(question, ByCell) else job
+    def _job(self, at: tuple[int, ...], asked: list[Question]) -> Job:
+        """What to do with rows a to b of what `_read` gives: of sums distinguished by cell, with
+        runs of rows of one cell."""
+        outer, rows = asked[0], self._rows
+        if at in self._networks:
+            return self._networks[at].job(asked, rows)
+        inner: Any = inner_of(outer)
+        if isinstance(inner, OwnJob):
+            return inner.job(self._scales[at[0]][0], rows.layout)
+        ones = [sum_of(inner_of(one), facts_of(rows, inner_of(one))) for one in asked]
+        persons = person_pass.is_by_person(inner, rows)
+        job = _rows_job(ones, [units_of(self._scales[i]) for i in at], rows, persons)
+        shape = outer.shape(rows.layout)
+        return by_cell(job, outer.cells, shape) if isinstance(outer, ByCell) else job
 
     def _read(
         self, block: Block | Drawn | Unmapped, question: Question, at: tuple[int, ...]
     ) -> Any:
         """The rows as the job takes them: where weights differ by cell, with these; distinguished
         by cell, in the cells' order."""
-        descent = self._descents.get(at)
+        network, inner = at in self._networks, inner_of(question)
         if isinstance(block, Unmapped):
-            if isinstance(descent, Descent) and not isinstance(question, CellwiseQuestion):
+            plain = isinstance(question, GradientSum | PredictionHistogram)
+            if plain and not person_pass.is_by_person(question, self._rows):
                 return block.begin()
             block = block.mapped
-        if isinstance(descent, NetworkPass):
+        if network:
             return block
         if isinstance(question, ByCell):
             return ordered(block, question.cells)
+        taken = block.gathered if isinstance(block, Drawn) else block
         if isinstance(question, Weighed):
-            rows = block.gathered if isinstance(block, Drawn) else block
-            reach = (question.row_factors(rows),) if isinstance(descent, PersonPass) else ()
-            return rows.weighed(question.row_weights(rows), *reach)
-        if isinstance(block, Block) and isinstance(descent, Descent) and not descent.is_panel:
-            block.passed_again()
-        return block.gathered if isinstance(block, Drawn) and descent is None else block
+            persons = person_pass.is_by_person(inner, self._rows)
+            reach = (question.row_factors(taken),) if persons else ()
+            return taken.weighed(question.row_weights(taken), *reach)
+        descends = block is taken and isinstance(question, GradientSum | PredictionHistogram)
+        side = sums.panel_from(self._rows.layout, sparse=self._rows.sparse)
+        if descends and question.models < side:
+            taken.passed_again()
+        return taken
+
+
+def _rows_job(ones: Sequence[Sum], units: Sequence[Floats], rows: Rows, persons: bool) -> Job:
+    """Totals of rows a to b of a block: of one sum, or of a gradient and a histogram of the same
+    models, in one pass where the fused loop takes them. `persons`: none of these is cut in two."""
+    at_once = max(sums.PANEL_RUN, sums.RUN // ones[0].models)
+    pairs = sums.beside(ones, rows.layout, sparse=rows.sparse)
+    descends = all(one.descends for one in ones)
+
+    def cut_at(block: Block, row: int) -> int:
+        return whole(block.persons, row) if persons else row
+
+    def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
+        a, b, offsets = cut_at(block, a), cut_at(block, b), rows.offsets
+        out: list[Any] = [0] * len(ones)
+        for i, j in pairs:
+            run = Run(block, offsets, a, b)
+            run.features, run.sizes = block.features(offsets)
+            one, g = (None, 1.0) if i is None else (ones[i], units[i])
+            other, h = (None, 1.0) if j is None else (ones[j], units[j])
+            for at, found in zip((i, j), sums.fused(one, other, run, g, h), strict=True):
+                if at is not None:
+                    out[at] = found
+        while not pairs:
+            stop = cut_at(block, min(b, a + at_once))
+            run = Run(block, offsets, a, stop)
+            if descends and not run.is_panel(ones[0].models):
+                run.features, run.sizes = block.features(offsets)
+            for i, (one, unit) in enumerate(zip(ones, units, strict=True)):
+                out[i] = out[i] + one.total(run, unit)
+            a = stop
+            if a >= b:
+                break
+        return tuple(out)
+
+    return job
 
 
 def _added(parts: Sequence[Ints | None], shape: Sequence[int]) -> Ints:
@@ -243,10 +324,6 @@ def _fuses(a: Question, b: Question) -> bool:
         and a.model is b.model
         and (not a.reads_cells or a.cells == b.cells)
     )
-
-
-def _descends(question: Question) -> bool:
-    return isinstance(question, GradientSum | PredictionHistogram)
 
 
 def _is_network(question: Question) -> bool:

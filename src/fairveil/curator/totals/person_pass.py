@@ -1,27 +1,16 @@
-"""The pass that adds gradients person by person: which rows a thread takes, and what
-`kernels_persons` is told."""
+"""How far a person moves a sum of gradients, which are added and then clipped (theory.md#units)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
-import numpy as np
-
-from ..._types import Ints
 from ...core import bound as sensitivity
-from ...core.persons import whole
-from ...core.rows import Block, Drawn, Rows
+from ...core.rows import Rows
 from ...facts import RowLayout
 from ..question import Question, Scale, gridded
 from ..questions.by_cell import ByCell, Weighed
-from ..questions.cell_weights import by_model
 from ..questions.gradients import GradientSum
 from ..questions.networks import NetworkGradient
-from .descent_pass import LOSS_CODES, DescentJob, units
-
-_NOTHING = np.empty((0, 0))
-_NO_WEIGHTS = np.empty(0)
 
 
 def is_by_person(question: Question, rows: Rows) -> bool:
@@ -62,62 +51,3 @@ def scale_by_person(question: Question, layout: RowLayout, cap: float | None) ->
         return question.weighing(inner, layout, alone=False, by_person=True)
     assert isinstance(question, GradientSum | NetworkGradient)
     return scale_of_gradient(question, layout, cap)
-
-
-class PersonPass:
-    """A gradient sum by person: all but the weights, the costs and the weights of the loss."""
-
-    def __init__(self, asked: tuple[Question, Sequence[Scale]], rows: Rows) -> None:
-        question, scales = asked
-        assert isinstance(question, GradientSum)
-        self._models, self._outputs, self._width = (
-            question.models,
-            question.model.outputs,
-            1 + rows.layout.width,
-        )
-        self._units = units(scales, question.models)
-
-    def job(self, questions: Sequence[Question], rows: Rows) -> DescentJob:
-        """What to do with rows a to b of a block: the persons whose first row is among them."""
-        (question,) = questions
-        assert isinstance(question, GradientSum)
-        assert question.clip is not None
-        costs = question.costs(rows.layout) if question.cell_costs is not None else None
-        loss_scale = question.loss_weights
-        parts = (
-            None if question.cell_weights is None else by_model(question.cell_weights, self._models)
-        )
-        clip, cap = question.clip, rows.max_sample_weight if rows.weighted else 1.0
-        kind, labels = LOSS_CODES[question.loss], question.cost_labels
-        cells = question.cells if question.reads_cells else None
-
-        def job(given: Block | Drawn, a: int, b: int) -> tuple[Ints, ...]:
-            from ..kernels import persons as kernels_persons
-
-            block = given.gathered if isinstance(given, Drawn) else given
-            # A thread takes persons, not rows: none is cut between two threads, so each is clipped
-            # once.
-            start, stop = whole(block.persons, a), whole(block.persons, b)
-            out = np.zeros((self._models, self._outputs, self._width), np.int64)
-            head = (
-                *block.arrays(rows.offsets),
-                block.labels,
-                block.cells(cells),
-                block.weights,
-                block.persons,
-                block.reach,
-            )
-            for m in range(self._models if stop > start else 0):
-                c, w = (
-                    _NOTHING if costs is None else costs[m],
-                    _NO_WEIGHTS if parts is None else parts[m],
-                )
-                loss = (kind, float(loss_scale[m]), w, question.model.sharpness, c, labels)
-                unit = float(self._units[m])
-                end = (clip, clip * cap * unit, unit, out[m])
-                kernels_persons.person_gradients(
-                    *head, question.model.array[m], start, stop, *loss, *end
-                )
-            return (out,)
-
-        return job

@@ -54,8 +54,8 @@ import numpy as np
 from ... import _checks
 from ..._types import Floats
 from ...core.events import Event, Repeated, compose
+from ...core.sums import weights_reach as reach
 from ...curator import Curator, GradientSum, GroupLosses, Linear, Measurement, Question
-from ...curator.questions.cell_weights import reach
 from ...fairness.functions import softened
 from ..descent import Progress, Reason, run_to_the_end
 from ..gaussian import quietest

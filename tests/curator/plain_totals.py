@@ -11,13 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from ..._types import Floats
-from ...core.rows import Block
-from ..question import Question
-from ..questions.gradients import GradientSum
-from ..questions.histograms import PredictionHistogram, ScoreHistogram
-from ..questions.of_models import GroupLosses
-from ..questions.of_rows import CellCounts, FeatureSums, GramMatrices, NumberMoments, RowCount
+from fairveil._types import Floats
+from fairveil.core.rows import Block
+from fairveil.curator.question import Question
+from fairveil.curator.questions.gradients import GradientSum
+from fairveil.curator.questions.histograms import PredictionHistogram, ScoreHistogram
+from fairveil.curator.questions.of_models import GroupLosses
+from fairveil.curator.questions.of_rows import (
+    CellCounts,
+    FeatureSums,
+    GramMatrices,
+    NumberMoments,
+    RowCount,
+)
 
 
 def dense(block: Block) -> Floats:
