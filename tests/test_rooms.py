@@ -127,7 +127,7 @@ CONFINED = {
         "*/kernels*.py",
         "curator/kernels/*.py",
         "core/*.py",
-        "estimators/fitting/progress.py",  # hears when loops are compiled, and says so
+        "estimators/fitting.py",  # hears when loops are compiled, and says so
     ),
 }
 VAGUE = ("utils", "util", "helpers", "helper", "common", "misc", "tools")

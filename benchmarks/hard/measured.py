@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from fairveil.estimators.fitting.promises import notions_of
+from fairveil.estimators.fitting import notions_of
 from fairveil.facts import Cells
 from fairveil.fairness import ConstraintSystem, resolve
 from sets import Coded

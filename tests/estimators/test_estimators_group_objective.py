@@ -27,7 +27,7 @@ from group_objective_samples import (
 import fairveil as fv
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, FairveilError, InputError
-from fairveil.estimators.fitting import progress
+from fairveil.estimators import fitting
 from fairveil.learning.group_objective.exponential import Sampling
 from fairveil.learning.group_objective.loop import Loop
 from fairveil.learning.group_objective.public_features import PublicSearch
@@ -322,8 +322,8 @@ def test_a_long_fit_shows_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -
         screen = Terminal()
         monkeypatch.setattr("sys.stderr", screen)
         monkeypatch.setenv("TERM", "xterm-256color")
-        monkeypatch.setattr(progress, "EVERY", 0.0)
-        monkeypatch.setattr(progress, "PATIENCE", 0.0)
+        monkeypatch.setattr(fitting, "EVERY", 0.0)
+        monkeypatch.setattr(fitting, "PATIENCE", 0.0)
         shown = quietly(fair(method=method, **GROUPS), X, Y, sensitive_features=SEX)
         assert "Choosing" in screen.getvalue()
         assert method != "linear-oracle" or (shown.predict_proba(X) == quiet.predict_proba(X)).all()

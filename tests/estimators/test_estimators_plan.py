@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 import fairveil as fv
 from fairveil.core.events import Composed, PoissonSampled, Repeated, compose
 from fairveil.errors import InputError, WeakDelta
-from fairveil.estimators.fitting.planning import Planning
+from fairveil.estimators.fitting import Planning
 from fairveil.estimators.reading.training import ReadOptions
 from fairveil.estimators.reading.unread import Unread
 from fairveil.facts import Boolean, Category, Number, Schema

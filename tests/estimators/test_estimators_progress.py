@@ -12,7 +12,7 @@ import pytest
 from estimator_samples import Columns, short
 
 from fairveil import _waiting
-from fairveil.estimators.fitting import progress
+from fairveil.estimators import fitting
 
 
 class Terminal(io.StringIO):
@@ -26,7 +26,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(fitting, "EVERY", 0.0)
     monkeypatch.setattr(_waiting, "PATIENCE", 60.0)
     return screen
 
@@ -45,7 +45,7 @@ def test_a_long_fit_shows_a_bar_and_takes_it_away(
     people: Columns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     screen = terminal(monkeypatch)
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(fitting, "PATIENCE", 0.0)
     shown = fit(people)
     assert "Fitting" in screen.getvalue()
     monkeypatch.setattr("sys.stderr", io.StringIO())
@@ -55,17 +55,17 @@ def test_a_long_fit_shows_a_bar_and_takes_it_away(
 def test_a_pipe_gets_no_bar(people: Columns, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = io.StringIO()
     monkeypatch.setattr("sys.stderr", pipe)
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(fitting, "PATIENCE", 0.0)
     fit(people)
     assert pipe.getvalue() == ""
 
 
 def test_an_interruption_takes_the_bar_away(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = terminal(monkeypatch)
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(fitting, "PATIENCE", 0.0)
 
     def broken_off() -> None:
-        with progress.progress("Fitting") as tick:
+        with fitting.progress("Fitting") as tick:
             assert tick is not None
             tick(1, 10)
             raise KeyboardInterrupt
@@ -92,7 +92,7 @@ def test_loops_that_are_compiled_are_said_to_be_and_those_that_are_loaded_are_no
         return total
 
     for compiled in (True, False):
-        with _waiting.waiting("Outside"), progress.progress("Fitting"):
+        with _waiting.waiting("Outside"), fitting.progress("Fitting"):
             loop(np.ones(3))
             time.sleep(0.1)
         shown = screen.getvalue()

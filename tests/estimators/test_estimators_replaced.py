@@ -13,7 +13,7 @@ import pytest
 import fairveil as fv
 from fairveil.errors import ChecksumError, DecisionsReplaced, InputError
 from fairveil.estimators.certifying.certificate import examine
-from fairveil.estimators.faces.blind import Blindly, mixture_of
+from fairveil.estimators.faces import Blindly, mixture_of
 from fairveil.models import MixtureModel
 from knobs import made
 

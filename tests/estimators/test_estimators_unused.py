@@ -18,8 +18,8 @@ from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
 from fairveil.errors import InputError
-from fairveil.estimators.fitting import unused
-from fairveil.estimators.settings.setting import Setting, built, knobs, placed
+from fairveil.estimators import fitting
+from fairveil.estimators.settings import Setting, built, knobs, placed
 
 INF = float("inf")
 ROWS = 240
@@ -117,7 +117,7 @@ def watched(
     parameters = set(inspect.signature(cls).parameters)
     read: set[str] = set()
     declared: dict[str, str] = {}
-    refuse, open_ = unused.refuse, [True]
+    refuse, open_ = fitting.refuse_unused, [True]
 
     def spied(self: Any, name: str) -> Any:
         if open_[0] and name in parameters:
@@ -135,7 +135,7 @@ def watched(
         refuse(estimator, idle)
         open_[0] = True
 
-    monkeypatch.setattr(unused, "refuse", recorded)
+    monkeypatch.setattr(fitting, "refuse_unused", recorded)
     spy = type(
         cls.__name__,
         (cls,),
@@ -193,10 +193,14 @@ def test_arguments_that_only_privacy_reads_may_stay_without_it(mode: Any) -> Non
 
 def test_equal_values_are_no_complaint_and_shown_values_are_short() -> None:
     estimator = fv.TailoredClassifier(stage_one_share=np.float64(0.2))
-    unused.refuse(estimator, {"stage_one_share": "without shares", "model": None})
-    unused.refuse(fv.GroupDescent(penalty=None), {"penalty": "without a bound", "clip": None})
+    fitting.refuse_unused(estimator, {"stage_one_share": "without shares", "model": None})
+    fitting.refuse_unused(
+        fv.GroupDescent(penalty=None), {"penalty": "without a bound", "clip": None}
+    )
     with pytest.raises(
         InputError,
         match=r"expected 'thresholds' with oracle='descent', got 'list'\. candidates is not used",
     ):
-        unused.refuse(fv.OracleGame(candidates=[READY]), {"candidates": "with oracle='descent'"})
+        fitting.refuse_unused(
+            fv.OracleGame(candidates=[READY]), {"candidates": "with oracle='descent'"}
+        )

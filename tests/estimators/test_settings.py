@@ -22,8 +22,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import fairveil as fv
 from fairveil.errors import InputError, KindError
-from fairveil.estimators.settings.kinds import SETTINGS
-from fairveil.estimators.settings.setting import built, changed, knobs, placed, values
+from fairveil.estimators.settings import SETTINGS, built, changed, knobs, placed, values
 
 ROOT = Path(__file__).parents[2]
 ESTIMATORS: list[Any] = [

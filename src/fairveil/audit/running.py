@@ -34,7 +34,7 @@ from .._verdicts import NOT_MET, UNCLEAR, Verdict
 from ..core.promise import Promise
 from ..errors import InputError
 from ..estimators import load
-from ..estimators.fitting.progress import progress as bar
+from ..estimators.fitting import progress as bar
 from ..estimators.reading.coding import SchemaCoding
 from ..estimators.reading.fitted_parts import parts_of
 from ..estimators.reading.units import whose

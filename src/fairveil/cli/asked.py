@@ -39,7 +39,7 @@ class Asked:
     def built(self, **more: Any) -> Any:
         """The estimator."""
         from .. import estimators
-        from ..estimators.settings.setting import built
+        from ..estimators.settings import built
 
         return built(getattr(estimators, METHODS[self.method][1]), **{**self.arguments, **more})
 

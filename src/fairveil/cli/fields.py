@@ -25,19 +25,19 @@ METHODS = {
     "tailored": ("tailored_classifier", "TailoredClassifier"),
 }
 """The module and the class of each `--method`."""
-SETTINGS = {
-    "Descent": "descents",
-    "PenaltyDescent": "descents",
-    "OracleGame": "oracles",
-    "LinearOracle": "oracles",
-    "Exponential": "oracles",
-    "GroupDescent": "grouped",
-    "GroupLimits": "grouped",
-    "Thresholds": "post_processing",
-    "Offsets": "post_processing",
-    "SetAside": "keeping",
-}
-"""The module of each settings class that an estimator may take."""
+SETTINGS = (
+    "Descent",
+    "PenaltyDescent",
+    "OracleGame",
+    "LinearOracle",
+    "Exponential",
+    "GroupDescent",
+    "GroupLimits",
+    "Thresholds",
+    "Offsets",
+    "SetAside",
+)
+"""The settings classes that an estimator may take."""
 MODELS = ("linear", "additive")
 SEARCH = ("fairveil.study.private_search", "PrivateSearchCV")
 ADDITIVE = ("fairveil.estimators.reading.additive", "Additive")
@@ -71,7 +71,7 @@ def fields_of(module: str, name: str) -> dict[str, Field]:
     """The parameters of a class in the order of its signature, by its docstring, those of the
     classes that it extends, and the words that estimators share.
 
-    >>> fields_of("fairveil.estimators.settings.keeping", "SetAside")["share"].default
+    >>> fields_of("fairveil.estimators.settings", "SetAside")["share"].default
     '0.3'
     """
     spec = find_spec(module)
@@ -85,7 +85,7 @@ def fields_of(module: str, name: str) -> dict[str, Field]:
         if isinstance(base, ast.Name) and base.id in classes:
             found |= fields_of(module, base.id)
     if any(isinstance(one, ast.Name) and one.id == "described" for one in cls.decorator_list):
-        found |= fields_of("fairveil.estimators.fitting.planning", "Planning")
+        found |= fields_of("fairveil.estimators.fitting", "Planning")
     own = entries(sections(ast.get_docstring(cls) or "").get("Parameters", ""))
     names = _targets(cls)
     row = re.compile(r"\w+ : (.*?)(?:, default=(.*))?\n((?:.*\n)*)")
@@ -119,6 +119,6 @@ def knobs(method: str, model: str = "linear", *, search: bool = False) -> Mappin
     for field in parameters(method).values():
         for name in re.findall(r"[A-Z]\w+", field.kind):
             if name in SETTINGS:
-                found |= fields_of(f"fairveil.estimators.settings.{SETTINGS[name]}", name)
+                found |= fields_of("fairveil.estimators.settings", name)
     found |= fields_of(*ADDITIVE) if model == "additive" else {}
     return found | (fields_of(*SEARCH) if search else {})

@@ -184,7 +184,7 @@ def _described(ask: Ask, rows_are: str | None, clf: Any, *, measured: bool) -> A
 def _search(ask: Ask, wishes: Any, clf: Any, sample: Sample, book: Any) -> None:
     """Choose parameters by a private search; write the best model and the statement of the search."""
     from ..estimators import save
-    from ..estimators.settings.setting import placed
+    from ..estimators.settings import placed
     from ..study import PrivateSearchCV
 
     grid = {placed(clf, name): values for name, values in wishes.grid.items()}

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from ..core.noise import NoiseSource
 from ..core.persons import kept, persons_of
 from ..errors import InputError
-from ..estimators.faces.coded import as_array
+from ..estimators.faces import as_array
 from ..estimators.reading import inputs
 from ..estimators.reading.coding import TableCoding
 from ..estimators.reading.training import ReadOptions

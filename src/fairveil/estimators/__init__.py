@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from .reports.gap_report import GapReport as GapReport
     from .reports.scoring import FairScorer as FairScorer
     from .reports.scoring import fair_scorer as fair_scorer
-    from .settings.descents import Descent as Descent
-    from .settings.descents import PenaltyDescent as PenaltyDescent
-    from .settings.grouped import GroupDescent as GroupDescent
-    from .settings.grouped import GroupLimits as GroupLimits
-    from .settings.keeping import SetAside as SetAside
-    from .settings.least_squares import CoefficientGrid as CoefficientGrid
-    from .settings.least_squares import Moments as Moments
-    from .settings.oracles import Exponential as Exponential
-    from .settings.oracles import LinearOracle as LinearOracle
-    from .settings.oracles import OracleGame as OracleGame
-    from .settings.post_processing import Offsets as Offsets
-    from .settings.post_processing import Thresholds as Thresholds
+    from .settings import CoefficientGrid as CoefficientGrid
+    from .settings import Descent as Descent
+    from .settings import Exponential as Exponential
+    from .settings import GroupDescent as GroupDescent
+    from .settings import GroupLimits as GroupLimits
+    from .settings import LinearOracle as LinearOracle
+    from .settings import Moments as Moments
+    from .settings import Offsets as Offsets
+    from .settings import OracleGame as OracleGame
+    from .settings import PenaltyDescent as PenaltyDescent
+    from .settings import SetAside as SetAside
+    from .settings import Thresholds as Thresholds
     from .tailored import TailoringReport as TailoringReport
     from .tailored_classifier import TailoredClassifier as TailoredClassifier
     from .tailored_regressor import TailoredRegressor as TailoredRegressor

@@ -32,11 +32,9 @@ from ..learning.descent import Progress
 from ..learning.lagrangian.plan import Plan
 from ..privacy import epsilon as price
 from ..statement.document import PrivacyStatement
+from . import fitting
 from .descending import outcome_of
-from .fitting import promises
-from .fitting.planned_fit import PlannedFit
-from .fitting.publish import statement_of
-from .fitting.recorded import require_room
+from .fitting import PlannedFit, require_room, statement_of
 from .rate_constrained import RateConstrainedClassifier
 from .reading.training import ReadOptions, Training
 
@@ -115,7 +113,7 @@ def _fit(
 def _alone(job: Job, tick: Progress | None) -> tuple[list[Outcome], PrivacyStatement]:
     intent = job.intent
     curator = intent.opening.curator(
-        intent.search.plan, [promises.noise_of(job.estimator.random_state)]
+        intent.search.plan, [fitting.noise_of(job.estimator.random_state)]
     )
     return [outcome_of(curator, intent.search, tick)], statement_of(curator, intent.training)
 
@@ -129,7 +127,7 @@ def _together(
     search = LinearDescent(
         first.search.planned, np.concatenate([job.intent.search.bounds for job in panel]), many=True
     )
-    sources = [promises.noise_of(job.estimator.random_state) for job in panel]
+    sources = [fitting.noise_of(job.estimator.random_state) for job in panel]
     purpose = f"{first.opening.purpose}, {len(panel)} models together"
     curator = first.opening.curator(
         search.plan, sources, promise=_whole(first.promise, search), purpose=purpose

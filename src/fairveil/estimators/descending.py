@@ -20,15 +20,10 @@ from ..learning.descent import Progress
 from ..learning.lagrangian import network as networks
 from ..models import LinearModel, MixtureModel
 from ..statement.document import PrivacyStatement
-from .faces import blind, modules
-from .faces.blind import Blindly
-from .faces.linear import LinearClassifier
-from .fitting import promises, unused
-from .fitting.opened_fit import OpenedFit
-from .fitting.planned_fit import Descent as Planned
-from .fitting.planned_fit import PlannedFit
-from .fitting.publish import statement_of
-from .fitting.running import journal_in, run
+from . import faces, fitting
+from .faces import Blindly, LinearClassifier
+from .fitting import Descent as Planned
+from .fitting import OpenedFit, PlannedFit, journal_in, run, statement_of
 from .handed import handed
 from .reading import additive, inputs
 from .reading.carried import groups_of
@@ -36,7 +31,7 @@ from .reading.fitted_parts import parts_of
 from .reading.training import ReadOptions, Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, warn_if_worse, warn_of_chance
-from .settings.descents import Descent
+from .settings import Descent
 from .words import worded
 
 KNOBS = ("rounds", "clip", "temperature", "sampling_rate", "learning_rate")
@@ -76,7 +71,7 @@ class DescentClassifier(LinearClassifier):
         -----
         WorseThanBaseline
         """
-        X, shape = modules.flattened(X, self._module)
+        X, shape = faces.flattened(X, self._module)
         journal = journal_in(self.checkpoint)
         intent = self._intend(
             lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape
@@ -137,15 +132,15 @@ class DescentClassifier(LinearClassifier):
         self, read: Callable[[ReadOptions], Training], shape: tuple[int, ...] | None = None
     ) -> PlannedFit:
         """Check, read the rows and plan: all that comes before the first question."""
-        whose, promise = promises.asked(self)
-        ledger = promises.ledger_of(self, promise)
+        whose, promise = fitting.asked(self)
+        ledger = fitting.ledger_of(self, promise)
         of_modules = "without a module (model=None)" if self._module is None else None
-        unused.refuse(self._solver, {"learning_rate": of_modules, "device": of_modules})
+        fitting.refuse_unused(self._solver, {"learning_rate": of_modules, "device": of_modules})
         if self.randomised is not None:
             _checks.truth(randomised=self.randomised)
         notions = self._asked()
         settings = self._with_knobs(self._usual(promise))
-        ways = promises.own_ways(
+        ways = fitting.own_ways(
             self,
             promise,
             whose,
@@ -162,7 +157,7 @@ class DescentClassifier(LinearClassifier):
         )
         self._require_groups(notions, training)
         known = opening.known_rows
-        skeleton = modules.skeleton_of(self._module, training, shape, self._solver.device)
+        skeleton = faces.skeleton_of(self._module, training, shape, self._solver.device)
         if skeleton is not None:
             settings = self._with_knobs(networks.usual_settings(promise, known))
         _refuse_empty_batches(settings, known)
@@ -171,7 +166,7 @@ class DescentClassifier(LinearClassifier):
             "settings": settings,
             "public_rows": opening.public_rows,
             "max_sample_weight": opening.max_sample_weight,
-            "scalable": skeleton is None and promises.numbers_are_scalable(training, promise),
+            "scalable": skeleton is None and fitting.numbers_are_scalable(training, promise),
             "skeleton": skeleton,
             "companion": True,
         }
@@ -179,7 +174,7 @@ class DescentClassifier(LinearClassifier):
         return PlannedFit(opening, cells, search)
 
     def _require_groups(self, notions: list[Notion], training: Training) -> None:
-        promises.require_groups(notions, training)
+        fitting.require_groups(notions, training)
 
     def _with_knobs(self, settings: Settings) -> Settings:
         given = _checks.named(self._solver, KNOBS)
@@ -196,7 +191,7 @@ class DescentClassifier(LinearClassifier):
         models = [
             _linear(weights, training)
             if skeleton is None or weights.ndim == 2
-            else modules.model_of(skeleton, weights, training)
+            else faces.model_of(skeleton, weights, training)
             for weights in found.lines
         ]
         if len(models) > 1:
@@ -217,11 +212,11 @@ class DescentClassifier(LinearClassifier):
     def _replace_decisions(self, blindly: Blindly) -> bool:
         """Publish a mixture with blind decisions; False of a module, whose mixtures have no
         file."""
-        model = blind.mixture_of(self.model_, blindly)
+        model = faces.mixture_of(self.model_, blindly)
         if model is None:
             return False
-        outcome = blind.outcome_of(self.outcome_, blindly)
-        self.baselines_ = blind.baselines_of(
+        outcome = faces.outcome_of(self.outcome_, blindly)
+        self.baselines_ = faces.baselines_of(
             self.baselines_, outcome.comparison, self.classes_.tolist(), blindly
         )
         self._set_mixture(model, self.coding_)
@@ -229,7 +224,7 @@ class DescentClassifier(LinearClassifier):
         return True
 
     def _blocks(self, X: TableLike) -> Any:
-        return super()._blocks(modules.as_rows(X, parts_of(self).model))
+        return super()._blocks(faces.as_rows(X, parts_of(self).model))
 
 
 def _linear(weights: Floats, training: Training) -> LinearModel:

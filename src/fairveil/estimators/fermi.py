@@ -19,14 +19,13 @@ from ..facts import Cells
 from ..fairness import Notion
 from ..learning import Outcome, PenaltySettings, Settings
 from ..learning.lagrangian import fermi
+from . import fitting
 from .certifying.certified_fits import certified, refuse_certify
 from .descending import DescentClassifier
-from .fitting import promises
-from .fitting.planned_fit import Descent as Planned
+from .fitting import Descent as Planned
 from .reading.training import Training
 from .reports.gap_report import GapReport
-from .settings.descents import Descent, PenaltyDescent
-from .settings.keeping import SetAside
+from .settings import Descent, PenaltyDescent, SetAside
 from .words import described, worded
 
 
@@ -202,7 +201,7 @@ class FermiClassifier(DescentClassifier):
         """Which one: a round is drawn for "uniform", whatever the rows are."""
         if self._solver.iterate != "uniform":
             return str(self._solver.iterate)
-        return int(np.random.default_rng(promises.seed_of(self.random_state)).integers(rounds))
+        return int(np.random.default_rng(fitting.seed_of(self.random_state)).integers(rounds))
 
     def _report(self, outcome: Outcome) -> None:
         self.gap_report_ = GapReport.of(outcome)

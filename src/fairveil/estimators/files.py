@@ -60,9 +60,9 @@ from ..models.model import known_classes
 from ..statement.document import PrivacyStatement
 from .certifying.certificate import Certificate
 from .certifying.certified_aim import CertifiedAim
-from .faces.coded import as_array
+from .faces import as_array
 from .fermi import FermiClassifier
-from .fitting.requirements import said
+from .fitting import said
 from .group_objective import GroupObjectiveClassifier
 from .group_objective_regressor import GroupObjectiveRegressor
 from .mixing import rule_of
@@ -91,8 +91,7 @@ from .reports.baselines import (
     Compared,
 )
 from .reports.constraint_report import ConstraintLine, ConstraintReport
-from .settings.kinds import SETTINGS
-from .settings.oracles import OracleGame
+from .settings import SETTINGS, OracleGame
 from .tailored import TailoringReport
 from .tailored_classifier import TailoredClassifier
 from .tailored_regressor import TailoredRegressor

@@ -24,16 +24,11 @@ from ..learning.group_objective.plan import plan_loop, plan_public
 from ..learning.group_objective.problem import Problem
 from ..learning.oracles import Class, Each, Responses, thresholds
 from ..models import DerandomisedModel, MixtureModel
+from . import faces, fitting
 from .certifying.certified_fits import certified, forget_certificate
-from .choosing.group_choices import GroupChoices
-from .faces import blind
-from .faces.blind import Blindly
-from .faces.mixtures import Search, found_by, probabilities
-from .fitting import promises, unused
-from .fitting.opened_fit import OpenedFit
-from .fitting.publish import statement_of
-from .fitting.requirements import said
-from .fitting.running import journal_in, run
+from .choosing import GroupChoices, Search, found_by, probabilities
+from .faces import Blindly
+from .fitting import OpenedFit, journal_in, run, said, statement_of
 from .mixing import (
     MixingClassifier,
     model_of,
@@ -48,9 +43,7 @@ from .reading.training import Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_objective, warn_if_worse
 from .reports.constraint_report import ConstraintReport, warn_if_not_enforced, warn_of_missed
-from .settings.keeping import SetAside
-from .settings.oracles import Exponential, LinearOracle
-from .settings.setting import Setting
+from .settings import Exponential, LinearOracle, SetAside, Setting
 from .words import described, worded
 
 METHODS = ("linear-oracle", "exponential", "frank-wolfe")
@@ -227,16 +220,16 @@ class GroupObjectiveClassifier(MixingClassifier):
     def _intend(self, read: Read, X: TableLike) -> tuple[OpenedFit, Cells | None, Search]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given;
         None: there is none yet."""
-        whose, promise = promises.asked(self)
-        ledger = promises.ledger_of(self, promise)
+        whose, promise = fitting.asked(self)
+        ledger = fitting.ledger_of(self, promise)
         objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
-        promises.refuse_confidence(constraint.notions, "constraint")
+        fitting.refuse_confidence(constraint.notions, "constraint")
         _checks.one_of(METHODS, method=self.method)
         if _checks.one_of(LOSSES, loss=self.loss) == LOSSES[0]:
             constraint = constraint.of_decisions()
         self._refuse_idle()
         scaled = bool(self.unsafe_data_dependent_bounds) or self._chooses.needs_scale(promise, X)
-        ways = promises.own_ways(
+        ways = fitting.own_ways(
             self, promise, whose, additive.of_rows(self.model), standardise=scaled
         )
         training = read(ways)
@@ -334,18 +327,18 @@ class GroupObjectiveClassifier(MixingClassifier):
         """An argument that would be read by nothing would seem to matter."""
         idle = {"penalty": "without a constraint" if self.constraint is None else None}
         if self.method == "exponential":
-            unused.refuse_others(self.solver, Exponential, "with method='exponential'")
+            fitting.refuse_others(self.solver, Exponential, "with method='exponential'")
             chooses = self._setting("solver", Exponential)
-            unused.refuse(
+            fitting.refuse_unused(
                 chooses, idle | {"alpha": "with a penalty" if chooses.penalty is not None else None}
             )
             return
-        unused.refuse_others(self.solver, LinearOracle, f"with method={self.method!r}")
+        fitting.refuse_others(self.solver, LinearOracle, f"with method={self.method!r}")
         listed = "with decisions" if self.decisions is not None else None
         searched = self._solver.oracle == "responses" and self.method != "linear-oracle"
         other_way = f"with method={self.method!r}" if searched else None
         of_loss = f"with loss={self.loss!r}" if self.loss != "zero_one" else other_way
-        unused.refuse(self._solver, idle | {"oracle": listed or of_loss, "clip": listed})
+        fitting.refuse_unused(self._solver, idle | {"oracle": listed or of_loss, "clip": listed})
 
     @property
     def _chooses(self) -> GroupChoices:
@@ -408,7 +401,7 @@ class GroupObjectiveClassifier(MixingClassifier):
     def _replace_decisions(self, blindly: Blindly) -> bool:
         """Publish a mixture with blind decisions, whose losses nobody released; False of
         candidates made elsewhere."""
-        model = blind.mixture_of(
+        model = faces.mixture_of(
             self.model_ if isinstance(self.model_, MixtureModel) else None, blindly
         )
         if model is None:

@@ -25,12 +25,9 @@ from ..learning.least_squares import (
 )
 from ..learning.quadratics import METHODS
 from ..models import RegressionModel
-from .faces.coded_regressor import CodedRegressor, in_coded_units
-from .fitting import promises, unused
-from .fitting.opened_fit import OpenedFit
-from .fitting.publish import statement_of
-from .fitting.requirements import said
-from .fitting.running import journal_in, run
+from . import fitting
+from .faces import CodedRegressor, in_coded_units
+from .fitting import OpenedFit, journal_in, run, said, statement_of
 from .reading import additive, inputs, units
 from .reading.carried import groups_of
 from .reading.cautions import Numbers
@@ -41,8 +38,7 @@ from .reading.training import ReadOptions, Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_regression, warn_if_worse
 from .reports.constraint_report import ConstraintReport, warn_of_missed
-from .settings.least_squares import CoefficientGrid, Moments
-from .settings.setting import Setting, stated
+from .settings import CoefficientGrid, Moments, Setting, stated
 from .words import described, worded
 
 EXPONENTIAL = "exponential"
@@ -185,10 +181,10 @@ class GroupObjectiveRegressor(CodedRegressor):
     def _intend(self, read: Read, X: TableLike) -> tuple[OpenedFit, Planned]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given;
         None: there is none yet."""
-        whose, promise = promises.asked(self)
-        ledger = promises.ledger_of(self, promise)
+        whose, promise = fitting.asked(self)
+        ledger = fitting.ledger_of(self, promise)
         objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
-        promises.refuse_confidence(constraint.notions, "constraint")
+        fitting.refuse_confidence(constraint.notions, "constraint")
         _checks.one_of((*METHODS, EXPONENTIAL), method=self.method)
         if self.decisions is not None and self.method != EXPONENTIAL:
             remedy = (
@@ -204,8 +200,8 @@ class GroupObjectiveRegressor(CodedRegressor):
             "penalty": "without a constraint" if self.constraint is None else None,
         }
         kind: type[Moments | CoefficientGrid] = CoefficientGrid if chosen else Moments
-        unused.refuse_others(self.solver, kind, f"with method={self.method!r}")
-        unused.refuse(self._setting("solver", kind), idle)
+        fitting.refuse_others(self.solver, kind, f"with method={self.method!r}")
+        fitting.refuse_unused(self._setting("solver", kind), idle)
         opening = OpenedFit.of(
             self, promise, ledger, read(self._ways(promise, X, whose)), numbers=self._numbers()
         )
@@ -235,7 +231,7 @@ class GroupObjectiveRegressor(CodedRegressor):
         # a grid is of coefficients of numbers in public units
         plain = self.schema is None and not isinstance(X, RowSource)
         scaled = unsafe or (plain and not as_number and promise.protects == "sensitive_features")
-        ways = promises.own_ways(
+        ways = fitting.own_ways(
             self, promise, whose, additive.of_rows(self.model), standardise=scaled
         )
         target = NumericTarget.of(
@@ -327,5 +323,5 @@ def scales(training: Training, promise: Promise) -> bool:
     its bounds; of others that are protected, rows far beyond [-1, 1] are clipped, and the scale
     is what it is: only how much noise there is hangs on it."""
     if isinstance(training.coding, SchemaCoding) and training.coding.standard is None:
-        return promises.numbers_are_scalable(training, promise)
+        return fitting.numbers_are_scalable(training, promise)
     return not training.rows.sparse

@@ -18,8 +18,8 @@ from ..learning.oracles import AttachedRule, Begun, Descent, GroupedRule, Linear
 from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel
 from ..models.model import RandomState, draw_codes
 from ..tables.columns import same_length
-from .faces.coded import CodedClassifier, labels_of
-from .fitting import promises
+from . import fitting
+from .faces import CodedClassifier, labels_of
 from .reading.coding import Coding, SchemaCoding
 from .reading.columns import read_labels
 from .reading.inputs import weights_of
@@ -180,7 +180,7 @@ def descent_of(promise: Promise, training: Training, clip: float | None) -> Desc
     has ended."""
     if promise.features_are_public:
         return Descent(clip=clip)
-    return Begun(clip=clip, scales=promises.numbers_are_scalable(training, promise))
+    return Begun(clip=clip, scales=fitting.numbers_are_scalable(training, promise))
 
 
 def candidates_of(given: Any, *, of: str, words: Sequence[str]) -> tuple[Any, ...]:

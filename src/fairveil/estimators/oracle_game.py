@@ -23,16 +23,12 @@ from ..learning.lagrangian.program import Choice as HistogramCache
 from ..learning.oracles import GameInstance
 from ..models import DerandomisedModel, MixtureModel
 from ..models.model import RandomState, draw_codes
+from . import faces, fitting
 from .certifying.certified_fits import certified, forget_certificate
-from .choosing.game_choices import GameChoices
+from .choosing import GameChoices
 from .descending import cells_of
-from .faces import blind
-from .faces.blind import Blindly
-from .fitting import promises, unused
-from .fitting.opened_fit import OpenedFit
-from .fitting.publish import READS_GROUPS, statement_of
-from .fitting.requirements import said
-from .fitting.running import journal_in, run
+from .faces import Blindly
+from .fitting import READS_GROUPS, OpenedFit, journal_in, run, said, statement_of
 from .handed import words_of
 from .mixing import (
     MixingClassifier,
@@ -47,8 +43,7 @@ from .reading.training import Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_comparison, warn_if_worse
 from .reports.constraint_report import ConstraintReport, warn_if_not_enforced, warn_of_missed
-from .settings.keeping import SetAside
-from .settings.oracles import OracleGame
+from .settings import OracleGame, SetAside
 from .words import described, worded
 from .wrapped.grouping import group_ids
 
@@ -211,18 +206,18 @@ class OracleGameClassifier(MixingClassifier):
     def _intend(self, read: Read, X: TableLike) -> tuple[OpenedFit, Cells | None, Game]:
         """Check, read the rows and plan: all that comes before the first question. `X`: as given;
         None: there is none yet."""
-        whose, promise = promises.asked(self)
-        ledger = promises.ledger_of(self, promise)
-        notions = promises.notions_of(self.constraints)
+        whose, promise = fitting.asked(self)
+        ledger = fitting.ledger_of(self, promise)
+        notions = fitting.notions_of(self.constraints)
         confidence = self._solver.confidence
-        unused.refuse(self._solver, self._chooses.idle())
+        fitting.refuse_unused(self._solver, self._chooses.idle())
         scaled = bool(self.unsafe_data_dependent_bounds) or self._chooses.needs_scale(promise, X)
-        ways = promises.own_ways(
+        ways = fitting.own_ways(
             self, promise, whose, additive.of_rows(self.model), standardise=scaled
         )
         training = read(ways)
         opened = OpenedFit.of(self, promise, ledger, training, numbers=self._chooses.numbers())
-        promises.require_groups(notions, training)
+        fitting.require_groups(notions, training)
         cells = cells_of(notions, training)
         ground = GameInstance.of(
             promise,
@@ -380,7 +375,7 @@ class OracleGameClassifier(MixingClassifier):
     def _replace_decisions(self, blindly: Blindly) -> bool:
         """Publish a mixture with blind decisions; False of candidates made elsewhere, which are
         played as they are."""
-        model = blind.mixture_of(
+        model = faces.mixture_of(
             self.model_ if isinstance(self.model_, MixtureModel) else None, blindly
         )
         if model is None:
@@ -396,9 +391,9 @@ class OracleGameClassifier(MixingClassifier):
             guarantee=None,
             comparison=None
             if found.comparison is None
-            else blind.comparison_of(found.comparison, blindly),
+            else faces.comparison_of(found.comparison, blindly),
         )
-        self.baselines_ = blind.baselines_of(
+        self.baselines_ = faces.baselines_of(
             self.baselines_, told.comparison, self.classes_.tolist(), blindly
         )
         self._set_game(told, model, ())

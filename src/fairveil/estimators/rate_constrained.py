@@ -17,19 +17,18 @@ from ..learning import LinearDescent, NetworkDescent, Outcome, Settings
 from ..learning.lagrangian import planning
 from ..learning.lagrangian.players import constraints_of
 from ..models import MixtureModel
+from . import fitting
 from .certifying.certified_fits import certified
 from .descending import DescentClassifier
-from .fitting import promises
-from .fitting.planned_fit import Descent as Planned
-from .fitting.requirements import said
+from .fitting import Descent as Planned
+from .fitting import said
 from .reading.training import Training
 from .released.as_fit import fit_released
 from .released.classifier import publish_columns
 from .released.groups import ReleasedGroups
 from .reports.baselines import MIXTURE, MODEL, warn_of_chance
 from .reports.constraint_report import ConstraintReport, warn_if_not_enforced, warn_of_missed
-from .settings.descents import Descent
-from .settings.keeping import SetAside
+from .settings import Descent, SetAside
 from .words import described, worded
 
 
@@ -164,7 +163,7 @@ class RateConstrainedClassifier(DescentClassifier):
         return self
 
     def _asked(self) -> list[Notion]:
-        return promises.notions_of(self.constraints)
+        return fitting.notions_of(self.constraints)
 
     def _usual(self, promise: Promise) -> Settings:
         return Settings()

@@ -23,10 +23,9 @@ from ..show.numbers import at_most
 from ..show.parts import Column, Fact, Facts, Note, Part, Shown, Table
 from ..statement.document import NamedGroups, PrivacyStatement
 from ..tables import keys
-from .fitting import unused
+from . import fitting
 from .reports.constraint_report import ConstraintLine
-from .settings.grouped import GroupDescent, GroupLimits
-from .settings.least_squares import Moments
+from .settings import GroupDescent, GroupLimits, Moments
 
 COLUMNS = ("shares", "errors", "counts", "epsilons")
 
@@ -129,13 +128,13 @@ def check(estimator: BaseEstimator, solver: GroupDescent | Moments) -> None:
     """The options that both estimators have, before rows are read."""
     _checks.fraction(stage_one_share=estimator.stage_one_share, low_open=True, high_open=True)
     measured = isinstance(estimator.allocation, str) and estimator.allocation == STANDARD_ERROR
-    unused.refuse(
+    fitting.refuse_unused(
         estimator, {"stage_one_share": None if measured else "without allocation='standard-error'"}
     )
     idle = {"penalty": "without a group_loss_bound" if estimator.group_loss_bound is None else None}
     if isinstance(solver, GroupDescent):
         idle["region"] = "without a radius" if solver.radius is None else None
-    unused.refuse(solver, idle)
+    fitting.refuse_unused(solver, idle)
 
 
 def allocation_of(estimator: BaseEstimator, cells: Cells | None, promise: Promise) -> Allocation:

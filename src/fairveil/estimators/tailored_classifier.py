@@ -21,16 +21,10 @@ from ..learning.lagrangian import network as networks
 from ..learning.least_squares import RegressionOutcome, RegressionTask
 from ..learning.tailoring.descent import TailoredDescent, plan_tailored_descent
 from ..models import LinearModel
-from . import tailored
+from . import faces, fitting, tailored
 from .certifying.certified_fits import certified, refuse_certify
-from .faces import blind, modules
-from .faces.blind import Blindly
-from .faces.linear import LinearClassifier
-from .fitting import promises, unused
-from .fitting.opened_fit import OpenedFit
-from .fitting.publish import statement_of
-from .fitting.requirements import said
-from .fitting.running import journal_in, run
+from .faces import Blindly, LinearClassifier
+from .fitting import OpenedFit, journal_in, run, said, statement_of
 from .reading import additive, inputs, units
 from .reading.carried import groups_of
 from .reading.cautions import Numbers
@@ -39,9 +33,7 @@ from .reading.training import Training
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_tailored, warn_if_worse
 from .reports.constraint_report import ConstraintReport
-from .settings.descents import Descent
-from .settings.grouped import GroupDescent, GroupLimits
-from .settings.keeping import SetAside
+from .settings import Descent, GroupDescent, GroupLimits, SetAside
 from .tailored import TailoringReport
 from .words import described, worded
 
@@ -155,7 +147,7 @@ class TailoredClassifier(LinearClassifier):
         -----
         ConstraintNotMet, WorseThanBaseline, DecisionsReplaced
         """
-        X, shape = modules.flattened(X, self._module)
+        X, shape = faces.flattened(X, self._module)
         journal = journal_in(self.checkpoint)
         opened, cells, search = self._intend(
             lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape
@@ -183,13 +175,13 @@ class TailoredClassifier(LinearClassifier):
     ) -> tuple[OpenedFit, Cells | None, TailoredDescent]:
         """Check, read the rows and plan: all that comes before the first question."""
         refuse_certify(self)
-        whose, promise = promises.asked(self)
+        whose, promise = fitting.asked(self)
         if whose is not None and self._module is not None:
             units.refuse(self, " with a module")
-        ledger = promises.ledger_of(self, promise)
+        ledger = fitting.ledger_of(self, promise)
         tailored.check(self, self._solver)
         self._check_model(promise)
-        ways = promises.own_ways(
+        ways = fitting.own_ways(
             self,
             promise,
             whose,
@@ -239,15 +231,15 @@ class TailoredClassifier(LinearClassifier):
             if self._solver.step_size == "decaying"
             else None,
         }
-        unused.refuse(self, {"group_loss_bound": module})
-        unused.refuse(self._solver, idle)
+        fitting.refuse_unused(self, {"group_loss_bound": module})
+        fitting.refuse_unused(self._solver, idle)
 
     def _plan(
         self, opened: OpenedFit, cells: Cells | None, shape: tuple[int, ...] | None
     ) -> TailoredDescent:
         promise, training = opened.promise, opened.training
         rows = training.rows
-        skeleton = modules.skeleton_of(self._module, training, shape, self._solver.device)
+        skeleton = faces.skeleton_of(self._module, training, shape, self._solver.device)
         task = RegressionTask(
             promise,
             rows.layout,
@@ -269,7 +261,7 @@ class TailoredClassifier(LinearClassifier):
             "step_size": self._solver.step_size,
         }
         options["iterate"] = self._solver.iterate or ("average" if skeleton is None else "last")
-        options["scales"] = skeleton is None and promises.numbers_are_scalable(training, promise)
+        options["scales"] = skeleton is None and fitting.numbers_are_scalable(training, promise)
         if skeleton is not None:
             usual = networks.usual_settings(promise, opened.known_rows)
             rate = (
@@ -288,7 +280,7 @@ class TailoredClassifier(LinearClassifier):
 
     def _set_found(self, search: TailoredDescent, weights: Any, training: Training) -> None:
         if search.skeleton is not None:
-            self._set_network(modules.model_of(search.skeleton, weights, training), training.coding)
+            self._set_network(faces.model_of(search.skeleton, weights, training), training.coding)
             return
         lines = np.asarray(weights).reshape(-1, 1 + training.coding.layout.width)
         model = LinearModel(
@@ -309,7 +301,7 @@ class TailoredClassifier(LinearClassifier):
     def _replace_decisions(self, blindly: Blindly) -> bool:
         """Publish a mixture with blind decisions, whose losses nobody released; False of a
         module."""
-        model = blind.mixture_of(self.model_, blindly)
+        model = faces.mixture_of(self.model_, blindly)
         if model is None:
             return False
         found = self.outcome_
@@ -322,7 +314,7 @@ class TailoredClassifier(LinearClassifier):
         return True
 
     def _blocks(self, X: TableLike) -> Any:
-        return super()._blocks(modules.as_rows(X, parts_of(self).model))
+        return super()._blocks(faces.as_rows(X, parts_of(self).model))
 
     def _warn(self) -> None:
         worst = self.constraint_report_.worst

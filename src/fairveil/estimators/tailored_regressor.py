@@ -19,13 +19,9 @@ from ..learning.least_squares import RegressionOutcome, RegressionTask
 from ..learning.tailoring.descent import TailoredDescent, plan_tailored_descent
 from ..learning.tailoring.regression import TailoredRegression, plan_tailored_regression
 from ..models import RegressionModel
-from . import tailored
-from .faces.coded_regressor import CodedRegressor
-from .fitting import promises, unused
-from .fitting.opened_fit import OpenedFit
-from .fitting.publish import statement_of
-from .fitting.requirements import said
-from .fitting.running import journal_in, run
+from . import fitting, tailored
+from .faces import CodedRegressor
+from .fitting import OpenedFit, journal_in, run, said, statement_of
 from .group_objective_regressor import scales
 from .reading import additive, inputs, units
 from .reading.carried import groups_of
@@ -34,10 +30,7 @@ from .reading.training import ReadOptions
 from .reading.unread import Read
 from .reports.baselines import BaselineReport, of_regression, warn_if_worse
 from .reports.constraint_report import ConstraintReport
-from .settings.descents import Descent
-from .settings.grouped import GroupDescent, GroupLimits
-from .settings.least_squares import Moments
-from .settings.setting import Setting
+from .settings import Descent, GroupDescent, GroupLimits, Moments, Setting
 from .tailored import TailoringReport
 from .words import described, worded
 
@@ -184,11 +177,11 @@ class TailoredRegressor(CodedRegressor):
 
     def _intend(self, read: Read) -> tuple[OpenedFit, Cells | None, Planned]:
         """Check, read the rows and plan: all that comes before the first question."""
-        whose, promise = promises.asked(self)
-        ledger = promises.ledger_of(self, promise)
+        whose, promise = fitting.asked(self)
+        ledger = fitting.ledger_of(self, promise)
         tailored.check(self, self._solver)
         if isinstance(self._solver, GroupDescent):
-            unused.refuse(self._solver, dict.fromkeys(OF_MODULES, "with a regression"))
+            fitting.refuse_unused(self._solver, dict.fromkeys(OF_MODULES, "with a regression"))
         opening = OpenedFit.of(self, promise, ledger, read(self._ways(promise, whose)))
         opening = replace(opening, one_group=True)
         cells = groups_of(opening.training, self._limits.groups)
@@ -222,7 +215,7 @@ class TailoredRegressor(CodedRegressor):
             bool(self.unsafe_data_dependent_bounds),
             isinstance(self._solver, Moments),
         )
-        ways = promises.own_ways(
+        ways = fitting.own_ways(
             self, promise, whose, additive.of_rows(self.model), standardise=unsafe
         )
         target = NumericTarget.of(

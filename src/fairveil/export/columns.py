@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data import Encoding
 from ..errors import InputError
-from ..estimators.faces.coded import CodedEstimator
+from ..estimators.faces import CodedEstimator
 from ..estimators.post_processing.odds_post_processor import OddsPostProcessor
 from ..estimators.post_processing.parity_post_processor import ParityPostProcessor
 from ..estimators.reading.coding import RowsCoding, SchemaCoding, TableCoding

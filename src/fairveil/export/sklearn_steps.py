@@ -22,8 +22,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
 from .._types import Floats
-from ..estimators.faces.coded_regressor import CodedRegressor
-from ..estimators.faces.linear import LinearClassifier
+from ..estimators.faces import CodedRegressor, LinearClassifier
 from ..models import LinearModel
 from .columns import Inputs, NumberColumn, WordColumn, inputs_of, opened, plain, refusal
 

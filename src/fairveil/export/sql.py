@@ -23,8 +23,7 @@ import numpy as np
 from .. import _checks
 from .._types import Floats
 from ..errors import InputError
-from ..estimators.faces.coded_regressor import CodedRegressor
-from ..estimators.faces.linear import LinearClassifier
+from ..estimators.faces import CodedRegressor, LinearClassifier
 from ..estimators.group_objective import GroupObjectiveClassifier
 from ..estimators.post_processing.odds_post_processor import OddsPostProcessor
 from ..estimators.post_processing.parity_post_processor import ParityPostProcessor

@@ -62,7 +62,7 @@ from ..errors import (
     SignatureError,
     complaint,
 )
-from ..estimators.fitting.row_parts import CERTIFICATE
+from ..estimators.fitting import CERTIFICATE
 from ..facts import Cells, RowLayout, Schema
 from ..ledger import current
 from ..statement import document, signing

@@ -29,7 +29,7 @@ from ..curator import Rows
 from ..data import EncodedRows, Encoding
 from ..data.reading import kind_of
 from ..errors import FairveilError, InputError, LedgerError
-from ..estimators.fitting.row_parts import aside_of
+from ..estimators.fitting import aside_of
 from ..estimators.reading.coded_files import steps_of
 from ..estimators.reading.copies import refuse_copies, refuse_weights
 from ..estimators.reading.targets import beside, need_number, scale_of

@@ -64,7 +64,7 @@ from ..curator.elsewhere import columns_of
 from ..curator.journal import SITTING, Written
 from ..curator.questions.attached import MOST_CODES, RowFunction
 from ..errors import DoorError, FairveilError, InputError, LedgerAway, LedgerError
-from ..estimators.fitting.row_parts import COINS
+from ..estimators.fitting import COINS
 from ..estimators.tailored import group_names
 from ..facts import Cells, RowBlock, RowLayout
 from ..learning import score_bins

@@ -34,7 +34,7 @@ from ..core.events import Repeated
 from ..core.promise import Promise
 from ..curator.elsewhere import Elsewhere
 from ..errors import InputError, PrivacyError
-from ..estimators.fitting import promises
+from ..estimators import fitting
 from ..estimators.reading import units
 from ..ledger import Ledger, already_charged, current, given_ledger
 from ..models.model import RandomState
@@ -220,7 +220,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         front, last, name = parts_of(self.estimator)
         whose = units.asked(last)
-        promise = promises.promise_of(
+        promise = fitting.promise_of(
             self.epsilon, self.delta, self.protects, self.neighbours, whose
         )
         if not promise.is_private or promise.delta <= 0:
@@ -235,7 +235,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if self.refit is None
             else _checks.fraction(refit=self.refit, low_open=True, high_open=True)
         )
-        seed = promises.seed_of(self.random_state)
+        seed = fitting.seed_of(self.random_state)
         candidates = candidates_of(self.param_distributions, self.n_iter, seed, name, last)
         mean = float(len(candidates)) if self.runs is None else _checks.positive(runs=self.runs)
         if law == GEOMETRIC and mean < 1:

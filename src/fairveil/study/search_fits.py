@@ -20,7 +20,7 @@ from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..curator.elsewhere import Elsewhere
 from ..errors import BudgetError, DoorError, InputError, LedgerError, PrivacyError
-from ..estimators.fitting.row_parts import SEARCH, aside_of, length_of, parts_elsewhere, rows_at
+from ..estimators.fitting import SEARCH, aside_of, length_of, parts_elsewhere, rows_at
 from ..estimators.reading import inputs
 from ..estimators.reading.training import ReadOptions
 from ..estimators.reading.units import Whose, numbers_of

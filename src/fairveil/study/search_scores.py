@@ -28,7 +28,7 @@ from ..core.promise import Promise
 from ..curator import CodeHistogram, Measurement
 from ..curator.elsewhere import curator_of
 from ..errors import InputError
-from ..estimators.fitting.promises import notions_of
+from ..estimators.fitting import notions_of
 from ..estimators.reading.units import Whose
 from ..estimators.wrapped import decided_rows
 from ..estimators.wrapped.people import DecidedRows

@@ -42,13 +42,11 @@ from ..errors import (
     WeakDelta,
     WeakEpsilon,
 )
-from ..estimators import ParityPostProcessor, RateConstrainedClassifier
+from ..estimators import ParityPostProcessor, RateConstrainedClassifier, fitting
 from ..estimators import batched as batched
 from ..estimators.batched import Job
-from ..estimators.fitting import promises
-from ..estimators.fitting.planned_fit import PlannedFit
-from ..estimators.fitting.progress import progress as bar
-from ..estimators.fitting.recorded import require_room
+from ..estimators.fitting import PlannedFit, require_room
+from ..estimators.fitting import progress as bar
 from ..estimators.reading import inputs
 from ..estimators.reading.carried import groups_of
 from ..estimators.reading.training import ReadOptions, Training
@@ -385,7 +383,7 @@ def _of_parity(
     planned = [_told(one, rows) for one in models.values()]
     events = [event for _, event in planned]
     whole = promise_of_all([promise for promise, _ in planned], events)
-    ledger = promises.ledger_of(template, planned[0][0])
+    ledger = fitting.ledger_of(template, planned[0][0])
     if ledger is not None:
         require_room(ledger, events, planned[0][0], template._purpose)
     held = None if test is None else len(np.asarray(test[1]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...fairness import Notion
 from ...fairness.objectives import Bound, parse_constraint
-from ..fitting import promises
+from .. import fitting
 from .certifying import notions_of
 
 CONSTRAINTS, CONSTRAINT, CERTIFY = "constraints", "constraint", "certify"
@@ -24,4 +24,4 @@ def listed_in(estimator: object, of: str) -> tuple[list[Notion], list[Bound]]:
         return list(parsed.notions), list(parsed.bounds)
     if of == CERTIFY and given is not None:
         return notions_of(given, of=of, certified=True), []
-    return promises.notions_of(given, certified=True), []
+    return fitting.notions_of(given, certified=True), []

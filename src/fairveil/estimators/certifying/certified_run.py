@@ -67,16 +67,23 @@ from ...learning.certificate import (
 from ...learning.counts import CountPlan, beside, plan_counts
 from ...learning.systems import NO_GROUPS
 from ...ledger import already_charged, current, given_ledger
+from .. import fitting
 from ..descending import DescentClassifier
-from ..faces.blind import Blindly
-from ..fitting import promises
-from ..fitting.recorded import remembered, require_room
-from ..fitting.row_parts import CERTIFICATE, aside_of, length_of, parts_elsewhere, rows_at
+from ..faces import Blindly
+from ..fitting import (
+    CERTIFICATE,
+    aside_of,
+    length_of,
+    parts_elsewhere,
+    remembered,
+    require_room,
+    rows_at,
+)
 from ..reading import cautions, units
 from ..reading.columns import names_in
 from ..reading.fitted_parts import parts_of
 from ..reading.training import Training
-from ..settings.keeping import REPLACE, SetAside
+from ..settings import REPLACE, SetAside
 from ..wrapped import bases, decided
 from .asked import CERTIFY, listed_in
 from .certificate import Certificate
@@ -123,7 +130,7 @@ class Both:
         self.whose = units.asked(estimator)
         self.promise = self._promise(estimator.epsilon)
         self.aside = SET_ASIDE if self.whose is None else PERSONS_ASIDE
-        self.seed = promises.seed_of(estimator.random_state)
+        self.seed = fitting.seed_of(estimator.random_state)
         self.stated: int | None = None  # the schema's number of rows
 
     def run(
@@ -185,7 +192,7 @@ class Both:
     def _promise(self, epsilon: float) -> Promise:
         """That of the fit."""
         of = self.estimator
-        return promises.promise_of(epsilon, of.delta, of.protects, of.neighbours, self.whose)
+        return fitting.promise_of(epsilon, of.delta, of.protects, of.neighbours, self.whose)
 
     def _counting(self, epsilon: float) -> Promise:
         """That of the counts, where a person has one row."""
@@ -285,7 +292,7 @@ class Both:
 
     def _read(self, X: TableLike, y: ColumnsLike, groups: ColumnsLike) -> Training:
         """Refuses what is wrong with the rows before anything is released."""
-        ways = promises.ways_of(
+        ways = fitting.ways_of(
             self.estimator.schema, False, False, 1.0, self.promise, whose=self.whose
         )
         training = decided.read_rows(X, y, groups, None, ways, ()).training
@@ -300,7 +307,7 @@ class Both:
             raise InputError.expected(
                 "groups to compare", of="sensitive_features", got=None, remedy=remedy
             )
-        promises.require_groups(
+        fitting.require_groups(
             [notion for notion in self.notions if not isinstance(notion, SelectionRateRatio)],
             training,
         )

@@ -29,7 +29,7 @@ from ...fairness.objectives import Bound, Constraint
 from ...learning.certificate import Layout, certified, layout_of
 from ...learning.counts import CountPlan, plan_counts
 from ...ledger import current, given_ledger
-from ..fitting import promises
+from .. import fitting
 from ..reading import cautions, units
 from ..reading.units import Whose
 from ..wrapped import bases, decided_rows
@@ -198,7 +198,7 @@ def certify_beside(
     promise = required_promise(epsilon, delta, protects, neighbours, whose)
     confidence = confidence_of(confidence)
     notions = notions_of(constraints)
-    seed = promises.seed_of(random_state)
+    seed = fitting.seed_of(random_state)
     book = given_ledger(ledger) or current()
     if book is not None:
         book.require(promise, secure=seed is None)
@@ -295,7 +295,7 @@ def notions_of(
         out += (
             [_ratio(one)]
             if isinstance(one, str) and one.replace("-", "_").startswith(SelectionRateRatio.kind)
-            else promises.notions_of(one, certified=certified)
+            else fitting.notions_of(one, certified=certified)
         )
     empty = [one.kind for one in out if one.is_vacuous]
     if not out or empty:
@@ -352,7 +352,7 @@ def required_promise(
             "consented."
         )
         raise InputError.expected("a privacy budget", of="epsilon", got=None, remedy=remedy)
-    return promises.promise_of(epsilon, delta, protects, neighbours, whose)
+    return fitting.promise_of(epsilon, delta, protects, neighbours, whose)
 
 
 def confidence_of(confidence: object) -> float:

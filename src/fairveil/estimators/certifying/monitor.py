@@ -56,7 +56,7 @@ from ...models.model import known_classes
 from ...show.parts import Column, Facts, Part, Shown, Table
 from ...statement.document import PrivacyStatement
 from ...tables import keys
-from ..fitting import promises
+from .. import fitting
 from ..wrapped import bases, decided_rows
 from . import monitor_state
 from .certifying import notions_of, required_promise
@@ -297,7 +297,7 @@ class Monitor(Shown):
                     "a period that is new", of="period", got=period, remedy=remedy
                 )
             counts = self._counted(
-                model, X, y, sensitive_features, promises.seed_of(random_state), unit
+                model, X, y, sensitive_features, fitting.seed_of(random_state), unit
             )
             released = {"name": period, "counts": [float(count) for count in counts]}
             written = [*self._values["periods"], released]

@@ -28,7 +28,7 @@ from ...learning.tables import TableLayout
 from ...ledger import current, given_ledger
 from ...statement.document import PublicFact
 from ...tables import keys
-from ..fitting import promises
+from .. import fitting
 from ..reading import cautions
 from ..reading.soft_groups import SoftGroups
 from ..reading.units import Whose
@@ -150,7 +150,7 @@ def private_audit(
     confidence = confidence_of(confidence)
     _checks.one_of((EACH, ALL), intervals=intervals)
     small = _checks.whole(at_least=1, small_below=small_below)
-    seed = promises.seed_of(random_state)
+    seed = fitting.seed_of(random_state)
     book = given_ledger(ledger) or current()
     if book is not None:
         book.require(promise, secure=seed is None)

@@ -18,7 +18,7 @@ from ...facts import Cells, RowSource
 from ...models import PostProcessedModel, RandomState, ShiftedModel
 from ...models.model import draw_codes
 from ...tables.columns import same_length
-from ..faces.coded import as_array
+from ..faces import as_array
 from ..reading.columns import read_labels
 from ..reading.fitted_parts import names_of_features
 from ..reading.inputs import weights_of

@@ -18,8 +18,8 @@ from ...learning import postprocess
 from ...learning.counts import CountPlan
 from ...learning.parity import ParityPlan
 from ...ledger import Ledger
-from ..fitting import promises
-from ..fitting.recorded import require_room
+from .. import fitting
+from ..fitting import require_room
 from ..rate_constrained import RateConstrainedClassifier
 from ..reading.units import Whose
 from ..wrapped import spends as base_spends
@@ -42,7 +42,7 @@ def base_options(
         float(share),
         bool(estimator.public_base),
         _checks.named(estimator, GIVEN),
-        promises.seed_of(estimator.random_state),
+        fitting.seed_of(estimator.random_state),
         RateConstrainedClassifier,
         ledger,
         whose,

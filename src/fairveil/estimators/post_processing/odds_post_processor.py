@@ -27,14 +27,10 @@ from ...learning.postprocess import Mixed, MixingGuarantee, Released
 from ...learning.systems import heaviest
 from ...models import Model, PostProcessedModel
 from ...statement.document import PrivacyStatement, Receipt
+from .. import faces, fitting
 from ..certifying.certified_fits import certified
-from ..faces import blind
-from ..faces.blind import Blindly
-from ..fitting import promises, unused
-from ..fitting.plan_search import warn_if_hidden
-from ..fitting.planning import Planning
-from ..fitting.recorded import Recorded
-from ..fitting.requirements import said
+from ..faces import Blindly
+from ..fitting import Planning, Recorded, said, warn_if_hidden
 from ..reading import cautions, origins
 from ..reading.carried import groups_of
 from ..reading.cautions import outside
@@ -43,8 +39,7 @@ from ..reading.training import Training
 from ..reading.unread import Read
 from ..reports.baselines import BaselineReport, warn_if_worse
 from ..reports.constraint_report import ConstraintReport, warn_if_not_enforced
-from ..settings.keeping import SetAside
-from ..settings.post_processing import Thresholds
+from ..settings import SetAside, Thresholds
 from ..words import described, worded
 from ..wrapped import answers as base_answers
 from ..wrapped import bases, decided
@@ -205,10 +200,10 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             If noise hides a constraint: before anything is spent, where public facts say so.
         WorseThanBaseline, DecisionsReplaced
         """
-        whose, promise = promises.asked(self)
-        ledger = promises.ledger_of(self, promise, base_spends.ledger_inside(self.estimator))
+        whose, promise = fitting.asked(self)
+        ledger = fitting.ledger_of(self, promise, base_spends.ledger_inside(self.estimator))
         notions = [
-            notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous
+            notion for notion in fitting.notions_of(self.constraints) if not notion.is_vacuous
         ]
         _checks.fraction(
             confidence=self.confidence,
@@ -227,12 +222,12 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
             else None,
             "base_share": "with a base that is public or fitted" if ready else None,
         }
-        unused.refuse(self._solver, idle)
+        fitting.refuse_unused(self._solver, idle)
         wishes = asking.base_options(self, promise, self._solver.base_share, ledger, whose)
         bases.check(self.estimator, wishes)
         base_answers.check(self.predict_method, self._solver.bins)
         asked = post_rows.read(self, X, y, sensitive_features, sample_weight, promise, whose=whose)
-        promises.require_groups(notions, asked.training)
+        fitting.require_groups(notions, asked.training)
         cells, system = post_report.system_of(notions, asked)
         if ledger is not None:
             ledger.require(promise, schema=asked.training.schema)
@@ -291,7 +286,7 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         """Before the base or the counts are paid for."""
         training, promise = asked.training, wishes.promise
         classes = len(training.classes)
-        known = promises.public_rows_of(self.public_rows, training, promise)
+        known = fitting.public_rows_of(self.public_rows, training, promise)
         decides = self.predict_method == base_answers.DECIDED or classes != 2
 
         def foretold(supposed: Supposed, epsilon: float) -> Forecast:
@@ -321,20 +316,18 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
     ) -> tuple[CountPlan, ConstraintSystem | None, Training, Any, Floats | None]:
         """The plan of the counts, the search of a base that is fitted with them, and edges of bins,
         before there are rows."""
-        whose, promise = promises.asked(self)
+        whose, promise = fitting.asked(self)
         notions = [
-            notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous
+            notion for notion in fitting.notions_of(self.constraints) if not notion.is_vacuous
         ]
         wishes = asking.base_options(self, promise, self._solver.base_share, whose=whose)
         bases.check(self.estimator, wishes)
         training = read(
-            promises.ways_of(
-                self.schema, False, False, self.max_sample_weight, promise, whose=whose
-            )
+            fitting.ways_of(self.schema, False, False, self.max_sample_weight, promise, whose=whose)
         )
-        promises.require_groups(notions, training)
+        fitting.require_groups(notions, training)
         cells, system = post_report.system_of(notions, DecidedRows(training, None, None, False))
-        known = promises.public_rows_of(self.public_rows, training, promise)
+        known = fitting.public_rows_of(self.public_rows, training, promise)
         cautions.of_promise(promise, training.exact_rows if promise.rows_are_public else known)
         with cautions.said_around():
             base, search = bases.planned(self.estimator, wishes, read, spare=system is not None)
@@ -457,6 +450,6 @@ class OddsPostProcessor(PostProcessed, ClassifierMixin, Planning, Recorded, Base
         )
         compared = postprocess.compared(released, system, whole)
         self.constraint_report_ = report.saying(before.required)
-        self.baselines_ = blind.baselines_of(self.baselines_, compared, model.classes, blindly)
+        self.baselines_ = faces.baselines_of(self.baselines_, compared, model.classes, blindly)
         self.model_ = PostProcessedModel(table, model.classes, model.cells, model.base, model.edges)
         return True

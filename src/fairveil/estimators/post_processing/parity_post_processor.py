@@ -33,18 +33,15 @@ from ...learning.parity import ParityOutcome, ParityPlan
 from ...models import Model, ShiftedModel
 from ...statement.document import PrivacyStatement
 from ...tables.columns import same_length
-from ..fitting import promises
-from ..fitting.plan_search import warn_if_hidden
-from ..fitting.planning import Planning
-from ..fitting.recorded import Recorded, require_room
-from ..fitting.requirements import said
+from .. import fitting
+from ..fitting import Planning, Recorded, require_room, said, warn_if_hidden
 from ..reading import cautions, origins
 from ..reading.cautions import outside
 from ..reading.fitted_parts import names_of_features, parts_of, width_of
 from ..reading.training import Training
 from ..reading.unread import Read
 from ..reports.constraint_report import ConstraintReport, warn_if_not_enforced
-from ..settings.post_processing import Offsets
+from ..settings import Offsets
 from ..words import described, worded
 from ..wrapped import bases, decided, unlabelled
 from ..wrapped import spends as base_spends
@@ -211,7 +208,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
             If noise hides the constraint: before anything is spent, where public facts say so.
         """
         promise, wishes = self._told()
-        ledger = promises.ledger_of(self, promise, base_spends.ledger_inside(self.estimator))
+        ledger = fitting.ledger_of(self, promise, base_spends.ledger_inside(self.estimator))
         wishes = replace(wishes, ledger=ledger)
         asked = self._asked(X, y, sensitive_features, sample_weight, wishes)
         cells, system = self._compared(asked)
@@ -226,7 +223,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
                     promise,
                     self._purpose,
                 )
-        known = promises.public_rows_of(self.public_rows, training, promise)
+        known = fitting.public_rows_of(self.public_rows, training, promise)
         hidden = warn_if_hidden(
             training, promise, known, partial(self._foretold_of, training, wishes, cells, system)
         )
@@ -285,7 +282,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
 
     def _told(self) -> tuple[Promise, BaseOptions]:
         """What the arguments say, checked before any row is read."""
-        whose, promise = promises.asked(self)
+        whose, promise = fitting.asked(self)
         remedy = "Pass max_gap=0.05, for example."
         _checks.fraction(max_gap=self.max_gap, high_open=True, remedy=remedy)
         if self.groups is not None and (
@@ -389,12 +386,12 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
         before there are rows."""
         promise, wishes = self._told()
         training = read(
-            promises.ways_of(
+            fitting.ways_of(
                 self.schema, False, False, self.max_sample_weight, promise, whose=wishes.whose
             )
         )
         cells, system = self._compared(DecidedRows(training, None, None, False))
-        known = promises.public_rows_of(self.public_rows, training, promise)
+        known = fitting.public_rows_of(self.public_rows, training, promise)
         cautions.of_promise(promise, training.exact_rows if promise.rows_are_public else known)
         with cautions.said_around():
             base, search = bases.planned(self.estimator, wishes, read, spare=True)

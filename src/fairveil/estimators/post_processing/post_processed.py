@@ -16,8 +16,8 @@ from ...learning.postprocess import MixingGuarantee, Program, Released
 from ...learning.systems import NO_GROUPS, heaviest
 from ...models import PostProcessedModel
 from ...statement.document import PrivacyStatement
+from .. import fitting
 from ..certifying.certified_fits import forget_certificate
-from ..fitting import promises
 from ..reports.baselines import BaselineReport
 from ..reports.constraint_report import ConstraintReport
 from ..words import worded
@@ -124,7 +124,7 @@ class PostProcessed(AfterABase):
     def _resolved(self) -> ConstraintSystem:
         """The constraints again, over the cells of the counts."""
         notions = [
-            notion for notion in promises.notions_of(self.constraints) if not notion.is_vacuous
+            notion for notion in fitting.notions_of(self.constraints) if not notion.is_vacuous
         ]
         system = resolve(notions, self.cells_ or NO_GROUPS, self.model_.classes)
         return system if system.needs_groups else system.without_groups()

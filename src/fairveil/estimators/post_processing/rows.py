@@ -17,7 +17,7 @@ from ...learning.game import Equilibrium
 from ...learning.group_objective.found import Found
 from ...learning.least_squares import RegressionOutcome
 from ...learning.outcome import Outcome
-from ..fitting import promises
+from .. import fitting
 from ..reading import cautions
 from ..reading.fitted_parts import classes_of, names_of_features, parts_of
 from ..reading.training import ReadOptions
@@ -43,7 +43,7 @@ def read(
     post-processor. `labelled`: else nobody needs labels, and a base that is fitted says the
     classes. `groups`: where they are public. `whose`: each row is."""
     base = estimator.estimator
-    ways: ReadOptions = promises.ways_of(
+    ways: ReadOptions = fitting.ways_of(
         estimator.schema, False, False, estimator.max_sample_weight, promise, whose=whose
     )
     fitted = base is not None and bases.is_fitted(base)
@@ -54,8 +54,8 @@ def read(
         asked = unlabelled.read_rows(X, sensitive_features, sample_weight, ways, known)
     if groups is not None:
         asked = unlabelled.with_groups(asked, groups)
-    promises.require_cap(asked.training, promise)
-    rows = promises.public_rows_of(estimator.public_rows, asked.training, promise)
+    fitting.require_cap(asked.training, promise)
+    rows = fitting.public_rows_of(estimator.public_rows, asked.training, promise)
     ours = base is None or bases.carries_a_promise(base)
     cautions.of_promise(
         promise, asked.training.rows.exact_count if promise.rows_are_public else rows
@@ -91,7 +91,7 @@ def known_rows(
     it, which is charged."""
     if promise.rows_are_public or not promise.is_private:
         return float(asked.training.rows.exact_count)
-    stated: float | None = promises.public_rows_of(public_rows, asked.training, promise)
+    stated: float | None = fitting.public_rows_of(public_rows, asked.training, promise)
     if stated is None and base.is_ours and base.spent:
         found = parts_of(bases.thawed(base.estimator)).outcome
         stated = (

@@ -13,7 +13,7 @@ from numbers import Real
 from sklearn.base import BaseEstimator
 
 from ...statement.document import Origin, PublicFact
-from ..settings.setting import stated
+from ..settings import stated
 from .training import Training
 
 DEFAULT: Origin = "library default"

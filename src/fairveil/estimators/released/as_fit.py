@@ -18,9 +18,8 @@ from ...fairness import deviations
 from ...learning import Outcome
 from ...learning.descent import Reason
 from ...models import LinearModel
-from ..fitting import unused
-from ..settings.descents import Descent
-from ..settings.setting import knobs
+from .. import fitting
+from ..settings import Descent, knobs
 from .classifier import Searched, searched
 from .groups import ReleasedGroups
 
@@ -76,8 +75,8 @@ def _require_what_a_release_gives(estimator: BaseEstimator, sample_weight: Colum
         raise InputError.expected(
             "no weights with released groups", of="sample_weight", got="some", remedy=remedy
         )
-    unused.refuse(estimator, dict.fromkeys(UNUSED, "with released groups"))
-    unused.refuse(estimator._solver, dict.fromkeys(knobs(Descent), "with released groups"))
+    fitting.refuse_unused(estimator, dict.fromkeys(UNUSED, "with released groups"))
+    fitting.refuse_unused(estimator._solver, dict.fromkeys(knobs(Descent), "with released groups"))
 
 
 def _outcome(

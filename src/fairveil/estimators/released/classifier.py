@@ -26,9 +26,9 @@ from ...learning.released.search import Candidates, Soft
 from ...models import LinearModel, MixtureModel
 from ...models.model import RandomState, draw_codes
 from ...statement.document import PrivacyStatement
-from ..faces.coded import CodedReader, as_array
-from ..fitting import promises
-from ..fitting.row_parts import length_of
+from .. import fitting
+from ..faces import CodedReader, as_array
+from ..fitting import length_of
 from ..reading.coding import SchemaCoding, TableCoding
 from ..words import worded
 from ..wrapped.base_columns import names_of, without
@@ -254,7 +254,7 @@ def searched(
         ReleasedCounts, "sensitive_features", given, remedy, "a ReleasedGroups"
     )
     count = _checks.whole(at_least=1, rounds=rounds)
-    notions = [notion for notion in promises.notions_of(constraints) if not notion.is_vacuous]
+    notions = [notion for notion in fitting.notions_of(constraints) if not notion.is_vacuous]
     system = resolve(notions, given.cells, given.classes)
     soft = soft_of(given, X, y, system)
     fixed = soft_search.constants(soft)

@@ -14,7 +14,7 @@ from ...errors import ConstraintNotMet, InputError
 from ...fairness import resolve
 from ...fairness.notions import parse
 from ...statement.document import PrivacyStatement
-from ..fitting import promises
+from .. import fitting
 from .classifier import ReleasedClassifier, searched
 from .released_counts import ReleasedCounts
 
@@ -68,7 +68,7 @@ def swept(
             "at least one gap", of="gaps", got=[], remedy="Pass gaps=(0.1, 0.05), for example."
         )
     asked = [
-        promises.notions_of(
+        fitting.notions_of(
             constraint(gap) if callable(constraint) else parse(f"{constraint}:{gap}")
         )
         for gap in listed

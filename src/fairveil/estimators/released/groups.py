@@ -27,7 +27,7 @@ from ...models.model import known_classes
 from ...show.numbers import at_most
 from ...statement.document import PublicFact
 from ...statement.signing import private_key
-from ..fitting import promises
+from .. import fitting
 from ..reading import cautions, inputs, units
 from ..reading.carried import groups_of
 from ..reading.soft_groups import SoftGroups
@@ -100,7 +100,7 @@ class ReleasedGroups(ReleasedCounts):
             X, y, groups and weights.
         """
         labels = labels_in(X, y, self.classes)
-        return expanded_rows(self, X, labels, copies, promises.seed_of(random_state))
+        return expanded_rows(self, X, labels, copies, fitting.seed_of(random_state))
 
     def fit(
         self,
@@ -368,12 +368,12 @@ def release_groups(
     asked = SimpleNamespace(
         ledger=ledger, unsafe_data_dependent_bounds=False, random_state=random_state, schema=schema
     )
-    record = promises.ledger_of(asked, promise)
-    source = promises.noise_of(random_state)
+    record = fitting.ledger_of(asked, promise)
+    source = fitting.noise_of(random_state)
     listed = sensitive_features.groups if isinstance(sensitive_features, SoftGroups) else None
     sensitive_features, reports = recorded(sensitive_features, reports, source)
     limit = None if clusters is None else _checks.whole(at_least=1, clusters=clusters)
-    ways = promises.ways_of(schema, False, False, float("inf"), promise, whose=whose)
+    ways = fitting.ways_of(schema, False, False, float("inf"), promise, whose=whose)
     training = inputs.read(X, y, sensitive_features, None, replace(ways, groups=listed))
     cautions.of_promise(promise, training.rows.exact_count)
     if record is not None:
@@ -466,7 +466,7 @@ def fact_of(reports: Reports, promise: Promise) -> PublicFact:
 
 def promise_for(epsilon: float, delta: float, protects: str, whose: Whose | None = None) -> Promise:
     """The promise; an error where it is not about sensitive features alone."""
-    promise = promises.promise_of(epsilon, delta, protects, None, whose)
+    promise = fitting.promise_of(epsilon, delta, protects, None, whose)
     if promise.protects != "sensitive_features":
         group_counts.refuse(promise)
     return promise

@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...facts import RowBlock, RowLayout, RowSource
 from ...models.linear import is_sparse
 from ...tables.columns import same_length
-from ..faces.coded import as_array, labels_of
+from ..faces import as_array, labels_of
 from ..reading.coding import Coding
 from ..reading.columns import read_labels
 from ..wrapped.decided import codes_of

@@ -20,8 +20,8 @@ from ...learning.released.clusters import Clusters
 from ...learning.released.group_counts import GroupCounts
 from ...learning.released.rates import SoftValue
 from ...statement.document import PrivacyStatement
-from ..faces.coded import as_array
-from ..fitting import promises
+from .. import fitting
+from ..faces import as_array
 from ..reading.coding import Coding
 from ..wrapped.decided import codes_of
 from .public_features import Ints, dealt, distribution_given, features_of, labels_in
@@ -110,7 +110,7 @@ class ReleasedCounts:
             One for each comparison.
         """
         probability = 1.0 - _checks.fraction(confidence=confidence, low_open=True, high_open=True)
-        system = resolve(promises.notions_of(constraints), self.cells, self.classes)
+        system = resolve(fitting.notions_of(constraints), self.cells, self.classes)
         at = self.own_codes(X, y)
         law = distribution_given(predictions, self.classes, len(at))
         return tuple(

@@ -39,11 +39,11 @@ from ...core.promise import Promise
 from ...errors import InputError, PrivacyError
 from ...ledger import Ledger
 from ...statement.document import PrivacyStatement
-from ..faces.coded import CodedEstimator
+from ..faces import CodedEstimator
 from ..reading.fitted_parts import parts_of
 from ..reading.units import Whose
 from ..reading.unread import Read
-from ..settings.setting import stated
+from ..settings import stated
 
 PROMISED = {"epsilon", "delta", "protects", "neighbours"}
 FITTED_ELSEWHERE = (

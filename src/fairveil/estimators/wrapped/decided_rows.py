@@ -35,8 +35,8 @@ from ...tables.columns import same_length
 from ...tables.distinct import distinct, in_words
 from ...tables.given import as_array
 from ...tables.raw import Plain
-from ..faces.coded import as_array as values_array
-from ..fitting import promises
+from .. import fitting
+from ..faces import as_array as values_array
 from ..reading.carried import require_few_values
 from ..reading.columns import read_labels
 from ..reading.fitted_parts import classes_of, parts_of
@@ -142,7 +142,7 @@ def _by_schema(
     whose: Whose | None,
 ) -> DecidedRows:
     """Rows coded by a schema, which states classes and groups."""
-    ways = promises.ways_of(schema, False, False, 1.0, promise, whose=whose)
+    ways = fitting.ways_of(schema, False, False, 1.0, promise, whose=whose)
     asked = decided.read_rows(X, y, sensitive_features, None, ways, ())
     training = asked.training
     rows = training.rows

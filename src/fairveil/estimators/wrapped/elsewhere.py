@@ -25,7 +25,7 @@ from ...errors import InputError
 from ...facts import Schema
 from ...learning.systems import NO_GROUPS
 from ...models import LinearModel, MixtureModel
-from ..fitting import promises
+from .. import fitting
 from ..reading.coded_files import CODINGS
 from ..reading.coding import SchemaCoding
 from ..reading.elsewhere import training_of
@@ -70,7 +70,7 @@ def read(
 ) -> DecidedElsewhere:
     """The people of a holder, and the rule by which a model decides about them; `model` None: their
     outcomes. `whose`: who is protected, where the holder's people have several rows."""
-    ways = promises.ways_of(schema, False, False, 1.0, promise, whose=whose)
+    ways = fitting.ways_of(schema, False, False, 1.0, promise, whose=whose)
     training = training_of(X, y, sensitive_features, None, ways)
     cells = training.rows.cells() if training.rows.layout.sensitive else NO_GROUPS
     classes, rows, rule, name = (

@@ -24,7 +24,7 @@ from ...statement.document import (
     Receipt,
     same_releases,
 )
-from ..fitting.publish import READS_GROUPS
+from ..fitting import READS_GROUPS
 from ..reading.training import Training
 from .bases import Base
 

@@ -1,1 +1,0 @@
-"""What searches choose by their parameters: oracles, lists of decisions, how numbers are taken."""

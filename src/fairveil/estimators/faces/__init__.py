@@ -1,1 +1,0 @@
-"""What finished estimators share: prediction, coefficients, curves, modules."""

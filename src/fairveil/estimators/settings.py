@@ -1,0 +1,893 @@
+"""What estimators take as settings: frozen values that check themselves, a class a method."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import wraps
+from typing import Any, ClassVar, Self, TypeVar, cast, dataclass_transform
+
+import numpy as np
+
+from .. import _checks
+from ..errors import InputError, KindError, complaint
+from ..learning.allocation import SPENDS
+from ..learning.quadratics import ROUNDS
+from ..learning.tailoring.steps import ITERATES, REGIONS, STEP_SIZES
+from .words import extended
+
+# ------------------------------ setting
+# What all settings are: frozen values that check themselves, written as they would be typed; and
+# the mixin of the estimators that take them.
+#
+# A class has the knobs that its methods read and no others, so that a value which nothing reads
+# cannot be passed. Knobs are given by name.
+#
+#     SETTINGS = {"solver": (Descent,)}          # a parameter, and the classes that it takes, the usual one first
+#
+# A search reaches `solver__rounds`: a settings value is frozen, so it is replaced. A parameter that
+# is None has the usual settings.
+
+Kind = TypeVar("Kind", bound="type[Setting]")
+Value = TypeVar("Value", bound="Setting")
+
+
+class Setting:
+    """A frozen value of knobs. Abstract. `widens`: a class whose values are taken in its place,
+    where knobs agree."""
+
+    widens: ClassVar[type[Setting] | None] = None
+
+    def __post_init__(self) -> None:
+        for name, check in self._rules().items():
+            if getattr(self, name) is not None:
+                check(getattr(self, name))
+
+    def _rules(self) -> dict[str, Callable[[Any], object]]:
+        """What each knob must be, where it is not None."""
+        return {}
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name}={value!r}" for name, value in changed(self).items())
+        return f"{type(self).__name__}({said})"
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def setting(cls: Kind) -> Kind:
+    """A class decorator: a frozen dataclass of knobs, whose docstring has the words of those that
+    it inherits, and an error that names a knob which is not there."""
+    made: Any = dataclass(frozen=True, kw_only=True, repr=False)(cls)
+    made.__doc__ = extended(cls)
+    plain, known = made.__init__, tuple(one.name for one in fields(made))
+
+    @wraps(plain)
+    def init(self: object, **given: object) -> None:
+        for name in given:
+            if name not in known:
+                remedy = f"It has {', '.join(known)}."
+                text = complaint(
+                    expected="a knob that it reads",
+                    of=made.__name__,
+                    got=name,
+                    remedy=remedy,
+                    among=known,
+                )
+                raise KindError(text)
+        plain(self, **given)
+
+    made.__init__ = init
+    return made  # type: ignore[no-any-return]
+
+
+def knobs(kind: type[Setting]) -> dict[str, Any]:
+    """Names and defaults of the knobs of a class."""
+    return {one.name: one.default for one in fields(kind)}  # type: ignore[arg-type]
+
+
+def values(given: Setting) -> dict[str, Any]:
+    """All knobs, by name."""
+    return {name: getattr(given, name) for name in knobs(type(given))}
+
+
+def changed(given: Setting) -> dict[str, Any]:
+    """The knobs that are not their defaults."""
+    usual = knobs(type(given))
+    return {name: value for name, value in values(given).items() if not same(value, usual[name])}
+
+
+def same(one: object, other: object) -> bool:
+    """Whether two values of a knob are the same: plain ones by their value, others by being one."""
+    kinds = int | float | str | np.generic
+    return one is other or (
+        isinstance(one, kinds) and isinstance(other, kinds) and bool(one == other)
+    )
+
+
+class Settled:
+    """The mixin of estimators whose parameters may be settings, before `BaseEstimator`."""
+
+    SETTINGS: ClassVar[Mapping[str, tuple[type[Setting], ...]]] = {}
+    PLAIN: ClassVar[Mapping[str, str]] = {"certify_share": "share"}
+    """The knob that such a parameter has in its plain form."""
+    DECIDED: ClassVar[Mapping[str, str]] = {}
+    """Parameters whose class another parameter decides, by its name. They may be set in any order:
+    a value of another class is taken where the knobs that were changed are there."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters of this estimator.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether parameters inside of others are there too, such as ``solver__rounds``.
+
+        Returns
+        -------
+        dict
+            Values by name.
+        """
+        found: dict[str, Any] = super().get_params(deep=deep)  # type: ignore[misc]
+        if deep:
+            for slot in self.SETTINGS:
+                inside = self._held(slot)
+                if inside is not None:
+                    found |= {f"{slot}__{name}": value for name, value in values(inside).items()}
+        return found
+
+    def set_params(self, **params: object) -> Self:
+        """Set parameters.
+
+        Parameters
+        ----------
+        **params : dict
+            Values by name. ``solver__rounds=5`` replaces the settings; where ``solver`` is None,
+            the usual ones are made first.
+
+        Returns
+        -------
+        self
+            This estimator.
+
+        Raises
+        ------
+        InputError
+            If there is no such parameter.
+        """
+        inside: dict[str, dict[str, Any]] = {}
+        for name in list(params):
+            slot, _, knob = name.partition("__")
+            if knob and slot in self.SETTINGS:
+                inside.setdefault(slot, {})[knob] = params.pop(name)
+        super().set_params(**params)  # type: ignore[misc]
+        for slot, knobs_of in inside.items():
+            setattr(self, slot, self._replaced(slot, knobs_of))
+        return self
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _kinds(self, slot: str) -> tuple[type[Setting], ...]:
+        """The classes that this parameter takes, the usual one first. An estimator with several
+        ways overrides it."""
+        return self.SETTINGS[slot]
+
+    def _setting(self, slot: str, kind: type[Value]) -> Value:
+        """The settings in a parameter, checked; `kind`: what is expected here."""
+        wanted = self._kinds(slot)[0]
+        given = self._made(slot, wanted)
+        if not isinstance(given, kind):
+            remedy = f"Pass {slot}=fv.{wanted.__name__}(...), or leave it out."
+            got = repr(given) if isinstance(given, Setting) else type(given).__name__
+            odd = (
+                [name for name in changed(given) if name not in knobs(wanted)]
+                if isinstance(given, Setting)
+                else []
+            )
+            remedy = (
+                f"{', '.join(odd)} is not used with {wanted.__name__}. {remedy}" if odd else remedy
+            )
+            raise InputError.expected(
+                f"{wanted.__name__}(...)", of=slot, got=got, remedy=remedy, quote=False
+            )
+        return given
+
+    def _made(self, slot: str, kind: type[Setting]) -> Any:
+        """A parameter as settings of this kind, where it is None, has its plain form, or is a
+        `Descent` of fewer knobs."""
+        given = getattr(self, slot)
+        if given is None:
+            return kind()
+        if isinstance(given, Setting):
+            return _as(given, kind, self._others(slot))
+        return kind(**{self.PLAIN[slot]: given}) if slot in self.PLAIN else given
+
+    def _held(self, slot: str) -> Setting | None:
+        """What deep parameters are of; None of a plain form, and of what is no settings value."""
+        given = getattr(self, slot)
+        if given is None and slot not in self.PLAIN:
+            return self._kinds(slot)[0]()
+        if not isinstance(given, Setting):
+            return None
+        return _as(given, self._kinds(slot)[0], self._others(slot))
+
+    def _others(self, slot: str) -> tuple[type[Setting], ...]:
+        """Classes whose values are taken for those of another one of this parameter."""
+        return tuple(self.SETTINGS[slot]) if slot in self.DECIDED else ()
+
+    def _replaced(self, slot: str, given: Mapping[str, Any]) -> Setting:
+        """The settings in a parameter with other knobs."""
+        held: Any = self._setting(slot, Setting)
+        kinds = (type(held), *self._others(slot))
+        wanted = {*given, *changed(held)}
+        fitting = next((one for one in kinds if wanted <= set(knobs(one))), type(held))
+        held = _as(held, fitting, kinds)
+        known = knobs(type(held))
+        for name in given:
+            if name not in known:
+                kind = type(held).__name__
+                remedy = f"{kind} has {', '.join(known)}."
+                raise InputError.expected(
+                    f"a knob of {kind}", of=slot, got=name, remedy=remedy, among=known
+                )
+        return cast(Setting, replace(held, **given))
+
+
+def built(kind: Any, *given: Any, **options: Any) -> Any:
+    """An estimator with these options: parameters as they are, and knobs, by their own names, in
+    their settings."""
+    names = inspect.signature(kind).parameters
+    estimator = kind(*given, **{name: value for name, value in options.items() if name in names})
+    inside = {
+        placed(estimator, name): value for name, value in options.items() if name not in names
+    }
+    return estimator.set_params(**inside)
+
+
+def placed(estimator: Settled, name: str) -> str:
+    """The deep name of a knob: `solver__clip` of `clip`; any other name as it is."""
+    for slot, kinds in estimator.SETTINGS.items():
+        if any(name in knobs(kind) for kind in kinds):
+            return f"{slot}__{name}"
+    return name
+
+
+def stated(estimator: Settled, knob: str) -> Any:
+    """What a caller said of a knob, in settings or as a parameter; None where nobody did."""
+    inside = (getattr(estimator, slot, None) for slot in estimator.SETTINGS)
+    found = next(
+        (one for one in inside if isinstance(one, Setting) and knob in knobs(type(one))), None
+    )
+    return vars(estimator).get(knob) if found is None else getattr(found, knob)
+
+
+def _as(given: Setting, kind: type[Setting], others: Sequence[type[Setting]] = ()) -> Setting:
+    """A value of the class that this one widens, or of these others, as one of this class, if it
+    has the knobs that were changed."""
+    taken = type(given) is not kind and type(given) in (kind.widens, *others)
+    fits = taken and set(changed(given)) <= set(knobs(kind))
+    return kind(**changed(given)) if fits else given
+
+
+# ------------------------------ descents
+# Settings of private descents: `Descent`, `PenaltyDescent`.
+
+PENALTY_ITERATES = ("last", "average", "uniform")
+
+
+@setting
+class Descent(Setting):
+    """Settings of private gradient descent.
+
+    Pass it as ``solver=``; every number that is left out is the library's.
+
+    Parameters
+    ----------
+    rounds : int, default=None
+        Number of rounds of gradient descent. None: 240 for constraints and 120 for a penalty.
+        Modules: 400, or 150 where sensitive features alone are protected. Without privacy a linear
+        model is fitted until it converges.
+    clip : float, default=None
+        Largest Euclidean norm of one row's gradient; longer gradients are clipped. None: 2 for
+        modules. For linear models it is chosen from public facts and the released number of rows.
+    temperature : float, default=None
+        Temperature of the soft decisions that the gradient of a constraint acts on. None: 1.
+    sampling_rate : float, default=None
+        Share of the rows in each secret random batch. None: all rows for linear models. For modules
+        it is a twentieth, or what gives 256 rows if that is more. It is all rows where sensitive
+        features alone are protected.
+    learning_rate : float, default=None
+        Step size of a module's descent. None: 0.1.
+    device : str, default=None
+        Device on which a module is trained, such as ``"cuda"``. None: a GPU where there is one.
+
+    See Also
+    --------
+    PenaltyDescent : The same, against a penalty on dependence.
+
+    Examples
+    --------
+    >>> Descent(rounds=50, clip=1.0)
+    Descent(rounds=50, clip=1.0)
+    """
+
+    rounds: int | None = None
+    clip: float | None = None
+    temperature: float | None = None
+    sampling_rate: float | None = None
+    learning_rate: float | None = None
+    device: str | None = None
+
+    def _rules(self) -> dict[str, Callable[[Any], object]]:
+        return {
+            "rounds": lambda value: _checks.whole(at_least=1, rounds=value),
+            "clip": lambda value: _checks.positive(clip=value),
+            "temperature": lambda value: _checks.positive(temperature=value),
+            "sampling_rate": _rate,
+            "learning_rate": lambda value: _checks.positive(learning_rate=value),
+        }
+
+
+@setting
+class PenaltyDescent(Descent):
+    """Settings of private descent-ascent against a penalty on dependence.
+
+    Pass it as ``solver=`` to `FermiClassifier`, which takes a `Descent` too.
+
+    Parameters
+    ----------
+    iterate : {"last", "average", "uniform"}, default=None
+        Which model of the descent is returned: the last one, the average of the late ones, or one
+        drawn in advance. The paper's theorem is about ``"uniform"``. All cost the same. None: the
+        average for linear models, the last for modules.
+    radius : float, default=None
+        Radius of the ball in which W is kept, a public constant. None: 2 sqrt(classes x columns).
+    least_share : float, default=0.01
+        Share of the rows that a group is taken to have at least, a public constant.
+
+    See Also
+    --------
+    Descent : The same, for constraints.
+
+    Examples
+    --------
+    >>> PenaltyDescent(rounds=50, iterate="last")
+    PenaltyDescent(rounds=50, iterate='last')
+    """
+
+    widens: ClassVar[type[Setting] | None] = Descent
+
+    iterate: str | None = None
+    radius: float | None = None
+    least_share: float = 0.01
+
+    def _rules(self) -> dict[str, Callable[[Any], object]]:
+        return Descent._rules(self) | {
+            "iterate": lambda value: _checks.one_of(PENALTY_ITERATES, iterate=value),
+            "radius": lambda value: _checks.positive(radius=value),
+            "least_share": lambda value: _checks.fraction(least_share=value, low_open=True),
+        }
+
+
+def _rate(value: object) -> float:
+    return _checks.fraction(
+        sampling_rate=value, low_open=True, remedy="Leave it None to ask all rows."
+    )
+
+
+# ------------------------------ grouped
+# Settings of fits whose budget is shared among groups: `GroupDescent`, `GroupLimits`.
+
+OBJECTIVES = ("groups", "people")
+MODES = ("product", "marginal")
+
+
+@setting
+class GroupDescent(Setting):
+    """Settings of gradient descent whose noise differs by group.
+
+    Pass it as ``solver=`` to `TailoredClassifier` or `TailoredRegressor`, which take a `Descent`
+    too.
+
+    Parameters
+    ----------
+    rounds : int, default=None
+        Number of rounds of gradients. None: 100 for linear models, or 600 without privacy. For
+        modules it is 400, or 150 where sensitive features alone are protected.
+    clip : float, default=None
+        Largest norm of a row's gradient. None: 2 for modules; for linear models it is chosen from
+        public facts.
+    sampling_rate : float, default=None
+        Share of the rows in each secret random batch. None: all rows for linear models. For modules
+        it is a twentieth, or what gives 256 rows if that is more. It is all rows where sensitive
+        features alone are protected.
+    learning_rate : float, default=None
+        Step size. None: 0.1 over the largest weight of a row for a module; for a linear model it
+        follows the noise.
+    device : str, default=None
+        Device on which a module is trained, such as ``"cuda"``. None: a GPU where there is one.
+    radius : float, default=None
+        Largest norm of the coefficients of a linear model; a regression's are of codes in [-1, 1].
+        None: no limit.
+    region : {"ball", "box"}, default="ball"
+        Set of coefficients that descent searches; its size is `radius`.
+    step_size : {"steady", "decaying"}, default="steady"
+        ``"decaying"`` follows appendix E of the paper, and needs a `radius`. ``"steady"``: one step
+        size for all rounds.
+    iterate : {"average", "last"}, default=None
+        Which model is returned: the average of the late rounds, or the last. None: the average
+        for linear models, the last for modules.
+    penalty : float, default=None
+        G in f + G max(0, g), for a linear model with a bound on losses. None: 5.
+
+    See Also
+    --------
+    Moments : Least squares from sums that are released once.
+
+    Examples
+    --------
+    >>> GroupDescent(rounds=50, radius=5.0)
+    GroupDescent(rounds=50, radius=5.0)
+    """
+
+    widens: ClassVar[type[Setting] | None] = Descent
+
+    rounds: int | None = None
+    clip: float | None = None
+    sampling_rate: float | None = None
+    learning_rate: float | None = None
+    device: str | None = None
+    radius: float | None = None
+    region: str = "ball"
+    step_size: str = "steady"
+    iterate: str | None = None
+    penalty: float | None = None
+
+    def _rules(self) -> dict[str, Callable[[Any], object]]:
+        return {
+            "rounds": lambda value: _checks.whole(at_least=1, rounds=value),
+            "clip": lambda value: _checks.positive(clip=value),
+            "sampling_rate": lambda value: _checks.fraction(sampling_rate=value, low_open=True),
+            "learning_rate": lambda value: _checks.positive(learning_rate=value),
+            "radius": lambda value: _checks.positive(radius=value),
+            "region": lambda value: _checks.one_of(REGIONS, region=value),
+            "step_size": lambda value: _checks.one_of(STEP_SIZES, step_size=value),
+            "iterate": lambda value: _checks.one_of(ITERATES, iterate=value),
+            "penalty": lambda value: _checks.positive(penalty=value),
+        }
+
+
+@setting
+class GroupLimits(Setting):
+    """Which groups share a budget, how they weigh, and what their people may spend.
+
+    Pass it as ``limits=`` to `TailoredClassifier` or `TailoredRegressor`.
+
+    Parameters
+    ----------
+    groups : {"product", "marginal"}, default="product"
+        Groups of several sensitive columns: every combination of values, or every value of each
+        column.
+    objective : {"groups", "people"}, default="groups"
+        ``"groups"`` minimizes the mean of the groups' losses. ``"people"`` minimizes the mean loss,
+        in which large groups weigh more.
+    spend : {"person", "total"}, default="person"
+        ``"person"``: epsilon bounds the cost to any one person. ``"total"``: the groups' shares of
+        the last stage add up to what is left of epsilon, as in the paper.
+    min_epsilon : float or mapping of groups to float, default=None
+        Smallest epsilon that a group's people spend over the whole fit. For add/remove-one. None:
+        no limit.
+    max_epsilon : float or mapping of groups to float, default=None
+        Largest epsilon that a group's people spend over the whole fit. For add/remove-one. None: no
+        limit.
+
+    See Also
+    --------
+    TailoredClassifier : Takes it, and so does `TailoredRegressor`.
+
+    Examples
+    --------
+    >>> GroupLimits(objective="people", max_epsilon=2.0)
+    GroupLimits(objective='people', max_epsilon=2.0)
+    """
+
+    groups: str = "product"
+    objective: str = "groups"
+    spend: str = "person"
+    min_epsilon: Any = None
+    max_epsilon: Any = None
+
+    def _rules(self) -> dict[str, Callable[[Any], object]]:
+        return {
+            "groups": lambda value: _checks.one_of(MODES, groups=value),
+            "objective": lambda value: _checks.one_of(OBJECTIVES, objective=value),
+            "spend": lambda value: _checks.one_of(SPENDS, spend=value),
+        }
+
+
+# ------------------------------ keeping
+# A setting that has a plain form too: `SetAside` of a share.
+
+REPLACE = "replace"
+IF_REFUSED = (REPLACE, "keep")
+"""What becomes of a model that is not certified."""
+SHARE = 0.3
+"""The share that is set aside."""
+
+
+@setting
+class SetAside(Setting):
+    """Rows set aside to certify a fitted model, and what becomes of one that is refused.
+
+    Pass it as ``certify_share=``; a share alone is a number.
+
+    Parameters
+    ----------
+    share : float, default=0.3
+        Share of the rows that is set aside; each row by a coin of its own.
+    if_refused : {"replace", "keep"}, default="replace"
+        The final model if the bound cannot be certified of the fitted model. ``"replace"``: a
+        mixture in which as many decisions as necessary are replaced by blind ones; it is certified.
+        ``"keep"``: the model as it is, not certified.
+
+    See Also
+    --------
+    certify : Certifies a finished model on other rows.
+
+    Examples
+    --------
+    >>> SetAside(if_refused="keep")
+    SetAside(if_refused='keep')
+    """
+
+    share: float = SHARE
+    if_refused: str = REPLACE
+
+    def _rules(self) -> dict[str, Callable[[Any], object]]:
+        return {
+            "share": share_of,
+            "if_refused": lambda value: _checks.one_of(IF_REFUSED, if_refused=value),
+        }
+
+
+def share_of(value: object) -> float:
+    """A share of rows, checked, by the name of the parameter that it is passed in."""
+    remedy = (
+        "Pass certify_share=0.3, for example: the part of the rows that the model does not see."
+    )
+    return _checks.fraction(certify_share=value, low_open=True, high_open=True, remedy=remedy)
+
+
+# ------------------------------ least_squares
+# Settings of least squares: `Moments`, `CoefficientGrid`.
+
+
+@setting
+class Moments(Setting):
+    """Settings of least squares from Gram matrices that are released once.
+
+    Pass it as ``solver=`` to `GroupObjectiveRegressor` or `TailoredRegressor`.
+
+    Parameters
+    ----------
+    clip : float, default=None
+        Largest norm of a row (1, x, y), in the units of `radius`. Longer rows are clipped, in
+        reported losses too. A smaller one has less noise and more bias. None: 1.5 sqrt(2 +
+        columns), and up to 4 sqrt(2 + columns) where noise is small.
+    radius : float, default=None
+        Largest norm of the coefficients, intercept included, where y and dense numbers are in their
+        released standard deviations. None: no limit, but 10 where losses may get negative weights.
+    rounds : int, default=200
+        Largest number of calls of the linear oracle; they cost no privacy.
+    penalty : float, default=None
+        G in f + G max(0, g). None: that of Corollary 4.2.
+
+    See Also
+    --------
+    CoefficientGrid : A private choice among coefficients.
+
+    Examples
+    --------
+    >>> Moments(clip=3.0)
+    Moments(clip=3.0)
+    """
+
+    clip: float | None = None
+    radius: float | None = None
+    rounds: int = ROUNDS
+    penalty: float | None = None
+
+    def _rules(self) -> dict[str, Callable[[Any], object]]:
+        return {
+            "clip": lambda value: _checks.positive(clip=value),
+            "radius": lambda value: _checks.positive(radius=value),
+            "rounds": lambda value: _checks.whole(at_least=1, rounds=value),
+            "penalty": lambda value: _checks.positive(penalty=value),
+        }
+
+
+@setting
+class CoefficientGrid(Setting):
+    """Settings of a private choice among coefficients.
+
+    Pass it as ``solver=`` to `GroupObjectiveRegressor` with ``method="exponential"``.
+
+    Parameters
+    ----------
+    radius : float, default=None
+        Radius of the ball that the grid fills, where y and a schema's numbers are in [-1, 1]; not
+        beside ``decisions``. None: 1.5.
+    penalty : float, default=None
+        G in f + G max(0, g). None: 5; budget is spent on it.
+
+    See Also
+    --------
+    Moments : Finds coefficients from released sums.
+
+    Examples
+    --------
+    >>> CoefficientGrid(radius=2.0)
+    CoefficientGrid(radius=2.0)
+    """
+
+    radius: float | None = None
+    penalty: float | None = None
+
+    def _rules(self) -> dict[str, Callable[[Any], object]]:
+        return {
+            "radius": lambda value: _checks.positive(radius=value),
+            "penalty": lambda value: _checks.positive(penalty=value),
+        }
+
+
+# ------------------------------ oracles
+# Settings of searches by oracles: `LinearOracle`, `Exponential`, `OracleGame`.
+
+ORACLES = ("responses", "regression", "descent")
+
+
+@setting
+class LinearOracle(Setting):
+    """Settings of a search for a mixture by private linear oracles.
+
+    Pass it as ``solver=`` to `GroupObjectiveClassifier`.
+
+    Parameters
+    ----------
+    oracle : {"responses", "regression", "descent"}, default=None
+        How a linear rule is found. ``"responses"``: by searches on public rows, whose groups are
+        estimated from sums that are released once. ``"regression"``: by regression of costs, from
+        such sums. ``"descent"``: by private gradient descent. None: the choice follows public facts
+        (docs/group_objective.md).
+    rounds : int, default=None
+        Number of rounds. None: 100, or 60 of responses, or 20 where public facts foretell little
+        noise. Without noise it runs until no decision is better. A list of at most so many
+        decisions is measured once instead.
+    clip : float, default=None
+        Largest norm of a row in released sums, where records are protected. None: 1 for each number
+        and category column. With ``loss="log"`` it is of a row's gradient in the group that weighs
+        most. None is then 2, and 1 where features are public.
+    penalty : float, default=None
+        G in f + G max(0, g). None: 20 for mixtures and 5 for ``method="frank-wolfe"``.
+
+    See Also
+    --------
+    Exponential : Chooses one decision of a list.
+
+    Examples
+    --------
+    >>> LinearOracle(oracle="regression", rounds=40)
+    LinearOracle(oracle='regression', rounds=40)
+    """
+
+    oracle: str | None = None
+    rounds: int | None = None
+    clip: float | None = None
+    penalty: float | None = None
+
+    def _rules(self) -> dict[str, Callable[[Any], object]]:
+        return {
+            "oracle": lambda value: _checks.one_of(ORACLES, oracle=value),
+            "rounds": lambda value: _checks.whole(at_least=1, rounds=value),
+            "clip": lambda value: _checks.positive(clip=value),
+            "penalty": lambda value: _checks.positive(penalty=value),
+        }
+
+
+@setting
+class Exponential(Setting):
+    """Settings of a private choice of one decision, by the exponential mechanism.
+
+    Pass it as ``solver=`` to `GroupObjectiveClassifier` with ``method="exponential"``.
+
+    Parameters
+    ----------
+    penalty : float, default=None
+        G in f + G max(0, g). None: that of Corollary 4.2 for `alpha`, or a smaller one.
+    alpha : float, default=None
+        How far f and g may be above the best; not beside a `penalty`. None: the penalty is chosen
+        without it.
+    confidence : float, default=0.9
+        Probability, over the noise, with which `certain_` holds.
+
+    See Also
+    --------
+    LinearOracle : Finds a mixture.
+
+    Examples
+    --------
+    >>> Exponential(alpha=0.1)
+    Exponential(alpha=0.1)
+    """
+
+    penalty: float | None = None
+    alpha: float | None = None
+    confidence: float = 0.9
+
+    def _rules(self) -> dict[str, Callable[[Any], object]]:
+        return {
+            "penalty": lambda value: _checks.positive(penalty=value),
+            "alpha": lambda value: _checks.positive(alpha=value),
+            "confidence": lambda value: _checks.fraction(
+                confidence=value, low_open=True, high_open=True
+            ),
+        }
+
+
+@setting
+class OracleGame(Setting):
+    """Settings of the private game between a learner and an auditor.
+
+    Pass it as ``solver=`` to `OracleGameClassifier`.
+
+    Parameters
+    ----------
+    candidates : {"thresholds"} or list of classifiers, default="thresholds"
+        What ``oracle="exponential"`` chooses among. ``"thresholds"``: one column against one number
+        between -1 and 1, as a schema codes it. A list: fitted classifiers, which are trusted to be
+        made without these rows; the statement says so.
+    group_aware : bool, default=False
+        Whether rules read the group, at prediction too: an intercept for each group, and the
+        maximally discriminatory classifiers of section 4.1 of the paper.
+    clip : float, default=None
+        Largest norm of a row in released sums, where records are protected. None: 1 for each number
+        and category column.
+    confidence : float, default=0.95
+        Probability, over the noise, with which `guarantee_` holds.
+
+    See Also
+    --------
+    LinearOracle : Of group objectives, with similar oracles.
+
+    Examples
+    --------
+    >>> OracleGame(group_aware=True)
+    OracleGame(group_aware=True)
+    """
+
+    candidates: Any = "thresholds"
+    group_aware: bool = False
+    clip: float | None = None
+    confidence: float = 0.95
+
+    def _rules(self) -> dict[str, Callable[[Any], object]]:
+        return {
+            "clip": lambda value: _checks.positive(clip=value),
+            "confidence": lambda value: _checks.fraction(
+                confidence=value, low_open=True, high_open=True
+            ),
+        }
+
+
+# ------------------------------ post_processing
+# Settings of post-processors: `Thresholds`, `Offsets`.
+
+SLACKS = ("none", "theorem")
+BASE = "Pass base_share=0.8, for example."
+
+
+@setting
+class Thresholds(Setting):
+    """Settings of thresholds, or tables of decisions, from one private histogram.
+
+    Pass it as ``solver=`` to `OddsPostProcessor`.
+
+    Parameters
+    ----------
+    bins : int or array of float, default=None
+        Bins of the score: how many, or their rising edges. Both are public and fixed in advance.
+        None: a number that follows the noise, the groups and, where it is public, the number of
+        rows.
+    group_aware : bool, default=True
+        Whether each group has its own threshold or table, which reads the group at prediction.
+        False: one for everybody.
+    slack : {"none", "theorem"}, default="none"
+        ``"none"``: constraints hold at the released counts. ``"theorem"``: bounds are loosened by
+        the size of the noise, so that the best table without noise stays feasible. This is Theorem
+        3.1 of the paper, and `max_gap` is then exceeded.
+    base_share : float, default=0.8
+        Share of epsilon and delta for a base that is fitted here and reads protected data. The
+        counts get the rest.
+
+    See Also
+    --------
+    Offsets : Of `ParityPostProcessor`.
+
+    Examples
+    --------
+    >>> Thresholds(bins=32)
+    Thresholds(bins=32)
+    """
+
+    bins: Any = None
+    group_aware: bool = True
+    slack: str = "none"
+    base_share: float = 0.8
+
+    def _rules(self) -> dict[str, Callable[[Any], object]]:
+        return {"slack": lambda value: _checks.one_of(SLACKS, slack=value), "base_share": _share}
+
+
+@setting
+class Offsets(Setting):
+    """Settings of offsets by group, found by noisy steps.
+
+    Pass it as ``solver=`` to `ParityPostProcessor`.
+
+    Parameters
+    ----------
+    rounds : int, default=40
+        Number of noisy steps.
+    temperature : float, default=0.02
+        Distance between two probabilities within which the decision is drawn at random. Smaller is
+        nearer to the largest one.
+    base_share : float, default=0.8
+        Share of epsilon and delta for a base that is fitted here and reads protected data. The
+        counts get the rest.
+
+    See Also
+    --------
+    Thresholds : Of `OddsPostProcessor`.
+
+    Examples
+    --------
+    >>> Offsets(rounds=20)
+    Offsets(rounds=20)
+    """
+
+    rounds: int = 40
+    temperature: float = 0.02
+    base_share: float = 0.8
+
+    def _rules(self) -> dict[str, Callable[[Any], object]]:
+        return {
+            "rounds": lambda value: _checks.whole(
+                at_least=2, rounds=value, remedy="Pass rounds=40, for example."
+            ),
+            "temperature": lambda value: _checks.positive(temperature=value),
+            "base_share": _share,
+        }
+
+
+def _share(value: object) -> float:
+    return _checks.fraction(base_share=value, low_open=True, high_open=True, remedy=BASE)
+
+
+# ------------------------------ kinds
+# Every class of settings, by its name: in files, and at the front door.
+
+SETTINGS: dict[str, type[Setting]] = {
+    one.__name__: one
+    for one in (
+        *(
+            Descent,
+            PenaltyDescent,
+            GroupDescent,
+            Moments,
+            CoefficientGrid,
+            LinearOracle,
+            Exponential,
+            OracleGame,
+        ),
+        *(Thresholds, Offsets, GroupLimits, SetAside),
+    )
+}
