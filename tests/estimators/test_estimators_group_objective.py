@@ -28,9 +28,8 @@ import fairveil as fv
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, FairveilError, InputError
 from fairveil.estimators import fitting
-from fairveil.learning.group_objective.exponential import Sampling
-from fairveil.learning.group_objective.loop import Loop
-from fairveil.learning.group_objective.public_features import PublicSearch
+from fairveil.learning.objective_loop import Loop, PublicSearch
+from fairveil.learning.objectives import Sampling
 
 INF = math.inf
 RELATIONS: Any = pytest.mark.parametrize(
@@ -347,12 +346,10 @@ def test_guarantee_3_a_fit_that_fails_or_is_interrupted_changes_nothing(
     if where == "publish":
         monkeypatch.setattr("fairveil.estimators.group_objective.statement_of", broken)
     elif where == "first":
-        monkeypatch.setattr(
-            *((Sampling, "run") if method == "exponential" else (search, "init")), broken
-        )
+        monkeypatch.setattr(Sampling if method == "exponential" else search, "run", broken)
     else:
         monkeypatch.setattr(
-            *((Curator, "choose") if method == "exponential" else (search, "finish")), broken
+            *((Curator, "choose") if method == "exponential" else (Curator, "finish")), broken
         )
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X[:1000], Y[:1000], sensitive_features=SEX[:1000])

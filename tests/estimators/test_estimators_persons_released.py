@@ -23,7 +23,7 @@ from fairveil.curator import Curator, pricing
 from fairveil.curator.listening import heard_by
 from fairveil.facts import Category, Ignored, Number, Schema
 from fairveil.learning.game import Game
-from fairveil.learning.group_objective.loop import Loop
+from fairveil.learning.objective_loop import Loop
 from knobs import made
 
 MOST = 3

@@ -16,11 +16,8 @@ from fairveil.audit import Tape, Witness
 from fairveil.core.promise import Promise
 from fairveil.curator import Curator, pricing
 from fairveil.fairness.objectives import parse_constraint, parse_objective
-from fairveil.learning.group_objective.found import Found
-from fairveil.learning.group_objective.loop import Loop
-from fairveil.learning.group_objective.plan import plan_loop
-from fairveil.learning.group_objective.problem import Problem, ReleasedProblem
-from fairveil.learning.group_objective.running import run
+from fairveil.learning.objective_loop import Loop, plan_loop
+from fairveil.learning.objectives import Found, Problem, ReleasedProblem
 from fairveil.learning.oracles import (
     Begun,
     Choice,
@@ -85,7 +82,7 @@ def searched(
     rows: Any, problem: Problem, oracle: Any, seed: int = 0, **options: Any
 ) -> tuple[Loop, Found]:
     loop = plan_loop(problem, oracle, **options)
-    return loop, run(curator_for(loop, rows, seed), loop)
+    return loop, loop.run(curator_for(loop, rows, seed))
 
 
 class Recorded(Curator):

@@ -1,4 +1,4 @@
-"""Exponential sampling: guarantees of `learning/group_objective/exponential.py`, by exact
+"""Exponential sampling: guarantees of `learning.objectives.Sampling`, by exact
 probabilities, one by one."""
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from fairveil.curator import Curator, choices
 from fairveil.errors import PrivacyError
 from fairveil.fairness import EqualizedOdds
 from fairveil.fairness.objectives import Gap, GMean, SmoothedOdds
-from fairveil.learning.group_objective.exponential import Sampling, plan_sampling
-from fairveil.learning.group_objective.found import Found
+from fairveil.learning.objectives import Found, Sampling, plan_sampling
 from fairveil.learning.oracles import (
     Labellings,
     LinearClass,

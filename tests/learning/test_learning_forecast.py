@@ -21,11 +21,10 @@ from fairveil.learning import LinearDescent, Settings, postprocess
 from fairveil.learning.forecasting import added_error, forecast, foretold
 from fairveil.learning.forecasting.supposed import Supposed
 from fairveil.learning.game import plan as plan_game
-from fairveil.learning.group_objective.exponential import plan_sampling
-from fairveil.learning.group_objective.plan import plan_loop
-from fairveil.learning.group_objective.problem import Problem
 from fairveil.learning.lagrangian import planning
 from fairveil.learning.lagrangian.primal import PrimalState
+from fairveil.learning.objective_loop import plan_loop
+from fairveil.learning.objectives import Problem, plan_sampling
 from fairveil.learning.oracles import Choice, Descent, GameInstance, Regression, thresholds
 
 LAYOUT = RowLayout(3, (4,), (0, 1), (("f", "m"), ("x", "y", "z")), ("sex", "race"))

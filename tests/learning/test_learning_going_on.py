@@ -2,7 +2,7 @@
 and of loops.
 
 Neighbours one by one, at few rows, where noise hides everything: test_learning_game.py and
-test_learning_group_loop.py (`begun`).
+test_learning_objective_loop.py (`begun`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from fairveil.fairness import EqualizedOdds
 from fairveil.learning import game as games
 from fairveil.learning.descent import Reason
 from fairveil.learning.gaussian import averaged, joint_multiplier
-from fairveil.learning.group_objective.plan import plan_loop
-from fairveil.learning.group_objective.running import run
 from fairveil.learning.likely import LEAST, USUAL, drowned, unheard
+from fairveil.learning.objective_loop import plan_loop
 from fairveil.learning.oracles import Begun, GoingOn
 from fairveil.privacy import epsilon as price
 
@@ -50,7 +49,7 @@ def search_of(kind: str, rows: Any, promise: Promise, rounds: int = ROUNDS) -> A
 
 
 def found_by(search: Any, curator: Any) -> Any:
-    return search.run(curator) if isinstance(search, games.Game) else run(curator, search)
+    return search.run(curator)
 
 
 def numbers(found: Any) -> Any:
@@ -183,11 +182,10 @@ def test_guarantee_3_a_mean_has_the_noise_of_one_answer_at_the_whole_price() -> 
     assert np.sqrt(((weights * multipliers) ** 2).sum()) == pytest.approx(z)
 
 
-@pytest.mark.parametrize("kind", ["game", "loop"])
-def test_the_rule_that_went_on_errs_less_than_where_it_began(kind: str) -> None:
+def test_the_rule_that_went_on_errs_less_than_where_it_began() -> None:
     """In the mean of eight draws of noise, by a tenth of the way to the best rule at least."""
     rows, promise = rows_of(2, 2000), promise_of(0.1)
-    search = search_of(kind, rows, promise, 30)
+    search = search_of("game", rows, promise, 30)
     X, y, _ = g.sample(2, 2000)
     errors = []
     for seed in range(8):

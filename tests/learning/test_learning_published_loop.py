@@ -26,8 +26,7 @@ from fairveil.core.promise import Promise
 from fairveil.curator import Curator
 from fairveil.curator.choices import rate
 from fairveil.fairness.objectives import WeightedError
-from fairveil.learning.group_objective.plan import plan_loop
-from fairveil.learning.group_objective.running import run
+from fairveil.learning.objective_loop import plan_loop
 from fairveil.learning.oracles import Choice, LinearClass
 from fairveil.privacy import epsilon as price
 
@@ -161,7 +160,7 @@ def test_ours_stays_within_its_price_on_the_same_table(relation: str, step_by: s
     )
     for seed in range(3):
         curator = s.curator_for(loop, here, seed, s.Recorded)
-        run(curator, loop)
+        loop.run(curator)
         assert len(curator.choices) == 12
         ratios = [
             float(
@@ -181,7 +180,7 @@ def test_our_weights_do_not_see_what_the_published_ones_flip_on() -> None:
     here, there = neighbours()
     loop = plan_loop(problem_of(here, g.REPLACE), Choice(DECISIONS), rounds=6, penalty=10.0)
     first = s.curator_for(loop, here, 1, s.Recorded)
-    found = run(first, loop)
+    found = loop.run(first)
     costs = [given for _, _, given, _ in first.choices]
 
     class Asked(s.Teller):
@@ -193,7 +192,7 @@ def test_our_weights_do_not_see_what_the_published_ones_flip_on() -> None:
 
     teller: Any = Asked(g.REPLACE, first.told)
     teller.heard = []
-    assert s.same(found, run(teller, loop))
+    assert s.same(found, loop.run(teller))
     assert all(np.array_equal(one, other) for one, other in zip(costs, teller.heard, strict=True))
     flips = {published_weights(losses[1], 10.0)[1] for losses in map(losses_of, (here, there))}
     assert flips == {0.0, 10.0}

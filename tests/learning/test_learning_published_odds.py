@@ -11,7 +11,7 @@ import pytest
 from fairveil.curator import Curator
 from fairveil.errors import InputError
 from fairveil.fairness import objectives as ob
-from fairveil.learning.group_objective.exponential import plan_sampling
+from fairveil.learning.objectives import plan_sampling
 from fairveil.learning.oracles import thresholds
 from fairveil.privacy import NoiseSource
 

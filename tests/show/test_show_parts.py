@@ -203,7 +203,7 @@ def results() -> dict[str, Any]:
     from fairveil.estimators.reports.gap_report import GapLine, GapReport
     from fairveil.estimators.tailored import TailoringReport
     from fairveil.learning.game_bounds import Guarantee
-    from fairveil.learning.group_objective.exponential import Certain
+    from fairveil.learning.objectives import Certain
     from fairveil.learning.postprocess import MixingGuarantee
 
     nan, rng = math.nan, np.random.default_rng(0)

@@ -16,14 +16,9 @@ from ..errors import InputError
 from ..facts import RowLayout, RowSource
 from ..fairness.objectives import Error
 from ..learning.descent import Progress
-from ..learning.group_objective.descent import LossDescent
-from ..learning.group_objective.exponential import Certain, Sampling
-from ..learning.group_objective.found import Found
-from ..learning.group_objective.loop import Loop
-from ..learning.group_objective.plan import ROUNDS
-from ..learning.group_objective.problem import Problem
-from ..learning.group_objective.public_features import PublicSearch
-from ..learning.group_objective.running import run
+from ..learning.objective_descent import LossDescent
+from ..learning.objective_loop import ROUNDS, Loop, PublicSearch
+from ..learning.objectives import Certain, Found, Problem, Sampling
 from ..learning.oracles import (
     Choice,
     Class,
@@ -149,9 +144,7 @@ def found_by(
 ) -> tuple[Found, Certain | None]:
     if isinstance(search, Sampling):
         return search.run(curator, tick)
-    return (
-        run(curator, search, tick) if isinstance(search, Loop) else search.run(curator, tick)
-    ), None
+    return search.run(curator, tick), None
 
 
 def probabilities(model: Model | None, block: object) -> Floats:

@@ -38,9 +38,8 @@ from ..learning import Outcome
 from ..learning.counts import CountNoise
 from ..learning.game import Equilibrium
 from ..learning.game_bounds import Guarantee
-from ..learning.group_objective.exponential import Certain
-from ..learning.group_objective.found import Found
 from ..learning.least_squares import RegressionOutcome
+from ..learning.objectives import Certain, Found
 from ..learning.oracles import AttachedRule, Rule
 from ..learning.postprocess import MixingGuarantee, Released
 from ..learning.released.rates import SoftValue

@@ -17,11 +17,9 @@ from ..errors import InputError
 from ..facts import Cells
 from ..fairness.objectives import Constraint, Error, Objective, parse_constraint, parse_objective
 from ..learning.descent import Reason
-from ..learning.group_objective.descent import plan_descent
-from ..learning.group_objective.exponential import Certain, plan_sampling
-from ..learning.group_objective.found import Found
-from ..learning.group_objective.plan import plan_loop, plan_public
-from ..learning.group_objective.problem import Problem
+from ..learning.objective_descent import plan_descent
+from ..learning.objective_loop import plan_loop, plan_public
+from ..learning.objectives import Certain, Found, Problem, plan_sampling
 from ..learning.oracles import Class, Each, Responses, thresholds
 from ..models import DerandomisedModel, MixtureModel
 from . import faces, fitting

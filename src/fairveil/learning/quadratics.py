@@ -34,7 +34,7 @@ from ..errors import InputError
 from ..facts import Cells
 from ..fairness.functions import GroupFunction, Joint, Largest, LossFunction, Total, Worst
 from .descent import Progress
-from .group_objective.master import program
+from .objectives import program
 from .oracles import LEAST_ROWS
 from .systems import NO_GROUPS, columns_of
 

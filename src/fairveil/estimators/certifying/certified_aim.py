@@ -15,7 +15,7 @@ from ...facts.columns import Boolean, Category
 from ...fairness import Notion
 from ...fairness.notions import RateConstraint, SelectionRateRatio
 from ...learning.game import Equilibrium
-from ...learning.group_objective.found import Found
+from ...learning.objectives import Found
 from ...learning.outcome import Outcome
 from ..reading.fitted_parts import parts_of
 

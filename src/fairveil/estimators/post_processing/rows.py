@@ -14,8 +14,8 @@ from ...core.promise import Promise
 from ...errors import InputError, PrivacyError
 from ...facts import Cells, RowSource
 from ...learning.game import Equilibrium
-from ...learning.group_objective.found import Found
 from ...learning.least_squares import RegressionOutcome
+from ...learning.objectives import Found
 from ...learning.outcome import Outcome
 from .. import fitting
 from ..reading import cautions

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..._json import Node
-from ...learning.group_objective.found import Found
 from ...learning.least_squares import RegressionOutcome
+from ...learning.objectives import Found
 from ...learning.outcome import Outcome
 from ...models import (
     DerandomisedModel,

@@ -26,8 +26,8 @@ from ...errors import ConstraintNotMet, NotEnforced
 from ...learning import Outcome
 from ...learning.descent import Reason
 from ...learning.game import Equilibrium
-from ...learning.group_objective.found import Found
 from ...learning.least_squares import RegressionOutcome
+from ...learning.objectives import Found
 from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent
 from ...show.parts import Column, Fact, Facts, Note, Part, Shown, Table

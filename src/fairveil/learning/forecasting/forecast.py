@@ -38,16 +38,14 @@ from ...fairness import ConstraintSystem
 from .. import postprocess, score_bins
 from ..counts import CountPlan
 from ..game import Game
-from ..group_objective.descent import LossDescent
-from ..group_objective.exponential import Sampling
-from ..group_objective.loop import Loop
-from ..group_objective.problem import Problem, ReleasedProblem
-from ..group_objective.public_features import PublicSearch
 from ..lagrangian.linear import LinearDescent
 from ..lagrangian.network import NetworkDescent
 from ..lagrangian.plan import Plan
 from ..lagrangian.program import LOOKS
 from ..least_squares import GroupRegression
+from ..objective_descent import LossDescent
+from ..objective_loop import Loop, PublicSearch
+from ..objectives import Problem, ReleasedProblem, Sampling
 from ..oracles import GameInstance
 from ..parity import ParityPlan, noise_of_values
 from ..postprocess import Released, value_noise

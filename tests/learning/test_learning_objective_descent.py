@@ -1,5 +1,5 @@
-"""Group objectives of log losses by private descent: guarantees of
-`learning/group_objective/descent.py`, and how good it is.
+"""Group objectives of log losses by private descent: neighbours one by one, for any weights, and how
+good it is.
 
 Neighbours of what is asked are those of tests/curator: gradients with weights by cell, and cut
 losses by group.
@@ -7,6 +7,7 @@ losses by group.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -17,20 +18,46 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from fairveil.core.events import NonPrivate
+from fairveil.core.events import spelled_out
+from fairveil.core.inventory import inventory
 from fairveil.core.promise import Promise
-from fairveil.curator import Curator
+from fairveil.core.rows import FULL
+from fairveil.curator import Curator, Rows, describe
+from fairveil.curator.pricing import constant_scale, noise_scale
+from fairveil.curator.totals import public_scale
+from fairveil.curator.totals.passes import totals
+from fairveil.curator.trace import Trace
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import BoundedGroupLoss
 from fairveil.fairness.objectives import LargestGroupLoss
 from fairveil.learning.descent import Reason
-from fairveil.learning.group_objective.descent import MOST, LossDescent, plan_descent
-from fairveil.learning.group_objective.descent_state import GroupDescentState
-from fairveil.learning.group_objective.found import Found
+from fairveil.learning.objective_descent import MOST, LossDescent, plan_descent
+from fairveil.learning.objectives import Found
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
 
 LARGEST = "largest_group_loss"
+GROUPS = ((0, 1), (0, 1, 2))
+COMBINATIONS = list(itertools.product(*GROUPS))
+WEIGHTS = {
+    "product": [
+        [1.0] * 6,
+        [1, 1, 1, 1, 1, 500.0],
+        [0, 0, 3, 0, 0, 1e-9],
+        [0.0] * 6,
+        [2, 7, 1, 8, 2, 8],
+    ],
+    "marginal": [[1.0] * 5, [0.5, 60, 0.5, 0.5, 400.0], [0, 0, 0, 0, 1e-7], [3, 1, 4, 1, 5]],
+}
+
+WORLDS = [
+    ("add", 2, (2,), "product", None, False),
+    ("add", 3, (2, 2), "marginal", 80, True),
+    ("replace", 3, (2,), "product", 80, False),
+    ("replace", 2, (2, 2), "marginal", None, True),
+    ("groups", 2, (2, 2), "marginal", None, False),
+    ("groups", 3, (2,), "product", None, True),
+]
 
 
 def a_descent(
@@ -145,30 +172,6 @@ def test_guarantee_1_without_groups_everyone_is_one(relation: str) -> None:
     assert found.names == ()
 
 
-def test_guarantee_1_without_privacy_nothing_is_planned() -> None:
-    rows = g.rows_from(*g.sample(1, 80))
-    descent = a_descent(rows, g.EXACT, LARGEST, rounds=3)
-    assert descent.plan is None
-    curator = curator_for(descent, rows)
-    assert descent.run(curator).objective_noise == 0.0
-    assert all(isinstance(event, NonPrivate) for event in curator.log.events)
-
-
-@pytest.mark.parametrize("relation", list(g.PROMISES))
-def test_guarantee_1_a_plan_is_made_of_public_values_alone(relation: str) -> None:
-    plans = [
-        a_descent(
-            g.rows_from(*g.sample(seed, 90)),
-            g.PROMISES[relation],
-            LARGEST,
-            bounded(0.6),
-            stated=100,
-        ).plan
-        for seed in (0, 1)
-    ]
-    assert plans[0] == plans[1]
-
-
 def test_a_descent_that_is_interrupted_leaves_a_beginning_of_its_plan_and_a_closed_curator() -> (
     None
 ):
@@ -190,45 +193,32 @@ def test_a_descent_that_is_interrupted_leaves_a_beginning_of_its_plan_and_a_clos
         curator.answer([(descent.problem.ground.counts, 5.0)])
 
 
-# ---- guarantee 2
-# --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mode", ["product", "marginal"])
 @pytest.mark.parametrize("relation", list(g.PROMISES))
-def test_guarantee_2_weights_and_model_follow_from_what_was_answered(
-    relation: str, mode: str
-) -> None:
-    """Every answer is told again, by somebody who holds no rows: the same states and result to the
-    bit."""
+def test_guarantees_1_and_2_for_made_up_and_for_repeated_answers(relation: str) -> None:
+    """The plan is the trace of a run, whatever is answered; and answers that are told again, by
+    somebody who holds no rows, make the same model to the bit."""
     rows = g.rows_from(*g.sample(1, 200, groups=(2, 2)), groups=(2, 2))
-    descent = a_descent(
-        rows, g.PROMISES[relation], LARGEST, bounded(0.5, mode), mode=mode, rounds=6
-    )
-
-    def states(curator: Any) -> list[GroupDescentState]:
-        found = [descent.init(curator)]
-        while descent.stop(found[-1]) is None:
-            found.append(descent.step(curator, found[-1]))
-        return found
-
-    curator = curator_for(descent, rows, 5, s.Recorded)
-    first = states(curator)
-    result = descent.finish(curator, first[-1], Reason.ROUNDS)
-    teller: Any = s.Teller(g.PROMISES[relation], curator.told)
-    again = states(teller)
-    assert s.same(result, descent.finish(teller, again[-1], Reason.ROUNDS))
-    assert not teller.told
-    for one, other in zip(first, again, strict=True):
-        for name in ("weights", "duals", "mean"):
-            assert np.array_equal(getattr(one, name), getattr(other, name))
-        assert np.array_equal(one.walk.weights, other.walk.weights)
-    assert not np.array_equal(first[1].weights, first[-1].weights)
-    assert not s.same(result, descent.run(curator_for(descent, rows, 6)))
-
-
-# ---- how good it is
-# --------------------------------------------------------------------------------------------------
+    promise = g.PROMISES[relation]
+    for mode in ("product", "marginal"):
+        asked = bounded(0.5, mode)
+        descent = a_descent(rows, promise, LARGEST, asked, mode=mode, stated=200, rounds=6)
+        for seed in (0, 1):
+            rng = np.random.default_rng(seed)
+            trace = Trace(
+                rows.layout,
+                promise,
+                public_rows=200,
+                made_up=lambda shape, _, r=rng: r.normal(50.0, 100.0, shape),
+            )
+            descent.run(trace)  # type: ignore[arg-type]
+            assert trace.plan is not None
+            assert list(spelled_out(trace.plan)) == list(spelled_out(descent.plan))
+        curator = curator_for(descent, rows, 5, s.Recorded)
+        found = descent.run(curator)
+        teller: Any = s.Teller(promise, curator.told)
+        assert s.same(found, descent.run(teller))
+        assert not teller.told
+        assert not s.same(found, descent.run(curator_for(descent, rows, 6)))
 
 
 def test_without_privacy_the_error_is_that_of_logistic_regression() -> None:
@@ -329,47 +319,6 @@ def test_many_small_groups_cost_the_largest_group_next_to_nothing() -> None:
     assert worst[LARGEST] < 0.7 * math.log(2.0)
 
 
-def test_the_model_that_weighs_everybody_alike_is_returned_where_its_losses_are_less() -> None:
-    """By what late rounds released, and as likely as their noise makes them; each of two courses
-    once."""
-    X, y, A = unlike()
-    rows = g.rows_from(X, y, A)
-    descent = a_descent(rows, g.EXACT, LARGEST, rounds=200)
-    curator = curator_for(descent, rows)
-    state = descent.init(curator)
-    while descent.stop(state) is None:
-        state = descent.step(curator, state)
-    assert state.alike is not None
-    apart = state.walk.average[0]
-    assert np.array_equal(descent._chosen(state), apart)
-    worse = replace(state, late=replace(state.late, losses=state.alike.losses * 1.01))
-    assert np.array_equal(descent._chosen(worse), state.alike.weights)
-    assert not np.array_equal(apart, state.alike.weights)
-
-
-@pytest.mark.parametrize("mode", ["product", "marginal"])
-def test_weights_above_what_noise_lets_a_step_follow_are_everybodys(mode: str) -> None:
-    """The pull as a whole stays what it is, no group's weight is above the limit by more than
-    everybody's part, and without noise nothing is changed."""
-    rows = g.rows_from(*g.sample(1, 400, groups=(2, 2)), groups=(2, 2))
-    for promise, changed in ((Promise(0.5, 1e-6), True), (g.EXACT, False)):
-        descent = a_descent(rows, promise, LARGEST, bounded(0.6, mode), mode=mode)
-        posed = descent.init(curator_for(descent, rows)).posed
-        wanted = np.zeros(len(posed.shares))
-        wanted[-1] = 1.0 / posed.shares[-1, 0]
-        followed = descent._followed(posed, wanted)
-        assert np.array_equal(followed, wanted) != changed
-        total = posed.shares[:, 0].sum() / descent.problem.cells.per_row
-        assert followed @ posed.shares[:, 0] == pytest.approx(
-            1.0 + (total - 1.0) * followed[0] / descent._alike[0], abs=1e-9
-        )
-        assert followed.max() <= wanted.max()
-
-
-# ---- what is refused
-# --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "constraint", ["gini:0.1", ["gini:0.1", "largest_group_loss:0.5"]], ids=str
 )
@@ -381,27 +330,122 @@ def test_a_function_that_falls_where_a_loss_grows_is_refused(constraint: Any) ->
             a_descent(rows, promise, "error", constraint)
 
 
-@pytest.mark.parametrize(
-    "constraint",
-    [
-        BoundedGroupLoss(0.3),
-        BoundedGroupLoss(0.3, loss="squared"),
-        [bounded(0.5), BoundedGroupLoss(0.3)],
-        "equalized_odds:0.1",
-    ],
-    ids=str,
-)
-def test_a_bound_on_another_loss_is_refused(constraint: Any) -> None:
-    with pytest.raises(InputError, match="bounds on the log loss"):
-        a_descent(g.rows_from(*g.sample(1, 80)), g.RECORDS, "error", constraint)
-
-
-def test_groups_that_are_needed_must_be_there() -> None:
-    with pytest.raises(InputError, match="sensitive_features"):
-        a_descent(g.rows_from(*g.sample(1, 80)[:2], [], groups=()), g.RECORDS, LARGEST)
-
-
 @pytest.mark.parametrize("protects", ["records", "sensitive_features"])
 def test_without_delta_noise_cannot_be_gaussian(protects: str) -> None:
     with pytest.raises(InputError, match="delta"):
         a_descent(g.rows_from(*g.sample(1, 80)), Promise(2.0, 0.0, protects), LARGEST)
+
+
+def universe() -> Rows:
+    """Rows far beyond any clip, opposite and near ones; each with every label, under every
+    combination of groups."""
+    X = np.concatenate(
+        [
+            1e6 * np.eye(2),
+            -1e6 * np.eye(2),
+            np.random.default_rng(0).normal(size=(3, 2)),
+            np.zeros((1, 2)),
+        ]
+    )
+    n, many = len(X), len(COMBINATIONS)
+    A = np.array(COMBINATIONS * (2 * n)).T
+    X, y = np.repeat(X, 2 * many, axis=0), np.tile(np.repeat([0, 1], many), n)
+    return Rows.from_arrays(X, y, list(A), classes=(0, 1), groups=GROUPS)
+
+
+def moves(measurement: Any, rows: Rows, promise: Any) -> Any:
+    """Squared distances, in the noise, of totals that differ in one person: (people and groups, the
+    same), or one each."""
+    question = measurement.question
+    if promise.features_are_public:
+        question = question.parted()[1] if hasattr(question, "parted") else question
+        scale = public_scale.of(question, rows)[0]
+    else:
+        scale = constant_scale(question, rows.layout, promise, None)
+    (whole,) = rows.blocks()
+    each = [
+        totals([(question, [scale])], rows, [whole.take(np.array([i]))])[0].ravel()
+        for i in range(whole.rows)
+    ]
+    noise = float(
+        noise_scale(
+            replace(measurement, question=question),
+            scale,
+            promise,
+            FULL,
+            question.shape(rows.layout),
+        )
+    )
+    v = np.array(each, np.float64) / noise
+    if promise.neighbours == "add-remove":
+        return (v**2).sum(axis=1)
+    squares = (v**2).sum(axis=1)
+    apart = np.maximum(squares[:, np.newaxis] + squares - 2.0 * v @ v.T, 0.0)
+    person = np.arange(len(v)) // len(COMBINATIONS)
+    return (
+        np.where(person[:, np.newaxis] == person, apart, 0.0)
+        if promise.features_are_public
+        else apart
+    )
+
+
+@pytest.mark.parametrize("mode", ["product", "marginal"])
+@pytest.mark.parametrize("relation", list(g.PROMISES))
+def test_guarantee_3_no_neighbour_is_further_away_than_the_event_says_whatever_the_weights(
+    relation: str, mode: str
+) -> None:
+    rows, promise = universe(), g.PROMISES[relation]
+    descent = a_descent(rows, promise, "error", bounded(0.5, mode), mode=mode, rounds=3)
+    events = set()
+    for given, v in itertools.product(
+        WEIGHTS[mode], (np.zeros((1, 3)), np.array([[0.3, -2.0, 5.0]]))
+    ):
+        measurements = descent._measurements(v, np.array(given, np.float64))
+        event = describe(measurements, rows.layout, promise)
+        events.add(event)
+        found = [moves(measurement, rows, promise) for measurement in measurements]
+        for measurement, each in zip(measurements, found, strict=True):
+            assert each.max() <= float(measurement.multiplier) ** -2 * (1 + 1e-9)
+        assert (found[0] + found[1]).max() <= inventory(event, promise.neighbours).gaussian * (
+            1 + 1e-9
+        )
+        # and the noise is not larger than it need be: someone is as far away
+        if np.ptp(given) > 1.0 and not v.any():
+            assert found[0].max() >= 0.99 * float(measurements[0].multiplier) ** -2
+    assert len(events) == 1  # one price, whatever the weights
+
+
+@pytest.mark.parametrize("relation", list(g.PROMISES))
+def test_what_weighs_most_is_clipped_to_the_clip_before_it_is_weighed(relation: str) -> None:
+    """Of the weighed group's rows the total is weight x clip, however large the weight: the old
+    clip left it at the clip."""
+    promise = g.PROMISES[relation]
+    rows = universe()
+    descent = a_descent(rows, promise, "error", bounded(0.5), rounds=3, clip=1.5)
+    for heavy in (10.0, 1000.0):
+        weights = np.array([1.0, 1, 1, 1, 1, heavy])
+        question = descent._measurements(np.zeros((1, 3)), weights)[0].question
+        room = (heavy - 1.0) / 2.0 if promise.features_are_public else heavy
+        assert question.clip == pytest.approx(1.5 * room)
+
+
+@pytest.mark.parametrize(
+    ("relation", "epsilon"),
+    [("add", 5.0), ("add", 1000.0), ("replace", 1000.0), ("groups", 1000.0)],
+    ids=str,
+)
+def test_a_bound_is_kept_at_finite_epsilons(relation: str, epsilon: float) -> None:
+    """Without a bound the second group's loss is .72, at the least .56; asked .60 it was .69 (.67
+    with public features)."""
+    X, y, A = unlike(4000)
+    rows, promise = g.rows_from(X, y, A), replace(g.PROMISES[relation], epsilon=epsilon)
+    descent = a_descent(rows, promise, "error", bounded(0.6))
+    reached = []
+    for seed in range(2):
+        stated = descent.problem.ground.public_rows if not promise.rows_are_public else None
+        curator = Curator(
+            rows, promise, plan=descent.plan, noise=NoiseSource.seeded(seed), public_rows=stated
+        )
+        reached.append(by_group(model_of(descent.run(curator)), X, y, A)[1])
+    assert max(reached) < 0.6 + 0.03
+    assert min(reached) > 0.54  # and pressed no harder than that
