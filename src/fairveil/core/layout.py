@@ -94,11 +94,13 @@ class RowBlock:
             return np.array(line[..., places], order="C")
 
         numbers = self.numbers[places] if hasattr(self.numbers, "indptr") else of(self.numbers)
+        rest: Any
         *rest, whose = map(of, self.lines)
         if whose is not None and whose.dtype == PERSON_BY_PERSON and self.persons is not None:
             number = np.cumsum(self.persons["begins"])[places]
             whose["begins"] = np.r_[True, number[1:] != number[:-1]][: len(whose)]
-        return RowBlock(numbers, *rest, whose)
+        codes, labels, sensitive, weights = rest
+        return RowBlock(numbers, codes, labels, sensitive, weights, whose)
 
     @staticmethod
     def joined(blocks: Sequence[RowBlock]) -> RowBlock:
