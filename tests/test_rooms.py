@@ -24,8 +24,9 @@ LINES = (
     ("tables",),
     ("statement",),  # ring 1
     ("privacy", "fairness", "models"),
-    ("metrics", "ledger"),
-    ("curator",),  # ring 2
+    ("metrics",),
+    # ring 2: a curator knows of no ledger, which listens to it
+    ("curator", "ledger"),
     ("learning",),  # ring 3
     ("data",),  # ring 4: estimators code tables with it
     ("distributed",),
@@ -41,7 +42,7 @@ INSIDE = {
     "core": (
         ("errors",),
         ("checks",),
-        ("chacha", "curves", "events", "exact", "kernels", "layout", "promise", "threads"),
+        ("chacha", "curves", "events", "exact", "kernels", "layout", "promise", "runs", "threads"),
         ("bound", "compose", "fast", "inventory"),
         ("noise", "renyi"),
         ("cost", "persons"),

@@ -1,23 +1,8 @@
 """The books of a run: what it may still release, what it has released, where it is charged, and
 what its privacy statement will say of that.
 
-**In a ledger** all that a run may cost is reserved before anything is asked, and settled once:
-
-| the run | its spend |
-|---|---|
-| finished | is committed with the log |
-| ended before any answer was admitted | is given back |
-| was interrupted | is committed with what was admitted |
-| was interrupted by an answer that failed | stays as reserved: what made it fail may be one private row |
-| has a journal, and may go on | stays as reserved, and open; the next sitting resumes it |
-| ends after a copy of its journal went on | is the copy's; what was released here is one more spend, and an error |
-| died with its process | stays as reserved |
-| is a forked child's copy | is the parent's to settle |
-
-Without a plan every answer is a spend of its own: reserved before the filter admits it, committed
-before it is returned. A spend that cannot be settled, as where the store is away, stays charged as
-reserved: never too little. What was released is out and charged, so keeping its model back would
-protect nobody: it is a warning, `NotSettled`, or a note on an error that is on its way already.
+A ledger is a listener (`Recorder`): it is told before anything is asked, around each answer and at the
+end, and what it refuses stops the run.
 
 Guarantees (tests/curator/test_curator_books.py, test_curator_ledger.py)
     1. What there is no room for, in the ledger, the plan or the filter, is refused, and a refusal
@@ -27,24 +12,18 @@ Guarantees (tests/curator/test_curator_books.py, test_curator_ledger.py)
        its numbers are not given again.
     3. The log of a planned run is a beginning of the plan, or finer. A release is in the log, and
        in the journal, before `release` returns.
-    4. A spend is settled once, by what was admitted and never by less. A run with a journal is
-       charged once, in however many sittings; a copy of its journal is refused once the run went
-       on, and so is the run without its ledger, or with another.
+    4. A run that is charged in a ledger does not go on without it.
     5. The statement names the largest bound of each question and norm, of earlier sittings too.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -63,17 +42,13 @@ from ..core.events import (
 )
 from ..core.filters import Filter
 from ..core.promise import Promise
+from ..core.runs import ledger_of_block
 from ..errors import (
     BudgetError,
-    FairveilError,
     InputError,
     LedgerError,
-    NotSettled,
     PrivacyError,
-    WentOnElsewhere,
-    complaint,
 )
-from ..ledger import Ledger, Spend, current
 from ..statement.document import (
     Arithmetic,
     NamedGroups,
@@ -81,7 +56,6 @@ from ..statement.document import (
     PublicFact,
     Receipt,
     StatedBound,
-    is_whole,
     names_read,
     releases_of,
 )
@@ -89,8 +63,6 @@ from .journal import SITTING, Given, Journal, Log, LogEntry, digest_of, refused
 
 USER_CODE, BY_ROW = "user code", "float32-by-row"
 """Marks in a journal."""
-NO_SPEND = "-"
-"""In a journal's mark, of a run without a plan, whose answers are spends of their own."""
 _GOES_ON, _ENDED = "one that goes on", "one that was ended"
 _BROKEN = "one whose plan broke off when an answer failed"
 
@@ -226,174 +198,85 @@ def _checked(cap: object, promise: Promise) -> Filter:
     return cap
 
 
-# -- in a ledger -----------------------------------------------------------------------------------
+# -- where it is charged ---------------------------------------------------------------------------
 
 
-class Recording:
-    """What a run tells its ledger; nothing, where `ledger` is None and no block has one."""
+class Recorder(Protocol):
+    """What a ledger does for one run; see `fairveil.ledger.recording`."""
 
-    def __init__(
-        self,
-        ledger: Ledger | None,
-        promise: Promise,
-        plan: Event | None,
-        purpose: str,
-        *,
-        secure: bool,
-        read_from_data: Iterable[str],
-        columns: Iterable[str],
-    ) -> None:
-        self.ledger = current() if ledger is None else ledger
-        self._promise, self._plan, self._purpose = promise, plan, purpose
-        self._how: dict[str, Any] = {
-            "secure": secure,
-            "read_from_data": tuple(read_from_data),
-            "columns": tuple(columns),
-        }
-        self._spend: Spend | None = None  # of the plan, until it is settled
-        self._may_go_on = False
-        self._process = os.getpid()
-        self.receipt: Receipt | None = None
-        if self.ledger is not None:
-            self.ledger.require(promise, secure=secure, read_from_data=self._how["read_from_data"])
+    @property
+    def receipt(self) -> Receipt | None:
+        """What the statement says of the ledger."""
+        ...
 
     def begin(self, earlier: Sequence[Event] = ()) -> None:
-        """Reserve the plan whole. Without one, what an earlier sitting released is charged; whether
-        it was recorded then is not known where no journal says so."""
-        if self.ledger is None:
-            return
-        if self._plan is not None:
-            self._spend = self._reserved(self.ledger, [self._plan], self._purpose)
-        elif earlier:
-            settle(self._reserved(self.ledger, earlier, self._purpose).commit)
+        """Before anything is asked: what refuses stops the run."""
+        ...
 
     def take(self, journal: Journal) -> Callable[[int], None]:
-        """Before a journal is written in: refused where it is another ledger's; a run that is new
-        to its ledger is reserved.
-
-        What is returned is to be called when the journal is this run's alone, with the number of
-        the sitting and before anything is written: then a spend goes on. The ledger is told first:
-        where the process dies between the two the run is over, and charged whole. The other way
-        round a copy of the journal could go on as well.
-        """
-        journal.look_again()
-        mark, entries = journal.ledger, journal.entries
-        if mark is None:
-            self.begin([entry.event for entry in entries])
-        elif self.ledger is None or self.ledger.dataset != mark[0]:
-            words = f"the ledger of data set {mark[0]!r}, which the run began with"
-            got = None if self.ledger is None else self.ledger.dataset
-            fix = "Pass that ledger: what the journal holds is charged there."
-            raise LedgerError.expected(words, of="ledger", got=got, remedy=fix)
-
-        def agreed(sitting: int) -> None:
-            # by what was not reserved
-            grew = self.ledger is not None and journal.entries != entries
-            if grew or journal.ledger != mark:
-                fix = "Give each run a journal of its own."
-                raise refused("one that nobody else writes", "one that grew meanwhile", fix)
-            if mark is None or self._plan is None or self.ledger is None:
-                return
-            spend = self.ledger.resume(mark[1], sitting)
-            self.receipt, done = spend.receipt, tuple(entry.event for entry in entries)
-            if spend.is_open:
-                self._spend, self._may_go_on = spend, True
-            elif not is_whole(done, (self._plan,), self._promise.neighbours):
-                words = "one that is whole, of a run that was finished"
-                fix = "Its run went on elsewhere, to its end. Begin another, with its own spend."
-                raise refused(words, "a copy that is not", fix)
-
-        return agreed
+        """Before a journal is written in; what is returned is called once it is this run's."""
+        ...
 
     def mark(self, journal: Journal) -> None:
-        """Write down where the run is charged: another sitting continues with that."""
-        if self.ledger is not None and journal.ledger is None:
-            spend = NO_SPEND if self._spend is None else self._spend.id
-            journal.mark_ledger(self.ledger.dataset, spend)
-        self._may_go_on = True
+        """Once it is: write down where the run is charged."""
+        ...
 
-    @contextmanager
-    def answer(self, event: Event, purpose: str) -> Iterator[Callable[[], None]]:
-        """One answer that no plan holds, reserved; committed, whether it came or not, once what is
-        given was called: it was admitted. Given back where it was not."""
-        if self.ledger is None or self._plan is not None or isinstance(event, NoOp):
-            yield lambda: None
-            return
-        words = ": ".join(words for words in (self._purpose, purpose) if words)
-        spend, admitted = self._reserved(self.ledger, [event], words), []
-        try:
-            yield lambda: admitted.append(True)
-        finally:
-            settle(spend.commit if admitted else spend.refund)
+    def answer(self, event: Event, purpose: str) -> AbstractContextManager[Callable[[], None]]:
+        """Around an answer; what is given is called when it was admitted."""
+        ...
 
     def finish(self, log: Iterable[Event]) -> None:
         """The run did all of its plan."""
-        spend, self._spend = self._spend, None
-        if spend is None or self._plan is None or os.getpid() != self._process:
-            return
-        # As planned, the spend keeps what was reserved to the last bit; a sum in another order
-        # could differ by one.
-        done = compose(log)
-        as_planned = list(spelled_out(done)) == list(spelled_out(self._plan))
-        try:
-            settle(partial(spend.commit, None if as_planned else done))
-        except WentOnElsewhere as error:
-            try:
-                self._charge_again(done)
-            except BudgetError as more:
-                error.add_note(f"For that the budget does not suffice: {more}")
-            raise
+        ...
 
     def end(self, admitted: Sequence[Event], *, failed: bool) -> None:
-        """The run is over, unless it was finished or goes on in another sitting. `failed`: an
-        answer did. A forked child, which leaves the parent's blocks when it ends, settles nothing:
-        it does not know what the parent still asks."""
-        spend, self._spend = self._spend, None
-        if spend is None or os.getpid() != self._process:
-            return
-        if self._may_go_on:
-            if admitted:
-                settle(partial(self._charge_if_copied, spend, compose(admitted)))
-        elif admitted:
-            settle(partial(spend.commit, None if failed else compose(admitted), complete=False))
-        else:
-            settle(spend.refund)
-
-    def _charge_if_copied(self, spend: Spend, done: Event) -> None:
-        if spend.ledger.standing(spend.id).sitting != spend.sitting:
-            self._charge_again(done)
-
-    def _charge_again(self, done: Event) -> None:
-        """What was released here is not in the spend, which a copy of the journal took along: it is
-        one of its own."""
-        assert self.ledger is not None
-        words = f"{self._purpose}, again: its journal was copied"
-        self._reserved(self.ledger, [done], words).commit()
-
-    def _reserved(self, ledger: Ledger, events: Sequence[Event], purpose: str) -> Spend:
-        spend = ledger.reserve(events, self._promise, purpose=purpose, **self._how)
-        self.receipt = spend.receipt
-        return spend
+        """The run is over, unless it was finished or goes on in another sitting."""
+        ...
 
 
-def settle(settle: Callable[[], None]) -> None:
-    """Tell the ledger; where that fails, say so, and go on: see above."""
-    on_its_way = sys.exception()
-    try:
-        settle()
-    except WentOnElsewhere:
-        raise
-    except (FairveilError, OSError) as error:
-        text = complaint(
-            expected="a ledger that can be told how the release ended",
-            of="spend",
-            got=str(error),
-            remedy="It stays charged as it was reserved: `fairveil ledger show` lists it as open.",
-        )
-        if on_its_way is None:
-            warnings.warn(text, NotSettled, stacklevel=4)
-        else:
-            on_its_way.add_note(text)
+class RunLedger(Protocol):
+    """A ledger, as a curator knows it."""
+
+    def recorder(self, promise: Promise, plan: Event | None, purpose: str, **how: Any) -> Recorder:
+        """What records one run."""
+        ...
+
+
+class _Unrecorded:
+    """A run that no ledger has. One that is charged in a ledger does not go on so."""
+
+    receipt = None
+
+    def begin(self, earlier: Sequence[Event] = ()) -> None:
+        pass
+
+    def take(self, journal: Journal) -> Callable[[int], None]:
+        journal.look_again()
+        mark = journal.ledger
+
+        def agreed(sitting: int) -> None:
+            fix = "Give each run a journal of its own."
+            if journal.ledger != mark:
+                raise refused("one that nobody else writes", "one that grew meanwhile", fix)
+
+        if mark is not None:
+            words = f"the ledger of data set {mark[0]!r}, which the run began with"
+            fix = "Pass that ledger: what the journal holds is charged there."
+            raise LedgerError.expected(words, of="ledger", got=None, remedy=fix)
+        return agreed
+
+    def mark(self, journal: Journal) -> None:
+        pass
+
+    @contextmanager
+    def answer(self, event: Event, purpose: str) -> Iterator[Callable[[], None]]:
+        yield lambda: None
+
+    def finish(self, log: Iterable[Event]) -> None:
+        pass
+
+    def end(self, admitted: Sequence[Event], *, failed: bool) -> None:
+        pass
 
 
 # -- of a run --------------------------------------------------------------------------------------
@@ -417,7 +300,7 @@ class Books:
         bounds: tuple[StatedBound, ...],
         columns: Sequence[str],
         secure: bool,
-        ledger: Ledger | None,
+        ledger: RunLedger | None,
         purpose: str,
     ) -> None:
         self.promise = promise
@@ -425,15 +308,15 @@ class Books:
         self.log = Log()
         events = [plan] if isinstance(plan, Event) else plan
         self.budget = Budget(promise, None if events is None else compose(events), cap)
-        self._recording = Recording(
-            ledger,
-            promise,
-            self.budget.plan,
-            purpose,
-            secure=secure,
-            read_from_data=names_read(facts, bounds),
-            columns=columns,
-        )
+        ledger = ledger_of_block() if ledger is None else ledger
+        fix = "Make one with Ledger.create, or find one with Ledger.open."
+        fits = ledger is None or hasattr(ledger, "recorder")
+        need(fits, "a Ledger", of="ledger", got=type(ledger).__name__, fix=fix)
+        self._recording: Recorder = _Unrecorded()
+        if ledger is not None:
+            how = {"secure": secure, "columns": columns}
+            how["read_from_data"] = names_read(facts, bounds)
+            self._recording = ledger.recorder(promise, self.budget.plan, purpose, **how)
         self._facts, self._bounds_before, self._secure = facts, bounds, secure
         self._bounds: dict[tuple[str, str], StatedBound] = {}
         self._trusted = False

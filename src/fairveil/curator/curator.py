@@ -36,10 +36,9 @@ from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..core.rows import FULL, Batch, Block, Drawn, Part, Poisson, Rows, Unmapped
 from ..facts import Cells
-from ..ledger import Ledger
 from ..statement.document import NamedGroups, PrivacyStatement, PublicFact, StatedBound
 from . import listening, pricing
-from .books import Books
+from .books import Books, RunLedger
 from .bounds import Bounds, adds_by_person
 from .choices import Contest, Context, HistogramCache, Score, contest_of
 from .journal import Journal, LogEntry
@@ -99,7 +98,7 @@ class Curator(PublicSide):
         threads: int | None = None,
         journal: Callable[[LogEntry], None] | None = None,
         earlier: Sequence[LogEntry] | Journal = (),
-        ledger: Ledger | None = None,
+        ledger: RunLedger | None = None,
         purpose: str = "",
         stated_clips: Sequence[float] | None = None,
         one_group: bool = False,
@@ -120,13 +119,6 @@ class Curator(PublicSide):
         self._decided = HistogramCache()
         self._troubles = Troubles()
         require_weights(rows, promise)
-        if ledger is not None:
-            _checks.instance(
-                Ledger,
-                "ledger",
-                ledger,
-                "Make one with Ledger.create, or find one with Ledger.open.",
-            )
         self._books = books = Books(
             promise,
             plan,

@@ -40,6 +40,7 @@ from .._urls import without_password
 from ..core.events import Event, compose
 from ..core.inventory import as_event
 from ..core.promise import Promise, Unit
+from ..core.runs import BLOCKS
 from ..errors import InputError, LedgerError, Overspent, WentOnElsewhere, complaint
 from ..facts import Schema
 from ..show.numbers import at_least, at_most, promised
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from ..statement.check import Finding
     from ..statement.document import Receipt
     from .balance import Balance
+    from .recording import Recording
     from .store import Page, Store
 
 MOST_SITTINGS = 1 << 62
@@ -637,6 +639,43 @@ class Ledger:
 
         return Spend(self, self._write(go_on).reserved, sitting)
 
+    def recorder(
+        self,
+        promise: Promise,
+        plan: Event | None,
+        purpose: str,
+        *,
+        secure: bool,
+        read_from_data: Iterable[str],
+        columns: Iterable[str],
+    ) -> Recording:
+        """What records one run of a curator: reserved whole, settled when it ends.
+
+        Parameters
+        ----------
+        promise : Promise
+            Guarantee of the run.
+        plan : Event or None
+            All of its events; None: each answer is a spend of its own.
+        purpose : str
+            Words.
+        secure : bool
+            Whether all its noise is secure.
+        read_from_data : iterable of str
+            What was read from the data without privacy.
+        columns : iterable of str
+            Its sensitive columns.
+
+        Returns
+        -------
+        Recording
+            What the run tells.
+        """
+        from .recording import Recording
+
+        how: dict[str, Any] = {"read_from_data": read_from_data, "columns": columns}
+        return Recording(self, promise, plan, purpose, secure=secure, **how)
+
     @contextmanager
     def recording(self) -> Iterator[Ledger]:
         """Record every fit of a block, in every thread: ``with ledger.recording():``.
@@ -887,6 +926,9 @@ def current() -> Ledger | None:
         return None
     with _lock:
         return _blocks[-1][1] if _blocks else None
+
+
+BLOCKS.append(current)
 
 
 def given_ledger(given: object) -> Ledger | None:

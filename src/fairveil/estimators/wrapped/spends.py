@@ -21,9 +21,9 @@ from contextlib import contextmanager
 
 from ...core.cost import gaussian_mu
 from ...core.events import Event, Gaussian, Pure
-from ...curator.books import settle
 from ...errors import Overspent
 from ...ledger import Ledger, statement_findings
+from ...ledger.recording import settle
 from ...statement.document import PrivacyStatement, Receipt, names_read
 from .bases import Base, BaseOptions, carries_a_promise, is_fitted, thawed
 
