@@ -410,17 +410,6 @@ def range_of_costs(costs, cells, promise, reads):
     return largest * (1 if promise is ADD or (promise is SENSITIVE and not reads) else 2)
 
 
-def test_cells_that_are_apart_by_enumeration():
-    rng = np.random.default_rng(0)
-    for n, _ in itertools.product((1, 2, 3, 7), range(20)):
-        p, q = rng.integers(-3, 4, (2, n, 2))
-        wanted = [
-            max((p[a, y] + q[b, y] for a, b in itertools.permutations(range(n), 2)), default=0)
-            for y in range(2)
-        ]
-        assert choices._apart(p, q).tolist() == wanted
-
-
 def test_guarantee_2_the_grid_is_the_same_whatever_the_rows_are(rows_of):
     """Under add-remove their number does not matter either."""
     for promise, sizes in ((ADD, (40, 300)), (REPLACE, (300, 300)), (SENSITIVE, (300, 300))):
@@ -578,7 +567,7 @@ def failing(how, where):
 
 @pytest.mark.parametrize("how", ["raises", "shape", "nan", "warns"])
 @pytest.mark.parametrize("everywhere", [False, True])
-def test_guarantee_3_what_fails_on_private_sums_is_not_shown_before_the_run_has_ended(
+def test_guarantee_4_what_fails_on_private_sums_is_not_shown_before_the_run_has_ended(
     rows_of, how, everywhere
 ):
     """A candidate that fails counts as the largest; the others compete as ever."""
@@ -613,7 +602,7 @@ def test_guarantee_3_what_fails_on_private_sums_is_not_shown_before_the_run_has_
             assert curator.trouble()
 
 
-def test_guarantee_3_no_warning_on_private_sums_is_shown(rows_of):
+def test_guarantee_4_no_warning_on_private_sums_is_shown(rows_of):
     rows = rows_of()
 
     def function(sums):
@@ -701,7 +690,7 @@ def whole_rows(n=600, weights=False):
 @pytest.mark.parametrize("mode", ["product", "marginal", None])
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("by_label", [False, True])
-def test_guarantee_4_of_decisions_cuts_are_linear_models_with_the_edge_taken_from_their_intercept(
+def test_guarantee_5_cuts_are_linear_models_with_the_edge_taken_from_their_intercept(
     mode, weights, by_label
 ):
     """Bit for bit, at an edge too; candidate `direction * edges + edge`; and the first class has
@@ -766,7 +755,7 @@ def test_cuts_have_two_classes(rows_of):
         )
 
 
-def test_tables_are_totalled_once_for_as_long_as_a_question_is_held(monkeypatch):
+def test_guarantee_3_tables_are_totalled_once_for_as_long_as_a_question_is_held(monkeypatch):
     """Cuts, and the rows of cells that the first class needs; other units are other tables."""
     rows = whole_rows()
     curator = Curator(rows, NOT_PRIVATE)
