@@ -164,8 +164,11 @@ def test_guarantee_2_one_answer_is_one_event(rows_of):
 
 
 def test_guarantee_4_a_plan_too_expensive_is_refused_before_the_rows_are_read(rows_of):
-    with pytest.raises(BudgetError, match="costs at most epsilon=1"):
-        Curator(rows_of(), Promise(1.0, 1e-6), plan=[Gaussian(1.0)])
+    rows, cost = rows_of(), epsilon([Gaussian(4.0)], 1e-6)
+    for part in (0.3, 0.99, 1.0 - 1e-9):
+        with pytest.raises(BudgetError, match="costs at most epsilon="):
+            Curator(rows, Promise(part * cost, 1e-6), plan=[Gaussian(4.0)])
+    Curator(rows, Promise(cost, 1e-6), plan=[Gaussian(4.0)])
 
 
 def test_guarantee_4_answers_follow_the_plan(rows_of):
