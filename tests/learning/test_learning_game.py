@@ -342,6 +342,24 @@ def test_the_dual_bound_is_as_large_as_noise_that_is_foretold_allows(
     assert games.plan(aware, Regression()).dual_bound == 2.0
 
 
+@pytest.mark.parametrize("rounds", [50, 500])
+def test_sums_that_are_released_once_cost_the_same_for_any_number_of_rounds(rounds: int) -> None:
+    rows = g.rows_from(*g.sample(1, 2000))
+    game = g.a_game(rows, g.GROUPS, ODDS, Regression(), rounds=rounds)
+    multipliers = game.counts_multiplier, game.oracle.multiplier, game.audit_multiplier
+    parts = np.array([1, 1, rounds]) / np.square(multipliers)
+    assert parts / parts.sum() == pytest.approx([0.05, 0.7, 0.25])
+
+
+def test_rules_of_the_first_rounds_of_a_descent_are_left_out() -> None:
+    rows = g.rows_from(*g.sample(1, 300))
+    plays: list[games.Play] = []
+    game = g.a_game(rows, g.GROUPS, ODDS, Descent(steps=1), rounds=10)
+    outcome = game.run(g.curator_for(game, rows), watch=plays.append)
+    assert game.oracle.burn_in == 0.3
+    assert (sum(outcome.plays), plays[-1].seen.counted, plays[-1].seen.rounds) == (7, 7, 10)
+
+
 def test_without_constraints_the_game_is_one_fit() -> None:
     rows = g.rows_from(*g.sample(1, 300))
     outcome = g.played(rows, g.a_game(rows, g.GROUPS, [], Regression()))

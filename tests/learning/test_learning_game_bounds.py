@@ -149,6 +149,21 @@ def test_the_theorems_numbers() -> None:
     assert made(doubt=0.05).learner_regret == pytest.approx(0.05)
 
 
+def test_measured_values_are_widened_by_all_noise_and_by_every_look() -> None:
+    """By hand, at six parts of a miss of 0.05: two constraints, three looks each, a mean of two
+    audits; two rates whose counts of 100 are off by a quantile for two of them, and by rounding."""
+    noise, part = {"audit_noise": np.full(2, 0.02), "count_noise": 1.0}, 0.05 / 6.0
+    of_counts = 2.0 * (stats.norm.isf(part / 4.0) + 0.5) / 100.0
+    for looks in (1, 3):
+        of_mean = stats.norm.isf(part / (4.0 * looks)) * 0.02 / math.sqrt(2.0)
+        wanted = np.array([0.15, -0.15]) + of_mean + of_counts
+        assert made(**noise, looks=looks).measured == pytest.approx(wanted)
+    counted = made(mixture_noise=np.array([0.01, 0.03]), looks=1)
+    of_mixture = stats.norm.isf(part / 4.0) * np.array([0.01, 0.03])
+    assert counted.measured == pytest.approx(np.array([0.15, -0.15]) + of_mixture)
+    assert counted.learner_regret == math.inf
+
+
 def test_errors_that_were_divided_by_a_wrong_number_of_rows_widen_the_bounds() -> None:
     """With half as many rows as stated, errors weighed half as much in the game: twice the excess.
     None certain: no bound."""
