@@ -21,7 +21,7 @@ from fairveil.data import EncodedRows, load_joined, write_store
 from fairveil.data.joined import Matched, matched
 from fairveil.errors import FairveilError, JoinError, SchemaError
 from fairveil.facts import Boolean, Category, Number, Schema
-from fairveil.learning.released import group_counts
+from fairveil.learning.released import plan_groups
 from fairveil.privacy import Promise
 
 IDS = ("a1", "b2", "c3")
@@ -69,7 +69,7 @@ def apart(one: dict[str, str], other: dict[str, str]) -> int:
 def counts_of(rows: EncodedRows) -> Any:
     """What a release asks of the rows, without noise."""
     held = Rows(rows)
-    plan = group_counts.plan(Promise(1.0, 0.0, "sensitive_features"), held.cells())
+    plan = plan_groups(Promise(1.0, 0.0, "sensitive_features"), held.cells())
     curator = Curator(held, Promise(math.inf, 0.0, "sensitive_features"))
     attached = curator.attach_codes(CODES, CLUSTERS, columns_read={"features", "label"})
     return plan.moved, curator.answer([(plan.question(attached), 0.0)])[0]

@@ -14,9 +14,8 @@ from fairveil.estimators import SoftGroups
 from fairveil.facts import Cells
 from fairveil.facts.reports import MOST, Reports
 from fairveil.fairness import DemographicParity, resolve
-from fairveil.learning.counts import CountNoise
-from fairveil.learning.released import rates as soft_rates
-from fairveil.learning.released.group_counts import GroupCounts
+from fairveil.learning.counts import EXACT, CountNoise
+from fairveil.learning.released import GroupCounts, soft_values
 from fairveil.privacy import NoiseSource
 
 ASKED = Reports.randomized_response(("f", "m"), 1.1)
@@ -31,11 +30,10 @@ PAIRS = Reports(
     ),
 )
 """Two groups together are told from the other two better than each alone is."""
-NO_NOISE = CountNoise("none", 0.0)
 
 
 def estimate(reports: Reports, recorded: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    return GroupCounts(recorded, sizes, NO_NOISE, reports).estimates
+    return GroupCounts(recorded, sizes, EXACT, reports).estimates
 
 
 @pytest.mark.parametrize("reports", [ASKED, UNEVEN], ids=["two", "three"])
@@ -191,7 +189,7 @@ def test_what_is_no_distribution_is_refused(shares: list[object]) -> None:
 
 
 @pytest.mark.parametrize(
-    "noise", [NO_NOISE, CountNoise("discrete-laplace", 1.0)], ids=["flips", "flips and noise"]
+    "noise", [EXACT, CountNoise("discrete-laplace", 1.0)], ids=["flips", "flips and noise"]
 )
 def test_error_bars_cover_flips_and_noise_and_forgetting_the_flips_is_caught(
     noise: CountNoise,
@@ -205,9 +203,9 @@ def test_error_bars_cover_flips_and_noise_and_forgetting_the_flips_is_caught(
     truth = np.where(rng.uniform(size=4000) < 0.15 + 0.7 * q, 1, 0)
     law = np.stack([1 - q, q], axis=1)
     system = resolve([DemographicParity(0.05)], Cells((("f", "m"),), names=("sex",)), (0, 1))
-    exact = GroupCounts(_counts(truth, codes), sizes, NO_NOISE)
+    exact = GroupCounts(_counts(truth, codes), sizes, EXACT)
     labels = np.zeros(40, np.intp)
-    wanted = [line.value for line in soft_rates.values(exact, codes, labels, law, system, 0.05)]
+    wanted = [line.value for line in soft_values(exact, codes, labels, law, system, 0.05)]
     missed = planted = 0
     for _ in range(100):
         said = np.where(rng.uniform(size=4000) < ASKED.rates[0][1], 1 - truth, truth)
@@ -217,7 +215,7 @@ def test_error_bars_cover_flips_and_noise_and_forgetting_the_flips_is_caught(
             z = rng.geometric(1 - r, size=40) - rng.geometric(1 - r, size=40)
             raw = raw + np.stack([z, -z])
         for reports in (ASKED, None):
-            found = soft_rates.values(
+            found = soft_values(
                 GroupCounts(raw, sizes, noise, reports), codes, labels, law, system, 0.05
             )
             wrong = any(

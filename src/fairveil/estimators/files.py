@@ -42,7 +42,7 @@ from ..learning.least_squares import RegressionOutcome
 from ..learning.objectives import Certain, Found
 from ..learning.oracles import AttachedRule, Rule
 from ..learning.postprocess import MixingGuarantee, Released
-from ..learning.released.rates import SoftValue
+from ..learning.released import SoftValue
 from ..models import (
     DerandomisedModel,
     GroupedLinearModel,

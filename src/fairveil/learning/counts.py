@@ -478,14 +478,15 @@ def _gaussian(event: Event) -> float:
     return 0.0
 
 
-def noise_of(event: Event, neighbours: str) -> CountNoise:
-    """The law of each count's noise, from the event of the release that was logged."""
+def noise_of(event: Event, neighbours: str) -> CountNoise | None:
+    """The law of each count's noise, from the event of the release that was logged; None where no
+    release of counts has it."""
     if isinstance(event, DiscreteLaplace):
         return CountNoise(LAPLACE, event.noise_multiplier * event.sensitivity)
     if isinstance(event, Gaussian):
         length = math.sqrt(1.0 if neighbours == "add-remove" else 2.0)
         return CountNoise(GAUSSIAN, event.noise_multiplier * length)
-    return EXACT
+    return EXACT if isinstance(event, NoOp | NonPrivate) else None
 
 
 # -- possible counts near released ones ------------------------------------------------------------

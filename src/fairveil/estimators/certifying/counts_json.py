@@ -164,15 +164,15 @@ def of_release(statement: PrivacyStatement, noise: CountNoise) -> list[Finding]:
     event = statement.events[0] if len(statement.events) == 1 else NoOp()
     law = noise_of(event, statement.promise.neighbours)
     private = statement.is_private and not isinstance(event, NonPrivate)
-    same = law.kind == noise.kind and math.isclose(law.scale, noise.scale, rel_tol=1e-9)
+    same = (
+        law is not None
+        and law.kind == noise.kind
+        and math.isclose(law.scale, noise.scale, rel_tol=1e-9)
+    )
     if not same or (not private and noise.kind != "none"):
-        out.append(
-            Finding(
-                True,
-                f"the noise is said to be {noise.kind} {noise.scale:g}, the statement says "
-                f"{law.kind} {law.scale:g}",
-            )
-        )
+        other = "another release" if law is None else f"{law.kind} {law.scale:g}"
+        said = f"the noise is said to be {noise.kind} {noise.scale:g}, the statement says {other}"
+        out.append(Finding(True, said))
     return out
 
 

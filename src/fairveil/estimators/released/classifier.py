@@ -18,11 +18,10 @@ from ..._types import ColumnsLike, Floats, TableLike
 from ...errors import ConstraintNotMet, InputError
 from ...facts import RowSource
 from ...fairness import ConstraintSystem, resolve
+from ...learning import released as soft_search
 from ...learning.oracles import principal
 from ...learning.public_rows import PublicRows
-from ...learning.released import search as soft_search
-from ...learning.released.rates import SoftValue
-from ...learning.released.search import Candidates, Soft
+from ...learning.released import Candidates, Soft, SoftValue
 from ...models import LinearModel, MixtureModel
 from ...models.model import RandomState, draw_codes
 from ...statement.document import PrivacyStatement

@@ -21,8 +21,8 @@ from ...curator import Curator
 from ...curator.elsewhere import Elsewhere
 from ...errors import InputError, PrivacyError
 from ...facts import Cells, Reports, Schema
-from ...learning.released import clusters, group_counts
-from ...learning.released.clusters import Clusters
+from ...learning import released as group_release
+from ...learning.released import Clusters
 from ...models.model import known_classes
 from ...show.numbers import at_most
 from ...statement.document import PublicFact
@@ -379,7 +379,7 @@ def release_groups(
     if record is not None:
         record.require(promise, schema=training.schema)
     cells = _several_groups(training)
-    planned = group_counts.plan(promise, cells)
+    planned = group_release.plan_groups(promise, cells)
     told: tuple[PublicFact, ...] = ()
     if reports is not None:
         reports = reports.in_order(cells.keys)
@@ -406,7 +406,7 @@ def release_groups(
     with curator:
         read = frozenset({"features", "label"})
         attached = curator.attach_codes(at, made.count, columns_read=read, title="public clusters")
-        counts = group_counts.release(curator, attached, planned, sizes, reports)
+        counts = group_release.release_groups(curator, attached, planned, sizes, reports)
         curator.finish()
     statement = curator.statement(not_covered=training.not_covered)
     return ReleasedGroups(
@@ -467,8 +467,7 @@ def fact_of(reports: Reports, promise: Promise) -> PublicFact:
 def promise_for(epsilon: float, delta: float, protects: str, whose: Whose | None = None) -> Promise:
     """The promise; an error where it is not about sensitive features alone."""
     promise = fitting.promise_of(epsilon, delta, protects, None, whose)
-    if promise.protects != "sensitive_features":
-        group_counts.refuse(promise)
+    group_release.require_public_features(promise)
     return promise
 
 
@@ -477,6 +476,8 @@ def grown(
 ) -> Clusters:
     """The clusters of public rows. `limit`: how many at most; None: from public facts."""
     leaves = (
-        clusters.leaves_for(len(labels), classes, groups, deviation) if limit is None else limit
+        group_release.leaves_for(len(labels), classes, groups, deviation)
+        if limit is None
+        else limit
     )
-    return clusters.grown(features, labels, classes, leaves)
+    return group_release.grown_clusters(features, labels, classes, leaves)

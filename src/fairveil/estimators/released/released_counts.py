@@ -15,10 +15,7 @@ from ..._types import ColumnsLike, Floats, TableLike
 from ...errors import InputError
 from ...facts import Cells, RowSource
 from ...fairness import resolve
-from ...learning.released import rates as soft_rates
-from ...learning.released.clusters import Clusters
-from ...learning.released.group_counts import GroupCounts
-from ...learning.released.rates import SoftValue
+from ...learning.released import Clusters, GroupCounts, SoftValue, soft_values
 from ...statement.document import PrivacyStatement
 from .. import fitting
 from ..faces import as_array
@@ -113,9 +110,7 @@ class ReleasedCounts:
         system = resolve(fitting.notions_of(constraints), self.cells, self.classes)
         at = self.own_codes(X, y)
         law = distribution_given(predictions, self.classes, len(at))
-        return tuple(
-            soft_rates.values(self.counts, at, self.clusters.labels, law, system, probability)
-        )
+        return tuple(soft_values(self.counts, at, self.clusters.labels, law, system, probability))
 
     def own_codes(self, X: TableLike, y: ColumnsLike) -> Ints:
         """Clusters of the rows of the release.

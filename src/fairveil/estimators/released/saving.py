@@ -27,11 +27,11 @@ from ..._codec import Kind
 from ..._json import Document, Node
 from ..._reading import read_text
 from ..._types import ColumnsLike
+from ...core.events import NoOp
 from ...errors import ChecksumError, SignatureError
 from ...facts import Reports
-from ...learning.counts import CountNoise
-from ...learning.released.clusters import MOST_NODES, NO_CHILD, Clusters, Tree
-from ...learning.released.group_counts import GroupCounts, noise_of
+from ...learning.counts import CountNoise, noise_of
+from ...learning.released import MOST_NODES, NO_CHILD, Clusters, GroupCounts, Tree
 from ...models.folders import LARGEST_TEXT, read_folder, write_folder
 from ...models.model import known_classes
 from ...statement import document, signing
@@ -254,7 +254,11 @@ def examine(text: str) -> tuple[ReleasedCounts, list[Finding]]:
                 True, "the counts are one release, and the statement has another number of events"
             )
         )
-    elif (law := noise_of(released.privacy.events[0])) is None or law.kind != counts.noise.kind:
+    elif (
+        isinstance(event := released.privacy.events[0], NoOp)
+        or (law := noise_of(event, promise.neighbours)) is None
+        or law.kind != counts.noise.kind
+    ):
         found.append(Finding(True, "the event of the statement is not one of such counts"))
     elif not math.isclose(law.scale, counts.noise.scale, rel_tol=SLACK):
         words = (

@@ -1,1 +1,0 @@
-"""Groups released once: counts by public cluster, rates from them, and a search on public rows."""
