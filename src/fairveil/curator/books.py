@@ -237,7 +237,16 @@ class Recorder(Protocol):
 class RunLedger(Protocol):
     """A ledger, as a curator knows it."""
 
-    def recorder(self, promise: Promise, plan: Event | None, purpose: str, **how: Any) -> Recorder:
+    def recorder(
+        self,
+        promise: Promise,
+        plan: Event | None,
+        purpose: str,
+        *,
+        secure: bool,
+        read_from_data: Iterable[str],
+        columns: Iterable[str],
+    ) -> Recorder:
         """What records one run."""
         ...
 

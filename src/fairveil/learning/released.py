@@ -375,9 +375,9 @@ def soft_values(
     for name, bound, line in zip(system.names, system.bounds.tolist(), coefficients, strict=True):
         terms = [(float(c), rate) for c, rate in zip(line, rates, strict=True) if c]
         ends: Floats = np.zeros(len(TURNED))
-        for c, rate in terms:
-            ends = ends + c * (rate if c > 0 else rate[TURNED])
-        ends[3] = sum(abs(c) * rate[3] for c, rate in terms)
+        for c, found in terms:
+            ends = ends + c * (found if c > 0 else found[TURNED])
+        ends[3] = sum(abs(c) * found[3] for c, found in terms)
         out.append(SoftValue(name, bound, *map(float, ends)))
     return out
 
