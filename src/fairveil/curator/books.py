@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -323,9 +323,14 @@ class Books:
         need(fits, "a Ledger", of="ledger", got=type(ledger).__name__, fix=fix)
         self._recording: Recorder = _Unrecorded()
         if ledger is not None:
-            how = {"secure": secure, "columns": columns}
-            how["read_from_data"] = names_read(facts, bounds)
-            self._recording = ledger.recorder(promise, self.budget.plan, purpose, **how)
+            self._recording = ledger.recorder(
+                promise,
+                self.budget.plan,
+                purpose,
+                secure=secure,
+                read_from_data=names_read(facts, bounds),
+                columns=columns,
+            )
         self._facts, self._bounds_before, self._secure = facts, bounds, secure
         self._bounds: dict[tuple[str, str], StatedBound] = {}
         self._trusted = False
