@@ -13,7 +13,7 @@ from fairveil.core.filters import Filter
 from fairveil.curator import CellCounts, Curator, FeatureSums, Journal, Rows, Weighed
 from fairveil.curator.books import Budget
 from fairveil.curator.questions.attached import RowFunction
-from fairveil.errors import BudgetError, PrivacyError
+from fairveil.errors import BudgetError, InputError, PrivacyError
 from fairveil.ledger import Ledger
 from fairveil.privacy import NoiseSource, Promise
 
@@ -45,6 +45,18 @@ def test_guarantee_1_of_books_what_is_refused_anywhere_is_charged_nowhere(rows) 
         curator.answer([(CellCounts(rows.cells()), 1.0)])
     assert (curator._books.budget.admitted, curator.log.events) == (admitted, log)
     assert list(book.history())[-1].spent == charged
+
+
+def test_guarantee_1_of_books_a_filter_is_of_the_runs_own_guarantee(rows) -> None:
+    for other in (
+        Promise(2.9, 1e-6, neighbours="replace-one"),
+        Promise(3.0, 1e-5, neighbours="replace-one"),
+        Promise(3.0, 1e-6),
+        Promise(3.0, 1e-6, "sensitive_features"),
+    ):
+        with pytest.raises(InputError, match="a filter for"):
+            Curator(rows, PROMISE, cap=Filter.create(other))
+    assert Curator(rows, PROMISE, cap=Filter.create(PROMISE))._books.budget.room is not None
 
 
 def test_guarantee_2_of_books_a_release_is_written_before_its_answer_is_returned(
