@@ -680,3 +680,16 @@ def panel_gradient(
             to = out[offsets[q - 1] + codes[q - 1, i]]
             for m in range(M):
                 to[m] += a[m]
+
+
+@jit
+def map_into(
+    numbers: Numbers, a: int, b: int, scale: Floats, shift: Floats, most: float, out: Numbers
+) -> None:
+    """out[j, a:b] = scale[j] x numbers[j, a:b] + shift[j], cut at the largest of out's type."""
+    for j in range(numbers.shape[0]):
+        line, to, by, add = numbers[j, a:b], out[j, a:b], scale[j], shift[j]
+        for t in range(b - a):
+            x = line[t] * by + add
+            x = most if x > most else x
+            to[t] = -most if x < -most else x

@@ -412,16 +412,13 @@ class Mapping:
     def read(self, a: int, b: int) -> Block:
         """The block, whose rows a to b may be read from now on. Numbers are kept finite. Never an
         error or a warning, whatever a row holds."""
+        from .kernels import map_into
+
         of, out = self._raw, self.block.numbers
-        most, x = float(np.finfo(out.dtype).max), np.empty(b - a)
-        with np.errstate(all="ignore"):
-            for scale, shift in self._maps:
-                for j, line in enumerate(of):
-                    np.multiply(line[a:b], scale[j], out=x)
-                    x += shift[j]
-                    np.clip(x, -most, most, out=x)
-                    out[j, a:b] = x
-                of = out
+        most = float(np.finfo(out.dtype).max)
+        for scale, shift in self._maps:
+            map_into(of, a, b, scale[:, 0], shift[:, 0], most, out)
+            of = out
         return self.block
 
     def done(self, rows: int) -> None:

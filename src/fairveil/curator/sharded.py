@@ -60,10 +60,9 @@ class Request:
     """What is asked of a shard's rows: integers or maxima, by public `args`.
 
     `what`: "total" of questions, of the rows at `places` (ascending from 0 within the shard; None:
-    all); and where features are public "largest" contribution and move of one row, a "round" on
-    grids that were guessed, the "longest" row, "extremes" of features by group, the largest
-    "number". `maps`: units of numbers. `reading`: the number under which some rows of persons are
-    read; None: all.
+    all); and where features are public "largest" contribution and move of one row, the "longest"
+    row, "extremes" of features by group, the largest "number". `maps`: units of numbers. `reading`:
+    the number under which some rows of persons are read; None: all.
     """
 
     what: str
