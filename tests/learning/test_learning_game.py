@@ -20,7 +20,6 @@ from fairveil.audit import Tape, Witness
 from fairveil.core.events import Exponential, compose, spelled_out
 from fairveil.core.promise import Promise
 from fairveil.curator import Curator, GradientSum, pricing
-from fairveil.curator.choices import Costs
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import DemographicParity, EqualizedOdds
 from fairveil.learning import game as games
@@ -31,7 +30,6 @@ from fairveil.learning.oracles import (
     Descent,
     GroupedRule,
     Labellings,
-    LinearRule,
     Listed,
     Regression,
     Responses,
@@ -180,24 +178,6 @@ def test_no_neighbour_is_further_away_than_the_promise_in_all_releases(
         assert len(curator.choices) == game.rounds
         assert 0.5 <= max(ranges) <= 1 + 1e-9
         assert {epsilon for _, epsilon, _ in curator.choices} == {inner.epsilon}
-
-
-@pytest.mark.parametrize("relation", list(g.PROMISES))
-@pytest.mark.parametrize("mode", ["product", "marginal"])
-def test_the_reach_of_a_choice_is_the_curators(relation: str, mode: str) -> None:
-    for classes in (2, 4):
-        rows, promise = g.rows_from(*g.sample(0, 60, classes, (3, 2)), classes, (3, 2)), g.PROMISES
-        notions = [EqualizedOdds(0.05, groups=mode)]
-        ground = g.ground_of(rows, promise[relation], notions, mode, public_rows=60)
-        costs = np.random.default_rng(1).normal(size=(ground.groups, classes, classes))
-        model = LinearRule(ground.zeros).decisions(ground.cells, True)
-        made = Costs.of(costs, model, rows.layout)
-        wanted = made.reach(promise[relation], rows.layout, reads_groups=False) / 2**made.exponent
-        assert reach(ground, costs) == pytest.approx(wanted, rel=1e-12)
-        if relation == "groups" and mode == "product":
-            pairs = itertools.permutations(range(ground.groups), 2)
-            by_hand = max(np.ptp(costs[a] - costs[b], axis=-1).max() for a, b in pairs)
-            assert reach(ground, costs) == pytest.approx(by_hand, rel=1e-9)
 
 
 # ---- the plan

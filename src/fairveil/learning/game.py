@@ -71,7 +71,6 @@ from .oracles import (
     LinearRule,
     Oracle,
     Rule,
-    Settled,
     Walk,
     any_measurement,
     audited,
@@ -325,9 +324,9 @@ def compared(ground: GameInstance, oracle: Oracle[Any]) -> bool:
 class Play:
     """A game that is being played: released values only.
 
-    `noise`: of each value in one audit, where the oracle settles. `free`: the rule without
-    constraints and how it decides, (cells, labels, classes). `walk`: where that rule goes on in
-    place of the game; None: the game is played.
+    `noise`: of each value in one audit, where the oracle settles; `settled`: its mixture, the duals,
+    and how it decides. `free`: the rule without constraints and how it decides. `walk`: where that
+    rule goes on in place of the game; None: the game is played.
     """
 
     game: Game
@@ -341,7 +340,7 @@ class Play:
     played: dict[Hashable, tuple[Rule, int]] = field(default_factory=dict)
     round: int = 0
     noise: Floats | None = None
-    settled: Settled | None = None
+    settled: tuple[list[tuple[Rule, int]], Floats, Floats] | None = None
     free: tuple[Rule, Floats] | None = None
     walk: Walk | None = None
 
@@ -466,16 +465,17 @@ class Play:
         elif self.noise is not None and self.fixed is not None:
             rules, duals = oracle.settle(self.prepared, self.fixed, self.noise)
             multiplier = game.settled_multiplier
-            self.settled = counted(curator, game.ground, rules, duals, multiplier, self.counts)
+            histogram = counted(curator, game.ground, rules, multiplier, self.counts)
+            self.settled = rules, duals, histogram
 
     # -- what was found ----------------------------------------------------------------------------
 
     def finish(self) -> Equilibrium:
         """The mixture and what was released of it."""
-        game, system, settled = self.game, self.game.system, self.settled
+        game, system = self.game, self.game.system
         parts, duals = list(self.played.values()), self.seen.mean_duals
-        if settled is not None:
-            parts, duals = list(zip(settled.rules, settled.plays, strict=True)), settled.duals
+        if self.settled is not None:
+            parts, duals, _ = self.settled
         names, bounds, values, spread = (), np.zeros(0), np.zeros(0), np.zeros(0)
         comparison, choice, looks, guarantee = None, None, 1, None
         drawn: Floats | None = np.zeros(0)
@@ -521,7 +521,7 @@ class Play:
         if self.walk is not None and self.free is not None:
             return self.free[1], game.free_scale
         if self.settled is not None:
-            return self.settled.histogram, game.settled_scale
+            return self.settled[2], game.settled_scale
         scale = game.audit_scale / math.sqrt(max(1, self.seen.counted))
         return self.seen.mean_histogram, scale
 

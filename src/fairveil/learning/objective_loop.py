@@ -874,14 +874,13 @@ class PublicSearch(Search):
         lines = np.array([posed.pull(one, at).ravel() for one in np.eye(len(noise))])
         left = (price - posed.f.gradient(at)).ravel()
         duals = np.asarray(nnls(lines.T, left)[0]) if len(lines) else np.zeros(0)
-        found = counted(curator, ground, rules, duals, self.settled_multiplier, counts)
-        table = found.histogram
+        table = counted(curator, ground, rules, self.settled_multiplier, counts)
         if ground.outputs == 1:
             table = ground.by_class(table[..., 1:], counts)
         return Found.of(
             posed,
-            found.rules,
-            np.array(found.plays) / PARTS,
+            tuple(rule for rule, _ in rules),
+            np.array([part for _, part in rules]) / PARTS,
             np.broadcast_to(table / posed.rows, (len(rules), *table.shape)),
             noise=self.noise_of_mixture(posed, at),
             count_noise=self.noise_of_counts,

@@ -463,18 +463,6 @@ def _all_classes(ground: GameInstance, answer: Floats, counts: Floats) -> Floats
     return shaped if shaped.shape[-1] == ground.classes else ground.by_class(shaped, counts)
 
 
-@dataclass(frozen=True, eq=False)
-class Settled:
-    """A mixture that was counted once, with noise of its own, which no choice of rules has seen:
-    its rules, how many parts each is, the released histogram (cells, labels, classes), and the
-    duals."""
-
-    rules: tuple[Rule, ...]
-    plays: tuple[int, ...]
-    histogram: Floats
-    duals: Floats
-
-
 def settled_measurement(
     ground: GameInstance, rules: list[tuple[Rule, int]], multiplier: float
 ) -> Measurement:
@@ -494,17 +482,16 @@ def counted(
     curator: Asks,
     ground: GameInstance,
     rules: list[tuple[Rule, int]],
-    duals: Floats,
     multiplier: float,
     counts: Floats,
-) -> Settled:
-    """The mixture, with what was released of it."""
+) -> Floats:
+    """How the mixture decides, (cells, labels, classes), released once: with noise of its own,
+    which no choice of rules has seen."""
     measurement = settled_measurement(ground, rules, multiplier)
     assert isinstance(measurement.question, MixtureHistogram)
     free = replace(measurement.question, cells=None)
     (answer,) = ground.joint(curator, [measurement], [free], "how the mixture decides")
-    histogram = answer.reshape(*counts.shape, ground.classes)
-    return Settled(tuple(rule for rule, _ in rules), tuple(n for _, n in rules), histogram, duals)
+    return answer.reshape(*counts.shape, ground.classes)
 
 
 # -- oracles -------------------------------------------------------------------------------------
@@ -603,19 +590,11 @@ class Oracle(ABC, Generic[P]):
     def guarantee(self, ground: GameInstance) -> Event:
         """What one call guarantees, its costs being made of released values: an event, of which an
         accountant reads every divergence (Alabi, Definitions 7.1 to 7.3) and composes it."""
-        return compose(self.round_events(ground))
+        return compose(in_parts(self.asked(ground, 1.0)[1]))
 
     def first_guarantee(self, ground: GameInstance, counts_multiplier: float) -> Event:
         """The same of what is released once, the counts among it."""
-        return compose(self.first_events(ground, counts_multiplier))
-
-    def first_events(self, ground: GameInstance, counts_multiplier: float) -> list[Event]:
-        """What `prepare` logs."""
-        return in_parts(self.asked(ground, counts_multiplier)[0])
-
-    def round_events(self, ground: GameInstance) -> list[Event]:
-        """What one `respond` logs."""
-        return in_parts(self.asked(ground, 1.0)[1])
+        return compose(in_parts(self.asked(ground, counts_multiplier)[0]))
 
 
 def in_parts(asked: list[Asked]) -> list[Event]:
