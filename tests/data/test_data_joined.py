@@ -72,7 +72,7 @@ def counts_of(rows: EncodedRows) -> Any:
     plan = plan_groups(Promise(1.0, 0.0, "sensitive_features"), held.cells())
     curator = Curator(held, Promise(math.inf, 0.0, "sensitive_features"))
     attached = curator.attach_codes(CODES, CLUSTERS, columns_read={"features", "label"})
-    return plan.moved, curator.answer([(plan.question(attached), 0.0)])[0]
+    return plan.moved, curator.answer([(plan.measurement(attached).question, 0.0)])[0]
 
 
 @pytest.mark.parametrize(

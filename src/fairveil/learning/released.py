@@ -366,9 +366,9 @@ def soft_values(
     cells, classes, decisions = system.shape
     # All rates hold together by the union bound.
     rates, each = [], probability / max(1, system.numerators.shape[0])
-    for rate, event in enumerate(system.event_of.tolist()):
+    for at, event in enumerate(system.event_of.tolist()):
         members = system.members[[event]].toarray().reshape(cells, classes) > 0
-        told = system.numerators[[rate]].toarray().reshape(cells, classes, decisions).max(axis=0)
+        told = system.numerators[[at]].toarray().reshape(cells, classes, decisions).max(axis=0)
         rates.append(_rate(counts, codes, law, members[:, labels], told[labels], each))
     out = []
     coefficients = system.coefficients.toarray()
