@@ -25,6 +25,7 @@ Numbers = npt.NDArray[np.floating[Any]]
 Kernel = Callable[..., Any]
 
 TILE = 512
+SIDE = 16  # rows of many models side by side
 MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to the nearest integer, ties to even
 MAGIC_BITS = np.int64(np.float64(MAGIC).view(np.int64))
 LOG2E = 1.4426950408889634
@@ -493,6 +494,18 @@ def cell_of(cells: Integers, line: int, labels: Array, n_labels: int, i: int) ->
 
 
 @jit
+def index_into(
+    cells: Integers, line: int, labels: Array, n_labels: int, lo: int, m: int, index: Integers
+) -> None:
+    """Which (cell, label) of a flattened table each row falls in; the cell alone of one label."""
+    for t in range(m):
+        index[t] = np.int64(cells[line, lo + t])
+    if n_labels > 1:
+        for t in range(m):
+            index[t] = index[t] * n_labels + np.int64(labels[lo + t])
+
+
+@jit
 def descend(
     numbers: Numbers,
     indptr: Integers,
@@ -528,7 +541,7 @@ def descend(
     """
     z, p, soft = np.empty((1, TILE)), np.empty(TILE), np.empty(TILE)
     u, s2, a, b = np.empty((1, TILE)), np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    bits = a.view(np.int64)
+    r, bits, index = u[0], a.view(np.int64), np.empty(TILE, np.int64)
     wants_gradient, wants_histogram = gradient.shape[1] > 0, histogram.shape[0] > 0
     wants_soft = costs.shape[0] > 0 or (wants_histogram and not is_hard)
     same = sharpness == 1.0  # loss and costs then see the same probabilities, found once
@@ -543,46 +556,66 @@ def descend(
         if wants_soft and not same:
             sigmoid_into(z[0], sharpness, soft, a, b, m)
         if wants_gradient:
-            for t in range(m):
-                r = 0.0
-                if loss == 0:
-                    r = pull * (p[t] - (1.0 if labels[lo + t] == 1 else 0.0))
-                elif loss == 1:
-                    r = pull * (z[0, t] - np.float64(labels[lo + t]))
-                u[0, t] = r
+            if loss == 0:
+                for t in range(m):
+                    r[t] = pull * (p[t] - (1.0 if labels[lo + t] == 1 else 0.0))
+            elif loss == 1:
+                for t in range(m):
+                    r[t] = pull * (z[0, t] - np.float64(labels[lo + t]))
+            else:
+                for t in range(m):
+                    r[t] = 0.0
             if cell_weights.shape[0] > 0:
                 for t in range(m):
-                    total = 0.0
-                    for line in range(cells.shape[0]):
-                        total = total + cell_weights[np.int64(cells[line, lo + t])]
-                    u[0, t] = u[0, t] * total
-            if costs.shape[0] > 0:
+                    a[t] = 0.0
                 for line in range(cells.shape[0]):
                     for t in range(m):
-                        # dp/dz = sharpness p (1 - p); costs of the second class less the first's
-                        c = costs[cell_of(cells, line, labels, cost_labels, lo + t)]
-                        u[0, t] = u[0, t] + smooth[t] * (1.0 - smooth[t]) * sharpness * c
-            for t in range(m):
-                # A row's gradient is u times the row: its norm is at most clip if |u| is at most
-                # clip / |row|. After all that depends on the row; its weight alone is outside.
-                limit = clip / np.sqrt(s2[t]) if clip < np.inf else np.inf
-                limit = limit if limit >= 0.0 else 0.0
-                r = limit if u[0, t] > limit else u[0, t]
-                r = -limit if r < -limit else r
-                r = r * (weights[lo + t] if weights.shape[0] > 0 else 1.0) * scale
-                # One row that is not finite would make the whole sum so, and show that it is there.
-                u[0, t] = r if abs(r) < np.inf else 0.0
-            add_gradient(numbers, indptr, indices, codes, offsets, u, lo, m, b, gradient)
-        if wants_histogram:
-            for t in range(m):
-                # A score of 0 is a decision for the first class.
-                v = (1.0 if z[0, t] > 0.0 else 0.0) if is_hard else smooth[t]
-                v = v * (weights[lo + t] if weights.shape[0] > 0 else 1.0) * hist_scale
-                a[t] = (v if abs(v) < np.inf else 0.0) + MAGIC
-            for line in range(cells.shape[0]):
+                        a[t] = a[t] + cell_weights[np.int64(cells[line, lo + t])]
                 for t in range(m):
-                    index = cell_of(cells, line, labels, hist_labels, lo + t)
-                    histogram[index] += bits[t] - MAGIC_BITS
+                    r[t] = r[t] * a[t]
+            if costs.shape[0] > 0:
+                for line in range(cells.shape[0]):
+                    index_into(cells, line, labels, cost_labels, lo, m, index)
+                    for t in range(m):
+                        a[t] = costs[index[t]]
+                    for t in range(m):
+                        # dp/dz = sharpness p (1 - p); costs of the second class less the first's
+                        r[t] = r[t] + smooth[t] * (1.0 - smooth[t]) * sharpness * a[t]
+            # A row's gradient is r times the row: its norm is at most clip if |r| is at most clip /
+            # |row|. After all that depends on the row; its weight alone is outside.
+            if clip < np.inf:
+                for t in range(m):
+                    limit = clip / np.sqrt(s2[t])
+                    a[t] = limit if limit >= 0.0 else 0.0
+                for t in range(m):
+                    y = a[t] if r[t] > a[t] else r[t]
+                    r[t] = -a[t] if y < -a[t] else y
+            if weights.shape[0] > 0:
+                for t in range(m):
+                    r[t] = r[t] * weights[lo + t]
+            for t in range(m):
+                y = r[t] * scale
+                # One row that is not finite would make the whole sum so, and show that it is there.
+                r[t] = y if abs(y) < np.inf else 0.0
+            add_gradient(numbers, indptr, indices, codes, offsets, u, lo, m, a, gradient)
+        if wants_histogram:
+            if is_hard:
+                for t in range(m):
+                    # A score of 0 is a decision for the first class.
+                    a[t] = 1.0 if z[0, t] > 0.0 else 0.0
+            else:
+                for t in range(m):
+                    a[t] = smooth[t]
+            if weights.shape[0] > 0:
+                for t in range(m):
+                    a[t] = a[t] * weights[lo + t]
+            for t in range(m):
+                y = a[t] * hist_scale
+                a[t] = (y if abs(y) < np.inf else 0.0) + MAGIC
+            for line in range(cells.shape[0]):
+                index_into(cells, line, labels, hist_labels, lo, m, index)
+                for t in range(m):
+                    histogram[index[t]] += bits[t] - MAGIC_BITS
 
 
 @jit
@@ -693,3 +726,108 @@ def map_into(
             x = line[t] * by + add
             x = most if x > most else x
             to[t] = -most if x < -most else x
+
+
+@jit
+def flush(sums: Floats, out: Array) -> None:
+    """out += sums, which go back to zero: from exact integers in float64 to 64-bit integers."""
+    for j in range(out.shape[0]):
+        for m in range(out.shape[1]):
+            out[j, m] += np.int64(sums[j, m])
+            sums[j, m] = 0.0
+
+
+@jit
+def descend_panel(
+    numbers: Numbers,
+    indptr: Integers,
+    indices: Integers,
+    codes: Integers,
+    offsets: Integers,
+    labels: Array,
+    cells: Integers,
+    weights: Floats,
+    coef: Floats,
+    start: int,
+    stop: int,
+    loss: int,
+    pull: Floats,
+    cell_weights: Floats,
+    sharpness: float,
+    costs: Floats,
+    cost_labels: int,
+    clip: float,
+    scale: Floats,
+    gradient: Array,
+    is_hard: bool,
+    hist_labels: int,
+    hist_scale: Floats,
+    histogram: Array,
+) -> None:
+    """`descend` of many models of one score, side by side: the models are the last axis of all."""
+    M = coef.shape[1]
+    flat, p_flat, soft_flat = np.empty(SIDE * M), np.empty(SIDE * M), np.empty(SIDE * M)
+    a, b, work, s2 = np.empty(SIDE * M), np.empty(SIDE * M), np.empty(M), np.empty(SIDE)
+    z, p, soft = flat.reshape(SIDE, M), p_flat.reshape(SIDE, M), soft_flat.reshape(SIDE, M)
+    r = np.empty((SIDE, M))
+    wants_gradient, wants_histogram = gradient.shape[0] > 0, histogram.shape[0] > 0
+    wants_soft = costs.shape[0] > 0 or (wants_histogram and not is_hard)
+    same = sharpness == 1.0
+    smooth = p if same else soft
+    sums, counts = np.zeros(gradient.shape), np.zeros(histogram.shape)
+    for lo in range(start, stop, SIDE):
+        rows = min(SIDE, stop - lo)
+        panel_scores(numbers, indptr, indices, codes, offsets, coef, lo, z[:rows], s2)
+        if (wants_gradient and loss == 0) or (same and wants_soft):
+            sigmoid_into(flat, 1.0, p_flat, a, b, rows * M)
+        if wants_soft and not same:
+            sigmoid_into(flat, sharpness, soft_flat, a, b, rows * M)
+        for t in range(rows):
+            i = lo + t
+            u, z_t, p_t, smooth_t = r[t], z[t], p[t], smooth[t]
+            weight = weights[i] if weights.shape[0] > 0 else 1.0
+            if wants_gradient:
+                y = 1.0 if labels[i] == 1 else 0.0
+                for m in range(M):
+                    if loss == 0:
+                        u[m] = pull[m] * (p_t[m] - y)
+                    elif loss == 1:
+                        u[m] = pull[m] * (z_t[m] - np.float64(labels[i]))
+                    else:
+                        u[m] = 0.0
+                if cell_weights.shape[0] > 0:
+                    for m in range(M):
+                        work[m] = 0.0
+                    for line in range(cells.shape[0]):
+                        w = cell_weights[np.int64(cells[line, i])]
+                        for m in range(M):
+                            work[m] = work[m] + w[m]
+                    for m in range(M):
+                        u[m] = u[m] * work[m]
+                if costs.shape[0] > 0:
+                    for line in range(cells.shape[0]):
+                        c = costs[cell_of(cells, line, labels, cost_labels, i)]
+                        for m in range(M):
+                            u[m] = u[m] + smooth_t[m] * (1.0 - smooth_t[m]) * sharpness * c[m]
+                limit = clip / np.sqrt(s2[t]) if clip < np.inf else np.inf
+                limit = limit if limit >= 0.0 else 0.0
+                for m in range(M):
+                    x = limit if u[m] > limit else u[m]
+                    x = -limit if x < -limit else x
+                    x = x * weight * scale[m]
+                    u[m] = x if abs(x) < np.inf else 0.0
+            if wants_histogram:
+                for m in range(M):
+                    x = (1.0 if z_t[m] > 0.0 else 0.0) if is_hard else smooth_t[m]
+                    x = x * weight * hist_scale[m]
+                    work[m] = ((x if abs(x) < np.inf else 0.0) + MAGIC) - MAGIC
+                for line in range(cells.shape[0]):
+                    to = counts[cell_of(cells, line, labels, hist_labels, i)]
+                    for m in range(M):
+                        to[m] += work[m]
+        if wants_gradient:
+            panel_gradient(numbers, indptr, indices, codes, offsets, r[:rows], lo, sums)
+        # Before a sum of whole numbers could pass 2^53, where float64 no longer has each of them.
+        if (lo + SIDE - start) % 256 == 0 or lo + SIDE >= stop:
+            flush(sums, gradient)
+            flush(counts, histogram)

@@ -35,11 +35,10 @@ from .kernels import (
     add_by_person,
     add_gradient,
     descend,
+    descend_panel,
     exp_into,
     grams,
     log_into,
-    panel_gradient,
-    panel_scores,
     scores_into,
     sigmoid_into,
     softmax_into,
@@ -51,11 +50,11 @@ GRID_BITS, EXACT_BITS = 30, 44
 SLACK = 2.0**-52
 ROUNDING = 2.0**-40  # of a probability: far above what a few operations lose
 FORGOTTEN = 1e-120  # times `ROUNDING` above residuals so small that their squares are lost
-RUN = 1 << 14
+RUN, LEAST_RUN = 1 << 14, 1 << 8  # rows at a time, of one model and of many
 # models: from here rows are read once for all side by side. To set up a row for many models takes
 # as long as 8 models with a hundred numbers, and as 32 with few numbers and codes
 PANEL_FROM, PANEL_FROM_FEW, FEW_NUMBERS = 8, 32, 16
-PANEL_RUN = 256  # rows of a panel: few enough for the cache, and for whole numbers below 2^53
+LANES, PANEL = 8, 128  # models that the processor does at once; side by side more leave the cache
 EMPTY: Floats = np.empty(0)
 NOTHING: Array = np.zeros((1, 0), np.int64)
 LOSSES = {"log": 0, "squared": 1, "none": 2}
@@ -130,32 +129,23 @@ class Run:
         key = ("z", w.ctypes.data, w.shape)
         if key not in self._known:
             s2 = np.empty(self.n)
-            if apart and self.is_panel(len(w)):
-                side = np.empty((self.n, len(w)))
-                panel_scores(*self.features, np.ascontiguousarray(w.T), self.a, side, s2)
-                z = side.T
-            else:
-                z = np.empty((len(w), self.n))
-                scores_into(*self.features, w, self.a, self.n, z, s2)
+            z = np.empty((len(w), self.n))
+            scores_into(*self.features, w, self.a, self.n, z, s2)
             if len(self.sizes):
                 s2 = self.sizes[self.a : self.a + self.n]
             self._known[key] = z, s2, w  # kept, so that no other array lies there
         z, s2, _ = self._known[key]
         return z, s2
 
-    def is_panel(self, models: int) -> bool:
-        """Whether scores of so many models are found side by side."""
-        return models >= panel_from(self.block.layout, sparse=len(self.features[1]) > 0)
-
     def soft(self, w: Floats, sharpness: float, *, apart: bool) -> Floats:
         """Probabilities (lines, rows): `apart`, of each score's second class, else of classes."""
         key = ("p", w.ctypes.data, w.shape, sharpness)
         if key not in self._known:
             z, _ = self.scores(w, apart=apart)
-            p = np.empty_like(z)  # in the order of z's memory
+            p = np.empty_like(z)
             if apart:
                 a, b = np.empty((2, z.size))
-                sigmoid_into(z.ravel("K"), sharpness, p.ravel("K"), a, b, z.size)
+                sigmoid_into(z.ravel(), sharpness, p.ravel(), a, b, z.size)
             else:
                 a, b, c, d = np.empty((4, self.n))
                 softmax_into(z, sharpness, p, a, b, c, d, self.n)
@@ -521,10 +511,10 @@ def _loss_of_scores(loss: str, z: Floats, labels: Array) -> Floats:
     if loss == "squared":
         return np.asarray((z - labels) ** 2)
     # log(1 + exp(-margin)) = log(1 + exp(-|z|)) + max(0, -margin): no exponential is above 1.
-    a, work = -np.minimum(np.abs(z), FARTHEST).ravel("K"), np.empty(z.size)
+    a, work = -np.minimum(np.abs(z), FARTHEST).ravel(), np.empty(z.size)
     e, out = np.empty(z.size), np.empty_like(z)
     exp_into(a, e, work, z.size)
-    log_into(1.0 + e, out.ravel("K"), work, z.size)
+    log_into(1.0 + e, out.ravel(), work, z.size)
     margin = np.where(labels == 1, z, -z)
     return np.asarray(out + np.where(margin < 0.0, -margin, 0.0))
 
@@ -565,13 +555,11 @@ class _Fused:
         return kinds and same and (not reads or self.cells == other.cells)
 
 
-def beside(
-    ones: Sequence[Sum], layout: RowLayout, *, sparse: bool
-) -> list[tuple[int | None, int | None]]:
-    """Which of these sums the fused loop adds together, a gradient and a histogram each; none where
-    it does not take all of them: it is for few models of one score each."""
-    most, left = panel_from(layout, sparse=sparse), list(range(len(ones)))
-    if any(one.fused is None or one.models >= most for one in ones):
+def beside(ones: Sequence[Sum]) -> list[tuple[int | None, int | None]]:
+    """Which of these sums the fused loops add together, a gradient and a histogram each; none where
+    they do not take all of them: they are for models of one score each."""
+    left = list(range(len(ones)))
+    if any(one.fused is None for one in ones):
         return []
     out: list[tuple[int | None, int | None]] = []
     for i in range(len(ones)):
@@ -591,23 +579,47 @@ def fused(
     one: _Fused = h or g
     models, block = len(one.weights), run.block
     rows = (block.labels, block.cells(one.cells), block.weights)
-    G = np.zeros((models, 1, 0 if g is None else run.width), np.int64)
-    count = 1 if one.cells is None else one.cells.count
-    H = np.zeros((models, 0 if h is None else count * h.labels), np.int64)
+    width, count = 0 if g is None else run.width, 1 if one.cells is None else one.cells.count
+    buckets = 0 if h is None else count * h.labels
+    shape = (0,) if histogram is None else histogram.shape
     g_unit, h_unit = (np.broadcast_to(np.atleast_1d(u), models) for u in (g_units, h_units))
-    for m in range(models):
-        asked: tuple[Any, ...] = (2, 0.0, EMPTY, one.sharpness, EMPTY, 1, math.inf)
-        if g is not None:
-            by_cell = EMPTY if g.cell_weights is None else g.cell_weights[m]
-            costs = EMPTY if g.costs is None else g.costs[m, :, 0]
-            asked = (g.loss, float(g.pull[m]), by_cell, g.sharpness, costs, g.labels, g.clip)
-        told = (True, 1) if h is None else (h.is_hard, h.labels)
-        where = (one.weights[m], run.a, run.a + run.n)
-        end = (*told, float(h_unit[m]), H[m])
-        head = (*run.features, run.sizes, *rows)
-        descend(*head, *where, *asked, float(g_unit[m]), G[m], *end)
-    shape = () if histogram is None else histogram.shape
-    return G, H.reshape(models, *shape) if h is not None else H
+    told = (True, 1) if h is None else (h.is_hard, h.labels)
+    loss, labels, clip = (2, 1, math.inf) if g is None else (g.loss, g.labels, g.clip)
+    pull = np.zeros(models) if g is None else g.pull
+    by_cell = None if g is None else g.cell_weights
+    costs = None if g is None or g.costs is None else g.costs[:, :, 0]
+    head, where = (*run.features,), (run.a, run.a + run.n)
+    G, H = np.zeros((models, 1, width), np.int64), np.zeros((models, buckets), np.int64)
+    if models < panel_from(block.layout, sparse=len(run.features[1]) > 0):
+        for m in range(models):
+            weighed = (EMPTY if by_cell is None else by_cell[m], one.sharpness)
+            paid = EMPTY if costs is None else np.ascontiguousarray(costs[m])
+            asked = (loss, float(pull[m]), *weighed, paid, labels, clip, float(g_unit[m]), G[m])
+            end = (*told, float(h_unit[m]), H[m])
+            descend(*head, run.sizes, *rows, one.weights[m], *where, *asked, *end)
+        return G, H.reshape(models, *shape)
+    for lo in range(0, models, PANEL):
+        own = slice(lo, min(models, lo + PANEL))
+        most = own.stop - lo
+        gs, hs = (np.zeros((n, -(-most // LANES) * LANES), np.int64) for n in (width, buckets))
+        weights = _side(one.weights[own, 0])
+        each = (_side(by_cell, own), one.sharpness, _side(costs, own), labels, clip)
+        many = (loss, _side(pull[own]), *each, _side(g_unit[own]), gs)
+        last = (*told, _side(h_unit[own]), hs)
+        descend_panel(*head, *rows, weights, *where, *many, *last)
+        G[own, 0], H[own] = gs[:, :most].T, hs[:, :most].T
+    return G, H.reshape(models, *shape)
+
+
+def _side(values: Any, own: slice = slice(None)) -> Floats:
+    """Of many models (models, ...) these, the models last, filled up with zeros to a multiple of
+    LANES: loops then have no remainder."""
+    if values is None:
+        return np.zeros((0, LANES))
+    taken = values[own]
+    out = np.zeros((*taken.shape[1:], -(-len(taken) // LANES) * LANES))
+    out[..., : len(taken)] = taken.T
+    return out
 
 
 def gradient(
@@ -661,24 +673,29 @@ def gradient(
         """Of all models of one score, or of one of several: before the clip."""
         each, own = lines[at], slice(None) if outputs == 1 else slice(at, at + 1)
         z, s2 = run.scores(each, apart=outputs == 1)
-        u = np.zeros_like(z)
         scale = pulls[own, None]
         if code == 0:
             wanted = 1 if outputs == 1 else np.arange(outputs)[:, None]
-            u = scale * (run.soft(each, 1.0, apart=outputs == 1) - (run.labels == wanted))
+            u = run.soft(each, 1.0, apart=outputs == 1) - (run.labels == wanted)
+            u *= scale
         elif code == 1:
             u = scale * (z - run.labels)
+        else:
+            u = np.zeros_like(z)
         if by_cell is not None:
             total: Any = 0.0
             for line in run.cells(cells):
-                total = total + by_cell[own].take(line, 1)
+                total = total + by_cell[own].T.take(line, 0).T
             u = u * total
         if table is not None:
             p = run.soft(each, sharpness, apart=outputs == 1)
             for line in run.cells(cells, labels):
-                if outputs == 1:
-                    c = table[:, :, 0].take(line, 1)
-                    u = u + p * (1.0 - p) * sharpness * c
+                if outputs == 1:  # dp/dz = sharpness p (1 - p)
+                    slope = 1.0 - p
+                    slope *= p
+                    slope *= sharpness
+                    slope *= table[:, :, 0].T.take(line, 0).T
+                    u += slope
                 else:  # a cost that all classes share moves nothing
                     c, mean = table[at].take(line, 0).T, np.zeros(run.n)
                     for k in range(outputs):
@@ -693,8 +710,10 @@ def gradient(
             own = slice(None) if outputs == 1 else slice(at, at + 1)
             # After all that depends on the row: weights of rows alone are outside of the clip.
             u, s2 = residuals(run, at)
-            r = _clipped(u, s2, most, run.weights, apart=outputs == 1) * steps[own, None]
-            r = np.where(np.isfinite(r), r, 0.0)
+            r = _clipped(u, s2, most, run.weights, apart=outputs == 1)
+            r *= steps[own, None]
+            # One row that is not finite would make the whole sum so, and show that it is there.
+            np.copyto(r, 0.0, where=~np.isfinite(r))
             if by_person:
                 limit = most * (facts.cap or 1.0) * steps
                 whose = (run.block.persons, run.block.reach, run.a, run.n)
@@ -702,12 +721,6 @@ def gradient(
                     line = r[k : k + 1] if outputs == 1 else r
                     line = np.ascontiguousarray(line)
                     add_by_person(*run.features, line, *whose, float(limit[k]), out[k])
-            elif outputs == 1 and run.is_panel(models):
-                side, sums = np.ascontiguousarray(r.T), np.zeros((width, models))
-                for lo in range(0, run.n, PANEL_RUN):
-                    panel_gradient(*run.features, side[lo : lo + PANEL_RUN], run.a + lo, sums)
-                    out[:, 0] += sums.T.astype(np.int64)
-                    sums[:] = 0.0
             else:
                 to = out[:, 0] if outputs == 1 else out[at]
                 r = np.ascontiguousarray(r)
@@ -821,22 +834,22 @@ def _limit(facts: Facts, clip: float) -> float:
 
 
 def _clipped(u: Floats, s2: Floats, clip: float, weights: Any, *, apart: bool) -> Floats:
-    """Weights times residuals u such that no |u| |row| is above the clip; zero where not finite.
-    `apart`: each line is a model of one score; else all are one model's."""
+    """Weights times residuals u such that no |u| |row| is above the clip. `apart`: each line is a
+    model of one score; else all are one model's."""
     if clip == math.inf:
-        return np.where(np.isfinite(u * weights), u * weights, 0.0)
+        return np.asarray(u * weights)
     limit = clip / np.sqrt(s2)
     if apart:
-        r = np.where(u > limit, limit, u)
-        r = np.where(r < -limit, -limit, r) * weights
-    else:
-        total = np.zeros(u.shape[1])
-        for k in range(len(u)):
-            total = total + u[k] * u[k]
-        size = np.sqrt(total)
-        cut = np.where(size < TINY, 0.0, np.where(size <= limit, 1.0, limit / size))
-        r = u * (cut * weights)
-    return np.where(np.isfinite(r), r, 0.0)
+        r = np.minimum(u, limit)
+        np.maximum(r, -limit, out=r)
+        r *= weights
+        return r
+    total = np.zeros(u.shape[1])
+    for k in range(len(u)):
+        total = total + u[k] * u[k]
+    size = np.sqrt(total)
+    cut = np.where(size < TINY, 0.0, np.where(size <= limit, 1.0, limit / size))
+    return np.asarray(u * (cut * weights))
 
 
 @dataclass(frozen=True, eq=False)

@@ -230,8 +230,10 @@ class Passes:
 def _rows_job(ones: Sequence[Sum], units: Sequence[Floats], rows: Rows, persons: bool) -> Job:
     """Totals of rows a to b of a block: of one sum, or of a gradient and a histogram of the same
     models, in one pass where the fused loop takes them. `persons`: none of these is cut in two."""
-    at_once = max(sums.PANEL_RUN, sums.RUN // ones[0].models)
-    pairs = sums.beside(ones, rows.layout, sparse=rows.sparse)
+    at_once = max(sums.LEAST_RUN, sums.RUN // ones[0].models)
+    pairs = sums.beside(ones)
+    side = sums.panel_from(rows.layout, sparse=rows.sparse)
+    is_panel = ones[0].models >= side
     descends = all(one.descends for one in ones)
 
     def cut_at(block: Block, row: int) -> int:
@@ -242,7 +244,8 @@ def _rows_job(ones: Sequence[Sum], units: Sequence[Floats], rows: Rows, persons:
         out: list[Any] = [0] * len(ones)
         for i, j in pairs:
             run = Run(block, offsets, a, b)
-            run.features, run.sizes = block.features(offsets)
+            if not is_panel:
+                run.features, run.sizes = block.features(offsets)
             one, g = (None, 1.0) if i is None else (ones[i], units[i])
             other, h = (None, 1.0) if j is None else (ones[j], units[j])
             for at, found in zip((i, j), sums.fused(one, other, run, g, h), strict=True):
@@ -251,7 +254,7 @@ def _rows_job(ones: Sequence[Sum], units: Sequence[Floats], rows: Rows, persons:
         while not pairs:
             stop = cut_at(block, min(b, a + at_once))
             run = Run(block, offsets, a, stop)
-            if descends and not run.is_panel(ones[0].models):
+            if descends and not is_panel:
                 run.features, run.sizes = block.features(offsets)
             for i, (one, unit) in enumerate(zip(ones, units, strict=True)):
                 out[i] = out[i] + one.total(run, unit)

@@ -88,7 +88,7 @@ def found(
     for block in rows.blocks():
 
         def job(a: int, b: int, block: object = block) -> list[tuple[Floats, Floats]]:
-            step = max(sums.PANEL_RUN, at_once)
+            step = max(sums.LEAST_RUN, at_once)
             with np.errstate(all="ignore"):
                 return [
                     largest(Run(block, rows.offsets, low, min(b, low + step)))
