@@ -38,7 +38,7 @@ WALK = (
         "columns become numbers and codes: a Training with its Rows",
     ),
     (
-        "estimators/fitting/opened_fit.py",
+        "estimators/fitting.py",
         "OpenedFit.of",
         "cautions; the ledger is asked; nothing is asked of rows",
     ),
@@ -140,7 +140,9 @@ def walk() -> str:
         )
     earlier: tuple[float, float] | None = None
     for number, (path, called, becomes) in enumerate(WALK):
-        left, top = 28 + 290 * columns.index(path.split("/")[0]), 48 + 58 * number
+        room = path.split("/")[0]
+        at = columns.index("curator" if room == "core" else room)
+        left, top = 28 + 290 * at, 48 + 58 * number
         if earlier is not None:
             parts.append(
                 f'<line x1="{earlier[0]:.0f}" y1="{earlier[1]:.0f}" x2="{left + 132}" y2="{top}" '

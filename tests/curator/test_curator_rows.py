@@ -30,7 +30,7 @@ from fairveil.estimators.reading import read_as
 from fairveil.estimators.reading.coding import SchemaCoding
 from fairveil.estimators.reading.targets import beside
 from fairveil.estimators.reading.training import Coded
-from fairveil.estimators.wrapped.base_columns import Groupless
+from fairveil.estimators.wrapped import Groupless
 from fairveil.facts import Category, Cells, Number, RowBlock, RowLayout, Schema
 from fairveil.privacy import Promise
 

@@ -23,9 +23,7 @@ from sklearn.svm import LinearSVC
 
 import fairveil as fv
 from fairveil.errors import FairveilError, InputError
-from fairveil.estimators.post_processing import report as post_report
-from fairveil.estimators.post_processing import rows as post_rows
-from fairveil.estimators.wrapped import answers as base_answers
+from fairveil.estimators import post_processing, wrapped
 from fairveil.learning import score_bins
 from knobs import made
 
@@ -66,7 +64,7 @@ def test_a_score_is_asked_for_where_there_is_one(base: Any, method: str) -> None
     assert clf.mixing_.shape == (2, 2 if method == "predict" else 1 + len(clf.edges_), 2)
     assert clf.released_ is not None
     assert gap(clf) <= max(clf.guarantee_.value_bounds) + 1e-9
-    said = post_report.OF_DECISIONS if method == "predict" else post_report.OF_SCORES
+    said = post_processing.OF_DECISIONS if method == "predict" else post_processing.OF_SCORES
     assert clf.constraint_report_.reason.endswith(said)
     hard = made(fv.OddsPostProcessor, base, PARITY, predict_method="predict", **GROUPS).fit(
         X, Y, sensitive_features=A
@@ -127,11 +125,11 @@ def test_classes_in_another_order_turn_the_score_round() -> None:
     assert plain.classes_.tolist() == ["no", "yes"]
     assert turned.guarantee_.error == pytest.approx(plain.guarantee_.error, abs=0.01)
     assert (
-        base_answers.scores_of(base, "decision_function", table, ("yes", "no")).tolist()
+        wrapped.scores_of(base, "decision_function", table, ("yes", "no")).tolist()
         == (-base.decision_function(table)).tolist()
     )
     constant = DummyClassifier(strategy="prior").fit(table, words[::-1])
-    scores = base_answers.scores_of(constant, "predict_proba", table, ("yes", "no"))
+    scores = wrapped.scores_of(constant, "predict_proba", table, ("yes", "no"))
     assert ((scores > 0) == (constant.predict(table) == "no")).all()
 
 
@@ -185,7 +183,9 @@ def test_guarantee_1_the_number_of_rows_is_what_the_base_released_and_never_the_
 
     class Told(fv.OddsPostProcessor):  # type: ignore[misc]
         def _answers(self, asked_of: Any, base: Any, wishes: Any, plan: Any, X: Any) -> Any:
-            asked.append(post_rows.known_rows(self.public_rows, asked_of, wishes.promise, base))
+            asked.append(
+                post_processing.known_rows(self.public_rows, asked_of, wishes.promise, base)
+            )
             return super()._answers(asked_of, base, wishes, plan, X)
 
     clf = Told(short(random_state=None), PARITY, epsilon=3.0, random_state=0).fit(
@@ -341,7 +341,7 @@ def test_without_chance_each_group_has_one_threshold_and_what_cannot_be_kept_is_
         ).fit(X, Y, sensitive_features=A)
         assert set(np.unique(clf.mixing_)) <= {0.0, 1.0}
         assert not clf.model_.is_randomised
-        assert clf.constraint_report_.reason.startswith(post_report.CHOSEN)
+        assert clf.constraint_report_.reason.startswith(post_processing.CHOSEN)
         first, again = (clf.predict(X, sensitive_features=A) for _ in range(2))
         assert (first == again).all()
         by_chance = made(

@@ -12,7 +12,7 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import InputError, RandomizedModel, WorseThanBaseline
-from fairveil.estimators.reports.baselines import (
+from fairveil.estimators.reports import (
     CONSTANT,
     FREE,
     MIXING,

@@ -27,7 +27,7 @@ from fairveil.errors import (
     PrivacyError,
     WeakDelta,
 )
-from fairveil.estimators.reports.gap_report import GapLine, GapReport
+from fairveil.estimators.reports import GapLine, GapReport
 from fairveil.statement.check import READ_FROM_DATA
 from knobs import made
 

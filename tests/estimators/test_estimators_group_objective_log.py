@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
-from fairveil.estimators.wrapped import bases, decided
+from fairveil.estimators import wrapped
 from fairveil.fairness import BoundedGroupLoss
 from fairveil.models import DerandomisedModel, MixtureModel
 
@@ -68,9 +68,9 @@ def test_a_post_processor_takes_its_decisions_and_not_its_probabilities_for_a_di
     None
 ):
     clf, X, y = fitted()
-    assert not bases.is_randomised(clf)
-    assert bases.is_randomised(s.quietly(s.fair(), X, y, sensitive_features=s.SEX))
-    assert np.array_equal(decided.decisions_of(clf, X, (0, 1), len(y), 0), clf.predict(X))
+    assert not wrapped.is_randomised(clf)
+    assert wrapped.is_randomised(s.quietly(s.fair(), X, y, sensitive_features=s.SEX))
+    assert np.array_equal(wrapped.decisions_of(clf, X, (0, 1), len(y), 0), clf.predict(X))
 
 
 def test_without_chance_it_is_what_it_was() -> None:

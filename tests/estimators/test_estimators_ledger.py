@@ -26,7 +26,7 @@ from fairveil.core.events import Gaussian
 from fairveil.curator import Curator
 from fairveil.curator.books import Books
 from fairveil.errors import ConstraintNotMet, LedgerError, Overspent, PrivacyError
-from fairveil.estimators.wrapped import spends as base_spends
+from fairveil.estimators import wrapped
 from fairveil.facts import Boolean, Category, Number, Schema
 from fairveil.ledger.entries import COMMITTED, REFUNDED, RESERVED, RESUMED
 from knobs import made
@@ -376,7 +376,7 @@ def test_where_base_and_counts_do_not_both_fit_nothing_is_charged_if_that_can_be
         fitted(post(elsewhere), ledger=tight)
     assert kinds(tight) == [RESERVED, REFUNDED]
     assert charged(tight) == 0
-    monkeypatch.setattr(base_spends, "about_to_spend", lambda *_: ())
+    monkeypatch.setattr(wrapped, "about_to_spend", lambda *_: ())
     with pytest.raises(Overspent, match="its base classifier was fitted, and stays charged"):
         fitted(post(rated()), ledger=tight)
     assert kinds(tight) == [RESERVED, REFUNDED, RESERVED, COMMITTED]

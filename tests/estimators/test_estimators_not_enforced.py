@@ -12,11 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
 from fairveil.errors import ConstraintNotMet, NotEnforced
-from fairveil.estimators.reports.constraint_report import (
-    ConstraintLine,
-    ConstraintReport,
-    warn_if_not_enforced,
-)
+from fairveil.estimators.reports import ConstraintLine, ConstraintReport, warn_if_not_enforced
 
 
 def report(*lines: tuple[float, float, float]) -> ConstraintReport:

@@ -14,7 +14,7 @@ import fairveil as fv
 from fairveil.core import cost as accounting
 from fairveil.core.events import DiscreteLaplace, Event, Gaussian
 from fairveil.errors import BudgetError
-from fairveil.estimators.wrapped import statement as base_statement
+from fairveil.estimators import wrapped
 from fairveil.privacy import PrivacyStatement, price_after
 from fairveil.statement.document import BASE_FACT
 from knobs import made
@@ -70,7 +70,7 @@ def test_guarantee_1_the_words_say_what_was_fixed_before() -> None:
         clf, "Earlier releases"
     )
     assert "what else was released before adds to this cost" in said(clf, "Earlier releases")
-    assert base_statement.FITTED_BEFORE in said(clf, "Taken as public")
+    assert wrapped.FITTED_BEFORE in said(clf, "Taken as public")
     told = unfitted().fit(X, Y)
     told.privacy_ = dataclasses.replace(told.privacy_, earlier_releases="a census in 2020")
     assert "counted here; a census in 2020" in said(after(told), "Earlier releases")
@@ -83,7 +83,7 @@ def test_guarantee_1_a_base_that_is_fitted_here_keeps_the_tight_price_of_one_pla
     assert statement.epsilon == accounting.epsilon(statement.events, 1e-3) > 0.999
     assert statement.check() == []
     assert "all of them were made" in said(clf, "Composition")
-    assert base_statement.FITTED_HERE in said(clf, "Taken as public")
+    assert wrapped.FITTED_HERE in said(clf, "Taken as public")
     own = clf.estimator_.privacy_.events
     *_, counts = statement.events
     apart = after(fitted_at(own))

@@ -18,8 +18,8 @@ from fairveil.core import cost as accounting
 from fairveil.core.events import Gaussian
 from fairveil.data import encode
 from fairveil.errors import BudgetError, PrivacyError, SchemaError
+from fairveil.estimators import wrapped
 from fairveil.estimators.reading.training import Coded
-from fairveil.estimators.wrapped import bases
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 from fairveil.learning import postprocess
 from fairveil.statement.check import READ_FROM_DATA
@@ -135,7 +135,7 @@ def test_guarantee_1_bases_under_another_relation_are_refused_unless_they_never_
     free = short().fit(X, Y)  # records protected, and the groups never seen
     clf = fit(free, protects="sensitive_features")
     assert len(clf.privacy_.events) == 1
-    assert bases.FITTED_ELSEWHERE in clf.privacy_.not_covered
+    assert wrapped.FITTED_ELSEWHERE in clf.privacy_.not_covered
     with pytest.raises(PrivacyError, match="same guarantee"):
         fit(
             short("demographic_parity:0.1").fit(X, Y, sensitive_features=A),
@@ -174,7 +174,7 @@ def test_guarantee_1_classifiers_of_others_under_records() -> None:
     with pytest.raises(PrivacyError, match="fitted base"):
         fit(None, public_base=True)
     clf = fit(base, public_base=True)
-    assert bases.SAID_TO_BE_PUBLIC in clf.privacy_.not_covered
+    assert wrapped.SAID_TO_BE_PUBLIC in clf.privacy_.not_covered
     assert "user-code-trusted" in clf.privacy_.stamps
     assert clf.privacy_.check() == []
     assert fit(base, epsilon=math.inf).privacy_.epsilon == math.inf
@@ -182,7 +182,7 @@ def test_guarantee_1_classifiers_of_others_under_records() -> None:
 
 def test_guarantee_1_what_is_not_covered_is_said() -> None:
     said = fit(LogisticRegression().fit(X, Y), protects="sensitive_features").privacy_
-    assert bases.FITTED_ELSEWHERE in said.not_covered
+    assert wrapped.FITTED_ELSEWHERE in said.not_covered
     assert any("reads a person's group" in sentence for sentence in said.not_covered)
     assert "seeded-noise" in said.stamps
     ours = fit(protects="sensitive_features", random_state=None).privacy_
@@ -423,7 +423,7 @@ def test_guarantee_2_seeds_are_not_shared_between_base_and_counts() -> None:
         .discrete_laplace(clf.released_.noise.scale, clf.released_.raw.size)
     )
     assert ((clf.released_.raw - exact_counts(clf)).ravel() != own).any()
-    assert len({bases.derived_seed(0, k) for k in range(4)} | {0}) == 5
+    assert len({wrapped.derived_seed(0, k) for k in range(4)} | {0}) == 5
 
 
 def test_guarantee_4_a_fit_that_fails_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import fairveil as fv
 from fairveil.core.noise import NoiseSource
 from fairveil.curator import Curator
 from fairveil.errors import LedgerError
-from fairveil.estimators.wrapped import bases, decided
+from fairveil.estimators import wrapped
 from knobs import made
 
 RNG = np.random.default_rng(0)
@@ -43,7 +43,7 @@ def after(base: Any, **options: Any) -> fv.OddsPostProcessor:
 def used(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     """The seed of each curator that is opened, and of the base's decisions."""
     out: list[int | None] = []
-    opened, decisions = Curator.__init__, decided.decisions_of
+    opened, decisions = Curator.__init__, wrapped.decisions_of
     seeds: dict[int, int | None] = {}
     made = NoiseSource.of
 
@@ -65,7 +65,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     kept: list[NoiseSource] = []  # so that no id comes twice
     monkeypatch.setattr(NoiseSource, "of", staticmethod(remembered))
     monkeypatch.setattr(Curator, "__init__", opens)
-    monkeypatch.setattr(decided, "decisions_of", decides)
+    monkeypatch.setattr(wrapped, "decisions_of", decides)
     return out
 
 
@@ -100,7 +100,7 @@ def test_the_draws_of_base_and_counts_are_unlike_under_every_path() -> None:
     """Streams of one path under the two seeds: 500 draws each, correlated by less than 5
     deviations."""
     for seed in SEEDS:
-        keys = [seed, *(bases.derived_seed(seed, part) for part in (1, 2, 3))]
+        keys = [seed, *(wrapped.derived_seed(seed, part) for part in (1, 2, 3))]
         streams = [
             NoiseSource.of(key).stream("noise", number, 0) for key in keys for number in range(4)
         ]

@@ -235,12 +235,16 @@ def test_a_saved_estimator_decides_the_same_bits(
 def test_a_changed_file_is_refused(tmp_path: Path) -> None:
     clf = made(BASE, public_base=True).fit(TABLE, sensitive_features=["sex"])
     fv.save(clf, tmp_path / "m")
-    for change in ({"rates": [[0.5]]}, {"noise": "much"}, {"moved": [1, 0]}):
+    for change in (
+        {"rates": {"shape": [1, 1], "values": [0.5]}},
+        {"noise": "much"},
+        {"moved": {"shape": [2], "values": [1, 0]}},
+    ):
         place = shutil.copytree(tmp_path / "m", tmp_path / next(iter(change)))
         content = json.loads((place / "estimator.json").read_text())
-        content["found"] |= change
+        content |= change
         (place / "estimator.json").write_text(json.dumps(content))
-        with pytest.raises(InputError, match="found"):
+        with pytest.raises(InputError, match=next(iter(change))):
             fv.load(place, estimator=BASE)
     raw = (
         (tmp_path / "m" / "model.json")

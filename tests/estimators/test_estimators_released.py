@@ -352,15 +352,21 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
     folder = RELEASED.save(tmp_path / "groups")
     file = folder / "groups.json"
     content = json.loads(file.read_text())
-    for field, value in (
-        ("version", 9),
-        ("counts", content["counts"][:1]),
-        ("sizes", content["sizes"][:-1]),
-        ("noise", ["discrete-laplace", -1.0]),
-        ("noise", ["gaussian", 1.0]),
-        ("classes", [0, 1, 2]),
+    for place, value in (
+        (("version",), 9),
+        (("groups", "counts", "raw", "shape"), [1, content["groups"]["counts"]["raw"]["shape"][1]]),
+        (("groups", "counts", "sizes", "values"), [1.0]),
+        (("groups", "counts", "noise", "scale"), -1.0),
+        (("groups", "counts", "noise", "kind"), "gaussian"),
+        (("groups", "classes"), [0, 1, 2]),
+        (("groups", "clusters", "trees"), []),
     ):
-        file.write_text(json.dumps(content | {field: value}))
+        changed = json.loads(json.dumps(content))
+        at = changed
+        for step in place[:-1]:
+            at = at[step]
+        at[place[-1]] = value
+        file.write_text(json.dumps(changed))
         with pytest.raises(InputError):
             fv.ReleasedGroups.load(folder)
     file.write_text(json.dumps(content))

@@ -69,7 +69,7 @@ def test_what_the_long_run_found(every: dict[str, Reader]) -> None:
     """Statements that are accepted and could not be put in words, and a report that JSON could not
     hold."""
     from fairveil.core.events import Composed, Gaussian
-    from fairveil.estimators.reports.constraint_report import ConstraintLine, ConstraintReport
+    from fairveil.estimators.reports import ConstraintLine, ConstraintReport
     from fairveil.show.numbers import at_most
     from fairveil.statement.document import releases_of
 

@@ -198,9 +198,14 @@ def test_what_cannot_be_shown_is_refused(make: Any) -> None:
 def results() -> dict[str, Any]:
     """One of each kind that prints, without a fit."""
     from fairveil.core.events import Gaussian
-    from fairveil.estimators.reports.baselines import BaselineReport, Compared
-    from fairveil.estimators.reports.constraint_report import ConstraintLine, ConstraintReport
-    from fairveil.estimators.reports.gap_report import GapLine, GapReport
+    from fairveil.estimators.reports import (
+        BaselineReport,
+        Compared,
+        ConstraintLine,
+        ConstraintReport,
+        GapLine,
+        GapReport,
+    )
     from fairveil.estimators.tailored import TailoringReport
     from fairveil.learning.game_bounds import Guarantee
     from fairveil.learning.objectives import Certain

@@ -19,7 +19,7 @@ import pytest
 from fairveil._verdicts import MET, NOT_MET, UNCLEAR
 from fairveil.core.events import Gaussian, NonPrivate
 from fairveil.errors import InputError
-from fairveil.estimators.reports.baselines import BaselineReport, Compared
+from fairveil.estimators.reports import BaselineReport, Compared
 from fairveil.facts import Cells
 from fairveil.metrics import GroupTable, group_table
 from fairveil.privacy import PrivacyStatement, Promise

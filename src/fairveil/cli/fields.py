@@ -17,8 +17,8 @@ from ..estimators.words import WORDS, entries, sections
 
 METHODS = {
     "rate-constrained": ("rate_constrained", "RateConstrainedClassifier"),
-    "post-processing": ("post_processing.odds_post_processor", "OddsPostProcessor"),
-    "parity-post-processing": ("post_processing.parity_post_processor", "ParityPostProcessor"),
+    "post-processing": ("post_processing", "OddsPostProcessor"),
+    "parity-post-processing": ("post_processing", "ParityPostProcessor"),
     "game": ("oracle_game", "OracleGameClassifier"),
     "group-objective": ("group_objective", "GroupObjectiveClassifier"),
     "fermi": ("fermi", "FermiClassifier"),
@@ -81,10 +81,11 @@ def fields_of(module: str, name: str) -> dict[str, Field]:
     classes = {one.name: one for one in tree.body if isinstance(one, ast.ClassDef)}
     cls = classes[name]
     found: dict[str, Field] = {}
-    for base in cls.bases:
+    marks = {one.id for one in cls.decorator_list if isinstance(one, ast.Name)}
+    for base in cls.bases if "setting" in marks else ():
         if isinstance(base, ast.Name) and base.id in classes:
             found |= fields_of(module, base.id)
-    if any(isinstance(one, ast.Name) and one.id == "described" for one in cls.decorator_list):
+    if "described" in marks:
         found |= fields_of("fairveil.estimators.fitting", "Planning")
     own = entries(sections(ast.get_docstring(cls) or "").get("Parameters", ""))
     names = _targets(cls)

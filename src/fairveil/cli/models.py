@@ -26,7 +26,7 @@ from .rows import Truth, sample_of
 from .tables import Columns, Place, picked
 
 if TYPE_CHECKING:
-    from ..estimators.wrapped.decided_rows import Made
+    from ..estimators.wrapped import Made
 
 ELSEWHERE = "-"
 """In place of a folder of a model: decisions are a column."""
@@ -130,7 +130,7 @@ def decisions_of(ask: Ask, place: Place) -> tuple[Truth, Any, Any, bool]:
 
 def drawn_decisions(ask: Ask, place: Place) -> tuple[Truth, Made]:
     """Labels, groups and decisions; of a randomized model one draw a person."""
-    from ..estimators.wrapped.decided_rows import GIVEN, Made
+    from ..estimators.wrapped import GIVEN, Made
 
     if ask.model in (None, ELSEWHERE):
         truth, decisions, _, _ = decisions_of(ask, place)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from .group_objective import GroupObjectiveClassifier as GroupObjectiveClassifier
     from .group_objective_regressor import GroupObjectiveRegressor as GroupObjectiveRegressor
     from .oracle_game import OracleGameClassifier as OracleGameClassifier
-    from .post_processing.odds_post_processor import OddsPostProcessor as OddsPostProcessor
-    from .post_processing.parity_post_processor import ParityPostProcessor as ParityPostProcessor
+    from .post_processing import OddsPostProcessor as OddsPostProcessor
+    from .post_processing import ParityPostProcessor as ParityPostProcessor
     from .rate_constrained import RateConstrainedClassifier as RateConstrainedClassifier
     from .reading.additive import Additive as Additive
     from .reading.soft_groups import SoftGroups as SoftGroups
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from .released.frontier import ReleasedFrontier as ReleasedFrontier
     from .released.groups import ReleasedGroups as ReleasedGroups
     from .released.groups import release_groups as release_groups
-    from .reports.constraint_report import ConstraintLine as ConstraintLine
-    from .reports.constraint_report import ConstraintReport as ConstraintReport
-    from .reports.gap_report import GapLine as GapLine
-    from .reports.gap_report import GapReport as GapReport
-    from .reports.scoring import FairScorer as FairScorer
-    from .reports.scoring import fair_scorer as fair_scorer
+    from .reports import ConstraintLine as ConstraintLine
+    from .reports import ConstraintReport as ConstraintReport
+    from .reports import FairScorer as FairScorer
+    from .reports import GapLine as GapLine
+    from .reports import GapReport as GapReport
+    from .reports import fair_scorer as fair_scorer
     from .settings import CoefficientGrid as CoefficientGrid
     from .settings import Descent as Descent
     from .settings import Exponential as Exponential

@@ -30,7 +30,7 @@ from .reading.carried import groups_of
 from .reading.fitted_parts import parts_of
 from .reading.training import ReadOptions, Training
 from .reading.unread import Read
-from .reports.baselines import BaselineReport, warn_if_worse, warn_of_chance
+from .reports import BaselineReport, warn_if_worse, warn_of_chance
 from .settings import Descent
 from .words import worded
 

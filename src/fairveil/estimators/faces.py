@@ -43,7 +43,7 @@ from .reading.inputs import weights_of
 from .reading.shapes import Side
 from .reading.targets import TargetScale
 from .reading.training import Training
-from .reports.baselines import MIXTURE, BaselineReport, of_comparison
+from .reports import MIXTURE, BaselineReport, of_comparison
 from .words import worded
 
 if TYPE_CHECKING:

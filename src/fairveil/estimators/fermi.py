@@ -24,7 +24,7 @@ from .certifying.certified_fits import certified, refuse_certify
 from .descending import DescentClassifier
 from .fitting import Descent as Planned
 from .reading.training import Training
-from .reports.gap_report import GapReport
+from .reports import GapReport
 from .settings import Descent, PenaltyDescent, SetAside
 from .words import described, worded
 

@@ -57,6 +57,7 @@ from ..models import files as model_files
 from ..models.folders import LARGEST_TEXT, read_folder, write_folder
 from ..models.model import known_classes
 from ..statement.document import PrivacyStatement
+from . import wrapped
 from .certifying.certificate import Certificate
 from .certifying.certified_aim import CertifiedAim
 from .faces import as_array
@@ -66,8 +67,7 @@ from .group_objective import GroupObjectiveClassifier
 from .group_objective_regressor import GroupObjectiveRegressor
 from .mixing import rule_of
 from .oracle_game import OracleGameClassifier
-from .post_processing.odds_post_processor import OddsPostProcessor
-from .post_processing.parity_post_processor import ParityPostProcessor
+from .post_processing import OddsPostProcessor, ParityPostProcessor
 from .rate_constrained import RateConstrainedClassifier
 from .reading import agreement
 from .reading.additive import Additive
@@ -76,7 +76,7 @@ from .reading.coding import Coding
 from .reading.fitted_parts import names_of_features, parts_of
 from .reading.targets import TargetScale
 from .released.classifier import ReleasedClassifier
-from .reports.baselines import (
+from .reports import (
     CONSTANT,
     ERROR,
     FREE,
@@ -88,14 +88,13 @@ from .reports.baselines import (
     SQUARES,
     BaselineReport,
     Compared,
+    ConstraintLine,
+    ConstraintReport,
 )
-from .reports.constraint_report import ConstraintLine, ConstraintReport
 from .settings import SETTINGS, OracleGame
 from .tailored import TailoringReport
 from .tailored_classifier import TailoredClassifier
 from .tailored_regressor import TailoredRegressor
-from .wrapped import answers as base_answers
-from .wrapped import bases
 
 FORMAT, FORMAT_VERSION = "fairveil-estimator", 2
 ESTIMATOR_FILE, STATEMENT_FILE = "estimator.json", "statement.json"
@@ -342,7 +341,7 @@ def _set_odds(estimator: OddsPostProcessor, read: Read) -> None:
     _set_after_a_base(estimator, read)
     estimator.released_, estimator.guarantee_ = read("released"), read("guarantee")
     asked = read("predict_method")
-    if asked not in ((base_answers.DECIDED,) if read.model.edges is None else base_answers.SCORES):
+    if asked not in ((wrapped.DECIDED,) if read.model.edges is None else wrapped.SCORES):
         read.content["predict_method"].refuse("how the base of this model is asked", asked)
     estimator._set_base(read.base, read.model, asked)
 
@@ -594,8 +593,8 @@ def to_files(estimator: BaseEstimator, depth: int = 0) -> dict[str, bytes]:
     parts = parts_of(estimator)
     if parts.certificate is not None:
         files[CERTIFICATE_FILE] = parts.certificate.to_json().encode()
-    if bases.carries_a_promise(inner := getattr(estimator, "estimator_", None)):
-        inner_files = to_files(bases.thawed(inner), depth + 1)
+    if wrapped.carries_a_promise(inner := getattr(estimator, "estimator_", None)):
+        inner_files = to_files(wrapped.thawed(inner), depth + 1)
         files |= {f"{BASE}{name}": raw for name, raw in inner_files.items()}
     shared = {
         "cells": estimator.cells_,
@@ -715,7 +714,7 @@ def _base_of(content: Node, written: object, given: object) -> Any:
                 "None", of="estimator", got=type(given).__name__, remedy=remedy
             )
         return written
-    fitted = given is not None and bases.is_fitted(given)
+    fitted = given is not None and wrapped.is_fitted(given)
     if not fitted or type(given).__name__ != wanted:
         raise InputError.expected(
             f"the fitted base classifier, a {wanted}, which is not written",

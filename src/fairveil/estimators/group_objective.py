@@ -39,8 +39,14 @@ from .reading.carried import groups_of
 from .reading.elsewhere import refuse_functions
 from .reading.training import Training
 from .reading.unread import Read
-from .reports.baselines import BaselineReport, of_objective, warn_if_worse
-from .reports.constraint_report import ConstraintReport, warn_if_not_enforced, warn_of_missed
+from .reports import (
+    BaselineReport,
+    ConstraintReport,
+    of_objective,
+    warn_if_not_enforced,
+    warn_if_worse,
+    warn_of_missed,
+)
 from .settings import Exponential, LinearOracle, SetAside, Setting
 from .words import described, worded
 

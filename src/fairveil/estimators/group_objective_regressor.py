@@ -36,8 +36,7 @@ from .reading.elsewhere import refuse_functions
 from .reading.targets import NumericTarget
 from .reading.training import ReadOptions, Training
 from .reading.unread import Read
-from .reports.baselines import BaselineReport, of_regression, warn_if_worse
-from .reports.constraint_report import ConstraintReport, warn_of_missed
+from .reports import BaselineReport, ConstraintReport, of_regression, warn_if_worse, warn_of_missed
 from .settings import CoefficientGrid, Moments, Setting, stated
 from .words import described, worded
 

@@ -20,15 +20,7 @@ from ..learning import Outcome
 from ..learning.comparison import Comparison
 from ..learning.lagrangian import program
 from ..learning.lagrangian.program import Choice
-from .reports.baselines import (
-    FREE,
-    MIXING,
-    MIXTURE,
-    MODEL,
-    ONE_CLASS,
-    BaselineReport,
-    of_comparison,
-)
+from .reports import FREE, MIXING, MIXTURE, MODEL, ONE_CLASS, BaselineReport, of_comparison
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,16 +18,14 @@ from ..learning.oracles import AttachedRule, Begun, Descent, GroupedRule, Linear
 from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel
 from ..models.model import RandomState, draw_codes
 from ..tables.columns import same_length
-from . import fitting
+from . import fitting, wrapped
 from .faces import CodedClassifier, labels_of
 from .reading.coding import Coding, SchemaCoding
 from .reading.columns import read_labels
 from .reading.inputs import weights_of
 from .reading.training import Training
 from .words import worded
-from .wrapped import bases
-from .wrapped.base_columns import names_of, without
-from .wrapped.decided import codes_of, in_blocks, unheard
+from .wrapped import codes_of, in_blocks, names_of, unheard, without
 
 MADE_ELSEWHERE = (
     "the candidates: it is assumed that they were made without these rows, or without what is "
@@ -201,8 +199,8 @@ def told_of(listed: Sequence[Any]) -> list[str]:
         return []
     told = [MADE_ELSEWHERE]
     for candidate in listed:
-        if bases.carries_a_promise(candidate):
-            promise = bases.thawed(candidate).privacy_.promise
+        if wrapped.carries_a_promise(candidate):
+            promise = wrapped.thawed(candidate).privacy_.promise
             price = (
                 f"epsilon {promise.epsilon:g} and delta {promise.delta:g} for {promise.protects}"
             )

@@ -41,11 +41,17 @@ from .reading import additive, inputs
 from .reading.columns import names_in
 from .reading.training import Training
 from .reading.unread import Read
-from .reports.baselines import BaselineReport, of_comparison, warn_if_worse
-from .reports.constraint_report import ConstraintReport, warn_if_not_enforced, warn_of_missed
+from .reports import (
+    BaselineReport,
+    ConstraintReport,
+    of_comparison,
+    warn_if_not_enforced,
+    warn_if_worse,
+    warn_of_missed,
+)
 from .settings import OracleGame, SetAside
 from .words import described, worded
-from .wrapped.grouping import group_ids
+from .wrapped import group_ids
 
 WHOLE = 1_000_000  # plays of a mixture whose shares are known
 

@@ -26,8 +26,14 @@ from .reading.training import Training
 from .released.as_fit import fit_released
 from .released.classifier import publish_columns
 from .released.groups import ReleasedGroups
-from .reports.baselines import MIXTURE, MODEL, warn_of_chance
-from .reports.constraint_report import ConstraintReport, warn_if_not_enforced, warn_of_missed
+from .reports import (
+    MIXTURE,
+    MODEL,
+    ConstraintReport,
+    warn_if_not_enforced,
+    warn_of_chance,
+    warn_of_missed,
+)
 from .settings import Descent, SetAside
 from .words import described, worded
 

@@ -24,7 +24,7 @@ from ..show.parts import Column, Fact, Facts, Note, Part, Shown, Table
 from ..statement.document import NamedGroups, PrivacyStatement
 from ..tables import keys
 from . import fitting
-from .reports.constraint_report import ConstraintLine
+from .reports import ConstraintLine
 from .settings import GroupDescent, GroupLimits, Moments
 
 COLUMNS = ("shares", "errors", "counts", "epsilons")

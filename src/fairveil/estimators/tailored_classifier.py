@@ -31,8 +31,7 @@ from .reading.cautions import Numbers
 from .reading.fitted_parts import parts_of
 from .reading.training import Training
 from .reading.unread import Read
-from .reports.baselines import BaselineReport, of_tailored, warn_if_worse
-from .reports.constraint_report import ConstraintReport
+from .reports import BaselineReport, ConstraintReport, of_tailored, warn_if_worse
 from .settings import Descent, GroupDescent, GroupLimits, SetAside
 from .tailored import TailoringReport
 from .words import described, worded

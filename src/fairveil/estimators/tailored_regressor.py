@@ -28,8 +28,7 @@ from .reading.carried import groups_of
 from .reading.targets import NumericTarget
 from .reading.training import ReadOptions
 from .reading.unread import Read
-from .reports.baselines import BaselineReport, of_regression, warn_if_worse
-from .reports.constraint_report import ConstraintReport
+from .reports import BaselineReport, ConstraintReport, of_regression, warn_if_worse
 from .settings import Descent, GroupDescent, GroupLimits, Moments, Setting
 from .tailored import TailoringReport
 from .words import described, worded

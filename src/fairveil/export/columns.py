@@ -16,15 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data import Encoding
 from ..errors import InputError
+from ..estimators import wrapped
 from ..estimators.faces import CodedEstimator
-from ..estimators.post_processing.odds_post_processor import OddsPostProcessor
-from ..estimators.post_processing.parity_post_processor import ParityPostProcessor
+from ..estimators.post_processing import OddsPostProcessor, ParityPostProcessor
 from ..estimators.reading.coding import RowsCoding, SchemaCoding, TableCoding
 from ..estimators.reading.fitted_parts import parts_of
 from ..estimators.reading.shapes import Shapes
 from ..estimators.reading.standard import Standard
 from ..estimators.released.classifier import ReleasedClassifier
-from ..estimators.wrapped import bases
 from ..facts import Cells
 from ..facts.columns import Boolean, Category, Number, Value
 from ..models import PostProcessedModel, ShiftedModel
@@ -116,7 +115,7 @@ def refusal(
 
 def opened(model: object) -> Any:
     """The fitted estimator of this library that is inside, if its model is plain numbers."""
-    inside = bases.thawed(model)
+    inside = wrapped.thawed(model)
     ours = CodedEstimator | OddsPostProcessor | ParityPostProcessor | ReleasedClassifier
     if not isinstance(inside, ours):
         remedy = "Pass a fitted estimator of Fairveil, or fairveil.load(folder)."
@@ -140,7 +139,7 @@ def plain(classes: object) -> tuple[Any, ...]:
 def own_base(estimator: Any) -> Any:
     """The base of a post-processor, opened, if it is of this library; None where it is another's,
     whose answers are inputs then."""
-    base = bases.thawed(estimator.estimator_)
+    base = wrapped.thawed(estimator.estimator_)
     if not isinstance(base, CodedEstimator):
         return None
     base = opened(base)
@@ -162,7 +161,7 @@ def _cells(estimator: object) -> Cells | None:
 
 def columns_of_groups(estimator: object) -> tuple[str, ...]:
     """The names of the sensitive columns that a fitted estimator reads when it predicts."""
-    cells = _cells(bases.thawed(estimator))
+    cells = _cells(wrapped.thawed(estimator))
     return () if cells is None else tuple(cells.names)
 
 

@@ -31,8 +31,7 @@ from ..estimators import Certificate
 from ..estimators import load as load_folder
 from ..estimators import save as save_folder
 from ..estimators.reading.fitted_parts import parts_of
-from ..estimators.reports.constraint_report import ConstraintReport
-from ..estimators.reports.gap_report import GapReport
+from ..estimators.reports import ConstraintReport, GapReport
 from ..statement.document import versions_now
 from ..tables.given import column_names_of
 from .columns import columns_of_groups

@@ -23,14 +23,11 @@ import numpy as np
 from .. import _checks
 from .._types import Floats
 from ..errors import InputError
+from ..estimators import wrapped
 from ..estimators.faces import CodedRegressor, LinearClassifier
 from ..estimators.group_objective import GroupObjectiveClassifier
-from ..estimators.post_processing.odds_post_processor import OddsPostProcessor
-from ..estimators.post_processing.parity_post_processor import ParityPostProcessor
-from ..estimators.post_processing.simplex import CLOSE
+from ..estimators.post_processing import CLOSE, OddsPostProcessor, ParityPostProcessor
 from ..estimators.reading.shapes import Side
-from ..estimators.wrapped import answers as base_answers
-from ..estimators.wrapped import bases
 from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel
 from ..models.postprocessed import SURE
 from .columns import (
@@ -214,9 +211,9 @@ def _mixed_table(lines: _Lines, estimator: OddsPostProcessor) -> tuple[Names, bo
         else:
             answer = lines.bins(lines.given(BASE_SCORE), model.edges.tolist())
     elif model.edges is None:
-        drawn, by_law = _draws(base), bases.is_randomised(base)
+        drawn, by_law = _draws(base), wrapped.is_randomised(base)
         answer = _probabilities(lines, base) if by_law else lines.decisions(base.model_)
-    elif estimator.predict_method_ == base_answers.SCORES[0]:
+    elif estimator.predict_method_ == wrapped.SCORES[0]:
         (score,) = lines.scores(base.model_)
         answer = lines.bins(score, model.edges.tolist())
     else:

@@ -11,8 +11,8 @@ from sklearn.pipeline import Pipeline
 
 from .. import _checks
 from ..errors import InputError, PrivacyError
+from ..estimators import wrapped
 from ..estimators.reading import pipelines
-from ..estimators.wrapped import bases
 
 Candidate = dict[str, Any]
 SPENT_HERE = ("epsilon", "delta", "protects", "neighbours", "ledger", "random_state", "unit")
@@ -42,7 +42,7 @@ def parts_of(estimator: object) -> tuple[Any, Any, str]:
         name, last = estimator.steps[-1]
         front = Pipeline(estimator.steps[:-1]) if len(estimator.steps) > 1 else None
     plain = (
-        bases.carries_a_promise(last)
+        wrapped.carries_a_promise(last)
         and hasattr(last, "_search")
         and not hasattr(last, "estimator")
     )

@@ -24,7 +24,7 @@ from ..estimators.fitting import SEARCH, aside_of, length_of, parts_elsewhere, r
 from ..estimators.reading import inputs
 from ..estimators.reading.training import ReadOptions
 from ..estimators.reading.units import Whose, numbers_of
-from ..estimators.wrapped.bases import derived_seed
+from ..estimators.wrapped import derived_seed
 from ..facts import Schema
 from ..ledger import already_charged
 from ..statement.document import names_read

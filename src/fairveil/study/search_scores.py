@@ -28,10 +28,10 @@ from ..core.promise import Promise
 from ..curator import CodeHistogram, Measurement
 from ..curator.elsewhere import curator_of
 from ..errors import InputError
+from ..estimators import wrapped
 from ..estimators.fitting import notions_of
 from ..estimators.reading.units import Whose
-from ..estimators.wrapped import decided_rows
-from ..estimators.wrapped.people import DecidedRows
+from ..estimators.wrapped import DecidedPeople as DecidedRows
 from ..facts import Cells, Schema
 from ..fairness import resolve
 from ..learning.counts import CountPlan
@@ -114,7 +114,7 @@ def counted(
     whose: Whose | None = None,
 ) -> Counted:
     """The noisy histogram of a fitted model's decisions about the rows set aside."""
-    people = decided_rows.read(model, *rows, schema, promise, seed, whose)
+    people = wrapped.people_of(model, *rows, schema, promise, seed, whose)
     shape = scoring.shape(people.cells.count, len(people.classes))
     if scoring.by_group:
         index = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)

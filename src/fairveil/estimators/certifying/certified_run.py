@@ -67,7 +67,7 @@ from ...learning.certificate import (
 from ...learning.counts import CountPlan, beside, plan_counts
 from ...learning.systems import NO_GROUPS
 from ...ledger import already_charged, current, given_ledger
-from .. import fitting
+from .. import fitting, wrapped
 from ..descending import DescentClassifier
 from ..faces import Blindly
 from ..fitting import (
@@ -84,7 +84,6 @@ from ..reading.columns import names_in
 from ..reading.fitted_parts import parts_of
 from ..reading.training import Training
 from ..settings import REPLACE, SetAside
-from ..wrapped import bases, decided
 from .asked import CERTIFY, listed_in
 from .certificate import Certificate
 from .certified_aim import (
@@ -173,7 +172,7 @@ class Both:
     ) -> tuple[list[tuple[Any, Any, Any]], list[units.Whose] | None]:
         """Those whom the model sees, and those set aside, with whose their rows are, where persons
         are protected. There is room for both spends, as far as that is known now."""
-        seed = bases.derived_seed(self.seed, 31)
+        seed = wrapped.derived_seed(self.seed, 31)
         if isinstance(X, Elsewhere):
             event = plan_counts(self.promise).event
             X.require_room([event, event], self.promise)
@@ -224,7 +223,7 @@ class Both:
                 protects=estimator.protects,
                 neighbours=estimator.neighbours,
                 schema=estimator.schema,
-                random_state=bases.derived_seed(self.seed, 32),
+                random_state=wrapped.derived_seed(self.seed, 32),
                 ledger=estimator.ledger if paid is None else None,
                 assumptions=said,
                 unit=unit,
@@ -287,7 +286,7 @@ class Both:
             stated = self.stated
         inner.public_rows = None if stated is None else max(1, round(stated * (1.0 - self.share)))
         if isinstance(self.estimator.random_state, np.random.RandomState | np.random.Generator):
-            inner.random_state = bases.derived_seed(self.seed, 33)
+            inner.random_state = wrapped.derived_seed(self.seed, 33)
         return inner
 
     def _read(self, X: TableLike, y: ColumnsLike, groups: ColumnsLike) -> Training:
@@ -295,7 +294,7 @@ class Both:
         ways = fitting.ways_of(
             self.estimator.schema, False, False, 1.0, self.promise, whose=self.whose
         )
-        training = decided.read_rows(X, y, groups, None, ways, ()).training
+        training = wrapped.labelled_rows(X, y, groups, None, ways, ()).training
         if self.whose is not None and training.rows.persons is None:
             remedy = "Pass a table in memory, in place of one that is coded person by person."
             raise InputError.expected(

@@ -29,11 +29,10 @@ from ...fairness.objectives import Bound, Constraint
 from ...learning.certificate import Layout, certified, layout_of
 from ...learning.counts import CountPlan, plan_counts
 from ...ledger import current, given_ledger
-from .. import fitting
+from .. import fitting, wrapped
 from ..reading import cautions, units
 from ..reading.units import Whose
-from ..wrapped import bases, decided_rows
-from ..wrapped.people import DecidedRows
+from ..wrapped import DecidedPeople as DecidedRows
 from . import seen
 from .certificate import Certificate
 from .certificate_contents import ASSUMED
@@ -203,11 +202,11 @@ def certify_beside(
     if book is not None:
         book.require(promise, secure=seed is None)
     seen.refuse(model, X)
-    people = decided_rows.read(model, X, y, sensitive_features, schema, promise, seed, whose)
+    people = wrapped.people_of(model, X, y, sensitive_features, schema, promise, seed, whose)
     _require_groups(notions, people)
     layout = layout_of(notions, people.cells, people.classes)
     require_compared(layout, notions, people.cells)
-    decided_rows.require_labels(
+    wrapped.require_labels(
         people.labelled, layout.needs_labels, [notion.kind.replace("_", " ") for notion in notions]
     )
     cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
@@ -218,7 +217,7 @@ def certify_beside(
     }
     read |= {"sensitive"} if people.by_group else set()
     asked = plan_counts(promise, reads_groups="sensitive" in read) if asked is None else asked
-    noise = NoiseSource.of(bases.derived_seed(seed, 2))
+    noise = NoiseSource.of(wrapped.derived_seed(seed, 2))
     event = asked.event if promise.is_private else None
     options: dict[str, Any] = {"facts": people.facts, "ledger": ledger, "purpose": "certify"}
     with curator_of(people.rows, promise, plan=event, noise=noise, **options) as curator:

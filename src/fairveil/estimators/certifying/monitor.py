@@ -56,8 +56,7 @@ from ...models.model import known_classes
 from ...show.parts import Column, Facts, Part, Shown, Table
 from ...statement.document import PrivacyStatement
 from ...tables import keys
-from .. import fitting
-from ..wrapped import bases, decided_rows
+from .. import fitting, wrapped
 from . import monitor_state
 from .certifying import notions_of, required_promise
 from .counts_json import notion_from
@@ -485,7 +484,7 @@ class Monitor(Shown):
         """The noisy counts of these people: one release."""
         whose, at = whose_of(unit, self.promise.unit, X), len(self.periods)
         rows = X, y, sensitive_features, None, self.promise, seed, whose
-        people = decided_rows.read(model, *rows, stated=self.cells, classes=self.classes)
+        people = wrapped.people_of(model, *rows, stated=self.cells, classes=self.classes)
         if set(people.cells.names) != set(self.cells.names) and len(people.cells.names) != len(
             self.cells.names
         ):
@@ -494,13 +493,13 @@ class Monitor(Shown):
             raise InputError.expected(
                 "the groups of this monitor", of="sensitive_features", got=got, remedy=remedy
             )
-        decided_rows.require_labels(
+        wrapped.require_labels(
             people.labelled, self.layout.needs_labels, [one.kind for one in self.constraints]
         )
         places = places_of(people.cells, self.cells)
         kinds = codes_in(people.classes, self.classes)
         asked = self._asked
-        source = NoiseSource.of(bases.derived_seed(seed, 1000 + at))
+        source = NoiseSource.of(wrapped.derived_seed(seed, 1000 + at))
         options: dict[str, Any] = {"facts": people.facts, "purpose": "monitor"}
         with curator_of(
             people.rows, self.promise, plan=asked.event, noise=source, **options

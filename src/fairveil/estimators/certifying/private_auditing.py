@@ -28,12 +28,11 @@ from ...learning.tables import TableLayout
 from ...ledger import current, given_ledger
 from ...statement.document import PublicFact
 from ...tables import keys
-from .. import fitting
+from .. import fitting, wrapped
 from ..reading import cautions
 from ..reading.soft_groups import SoftGroups
 from ..reading.units import Whose
-from ..wrapped import bases, decided_rows
-from ..wrapped.people import DecidedRows
+from ..wrapped import DecidedPeople as DecidedRows
 from .certifying import ONE_ROW, OWN_DECISIONS, confidence_of, one_row_each, required_promise
 from .private_table import PrivateTable
 from .private_table_contents import ALL, EACH
@@ -158,7 +157,7 @@ def private_audit(
     stated = None
     if isinstance(sensitive_features, SoftGroups):
         stated = Cells((sensitive_features.groups,))
-        sensitive_features = sensitive_features.drawn(NoiseSource.of(bases.derived_seed(seed, 4)))
+        sensitive_features = sensitive_features.drawn(NoiseSource.of(wrapped.derived_seed(seed, 4)))
     people, name = _read(model, X, y, sensitive_features, schema, promise, seed, whose, stated)
     labelled = people.labelled and model is not None
     layout = _layout(people, labelled, depth)
@@ -178,7 +177,7 @@ def private_audit(
         people.rows,
         promise,
         plan=event,
-        noise=NoiseSource.of(bases.derived_seed(seed, 2)),
+        noise=NoiseSource.of(wrapped.derived_seed(seed, 2)),
         **options,
     ) as curator:
         title = "group, label and decision of each person"
@@ -220,13 +219,13 @@ def _read(
     stated: Cells | None,
 ) -> tuple[DecidedRows, str]:
     if model is None and isinstance(X, Elsewhere):
-        return decided_rows.read(
+        return wrapped.people_of(
             None, X, y, sensitive_features, schema, promise, seed, whose
         ), OUTCOMES
     if model is None and y is None:
         remedy = "Pass a model or decisions, or y, whose rates by group are then counted."
         raise InputError.expected("something to count", of="model", got=None, remedy=remedy)
-    people = decided_rows.read(
+    people = wrapped.people_of(
         y if model is None else model,
         X,
         y,

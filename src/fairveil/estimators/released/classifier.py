@@ -30,8 +30,7 @@ from ..faces import CodedReader, as_array
 from ..fitting import length_of
 from ..reading.coding import SchemaCoding, TableCoding
 from ..words import worded
-from ..wrapped.base_columns import names_of, without
-from ..wrapped.decided import codes_of
+from ..wrapped import codes_of, names_of, without
 from .public_features import features_of, labels_in
 from .released_counts import ReleasedCounts
 

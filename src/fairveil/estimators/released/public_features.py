@@ -18,7 +18,7 @@ from ...tables.columns import same_length
 from ..faces import as_array, labels_of
 from ..reading.coding import Coding
 from ..reading.columns import read_labels
-from ..wrapped.decided import codes_of
+from ..wrapped import codes_of
 
 Ints = npt.NDArray[np.intp]
 MOST = 1 << 28

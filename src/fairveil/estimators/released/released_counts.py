@@ -20,7 +20,7 @@ from ...statement.document import PrivacyStatement
 from .. import fitting
 from ..faces import as_array
 from ..reading.coding import Coding
-from ..wrapped.decided import codes_of
+from ..wrapped import codes_of
 from .public_features import Ints, dealt, distribution_given, features_of, labels_in
 
 LEAST = 1e-12  # a membership below has no row

@@ -1,2 +1,0 @@
-"""Post-processors of decisions, scores and probabilities: `OddsPostProcessor`,
-`ParityPostProcessor`, and their rows."""

@@ -1,1 +1,0 @@
-"""What a fit reports of itself: baselines, constraints, gaps, scores."""

@@ -1,2 +1,0 @@
-"""Models that others finished: whether they may be used, what their making cost, and what they
-decide."""
