@@ -126,35 +126,6 @@ def test_guarantee_1_with_classes_columns_and_weights(relation: str, weights: bo
             assert np.isfinite(found.objective_noise)
 
 
-def test_guarantee_1_a_plan_is_made_of_public_values_alone() -> None:
-    for relation, promise in {
-        **g.PROMISES,
-        **{f"pure {name}": one for name, one in PURE.items()},
-    }.items():
-        for of in ("thresholds", "directions"):
-            plans = [
-                sampling_of(g.rows_from(*g.sample(seed, 90)), promise, of, stated=100).plan
-                for seed in (0, 1)
-            ]
-            assert plans[0] == plans[1], (relation, of)
-
-
-def test_what_is_interrupted_leaves_a_beginning_and_a_closed_curator() -> None:
-    rows = g.rows_from(*g.sample(1, 90))
-    sampling = sampling_of(rows, g.REPLACE)
-
-    class Breaks(Curator):
-        def choose(self, *given: Any, **named: Any) -> int:
-            raise KeyboardInterrupt
-
-    curator = s.curator_for(sampling, rows, of=Breaks)
-    with pytest.raises(KeyboardInterrupt):
-        sampling.run(curator)
-    assert len(curator.log.events) == 1
-    with pytest.raises(PrivacyError):
-        curator.answer([(sampling.ground.counts, sampling.counts_multiplier)])
-
-
 # ---- guarantee 2
 # --------------------------------------------------------------------------------------------------
 
@@ -341,17 +312,6 @@ def test_guarantee_3_the_bound_on_scores_is_of_the_distribution_that_is_drawn_fr
     assert 0.03 < chance <= 0.1
 
 
-def test_a_larger_alpha_takes_a_smaller_penalty() -> None:
-    rows = g.rows_from(*g.sample(1, 400))
-    # so that the corollary says something at each
-    much = Promise(2000.0, 1e-5, neighbours="replace-one")
-    found = [
-        ran(rows, sampling_of(rows, much, alpha=alpha))[1].penalty for alpha in (0.1, 0.3, 0.9)
-    ]
-    assert found == sorted(found, reverse=True)
-    assert found[0] > 2 * found[2]
-
-
 # ---- what is chosen
 # --------------------------------------------------------------------------------------------------
 
@@ -375,29 +335,6 @@ def test_without_privacy_the_best_of_the_list_is_chosen(
     )
     assert certain.f == 0.0
     assert found.objective_noise == 0.0
-
-
-@pytest.mark.parametrize("relation", list(g.PROMISES))
-def test_with_much_data_the_choice_is_near_the_best(relation: str) -> None:
-    rows = g.rows_from(*g.sample(0, 20_000))
-    sampling = sampling_of(
-        rows, g.PROMISES[relation], "thresholds", "error", "equalized_odds:0.2", stated=20_000
-    )
-    _, found, certain = ran(rows, sampling, 3)
-    tables = s.tables_of(rows, sampling.of, sampling.problem)
-    posed = s.posed_exactly(rows, sampling.problem, found.penalty)
-    feasible = np.array([posed.excesses(one).max() <= 0 for one in tables])
-    (rule,) = found.rules
-    chosen = g.exact_table(rows, rule, rows.cells()) / 20_000
-    assert (
-        float(posed.f.value(chosen))
-        <= float(posed.f.value(tables)[feasible].min()) + certain.f + 0.01
-    )
-    assert float(posed.f.value(chosen)) <= float(posed.f.value(tables)[feasible].min()) + 0.05
-    assert posed.excesses(chosen).max() <= 0.06
-    assert abs(found.objective - float(posed.f.value(chosen))) <= 6 * max(
-        found.objective_noise, 1e-9
-    )
 
 
 @pytest.mark.parametrize("relation", list(PURE))

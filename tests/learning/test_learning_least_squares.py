@@ -311,23 +311,6 @@ def test_guarantee_3_losses_of_what_was_found_are_within_twice_their_noise(
     assert np.mean(off) < 0.1  # rather too low
 
 
-@pytest.mark.parametrize("promise", RELATIONS, ids=IDS)
-def test_with_noise_the_largest_loss_is_near_the_best(promise: Promise) -> None:
-    exact = ran(plan_regression(task(NONE), scales=True))[0].value
-    plain = ran(plan_regression(task(NONE, objectives.Error(), apart=False), scales=True))[0]
-    r = np.column_stack([np.ones(len(Y)), X])
-
-    def largest(c: Any) -> float:
-        return max(((Y - r @ c) ** 2)[k == A].mean() / 4 for k in range(GROUPS))
-
-    found = [
-        largest(ran(plan_regression(task(promise), scales=True), seed=seed)[0].coefficients)
-        for seed in range(5)
-    ]
-    assert exact <= min(found)
-    assert np.mean(found) < (exact + largest(plain.coefficients)) / 2
-
-
 def test_rows_that_cannot_be_told_from_none_teach_nothing() -> None:
     few = rows_of(X[:10], Y[:10], A[:10], GROUPS)
     outcome, curator = ran(plan_regression(task(RELATIONS[0]), scales=True), few)

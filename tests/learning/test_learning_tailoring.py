@@ -27,7 +27,6 @@ from fairveil.learning.allocation import (
     Allocation,
     afforded,
     by_column,
-    by_errors,
     checked_rule,
     each_column,
     factors_of,
@@ -89,7 +88,7 @@ def draws(many: int = 40) -> Any:
 def test_guarantee_1_the_worst_pair_is_the_worst_of_all_people(
     promise: Promise, within: float
 ) -> None:
-    for groups, rng in draws():
+    for groups, rng in draws(24):
         paid = rng.exponential(size=groups) * 10.0 ** rng.uniform(-3, 3, size=groups)
         assert worst(paid, promise, within) == pytest.approx(
             enumerated(paid, promise, within), rel=1e-12
@@ -102,7 +101,7 @@ def test_guarantee_1_the_worst_pair_is_the_worst_of_all_people(
 def test_guarantee_1_no_shares_cost_anybody_more_than_the_budget(
     promise: Promise, within: float, spend: str
 ) -> None:
-    for groups, rng in draws():
+    for groups, rng in draws(24):
         if groups == 1 and promise is SENSITIVE:
             continue  # one group: nothing that is protected can be told
         shares, budget = rng.exponential(size=groups), 10.0 ** rng.uniform(-4, 2)
@@ -135,7 +134,7 @@ def test_guarantee_2_limits_are_kept_and_what_they_leave_is_spent(
     """Lower limits that together cost at most half; upper ones of any size, now and then all of
     them below the budget."""
     stopped = 0
-    for groups, rng in draws(60):
+    for groups, rng in draws(30):
         if groups == 1:
             continue
         shares, high = rng.exponential(size=groups), 10.0 ** rng.uniform(-2, 1, size=groups)
@@ -155,7 +154,7 @@ def test_guarantee_2_limits_are_kept_and_what_they_leave_is_spent(
         free = (paid > low * (1 + 1e-9)) & (paid < high * (1 - 1e-9))
         rates = paid[free] / shares[free]
         assert not free.any() or np.ptp(rates) < 1e-6 * rates.max()
-    assert stopped < 40
+    assert stopped < 20
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=IDS)
@@ -231,10 +230,12 @@ def _limits(groups: int, promise: Promise, within: float, spend: str) -> Any:
 
 def test_standard_errors_are_roots_of_means_and_shares_their_squares() -> None:
     sums, counts = np.array([8.0, 2.0, 3.0, 1.0]), np.array([2.0, 8.0, 3.0, 4.0])
-    shares, errors, why = by_errors(sums, counts, [slice(0, 2), slice(2, 4)])
+    columns = [slice(0, 2), slice(2, 4)]
+    rule = Allocation("standard-error")
+    shares, errors, why = share_out(rule, ADDED, columns, 4, sums=sums, counts=counts)
     assert errors is not None
     assert errors.tolist() == [2.0, 0.5, 1.0, 0.5]
-    assert shares.tolist() == [4.0, 0.25, 1.0, 0.25]
+    assert shares == pytest.approx([4.0 / 4.25, 0.25 / 4.25, 0.8, 0.2])
     assert "no information" not in why
 
 
@@ -281,17 +282,6 @@ def test_shares_add_up_in_every_column_whatever_was_given(promise: Promise) -> N
         assert share_out(Allocation(rule), promise, columns, 5)[0] == pytest.approx(
             [1 / 2] * 2 + [1 / 3] * 3
         )
-
-
-def test_what_is_weighed_alike_is_shared_alike() -> None:
-    counts = np.array([10.0, 1000.0])
-    for promise in PROMISES:
-        alike, _, _ = share_out(
-            Allocation(), promise, [slice(0, 2)], 2, counts=counts, weighs=False
-        )
-        assert alike == pytest.approx([0.5, 0.5])
-    by_size, _, _ = share_out(Allocation(), SENSITIVE, [slice(0, 2)], 2, counts=counts)
-    assert by_size == pytest.approx([100 / 101, 1 / 101])
 
 
 # ---- one sum for all groups

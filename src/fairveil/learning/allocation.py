@@ -100,11 +100,8 @@ def worst(paid: Floats, promise: Promise, within: float) -> float:
     both = float(alone[:2].sum()) if len(alone) > 1 else 0.0
     if promise.protects == "sensitive_features":
         return both
-    return (
-        float(alone[0])
-        if promise.neighbours == "add-remove"
-        else max(within**2 * float(alone[0]), both)
-    )
+    top = float(alone[0])
+    return top if promise.neighbours == "add-remove" else max(within**2 * top, both)
 
 
 def afforded(
@@ -121,21 +118,15 @@ def afforded(
     as less than `SMALLEST`."""
     low = np.zeros(len(shares)) if least is None else least
     high = np.full(len(shares), np.inf) if most is None else most
-    floor = (
-        max(within**2, 1.0)
-        if promise.neighbours == "replace-one" and promise.protects == "records"
-        else 1.0
-    )
+    replaced = promise.neighbours == "replace-one" and promise.protects == "records"
+    floor = max(within**2, 1.0) if replaced else 1.0
 
     def spent(paid: Floats) -> float:
         return worst(paid, promise, within) if spend == "person" else floor * float(paid.sum())
 
     if bool((high <= 0.0).any()):
         raise InputError.expected(
-            (
-                "more than the releases that everybody is in cost: counts, stage one, the "
-                "last report"
-            ),
+            "more than the releases that everybody is in cost: counts, stage one, the last report",
             of="max_epsilon",
             got="less",
             remedy=(
@@ -152,21 +143,21 @@ def afforded(
         )
     # A share of 0 would be noise without end, of which nobody learns anything.
     shares = np.maximum(np.asarray(shares, np.float64) / float(np.max(shares)), SMALLEST)
+
+    def held(t: float) -> Floats:
+        return np.clip(t * shares * budget, low, high)
+
     top, bottom = 1.0, 0.0
-    while spent(_held(top * shares * budget, low, high)) < budget and top < 1e12:
+    while spent(held(top)) < budget and top < 1e12:
         top *= 2.0
     for _ in range(STEPS):
         middle = (top + bottom) / 2.0
         # From below: what is returned keeps the budget, not what lies half a step above.
-        if spent(_held(middle * shares * budget, low, high)) <= budget:
+        if spent(held(middle)) <= budget:
             bottom = middle
         else:
             top = middle
-    return _held(bottom * shares * budget, low, high)
-
-
-def _held(paid: Floats, low: Floats, high: Floats) -> Floats:
-    return np.clip(paid, low, high)
+    return held(bottom)
 
 
 def as_spent(
@@ -206,30 +197,6 @@ def least_noise(weights: Floats, promise: Promise, spend: str) -> Floats:
     return shares
 
 
-def by_errors(
-    sums: Floats, counts: Floats, columns: Sequence[slice]
-) -> tuple[Floats, Floats | None, str]:
-    """Shares s_k^2 of released sums of squared residuals, the standard errors s_k = sqrt(S_k /
-    n_k), and why (Algorithm 1).
-
-    A sum that is not positive tells nothing: shares are equal then, in its column.
-    """
-    shares, errors, why = (
-        np.ones(len(sums)),
-        np.full(len(sums), np.nan),
-        "squared standard errors of the precursor's predictions",
-    )
-    told = sums > 0.0
-    # Released sums of squares may be below 0 by their noise.
-    errors[told] = np.sqrt(sums[told] / counts[told])
-    for column in columns:
-        if told[column].all():
-            shares[column] = errors[column] ** 2
-        else:
-            why = NO_INFORMATION.format("a group's sum of squared residuals is lost in its noise")
-    return shares, errors, why
-
-
 def share_out(
     allocation: Allocation,
     promise: Promise,
@@ -242,14 +209,24 @@ def share_out(
 ) -> tuple[Floats, Floats | None, str]:
     """Shares that add up to 1 in each column, standard errors where `sums` were measured, and why.
 
-    `weighs`: whether what is minimised counts a group's sum by one over its size, or every row
-    alike.
+    By standard errors (Algorithm 1): s_k^2 of released sums of squared residuals, s_k = sqrt(S_k /
+    n_k). A sum that is not positive tells nothing: shares are equal then, in its column. `weighs`:
+    whether what is minimised counts a group's sum by one over its size, or every row alike.
     """
     rule, shares, errors = allocation.rule, np.ones(groups), None
     if not isinstance(rule, str):
         shares, why = np.array(rule), "as given"
     elif rule == STANDARD_ERROR and sums is not None and counts is not None:
-        shares, errors, why = by_errors(sums, counts, columns)
+        why, told = "squared standard errors of the precursor's predictions", sums > 0.0
+        errors = np.full(groups, np.nan)
+        # Released sums of squares may be below 0 by their noise.
+        errors[told] = np.sqrt(sums[told] / counts[told])
+        for column in columns:
+            if told[column].all():
+                shares[column] = errors[column] ** 2
+            else:
+                lost = "a group's sum of squared residuals is lost in its noise"
+                why = NO_INFORMATION.format(lost)
     elif rule == SIZE and counts is not None:
         shares, why = 1.0 / counts, "in inverse proportion to the groups' released sizes"
     elif rule == LEAST_NOISE:
@@ -280,11 +257,10 @@ def by_column(
 ) -> list[Measurement]:
     """One ask for each column of groups, with one multiplier for all or one for each group: what
     one person spends adds up over columns."""
-    parts = zip(each_column(cells), columns_of(cells), strict=True)
-    each = np.broadcast_to(multipliers, cells.count)
-    alike = np.ndim(multipliers) == 0
+    each, alike = np.broadcast_to(multipliers, cells.count), np.ndim(multipliers) == 0
     return [
-        Measurement(question(one), multipliers if alike else each[column]) for one, column in parts
+        Measurement(question(one), multipliers if alike else each[column])
+        for one, column in zip(each_column(cells), columns_of(cells), strict=True)
     ]
 
 
@@ -327,9 +303,10 @@ def checked_rule(given: object, keys: Sequence[object]) -> str | Floats:
         numbers = np.array(given, np.float64)
     except (TypeError, ValueError):
         numbers = np.empty(0)
-    if numbers.shape != (len(keys),) or not np.isfinite(numbers).all() or not (numbers > 0).all():
+    fits = numbers.shape == (len(keys),) and bool(np.isfinite(numbers).all())
+    if not fits or not (numbers > 0).all():
         raise InputError.expected(
-            (f"one of {', '.join(ALLOCATIONS)}, or {len(keys)} positive numbers, one a group"),
+            f"one of {', '.join(ALLOCATIONS)}, or {len(keys)} positive numbers, one a group",
             of="allocation",
             got=given,
             remedy=(

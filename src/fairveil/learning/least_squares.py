@@ -50,7 +50,6 @@ from ..core.promise import Promise
 from ..curator import (
     FULL,
     CellCounts,
-    Curator,
     GramMatrices,
     GroupLosses,
     Linear,
@@ -94,7 +93,7 @@ from .allocation import by_column
 from .comparison import Rival
 from .descent import Batch, Progress
 from .gaussian import OR_EXPONENTIAL, quietest
-from .oracles import LEAST_ROWS
+from .oracles import LEAST_ROWS, Asks
 from .outcome import not_met
 from .quadratics import (
     CERTAIN,
@@ -426,7 +425,7 @@ class Scaling:
         sums, squares = np.asarray(answers[1])
         return Scaling.of(float(answers[0][0]), sums, squares, noise)
 
-    def apply(self, curator: Curator) -> Scaling:
+    def apply(self, curator: Asks) -> Scaling:
         """Have the curator scale the rows' numbers."""
         curator.rescale(1.0 / self.scale, -self.centre / self.scale)
         return self
@@ -482,19 +481,19 @@ class GroupRegression:
         moments = [self._moments()] if self.scales else []
         return [*moments, self._measurements(self._clip, None)]
 
-    def run(self, curator: Curator, progress: Progress | None = None) -> RegressionOutcome:
+    def run(self, curator: Asks, progress: Progress | None = None) -> RegressionOutcome:
         """Release and minimise; the curator is closed afterwards, in every case."""
         with curator:
             quadratics, scaling = self.release(curator)
             curator.finish()
         return self.found(quadratics, scaling, progress)
 
-    def release(self, curator: Curator) -> tuple[GroupQuadratics, Scaling | None]:
+    def release(self, curator: Asks) -> tuple[GroupQuadratics, Scaling | None]:
         """Ask, and make losses of the answers."""
         scaling = self.scaled(curator)
         return self.matrices(curator, scaling), scaling
 
-    def scaled(self, curator: Curator) -> Scaling | None:
+    def scaled(self, curator: Asks) -> Scaling | None:
         """Have numbers scaled by their released moments, where they are to be."""
         if not self.scales:
             return None
@@ -512,12 +511,12 @@ class GroupRegression:
         """From the answers to the moments' questions."""
         return Scaling.of_moments(self.task, self._moments(), answers)
 
-    def _scaled(self, curator: Curator) -> Scaling:
+    def _scaled(self, curator: Asks) -> Scaling:
         answers = curator.answer(self._moments(), purpose="moments of the numbers")
         return self.scaling_of(answers).apply(curator)
 
     def matrices(
-        self, curator: Curator, scaling: Scaling | None, tailored: Floats | None = None
+        self, curator: Asks, scaling: Scaling | None, tailored: Floats | None = None
     ) -> GroupQuadratics:
         """Ask about rows as they are scaled by now. `tailored`: a multiplier of the noise for each
         cell, over what one row contributes to it, in the place of the one for all over the
@@ -736,14 +735,14 @@ class CoefficientChoice:
         choice = describe_choice(self._question(self.candidates), self._epsilon, self.task.promise)
         return compose([before, choice, *after])
 
-    def run(self, curator: Curator, _: Progress | None = None) -> RegressionOutcome:
+    def run(self, curator: Asks, _: Progress | None = None) -> RegressionOutcome:
         """Count, choose, measure; the curator is closed afterwards, in every case."""
         with curator:
             outcome = self._run(curator)
             curator.finish()
         return outcome
 
-    def _run(self, curator: Curator) -> RegressionOutcome:
+    def _run(self, curator: Asks) -> RegressionOutcome:
         task, cells = self.task, self.task.cells or NO_GROUPS
         (counts,) = curator.answer([self._counts], purpose="counts of the groups")
         count_noise = self._noise(self._counts)

@@ -45,7 +45,7 @@ from .. import _checks
 from .._types import Floats
 from ..core.events import Event, Repeated, compose
 from ..core.sums import weights_reach as reach
-from ..curator import Curator, GradientSum, GroupLosses, Linear, Measurement, Question
+from ..curator import GradientSum, GroupLosses, Linear, Measurement, Question
 from ..fairness.functions import softened
 from .descent import Progress, Reason
 from .gaussian import quietest
@@ -55,7 +55,7 @@ from .lagrangian.primal import PrimalState
 from .likely import likely
 from .objective_loop import BEYOND, TOLERATED, duals_of
 from .objectives import Found, Problem, ReleasedProblem, Search
-from .oracles import LinearRule, count_rows, counting_event
+from .oracles import Asks, LinearRule, count_rows, counting_event
 from .systems import columns_of
 
 MOST = 3.0  # of one row's log loss
@@ -73,7 +73,7 @@ FAINT = 1e-6  # the least weight that a clip is made for: noise of nothing is ne
 
 
 @dataclass(frozen=True, eq=False)
-class LossDescent(Search):
+class LossDescent(Search[Found]):
     """A descent that is planned and priced: public values alone. Made by `plan_descent`."""
 
     rounds: int
@@ -111,15 +111,7 @@ class LossDescent(Search):
         most, apart = reach(weights, self.ground.cells)
         return max(FAINT, float(apart / 2.0 if self.ground.sees_features else most))
 
-    def run(self, curator: Curator, progress: Progress | None = None) -> Found:
-        """Descend, with a curator that was made for the plan; the curator is closed afterwards,
-        in every case."""
-        with curator:
-            found = self._run(curator, progress)
-            curator.finish()
-        return found
-
-    def _run(self, curator: Curator, progress: Progress | None) -> Found:
+    def _run(self, curator: Asks, progress: Progress | None) -> Found:
         ground, cells = self.ground, self.problem.cells
         counts = count_rows(curator, ground, self.counts_multiplier)
         posed = self.problem.pose(counts, self.counts_multiplier, self.penalty)

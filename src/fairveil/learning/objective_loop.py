@@ -44,7 +44,7 @@ from scipy.optimize import nnls
 from .. import _checks
 from .._types import Floats
 from ..core.events import Event, Repeated, compose
-from ..curator import Curator, Measurement
+from ..curator import Measurement
 from ..fairness.functions import Joint, smoothed, smoothing_adds
 from .descent import Progress, Reason
 from .gaussian import OR_EXPONENTIAL, quietest
@@ -63,6 +63,7 @@ from .objectives import (
 )
 from .oracles import (
     PARTS,
+    Asks,
     Begun,
     GameInstance,
     GoingOn,
@@ -216,7 +217,7 @@ class _Course:
 
 
 @dataclass(frozen=True, eq=False)
-class Loop(Search):
+class Loop(Search[Found]):
     """A loop that is planned and priced: public values alone. Made by `plan_loop`.
 
     Where prices w come from (`step_by`), all from the mean of released losses:
@@ -313,15 +314,7 @@ class Loop(Search):
 
     # -- what is done ------------------------------------------------------------------------------
 
-    def run(self, curator: Curator, progress: Progress | None = None) -> Found:
-        """Search, with a curator that was made for the plan; the curator is closed afterwards, come
-        what may."""
-        with curator:
-            found = self._run(curator, progress)
-            curator.finish()
-        return found
-
-    def _run(self, curator: Curator, progress: Progress | None) -> Found:
+    def _run(self, curator: Asks, progress: Progress | None) -> Found:
         ground, oracle = self.ground, self.oracle
         # counts, and what the oracle needs
         counts, prepared = oracle.prepare(curator, ground, self.counts_multiplier)
@@ -596,7 +589,7 @@ class Loop(Search):
 
     def _alone(
         self,
-        curator: Curator,
+        curator: Asks,
         posed: ReleasedProblem,
         going_on: GoingOn,
         walk: Walk,
@@ -791,7 +784,7 @@ def _floored(posed: ReleasedProblem, stakes: list[Stake], shares: Floats) -> Flo
 
 
 @dataclass(frozen=True, eq=False)
-class PublicSearch(Search):
+class PublicSearch(Search[Found]):
     """Rules are searched on public rows, and their mixture is counted once. Planned and priced:
     public values alone. Made by `plan_public`.
 
@@ -838,15 +831,7 @@ class PublicSearch(Search):
         """Of each number of an audit."""
         return self.noise_of(self.audit_measurements()[0])
 
-    def run(self, curator: Curator, progress: Progress | None = None) -> Found:
-        """Search, with a curator that was made for the plan; the curator is closed afterwards, come
-        what may."""
-        with curator:
-            found = self._run(curator, progress)
-            curator.finish()
-        return found
-
-    def _run(self, curator: Curator, progress: Progress | None) -> Found:
+    def _run(self, curator: Asks, progress: Progress | None) -> Found:
         ground, oracle = self.ground, self.oracle
         counts, told = oracle.prepare(curator, ground, self.counts_multiplier)
         posed = self.problem.pose(counts, self.counts_multiplier, self.penalty)

@@ -29,10 +29,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from scipy.optimize import linprog
@@ -69,6 +70,7 @@ from ..show.parts import Part, Shown
 from .comparison import Constant, Rival
 from .descent import Progress, Reason
 from .oracles import (
+    Asks,
     Class,
     GameInstance,
     LinearRule,
@@ -731,9 +733,13 @@ def program(
 # ------------------------------------------------------- one decision of a list (Algorithm 1)
 
 
+Result = TypeVar("Result")
+
+
 @dataclass(frozen=True, eq=False)
-class Search:
-    """What searches have before data are read: a problem, a plan, and the noise of releases."""
+class Search(ABC, Generic[Result]):
+    """What searches have before data are read: a problem, a plan, and the noise of releases.
+    Abstract."""
 
     problem: Problem
 
@@ -742,14 +748,25 @@ class Search:
         """The public facts that all parts of the search share."""
         return self.problem.ground
 
+    @abstractmethod
     def events(self) -> Event:
         """The whole search's events."""
-        raise NotImplementedError
 
     @cached_property
     def plan(self) -> Event | None:
         """The events that are fixed in advance; None where nothing is promised."""
         return self.events() if self.ground.promise.is_private else None
+
+    def run(self, curator: Asks, progress: Progress | None = None) -> Result:
+        """Search, with a curator that was made for the plan; the curator is closed afterwards, come
+        what may."""
+        with curator:
+            found = self._run(curator, progress)
+            curator.finish()
+        return found
+
+    @abstractmethod
+    def _run(self, curator: Asks, progress: Progress | None) -> Result: ...
 
     def audits(self, multipliers: Sequence[float], noise: str = "gaussian") -> list[Measurement]:
         """How a rule decides, asked at these multipliers: for plans, which depend on shapes
@@ -810,7 +827,7 @@ class Certain(Shown):
 
 
 @dataclass(frozen=True, eq=False)
-class Sampling(Search):
+class Sampling(Search[tuple[Found, Certain]]):
     """Exponential sampling from a finite list of decisions (Algorithm 1 in the form of
     theory.md#objectives), planned and priced. Made by `plan_sampling`.
 
@@ -848,16 +865,9 @@ class Sampling(Search):
         measured = ground.event(self.audits([self.audit_multiplier], self.noise))
         return compose([counting, *choice, measured])
 
-    def run(self, curator: Curator, progress: Progress | None = None) -> tuple[Found, Certain]:
-        """Choose, with a curator that was made for the plan; the curator is closed afterwards, come
-        what may."""
-        with curator:
-            found = self._run(curator, progress)
-            curator.finish()
-        return found
-
-    def _run(self, curator: Curator, progress: Progress | None) -> tuple[Found, Certain]:
+    def _run(self, curator: Asks, progress: Progress | None) -> tuple[Found, Certain]:
         ground = self.ground
+        assert isinstance(curator, Curator)  # a trace has no scores
         counts = count_rows(curator, ground, self.counts_multiplier, self.noise)
         posed = self.problem.pose(counts, self.counts_multiplier, 1.0)
         h = replace(posed.h, penalty=self._penalty(posed))
