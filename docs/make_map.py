@@ -43,8 +43,8 @@ WALK = (
         "cautions; the ledger is asked; nothing is asked of rows",
     ),
     (
-        "learning/lagrangian/planning.py",
-        "make",
+        "learning/primal_dual.py",
+        "planned",
         "the whole run is planned and its noise calibrated: no rows needed",
     ),
     (
@@ -55,7 +55,7 @@ WALK = (
     (
         "learning/descent.py",
         "descend",
-        "the loop: ask, answer, step; it sees released answers alone",
+        "asks what the method yields, and sends it the answers",
     ),
     (
         "curator/curator.py",
@@ -74,11 +74,11 @@ WALK = (
     ),
     ("curator/noising.py", "draws", "discrete noise is added to the exact totals"),
     (
-        "learning/lagrangian/linear.py",
-        "LinearDescent.step",
+        "learning/primal_dual.py",
+        "PrimalDual.search",
         "the released gradient moves the model, the histogram the duals",
     ),
-    ("learning/lagrangian/companion.py", None, "the last release chooses the final model"),
+    ("learning/comparison.py", "chosen", "what was released last chooses the final model"),
     (
         "estimators/descending.py",
         "DescentClassifier._conclude",

@@ -1,17 +1,16 @@
-"""A trace: what a search asks without rows is what its plan says, whatever it is answered."""
+"""A trace: what a search asks without rows is what a curator logs, at any multipliers."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from fairveil.core.events import spelled_out
 from fairveil.core.promise import Promise
 from fairveil.curator.trace import Trace
 from fairveil.facts import Cells, RowLayout
 from fairveil.fairness import DemographicParity
-from fairveil.learning import LinearDescent, Settings, descend
-from fairveil.learning.lagrangian import planning
+from fairveil.learning import PrimalDual, Settings, descend
+from fairveil.learning.primal_dual import planned
 
 LAYOUT = RowLayout(3, (4,), (0, 1), (("f", "m", "x"),), ("sex",))
 CELLS = Cells((("f", "m", "x"),), names=("sex",))
@@ -31,19 +30,14 @@ def noise(seed: int):
 @pytest.mark.parametrize("promise", PROMISES.values(), ids=PROMISES)
 def test_a_trace_is_the_plan_whatever_is_answered(promise: Promise, rate: float | None) -> None:
     settings = Settings(rounds=7, sampling_rate=rate)
-    planned = planning.make(
-        promise, LAYOUT, CELLS, [DemographicParity(0.05)], settings, companion=rate is None
-    )
+    known = (promise, LAYOUT, CELLS, [DemographicParity(0.05)], settings)
+    search = PrimalDual(planned(*known, companion=rate is None))
     plans = []
     for made_up in (None, noise(1), noise(2)):
-        search = LinearDescent(planned, np.full((1, len(planned.system)), 0.05))
         trace = Trace(LAYOUT, promise, made_up=made_up)
-        descend(trace, search)  # type: ignore[arg-type]
-        assert search.plan is not None
-        assert trace.plan is not None
-        plans.append(list(spelled_out(trace.plan)))
-        assert plans[-1] == list(spelled_out(search.plan))
-    assert plans[0] == plans[1] == plans[2]
+        descend(trace, search.search())
+        plans.append(trace.plan)
+    assert plans[0] == plans[1] == plans[2] == search.plan
     # at other multipliers, as if it had been traced with them
     again = trace.repriced(lambda one: 3.0 * np.asarray(one.multiplier))
     louder = Trace(LAYOUT, promise)

@@ -9,8 +9,8 @@ import numpy as np
 from fairveil import Promise
 from fairveil.curator import Curator, Measurement, Rows
 from fairveil.curator.totals.passes import totals
-from fairveil.learning import LinearDescent, Settings, descend
-from fairveil.learning.lagrangian import planning
+from fairveil.learning import PrimalDual, Settings
+from fairveil.learning.primal_dual import planned
 from fairveil.privacy import NoiseSource
 
 
@@ -33,18 +33,16 @@ def rows_from(X, y, A, classes: int = 2, groups: tuple[int, ...] = (2,)) -> Rows
 
 def search_for(
     rows: Rows, promise: Promise, notions, settings: Settings, mode: str = "product", **kwargs
-) -> LinearDescent:
+) -> PrimalDual:
     public = (
         rows.exact_count
         if promise.rows_are_public or not promise.is_private
         else kwargs.pop("public_rows", None)
     )
     cells = rows.cells(mode) if rows.layout.sensitive else None
-    plan = planning.make(
-        promise, rows.layout, cells, notions, settings, public_rows=public, **kwargs
+    return PrimalDual(
+        planned(promise, rows.layout, cells, notions, settings, public_rows=public, **kwargs)
     )
-    bounds = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
-    return LinearDescent(plan, bounds)
 
 
 def run(
@@ -60,8 +58,7 @@ def run(
     curator = Curator(
         rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public
     )
-    (outcome,) = descend(curator, search)
-    return outcome, curator, search
+    return search.run(curator), curator, search
 
 
 def others_of(X, y, A, i: int, neighbours: str) -> list[Rows]:

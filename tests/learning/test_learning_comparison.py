@@ -8,9 +8,9 @@ import pytest
 
 from fairveil import DemographicParity, EqualizedOdds, ErrorRateParity, FalseNegativeRate, Promise
 from fairveil.curator import Curator, Rows
-from fairveil.learning import LinearDescent, Settings, constants, descend
+from fairveil.learning import PrimalDual, Settings, constants
 from fairveil.learning.comparison import Comparison, DecisionTable, Free, Limits
-from fairveil.learning.lagrangian import planning
+from fairveil.learning.primal_dual import planned
 from fairveil.privacy import NoiseSource
 
 
@@ -29,22 +29,12 @@ def fitted(data, notions, epsilon=float("inf"), protects="records", seed=0, grou
     )
     promise = Promise(epsilon, 1e-6, protects)
     public = len(y) if promise.rows_are_public or not promise.is_private else None
-    plan = planning.make(
-        promise,
-        rows.layout,
-        rows.cells(),
-        notions,
-        Settings(**settings),
-        public_rows=public,
-        companion=True,
-    )
-    bounds = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
-    search = LinearDescent(plan, bounds)
+    known = (promise, rows.layout, rows.cells(), notions, Settings(**settings))
+    search = PrimalDual(planned(*known, public_rows=public, companion=True))
     curator = Curator(
         rows, promise, plan=search.plan, noise=NoiseSource.seeded(seed), public_rows=public
     )
-    (outcome,) = descend(curator, search)
-    return outcome, curator
+    return search.run(curator), curator
 
 
 def decided(weights, X):
@@ -122,7 +112,7 @@ def test_constants_have_the_noise_and_the_sampling_error_that_are_stated_of_them
     rng = np.random.default_rng(0)
     y, a = rng.integers(0, classes, 3000), rng.choice(2, 3000, p=[0.1, 0.9])
     rows = Rows.from_arrays(np.zeros((3000, 1)), y, [a], classes=range(classes), groups=[(0, 1)])
-    plan = planning.make(
+    plan = planned(
         Promise(1.0, 1e-6), rows.layout, rows.cells(), [notion], Settings(rounds=5), companion=True
     )
     table = np.zeros((2, classes))

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
 from fairveil import DemographicParity, EqualizedOdds, Promise
-from fairveil.curator import CellCounts, Curator, Rows
+from fairveil.curator import FULL, CellCounts, Curator, Rows
 from fairveil.errors import PrivacyError
-from fairveil.learning import (
-    AscentState,
-    LinearDescent,
-    PrimalState,
-    ProjectedAscent,
-    Settings,
-    descend,
-)
-from fairveil.learning.lagrangian import planning
+from fairveil.learning import PrimalDual, Settings
+from fairveil.learning.primal_dual import planned
 from fairveil.privacy import NoiseSource
 
 SHORT = Settings(rounds=6)
@@ -41,14 +32,13 @@ PARITY = (DemographicParity(0.05),)
 
 def search_for(
     rows: Rows, promise: Promise, notions=PARITY, settings: Settings = SHORT
-) -> LinearDescent:
+) -> PrimalDual:
     public = rows.exact_count if promise.rows_are_public or not promise.is_private else None
-    plan = planning.make(promise, rows.layout, rows.cells(), notions, settings, public_rows=public)
-    bounds = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
-    return LinearDescent(plan, bounds)
+    known = (promise, rows.layout, rows.cells(), notions, settings)
+    return PrimalDual(planned(*known, public_rows=public))
 
 
-def curator_for(rows: Rows, search: LinearDescent, seed: int = 0) -> Curator:
+def curator_for(rows: Rows, search: PrimalDual, seed: int = 0) -> Curator:
     promise = search.promise
     public = rows.exact_count if promise.rows_are_public or not promise.is_private else None
     return Curator(
@@ -76,7 +66,7 @@ def test_guarantee_1_the_log_is_the_plan_and_the_plan_keeps_the_promise(
     rows = make_rows()
     search = search_for(rows, promise, notions, Settings(rounds=6, sampling_rate=rate))
     curator = curator_for(rows, search)
-    descend(curator, search)
+    search.run(curator)
     statement = curator.statement()
     assert statement.check() == []
     assert statement.epsilon <= promise.epsilon * (1 + 1e-12)
@@ -90,12 +80,12 @@ def test_guarantee_1_the_log_is_the_plan_and_the_plan_keeps_the_promise(
 def test_guarantee_2_rows_that_answer_alike_give_the_same_model() -> None:
     rows = make_rows()
     search = search_for(rows, PROMISES[0])
-    (found,) = descend(curator_for(rows, search), search)
+    found = search.run(curator_for(rows, search))
 
     class Elsewhere(Curator):
         """Other rows, the same answers."""
 
-        def answer(self, measurements, batch=search.batch, *, purpose=""):
+        def answer(self, measurements, batch=FULL, *, purpose=""):
             super().answer(measurements, batch, purpose=purpose)
             return replies.pop(0)
 
@@ -103,10 +93,10 @@ def test_guarantee_2_rows_that_answer_alike_give_the_same_model() -> None:
     heard = curator_for(rows, search)
     listened = heard.answer
     heard.answer = lambda *args, **kwargs: replies.append(listened(*args, **kwargs)) or replies[-1]  # type: ignore[method-assign]
-    descend(heard, search)
+    search.run(heard)
     other = make_rows(seed=9)
     curator = Elsewhere(other, search.promise, plan=search.plan, noise=NoiseSource.seeded(5))
-    (same,) = descend(curator, search)
+    same = search.run(curator)
     assert np.array_equal(found.weights, same.weights)
     assert np.array_equal(found.values, same.values)
 
@@ -122,54 +112,8 @@ def test_guarantee_3_a_run_that_is_interrupted_leaves_a_beginning_of_its_plan() 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        descend(curator, search, stop_early)
+        search.run(curator, stop_early)
     assert len(curator.log) == 4  # the counts and three rounds
     assert curator.statement().check() == []
     with pytest.raises(PrivacyError):
         curator.answer([(CellCounts(rows.cells()), 10.0)])
-
-
-def test_the_walk_is_nesterovs_and_averages_what_it_counts() -> None:
-    walk, x, v = PrimalState.begin((1, 1, 2)), np.zeros(2), np.zeros(2)
-    seen = []
-    for t in range(5):
-        g = np.array([1.0, -2.0]) * (t + 1)
-        look = x + 0.9 * v
-        assert np.allclose(walk.weights[0, 0], look)
-        v = 0.9 * v - 0.1 * g
-        x = x + v
-        walk = walk.step(g.reshape(1, 1, 2), 0.1, 0.9, count=t >= 3)
-        if t >= 3:
-            seen.append(walk.weights[0, 0])
-    assert np.allclose(walk.average[0, 0], np.mean(seen, axis=0))
-
-
-def test_pressure_grows_while_a_constraint_is_broken_and_stays_in_its_bounds() -> None:
-    ascent = ProjectedAscent(rounds=20, bound=1.5)
-    state = AscentState.begin(1, 2)
-    sizes = []
-    for _ in range(60):
-        state = ascent.step(state, np.array([[0.1, -0.1]]))
-        sizes.append(state.duals[0, 0])
-    assert np.all(np.diff(sizes) >= 0)
-    assert sizes[-1] == 1.5
-    assert state.duals[0, 1] == 0.0
-    for _ in range(60):
-        state = ascent.step(state, np.array([[-0.1, -0.1]]))
-    assert np.all(state.duals == 0.0)
-
-
-def test_pressure_does_not_depend_on_the_unit_of_the_excess() -> None:
-    ascent = ProjectedAscent(rounds=20)
-    small, large = AscentState.begin(1, 1), AscentState.begin(1, 1)
-    for excess in (0.2, 0.1, -0.05, 0.02, -0.01):
-        small = ascent.step(small, np.array([[excess / 64]]))
-        large = ascent.step(large, np.array([[excess]]))
-    assert np.allclose(small.duals, large.duals)
-
-
-def test_pressure_ignores_what_is_undefined() -> None:
-    ascent = ProjectedAscent(rounds=20)
-    state = ascent.step(AscentState.begin(1, 2), np.array([[math.nan, 0.1]]))
-    assert state.duals[0, 0] == 0.0
-    assert state.duals[0, 1] > 0.0

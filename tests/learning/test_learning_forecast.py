@@ -17,15 +17,14 @@ from fairveil.core.promise import Promise, Unit
 from fairveil.facts import Cells, RowLayout
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalseNegativeRate, resolve
 from fairveil.fairness.objectives import parse_constraint, parse_objective
-from fairveil.learning import LinearDescent, Settings, postprocess
+from fairveil.learning import PrimalDual, PrimalState, Settings, postprocess
 from fairveil.learning.forecasting import added_error, forecast, foretold
 from fairveil.learning.forecasting.supposed import Supposed
 from fairveil.learning.game import plan as plan_game
-from fairveil.learning.lagrangian import planning
-from fairveil.learning.lagrangian.primal import PrimalState
 from fairveil.learning.objective_loop import plan_loop
 from fairveil.learning.objectives import Problem, plan_sampling
 from fairveil.learning.oracles import Choice, Descent, GameInstance, Regression, thresholds
+from fairveil.learning.primal_dual import planned
 
 LAYOUT = RowLayout(3, (4,), (0, 1), (("f", "m"), ("x", "y", "z")), ("sex", "race"))
 RECORDS, GROUPS = Promise(1.0, 1e-6), Promise(1.0, 1e-6, "sensitive_features")
@@ -36,13 +35,10 @@ def cells(mode: Any = "product") -> Cells:
     return Cells(LAYOUT.sensitive, mode, LAYOUT.sensitive_names)
 
 
-def descent(promise: Promise, notion: Any = None, **options: Any) -> LinearDescent:
+def descent(promise: Promise, notion: Any = None, **options: Any) -> PrimalDual:
     notions = [DemographicParity(0.05) if notion is None else notion]
-    plan = planning.make(
-        promise, LAYOUT, cells(), notions, public_rows=5000, scalable=True, **options
-    )
-    assert plan.system is not None
-    return LinearDescent(plan, plan.system.bounds[np.newaxis])
+    known = {"public_rows": 5000, "scalable": True, **options}
+    return PrimalDual(planned(promise, LAYOUT, cells(), notions, **known))
 
 
 def game(promise: Promise, oracle: Any) -> Any:
@@ -82,17 +78,15 @@ def test_releases_are_those_of_the_plan(make: Any, promise: Promise) -> None:
     """Guarantee 1 of releases.py: every multiplier, as often as it is drawn."""
     search = make(promise)
     found = forecast.of(search, Supposed.of(LAYOUT, 5000))
-    planned: Counter[float] = Counter()
-    for event in spelled_out(
-        search.plan if not isinstance(search, LinearDescent) else search.planned.events(None)
-    ):
-        planned[
+    priced: Counter[float] = Counter()
+    for event in spelled_out(search.plan):
+        priced[
             round(float(getattr(event, "noise_multiplier", 0.0)) or -float(event.epsilon), 9)
         ] += 1  # type: ignore[attr-defined]
     told: Counter[float] = Counter()
     for line in found.releases:
         told[round(line.multiplier or -float(line.epsilon or 0.0), 9)] += line.times
-    assert told == planned
+    assert told == priced
     assert math.fsum(line.share for line in found.releases) == pytest.approx(1.0)
 
 
@@ -199,7 +193,7 @@ def test_the_response_of_a_descent_is_its_walk(rate: float) -> None:
     rounds, averaged, curvature = 60, 0.35, added_error.CURVATURE
 
     def walked(pull: float, kicked: int | None) -> float:
-        walk = PrimalState.begin((1, 1, 1))
+        walk = PrimalState.at(np.zeros((1, 1, 1)))
         for t in range(rounds):
             noise = 1.0 if t == kicked else 0.0
             gradient = curvature * (walk.weights - pull) + noise
@@ -213,7 +207,7 @@ def test_the_response_of_a_descent_is_its_walk(rate: float) -> None:
 
 def test_less_is_learnt_of_more_noise_and_nothing_of_noise_alone() -> None:
     plan = descent(RECORDS).planned
-    added = [added_error.added_error(plan, np.array([rows])) for rows in (100.0, 1000.0, 10_000.0)]
+    added = [added_error.added_error(plan, rows) for rows in (100.0, 1000.0, 10_000.0)]
     assert sorted(added, reverse=True) == added
     assert 0.0 < added[-1] < 0.001
     assert added[0] > 0.05
@@ -222,12 +216,12 @@ def test_less_is_learnt_of_more_noise_and_nothing_of_noise_alone() -> None:
 def test_noise_of_a_secret_batch_is_a_row_s_whatever_the_relation() -> None:
     """A batch's multiplier is of one row's norm under both relations (`curator.pricing`), a full
     pass's of what a row moves."""
-    numbers = np.array([200.0])
+    numbers = 200.0
     for batches, ratio in ((0.2, 1.0), (None, 2.0)):
         units, errors = [], []
         for neighbours in ("add-remove", "replace-one"):
             promise = Promise(1.0, 1e-6, neighbours=neighbours)
-            plan = planning.make(
+            plan = planned(
                 promise, LAYOUT, None, [], Settings(sampling_rate=batches), public_rows=200
             )
             plan = replace(plan, gradient_multiplier=30.0)
@@ -239,7 +233,7 @@ def test_noise_of_a_secret_batch_is_a_row_s_whatever_the_relation() -> None:
 
 def test_what_is_not_listed_says_so_and_never_guesses() -> None:
     class Other:
-        plan = descent(RECORDS).planned.events(None)
+        plan = descent(RECORDS).plan
 
     found = forecast.of(Other(), Supposed.of(LAYOUT, 100))
     assert not found.lines

@@ -23,7 +23,7 @@ from fairveil.fairness import DemographicParity, EqualizedOdds
 from fairveil.fairness.objectives import GMean, HMean
 from fairveil.learning import objectives
 from fairveil.learning.descent import Reason
-from fairveil.learning.lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
+from fairveil.learning.duals import ExponentiatedGradient, ExponentiatedGradientState
 from fairveil.learning.objective_loop import (
     BETTER,
     BLOCKS,

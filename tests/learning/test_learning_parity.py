@@ -51,7 +51,9 @@ def run(groups, p, promise, max_gap=0.05, rounds=40, temperature=0.02, hard=Fals
     return (
         descend(
             curator,
-            parity.ParitySearch(plan, attached, curator.cells(), max_gap, temperature, hard=hard),
+            parity.ParitySearch(
+                plan, attached, curator.cells(), max_gap, temperature, hard=hard
+            ).search(),
         ),
         curator,
         plan,
@@ -145,10 +147,13 @@ def test_guarantee_3_the_result_is_a_function_of_the_released_histograms():
     told = np.random.default_rng(0).normal(50, 20, size=(11, 2, 3))
     ends = []
     for one in (search, other):
-        state = one.init([])
+        method = one.search()
+        next(method)
         for answer in told[:10]:
-            state = one.step(state, [answer])
-        ends.append(one.finish(state, one.stop(state), [told[10]]))
+            method.send([answer])
+        with pytest.raises(StopIteration) as end:
+            method.send([told[10]])
+        ends.append(end.value.value)
     assert (ends[0].offsets == ends[1].offsets).all()
     assert (ends[0].rates == ends[1].rates).all()
 

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from fairveil._verdicts import deviations
-from fairveil.learning.comparison import Comparison, DecisionTable, Free, Limits
-from fairveil.learning.lagrangian import program
-from fairveil.learning.lagrangian.threshold import WORTH
+from fairveil.learning import comparison as program
+from fairveil.learning.comparison import WORTH, Comparison, DecisionTable, Free, Limits
 from fairveil.learning.likely import likely
 
 ROWS = 1000.0

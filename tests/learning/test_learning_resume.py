@@ -12,8 +12,8 @@ import pytest
 from fairveil import DemographicParity, EqualizedOdds, Promise
 from fairveil.core.events import compose, spelled_out
 from fairveil.curator import Curator, Journal, Rows
-from fairveil.learning import LinearDescent, SaddleDescent, SaddleProblem, Settings, descend
-from fairveil.learning.lagrangian import fermi, planning
+from fairveil.learning import PrimalDual, SaddleDescent, SaddleProblem, Settings, fermi
+from fairveil.learning.primal_dual import planned
 from fairveil.privacy import NoiseSource
 
 PROMISES = [
@@ -42,12 +42,10 @@ def search_of(kind: str, promise: Promise) -> Any:
     if kind == "constraints":
         notions = [EqualizedOdds(0.05)]
         asked = (promise, rows.layout, rows.cells(), notions, SETTINGS)
-        plan = planning.make(*asked, **known, companion=True)
-        assert plan.system is not None
-        return LinearDescent(plan, plan.system.bounds[np.newaxis])
+        return PrimalDual(planned(*asked, **known, companion=True))
     if kind == "penalty":
-        asked = (promise, rows.layout, rows.cells(), DemographicParity(0.0), [2.0], SETTINGS)
-        return fermi.make(*asked, **known)
+        asked = (promise, rows.layout, rows.cells(), DemographicParity(0.0), 2.0, SETTINGS)
+        return fermi.search_for(*asked, **known)
 
     def descent(block: Any, theta: Any, w: Any) -> Any:
         return theta + w - np.asarray(block.numbers).T
@@ -75,9 +73,7 @@ def run(
         if len(curator.log) == kill_at:
             raise Killed
 
-    found = descend(curator, search, progress)
-    outcome = found[0] if isinstance(found, list) else found
-    return outcome, curator
+    return search.run(curator, progress), curator
 
 
 def numbers(found: Any) -> list[Any]:

@@ -4,7 +4,7 @@ bit for bit.
 Fits may share a pass where they differ in the bounds of their constraints and in their noise alone:
 then they ask the same questions at the same prices, and every model gets noise of its own from the
 streams of its own seed. Fits on Poisson batches, each of which draws rows of its own, networks,
-fits that scale numbers by noisy moments of their own, and fits without privacy, each of which stops
+fits that scale numbers by noisy moments of their own, and fits without noise, each of which stops
 when it has converged, run one by one.
 
 A panel is one spend of a ledger, reserved whole before its first question.
@@ -24,16 +24,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _checks
+from ..core.events import Event
 from ..core.promise import Promise
 from ..curator import Poisson
 from ..fairness import ConstraintSystem
-from ..learning import LinearDescent, Outcome, descend
-from ..learning.descent import Progress
-from ..learning.lagrangian.plan import Plan
+from ..learning import Outcome
+from ..learning.descent import Progress, descend, in_step, plan_of, traced
+from ..learning.primal_dual import Plan
 from ..privacy import epsilon as price
 from ..statement.document import PrivacyStatement
 from . import fitting
-from .descending import outcome_of
 from .fitting import PlannedFit, require_room, statement_of
 from .rate_constrained import RateConstrainedClassifier
 from .reading.training import ReadOptions, Training
@@ -115,7 +115,7 @@ def _alone(job: Job, tick: Progress | None) -> tuple[list[Outcome], PrivacyState
     curator = intent.opening.curator(
         intent.search.plan, [fitting.noise_of(job.estimator.random_state)]
     )
-    return [outcome_of(curator, intent.search, tick)], statement_of(curator, intent.training)
+    return [intent.search.run(curator, tick)], statement_of(curator, intent.training)
 
 
 def _together(
@@ -124,20 +124,16 @@ def _together(
     """One curator under the promise of all; then the statement that each model's own fit would
     have."""
     first = panel[0].intent
-    search = LinearDescent(
-        first.search.planned, np.concatenate([job.intent.search.bounds for job in panel]), many=True
-    )
+    searches = [job.intent.search for job in panel]
+    layout, cap = first.training.rows.layout, first.search.planned.max_sample_weight
+    plan = plan_of(traced(in_step([one.search() for one in searches]), layout, first.promise, cap))
     sources = [fitting.noise_of(job.estimator.random_state) for job in panel]
     purpose = f"{first.opening.purpose}, {len(panel)} models together"
     curator = first.opening.curator(
-        search.plan, sources, promise=_whole(first.promise, search), purpose=purpose
+        plan, sources, promise=_whole(first.promise, plan), purpose=purpose
     )
-    outcomes = descend(curator, search, tick)
-    for j, job in enumerate(panel):
-        planned = job.intent.search.planned
-        outcomes[j] = dataclasses.replace(
-            outcomes[j], names=() if planned.system is None else planned.system.names
-        )
+    method = in_step([one.search() for one in searches])
+    outcomes = descend(curator, method, tick, searches[0].rounds)
     together = statement_of(curator, first.training)
     assert first.search.plan is not None  # fits without privacy are not put together
     own = [first.search.plan]
@@ -155,10 +151,10 @@ def _together(
     )
 
 
-def _whole(promise: Promise, search: LinearDescent) -> Promise:
+def _whole(promise: Promise, plan: Event | None) -> Promise:
     """The promise that all models of a panel keep together."""
-    assert search.plan is not None
-    spent = price([search.plan], promise.delta, promise.neighbours) * (1.0 + 1e-9)
+    assert plan is not None
+    spent = price([plan], promise.delta, promise.neighbours) * (1.0 + 1e-9)
     return dataclasses.replace(promise, epsilon=max(spent, promise.epsilon))
 
 
@@ -186,7 +182,9 @@ def _share(one: PlannedFit, other: PlannedFit) -> bool:
     bounds apart."""
     planned = one.search.planned
     alone = (
-        isinstance(planned.batch, Poisson) or planned.skeleton is not None or not planned.is_shared
+        isinstance(planned.batch_of(0), Poisson)
+        or planned.skeleton is not None
+        or not planned.is_shared
     )
     if not one.promise.is_private or alone:
         return False

@@ -11,13 +11,10 @@ from typing import Any, Self
 from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
 from ..core.promise import Promise
-from ..curator import Curator
 from ..errors import InputError
 from ..facts import Cells
 from ..fairness import Notion
-from ..learning import NetworkDescent, Outcome, Settings, descend
-from ..learning.descent import Progress
-from ..learning.lagrangian import network as networks
+from ..learning import Outcome, Settings, networks
 from ..models import LinearModel, MixtureModel
 from ..statement.document import PrivacyStatement
 from . import faces, fitting
@@ -80,7 +77,7 @@ class DescentClassifier(LinearClassifier):
             intent.opening,
             intent.search.plan,
             "Fitting",
-            lambda curator, tick: outcome_of(curator, intent.search, tick),
+            intent.search.run,
             journal,
         )
         self._conclude(intent, outcome, statement_of(curator, intent.training))
@@ -118,7 +115,7 @@ class DescentClassifier(LinearClassifier):
         notions: list[Notion],
         facts: dict[str, Any],
     ) -> Planned:
-        """The search. `facts`: keyword arguments of `learning.plans.make`, settings and skeleton
+        """The search. `facts`: keyword arguments of `primal_dual.planned`, settings and skeleton
         among them."""
 
     @abstractmethod
@@ -231,14 +228,6 @@ def _linear(weights: Floats, training: Training) -> LinearModel:
     return LinearModel(
         weights[:, 1:], weights[:, 0], classes=training.classes, layout=training.coding.layout
     )
-
-
-def outcome_of(curator: Curator, search: Planned, tick: Progress | None) -> Outcome:
-    """Run the search for one model."""
-    if isinstance(search, NetworkDescent):
-        return descend(curator, search, tick)
-    (outcome,) = descend(curator, search, tick)
-    return outcome
 
 
 def cells_of(notions: list[Notion], training: Training) -> Cells | None:

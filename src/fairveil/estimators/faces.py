@@ -23,9 +23,8 @@ from ..errors import FairveilError, InputError, KindError, complaint
 from ..facts import Cells, RowBlock, RowLayout, RowSource
 from ..facts.rows import CodedSource
 from ..learning import Outcome
-from ..learning.comparison import Comparison
-from ..learning.lagrangian import program
-from ..learning.lagrangian.program import Choice
+from ..learning import comparison as program
+from ..learning.comparison import Choice, Comparison
 from ..models import GroupedLinearModel, LinearModel, MixtureModel, Model, RegressionModel
 from ..models.model import RandomState, draw_codes, generator
 from ..show.charts import Axis, Curve, Curves

@@ -17,8 +17,7 @@ from ..data.reading import PathLike
 from ..errors import InputError, NoGroups, complaint
 from ..facts import Cells
 from ..fairness import Notion
-from ..learning import Outcome, PenaltySettings, Settings
-from ..learning.lagrangian import fermi
+from ..learning import Outcome, PenaltySettings, Settings, fermi
 from . import fitting
 from .certifying.certified_fits import certified, refuse_certify
 from .descending import DescentClassifier
@@ -186,12 +185,12 @@ class FermiClassifier(DescentClassifier):
         if self._solver.iterate is not None:
             settings = dataclasses.replace(settings, iterate=self._iterate(settings.rounds))
         layout = training.rows.layout
-        return fermi.make(
+        return fermi.search_for(
             promise,
             layout,
             cells,
             notions[0],
-            [float(self.strength)],
+            float(self.strength),
             settings,
             self._penalty(),
             **facts,

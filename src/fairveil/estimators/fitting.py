@@ -48,7 +48,7 @@ from ..fairness.notions import parse, uses_groups
 from ..fairness.objectives import parse_constraint
 from ..fairness.sentences import sentence
 from ..fairness.systems import as_list
-from ..learning import LinearDescent, NetworkDescent
+from ..learning import NetworkDescent, PrimalDual
 from ..learning.descent import Progress
 from ..learning.forecasting import forecast
 from ..learning.forecasting.forecast import groups_of
@@ -1154,7 +1154,7 @@ class Plan(Shown):
 # What a fit by descent is about to do: opened, its search planned and priced, nothing asked
 # yet.
 
-Descent = LinearDescent | NetworkDescent
+Descent = PrimalDual | NetworkDescent
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows

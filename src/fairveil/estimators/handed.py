@@ -17,9 +17,8 @@ import numpy as np
 
 from .._types import Floats
 from ..learning import Outcome
-from ..learning.comparison import Comparison
-from ..learning.lagrangian import program
-from ..learning.lagrangian.program import Choice
+from ..learning import comparison as program
+from ..learning.comparison import Choice, Comparison
 from .reports import FREE, MIXING, MIXTURE, MODEL, ONE_CLASS, BaselineReport, of_comparison
 
 

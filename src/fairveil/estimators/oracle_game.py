@@ -16,10 +16,10 @@ from .._types import ColumnsLike, Floats, TableLike
 from ..data.reading import PathLike
 from ..facts import Cells, RowBlock
 from ..fairness import FalsePositiveRateParity, Notion
+from ..learning.comparison import Choice as HistogramCache
 from ..learning.descent import Reason
 from ..learning.game import Equilibrium, Game, plan
 from ..learning.game_bounds import Guarantee
-from ..learning.lagrangian.program import Choice as HistogramCache
 from ..learning.oracles import GameInstance
 from ..models import DerandomisedModel, MixtureModel
 from ..models.model import RandomState, draw_codes

@@ -1279,7 +1279,7 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
             search = parity.ParitySearch(
                 plan, attached, cells, self.max_gap, float(self._solver.temperature), hard=hard
             )
-            found = descend(curator, search)
+            found = descend(curator, search.search())
         report = offsets_report(found, plan, system)
         self._conclude(asked, base, promise, curator, cells, plan, found, report)
         if not found.moved.all():

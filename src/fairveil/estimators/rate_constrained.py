@@ -6,16 +6,13 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
-from .._types import ColumnsLike, Floats, TableLike
+from .._types import ColumnsLike, TableLike
 from ..core.promise import Promise
 from ..data.reading import PathLike
 from ..facts import Cells
 from ..fairness import Notion
-from ..learning import LinearDescent, NetworkDescent, Outcome, Settings
-from ..learning.lagrangian import planning
-from ..learning.lagrangian.players import constraints_of
+from ..learning import NetworkDescent, Outcome, PrimalDual, Settings
+from ..learning.primal_dual import planned
 from ..models import MixtureModel
 from . import fitting
 from .certifying.certified_fits import certified
@@ -182,13 +179,9 @@ class RateConstrainedClassifier(DescentClassifier):
         notions: list[Notion],
         facts: dict[str, Any],
     ) -> Planned:
-        plan = planning.make(promise, training.rows.layout, cells, notions, **facts)
-        bounds: Floats = np.zeros((1, 0)) if plan.system is None else plan.system.bounds[np.newaxis]
-        if plan.skeleton is None:
-            return LinearDescent(plan, bounds)
-        return NetworkDescent(
-            plan, bounds, None if plan.system is None else constraints_of(plan, bounds)
-        )
+        kind = PrimalDual if facts["skeleton"] is None else NetworkDescent
+        known = (promise, training.rows.layout, cells, notions)
+        return kind(planned(*known, **facts, search=lambda plan: kind(plan).search()))
 
     def _report(self, outcome: Outcome) -> None:
         self.constraint_report_ = ConstraintReport.of(outcome, said(self))

@@ -16,8 +16,8 @@ from ..data.reading import PathLike
 from ..errors import ConstraintNotMet
 from ..facts import Cells
 from ..fairness.objectives import Constraint, Error, MeanGroupLoss
+from ..learning import networks
 from ..learning.allocation import LEAST_NOISE
-from ..learning.lagrangian import network as networks
 from ..learning.least_squares import RegressionOutcome, RegressionTask
 from ..learning.tailoring.descent import TailoredDescent, plan_tailored_descent
 from ..models import LinearModel

@@ -9,23 +9,24 @@ from .._lazy import lazily
 if TYPE_CHECKING:
     from . import descent as descent
     from .descent import Reason as Reason
-    from .descent import Search as Search
     from .descent import descend as descend
-    from .lagrangian.duals import AscentState as AscentState
-    from .lagrangian.duals import ProjectedAscent as ProjectedAscent
-    from .lagrangian.fermi import PenaltySettings as PenaltySettings
-    from .lagrangian.linear import LinearDescent as LinearDescent
-    from .lagrangian.network import NetworkDescent as NetworkDescent
-    from .lagrangian.players import Constraints as Constraints
-    from .lagrangian.players import Penalty as Penalty
-    from .lagrangian.players import Player as Player
-    from .lagrangian.primal import PrimalState as PrimalState
-    from .lagrangian.settings import Settings as Settings
+    from .descent import follow as follow
+    from .descent import in_step as in_step
+    from .duals import AscentState as AscentState
+    from .duals import Constraints as Constraints
+    from .duals import PrimalState as PrimalState
+    from .duals import ProjectedAscent as ProjectedAscent
+    from .fermi import Penalty as Penalty
+    from .fermi import PenaltySettings as PenaltySettings
+    from .networks import NetworkDescent as NetworkDescent
     from .outcome import Outcome as Outcome
-    from .saddle.descent import SaddleDescent as SaddleDescent
-    from .saddle.descent import SaddleOutcome as SaddleOutcome
-    from .saddle.problem import SaddleProblem as SaddleProblem
-    from .saddle.problem import Smoothness as Smoothness
+    from .primal_dual import Player as Player
+    from .primal_dual import PrimalDual as PrimalDual
+    from .primal_dual import Settings as Settings
+    from .saddle import SaddleDescent as SaddleDescent
+    from .saddle import SaddleOutcome as SaddleOutcome
+    from .saddle import SaddleProblem as SaddleProblem
+    from .saddle import Smoothness as Smoothness
 
 if not TYPE_CHECKING:
     __getattr__, __dir__, __all__ = lazily(__name__)

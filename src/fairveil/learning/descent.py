@@ -1,29 +1,36 @@
-"""Private descent: one loop for every search that asks the curator one joint question a round.
+"""Private descent: how a method and a curator meet.
 
-A search is a handful of pure functions of *released* answers: what is asked first, a state made of
-the answers, what is asked in a round, the next state, whether to stop, what is asked last, and the
-result. The loop below is the only place where a search and a curator meet, so a search cannot reach
-a row, and what it does is post-processing of what was released.
+A method is a generator: it yields an `Ask`, the joint question of a release, and is sent the
+answers; what it returns is the result. So it cannot reach a row, and what it does is
+post-processing of what was released. It knows one model; `in_step` puts the questions of several
+runs into one pass. A curator without rows traces what it asks: that is its plan.
 
 Guarantees (tests/learning/test_learning_descent.py):
-1. A run's log is the search's plan, event for event; one round is one joint release.
+1. A run's log is its plan, event for event; one `Ask` is one joint release.
 2. The result depends on the rows through the curator's answers alone.
 3. A run that is interrupted leaves a log that is a beginning of the plan, and the curator closed.
 4. Begun again with a curator whose journal keeps answers, a run that was killed is told them again,
-   and goes on from there: a state is made of answers alone.
+   and goes on from there.
+5. Runs in step ask what each would ask alone, and are answered with noise of their own sources.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
 
 from .._types import Floats
-from ..core.events import Event
+from ..core.events import Composed, Event, NoOp, Repeated, compose
+from ..core.promise import Promise
 from ..core.rows import Batch as Batch
-from ..curator import FULL, Curator, Measurement
+from ..curator import FULL, CellCounts, Curator, GradientSum, Linear, Measurement, Part, RowCount
+from ..curator.prepared import is_many
+from ..curator.trace import Trace
+from ..facts import RowLayout
 
 Answers = Sequence[Floats]
 Progress = Callable[[int, int], None]
@@ -32,7 +39,6 @@ BEFORE, ROUND, AFTER = "before the first round", "a round", "after the last roun
 BESIDE = "a model to compare with"
 """Why a search asks: the purposes in the log."""
 
-S = TypeVar("S")
 R = TypeVar("R")
 
 
@@ -47,101 +53,154 @@ class Reason(Enum):
     HIDDEN = "noise hides what is constrained: the rounds went on without constraints"
 
 
-class Search(ABC, Generic[S, R]):
-    """How a model is looked for: `init`, `step`, `stop`, `finish`, and what is asked for them.
-    Abstract.
+@dataclass(frozen=True, eq=False, slots=True)
+class Ask:
+    """One joint release: what a method yields."""
 
-    `plan`: the events of the whole run, priced before any data are read (None without privacy).
-    `rounds`: at most so many.
-    """
-
-    plan: Event | None
-    rounds: int
+    measurements: Sequence[Measurement]
     batch: Batch = FULL
-
-    @abstractmethod
-    def first(self) -> list[Measurement]:
-        """What is asked once, before the first round; may be nothing."""
-
-    @abstractmethod
-    def init(self, answers: Answers) -> S:
-        """The state before the first round."""
-
-    def scaling(self, state: S) -> tuple[Floats, Floats] | None:
-        """Scale and shift for the rows' numbers, made of what was released first; None leaves them
-        as they are."""
-        return None
-
-    def batch_for(self, state: S) -> Batch:
-        """The rows that the next round asks: `batch`, unless what is asked is free and better known
-        of all rows."""
-        return self.batch
-
-    @abstractmethod
-    def measurements(self, state: S) -> list[Measurement]:
-        """The joint question of a round."""
-
-    @abstractmethod
-    def step(self, state: S, answers: Answers) -> S:
-        """The state after a round."""
-
-    @abstractmethod
-    def stop(self, state: S) -> Reason | None:
-        """Why the search is over, or None while it goes on."""
-
-    @abstractmethod
-    def last(self, state: S) -> list[Measurement]:
-        """What is asked once, after the last round; may be nothing."""
-
-    @abstractmethod
-    def finish(self, state: S, reason: Reason, answers: Answers) -> R:
-        """The result."""
-
-    def sequel(self, state: S, result: R) -> Search[Any, R] | None:
-        """A search that follows on this one's result, with the same curator and inside the same
-        plan; mostly none."""
-        return None
+    purpose: str = ROUND
 
 
-def descend(curator: Curator, search: Search[S, R], progress: Progress | None = None) -> R:
-    """Run a search to its end with a curator that was made for its plan; the curator is closed
-    afterwards, in every case."""
-    with curator:
-        state, result = _searched(curator, search, (BEFORE, ROUND, AFTER), progress)
-        following = search.sequel(state, result)
-        if following is not None:
-            result = follow(curator, following)[1]
-        curator.finish()
-    return result
+@dataclass(frozen=True, eq=False, slots=True)
+class Rescale:
+    """Every number x of the rows is to be scale x + shift from now on; made of what was released
+    before. No answer is sent."""
+
+    scale: Floats
+    shift: Floats
 
 
-def follow(curator: Curator, search: Search[S, R], purpose: str = BESIDE) -> tuple[S, R]:
-    """Run a search inside the plan of another: it is short, and leaves the curator open. Its last
-    state, and the result."""
-    return _searched(curator, search, (purpose,) * 3)
+Method = Generator[Any, Answers, R]
+"""What yields an `Ask` or a `Rescale` at a time, is sent answers, and returns its result."""
 
 
-def _searched(
-    curator: Curator,
-    search: Search[S, R],
-    purposes: tuple[str, str, str],
+def descend(
+    curator: Curator | Trace,
+    method: Method[R],
     progress: Progress | None = None,
-) -> tuple[S, R]:
-    before, during, after = purposes
-    first = search.first()
-    state = search.init(curator.answer(first, purpose=before) if first else [])
-    if (scaling := search.scaling(state)) is not None:
-        curator.rescale(*scaling)
+    rounds: int = 0,
+) -> R:
+    """Run a method to its end with a curator that was made for its plan; the curator is closed
+    afterwards, in every case. `rounds`: at most so many, for `progress`."""
+    with curator:
+        found = follow(curator, method, progress=progress, rounds=rounds)
+        curator.finish()
+    return found
+
+
+def follow(
+    curator: Curator | Trace,
+    method: Method[R],
+    purpose: str | None = None,
+    progress: Progress | None = None,
+    rounds: int = 0,
+) -> R:
+    """Run a method inside the plan of another: the curator stays open. `purpose`: of all that it
+    asks, in place of its own."""
     done = 0
-    while (reason := search.stop(state)) is None:
-        measurements, batch = search.measurements(state), search.batch_for(state)
-        state = search.step(state, curator.answer(measurements, batch, purpose=during))
-        done += 1
-        if progress is not None:
-            progress(done, search.rounds)
-    last = search.last(state)
-    answers = curator.answer(last, purpose=after) if last else []
-    return state, search.finish(state, reason, answers)
+    try:
+        wanted = next(method)
+        while True:
+            if isinstance(wanted, Rescale):
+                curator.rescale(wanted.scale, wanted.shift)
+                wanted = method.send([])
+                continue
+            why = wanted.purpose if purpose is None else purpose
+            answers = curator.answer(wanted.measurements, wanted.batch, purpose=why)
+            if wanted.purpose == ROUND and progress is not None:
+                done += 1
+                progress(done, rounds)
+            wanted = method.send(answers)
+    except StopIteration as end:
+        found: R = end.value
+        return found
+
+
+def traced(
+    method: Method[Any], layout: RowLayout, promise: Promise, cap: float | None = None
+) -> Trace:
+    """What a method asks, without rows. `cap`: the largest weight of a row, where rows have
+    weights."""
+    trace = Trace(layout, promise, max_sample_weight=cap, made_up=_made_up)
+    descend(trace, method)
+    return trace
+
+
+def plan_of(trace: Trace) -> Event | None:
+    """Everything that was asked, as one event; None without privacy. Fixed parts that take turns
+    are written as turns."""
+    first = next((one for one in trace.asked if isinstance(one.batch, Part)), None)
+    if first is None or isinstance(first.event, NoOp) or not isinstance(first.batch, Part):
+        return trace.plan
+    at, period = trace.asked.index(first), first.batch.parts
+    turning = [one.event for one in trace.asked if isinstance(one.batch, Part)]
+    turns, rest = divmod(len(turning), period)
+    before = [one.event for one in trace.asked[:at]]
+    after = [one.event for one in trace.asked[at + len(turning) :]]
+    whole = [Repeated(Composed(tuple(turning[:period])), turns)] if turns else []
+    return compose([*before, *whole, *turning[len(turning) - rest :], *after])
+
+
+def in_step(methods: Sequence[Method[R]]) -> Method[list[R]]:
+    """Several runs that ask alike, as one whose questions are about the models of all: each pass
+    over the rows serves every model, and a curator with one source of noise a model gives each the
+    noise that it would get alone."""
+    joints, found = dict[int, tuple[Any, Measurement]](), list[R]()
+    wanted: list[Any] = [next(method) for method in methods]
+    while not found:
+        first = wanted[0]
+        sent: list[list[Floats]] = [[] for _ in methods]
+        if isinstance(first, Rescale):
+            yield first
+        else:
+            columns = zip(*(one.measurements for one in wanted), strict=True)
+            joint = [_joint(parts, joints) for parts in columns]
+            answers = yield Ask(joint, first.batch, first.purpose)
+            for measurement, answer in zip(joint, answers, strict=True):
+                many = is_many(measurement.question)
+                for m, own in enumerate(sent):
+                    own.append(answer[m] if many else answer)
+        wanted = []
+        for method, own in zip(methods, sent, strict=True):
+            try:
+                wanted.append(method.send(own))
+            except StopIteration as end:
+                found.append(end.value)
+    assert not wanted  # none goes on where others have ended
+    return found
+
+
+def _joint(parts: Sequence[Measurement], known: dict[int, tuple[Any, Measurement]]) -> Measurement:
+    """One measurement of the models of all; of what no model is in, one for all. `known`: those of
+    rounds before, by the key that their questions share."""
+    one = parts[0]
+    questions: list[Any] = [part.question for part in parts]
+    first = questions[0]
+    if isinstance(first, CellCounts | RowCount):
+        return replace(one, question=replace(first, copies=len(parts)))
+    if first.model is None:
+        return one
+    weights = np.stack([question.model.weights for question in questions])
+    changed: dict[str, Any] = {}
+    if isinstance(first, GradientSum):
+        if first.cell_costs is not None:
+            changed["cell_costs"] = np.stack([question.cell_costs for question in questions])
+        if isinstance(first.loss_weight, np.ndarray):
+            changed["loss_weight"] = np.concatenate([q.loss_weight for q in questions])
+    if id(first.key) in known:
+        before = known[id(first.key)][1]
+        question: Any = before.question
+        return before.about(question.at(question.model.at(weights), **changed))
+    model = Linear(weights, first.model.sharpness)
+    made = replace(one, question=replace(first, model=model, **changed))
+    known[id(first.key)] = first.key, made  # held, so that no other key takes its place
+    return made
+
+
+def _made_up(shape: tuple[int, ...], number: int) -> Floats:
+    """Answers that differ from release to release, as gradients do."""
+    return np.full(shape, 100.0 + number % 7)
 
 
 def run_to_the_end(

@@ -53,14 +53,13 @@ from ..core.events import Event, Repeated, compose
 from ..curator.trace import Asked, MadeUp
 from ..fairness import ConstraintSystem, deviations
 from ..fairness.systems import FixedCounts
+from . import comparison as program
 from . import constants
-from .comparison import Comparison, DecisionTable, Free, Limits
+from .comparison import Choice, Comparison, DecisionTable, Free, Limits
 from .descent import Progress, Reason
+from .duals import ExponentiatedGradient, ExponentiatedGradientState
 from .game_bounds import PARTS, ROUNDING, Guarantee, Seen
 from .gaussian import quietest
-from .lagrangian import program
-from .lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
-from .lagrangian.program import Choice
 from .likely import drowned
 from .oracles import (
     Asks,

@@ -48,14 +48,13 @@ from ..core.sums import weights_reach as reach
 from ..curator import GradientSum, GroupLosses, Linear, Measurement, Question
 from ..fairness.functions import softened
 from .descent import Progress, Reason
+from .duals import ExponentiatedGradient, ExponentiatedGradientState, PrimalState
 from .gaussian import quietest
-from .lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
-from .lagrangian.noise import usual_clip
-from .lagrangian.primal import PrimalState
 from .likely import likely
 from .objective_loop import BEYOND, TOLERATED, duals_of
 from .objectives import Found, Problem, ReleasedProblem, Search
 from .oracles import Asks, LinearRule, count_rows, counting_event
+from .primal_dual import usual_clip
 from .systems import columns_of
 
 MOST = 3.0  # of one row's log loss
@@ -131,7 +130,7 @@ class LossDescent(Search[Found]):
         weighs = alike_for_all = np.full(cells.count, 1.0 / cells.per_row)
         slopes = np.array(posed.f.slopes)[..., shares > posed.least]
         alike = 0 if np.allclose(slopes, alike_for_all[0]) else int(ALIKE * self.rounds)
-        walk = PrimalState.begin((1, ground.outputs, 1 + ground.layout.width))
+        walk = PrimalState.at(np.zeros((1, ground.outputs, 1 + ground.layout.width)))
         first: tuple[Floats, Floats, int] | None = None  # weights of that model, losses, releases
         late, heard = np.zeros(1), 0  # losses of the iterates that are averaged
         pushed = np.zeros_like(weighs)

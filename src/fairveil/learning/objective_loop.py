@@ -47,8 +47,8 @@ from ..core.events import Event, Repeated, compose
 from ..curator import Measurement
 from ..fairness.functions import Joint, smoothed, smoothing_adds
 from .descent import Progress, Reason
+from .duals import ExponentiatedGradient, ExponentiatedGradientState
 from .gaussian import OR_EXPONENTIAL, quietest
-from .lagrangian.duals import ExponentiatedGradient, ExponentiatedGradientState
 from .likely import HEARD, drowned, likely, unheard
 from .objectives import (
     ENOUGH,

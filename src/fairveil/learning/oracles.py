@@ -48,7 +48,7 @@ Guarantees (tests/learning/test_learning_oracles.py):
 2. What it asks does not depend on what it is answered: a trace of it is its plan.
 3. Without noise `Responses` errs no more than any mixture of the rules that were met which keeps
    the bounds; it asks what `Regression` asks.
-4. Without noise, `Begun`'s free rule is the logistic regression that `LinearDescent` finds. Rules
+4. Without noise, `Begun`'s free rule is the logistic regression that `PrimalDual` finds. Rules
    are returned in the units of coded rows.
 5. A round of `GoingOn` logs what a round of the plan does; the mean of its answers has the noise of
    one answer that costs as much as the round.
@@ -100,13 +100,10 @@ from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem, Notion
 from ..fairness.systems import FixedCounts
 from .descent import follow
+from .duals import PrimalState
 from .gaussian import averaged, joint_multiplier
-from .lagrangian.linear import LinearDescent
-from .lagrangian.noise import usual_clip
-from .lagrangian.plan import Plan
-from .lagrangian.primal import PrimalState
-from .lagrangian.settings import Settings
 from .mixture import best_mixture
+from .primal_dual import Plan, PrimalDual, Settings, usual_clip
 from .public_rows import PublicRows
 from .systems import NO_GROUPS, columns_of, heaviest, onto_totals, system_of
 from .units import in_coded_units, in_inner_units
@@ -1526,11 +1523,10 @@ class Begun(Descent):
         self, curator: Asks, ground: GameInstance, counts_multiplier: float
     ) -> tuple[Floats, Course]:
         counts, begun = super().prepare(curator, ground, counts_multiplier)
-        search = LinearDescent(self._plan(ground), np.zeros((1, 0)))
-        purpose = "a step of the model without constraints"
-        state, (found,) = follow(cast(Curator, curator), search, purpose)
-        weights = ground.zeros if begun.rests else in_inner_units(found.weights, state.standard)
-        return counts, replace(begun, weights=weights, free=weights, standard=state.standard)
+        search = PrimalDual(self._plan(ground)).search()
+        found = follow(cast(Any, curator), search, "a step of the model without constraints")
+        weights = ground.zeros if begun.rests else in_inner_units(found.weights, found.standard)
+        return counts, replace(begun, weights=weights, free=weights, standard=found.standard)
 
     def respond(
         self, curator: Asks, ground: GameInstance, told: Course, cell_costs: Floats, rows: float
@@ -1549,17 +1545,15 @@ class Begun(Descent):
         plan = self._plan(ground)
         settings = replace(plan.settings, rounds=rounds)
         longer = replace(plan, settings=settings, gradient_multiplier=multiplier)
-        return float(longer.rate(np.array([rows]))[0])
+        return longer.rate_of(rows)
 
     def _plan(self, ground: GameInstance) -> Plan:
         """The descent without constraints, at the multiplier of what is released once."""
         settings = Settings(rounds=FREE_ROUNDS, clip=self.clip, compare_share=0.0)
         scales = self.scales and ground.layout.numbers > 0
         facts = (ground.public_rows, ground.max_sample_weight, scales)
-        plan = Plan(
-            ground.promise, ground.layout, settings, None, None, False, 0.0, 0.0, 0.0, 0.0, *facts
-        )
-        counted = COUNTED if ground.public_rows is None or plan.counts_for_moments else 0.0
+        plan = Plan(ground.promise, ground.layout, settings, None, None, False, *facts)
+        counted = COUNTED if plan.counts_rows else 0.0
         scaled = SCALED if scales else 0.0
         return replace(
             plan,

@@ -22,7 +22,8 @@ class Outcome:
     the rows (`fairness.deviations`); None: not known. `comparison`: what was released to compare it
     with what costs nothing; of a search that has just ended, and None of one that was read from
     disk. `weight_noise`: a bound on the standard deviation of the noise of one coefficient (of an
-    indicator, or of a number in the search's units); None: not known.
+    indicator, or of a number in the search's units); None: not known. `standard`: centre and scale
+    of the numbers in the search's units; None: those of the rows.
     """
 
     weights: Floats
@@ -39,6 +40,7 @@ class Outcome:
     comparison: Comparison | None = None
     sampling: Floats | None = None
     weight_noise: float | None = None
+    standard: tuple[Floats, Floats] | None = None
 
     @property
     def learnt(self) -> bool:

@@ -37,13 +37,13 @@ from scipy import sparse
 from .._types import Floats
 from ..core.events import Composed, Event, Gaussian, NonPrivate, Repeated, compose
 from ..core.promise import Promise
-from ..curator import Attached, Measurement
+from ..curator import FULL, Attached, Measurement
 from ..curator.questions.attached import ShiftedHistogram
 from ..facts import Cells
 from ..fairness import ConstraintSystem
 from ..privacy.accounting.calibration import calibrate
 from .counts import require_room
-from .descent import Answers, Reason, Search
+from .descent import AFTER, Answers, Ask, Method
 
 FIRST_STEP, LAST_STEP = 1.5, 0.1
 """Of an offset, for a rate that is off by one. It falls from the first to the last over the rounds
@@ -141,8 +141,8 @@ def _events(rounds: int, z: float, last: float) -> Event:
     return Composed((Repeated(Gaussian(z), rounds), Gaussian(last)))
 
 
-class ParitySearch(Search[_State, ParityOutcome]):
-    """The descent, as `descend` runs it. `hard`: whether the largest decides, so that the last
+class ParitySearch:
+    """The descent, which `descend` runs. `hard`: whether the largest decides, so that the last
     histogram is of that."""
 
     def __init__(
@@ -159,18 +159,18 @@ class ParitySearch(Search[_State, ParityOutcome]):
         self.max_gap, self.temperature, self.hard = max_gap, temperature, hard
         self.plan, self.rounds = (plan.event if plan.promise.is_private else None), plan.rounds
 
-    def first(self) -> list[Measurement]:
-        """Nothing."""
-        return []
-
-    def init(self, answers: Answers) -> _State:
-        """Offsets of zero: the model as it is."""
+    def search(self) -> Method[ParityOutcome]:
+        """The run, from offsets of zero: the model as it is."""
         zeros = np.zeros((self.cells.count, self.attached.classes))
-        return _State(zeros, zeros, zeros, 0, 0)
-
-    def measurements(self, state: _State) -> list[Measurement]:
-        """Soft decisions by group at the present offsets."""
-        return [Measurement(self._histogram(state.offsets, "soft"), self.parity.multiplier)]
+        state = _State(zeros, zeros, zeros, 0, 0)
+        for _ in range(self.rounds):
+            asked = Measurement(self._histogram(state.offsets, "soft"), self.parity.multiplier)
+            state = self.step(state, (yield Ask([asked])))
+        # Decisions by group at the offsets that are returned, the mean of the late ones.
+        offsets, moved = self._mean(state)
+        last = self._histogram(offsets, "hard" if self.hard else "soft")
+        (decided,) = yield Ask([Measurement(last, self.parity.last_multiplier)], FULL, AFTER)
+        return ParityOutcome(offsets, np.asarray(decided, np.float64), state.done, moved)
 
     def step(self, state: _State, answers: Answers) -> _State:
         """One proximal step; sizes are the mean of all rounds, because offsets do not change
@@ -191,24 +191,6 @@ class ParitySearch(Search[_State, ParityOutcome]):
         if done <= AVERAGED * self.rounds:
             return replace(state, offsets=offsets, counted=counted, done=done)
         return _State(offsets, counted, state.added + offsets, state.averaged + 1, done)
-
-    def stop(self, state: _State) -> Reason | None:
-        """After the last round."""
-        return Reason.ROUNDS if state.done >= self.rounds else None
-
-    def last(self, state: _State) -> list[Measurement]:
-        """Decisions by group at the offsets that are returned."""
-        return [
-            Measurement(
-                self._histogram(self._mean(state)[0], "hard" if self.hard else "soft"),
-                self.parity.last_multiplier,
-            )
-        ]
-
-    def finish(self, state: _State, reason: Reason, answers: Answers) -> ParityOutcome:
-        """The mean of the offsets."""
-        offsets, moved = self._mean(state)
-        return ParityOutcome(offsets, np.asarray(answers[0], np.float64), state.done, moved)
 
     def _sizes(self, counted: Floats, done: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
         """Rows of each group, by all rounds together, and whether they are enough."""

@@ -22,32 +22,30 @@ import math
 import numpy as np
 from scipy.special import ndtr
 
-from ..._types import Floats
-from ..lagrangian.noise import LONG_ROW
-from ..lagrangian.plan import Plan
+from ..primal_dual import LONG_ROW, Plan
 
 SPREAD = 2.0
 CURVATURE = 0.15
 NODES = np.polynomial.hermite_e.hermegauss(64)
 
 
-def added_error(plan: Plan, rows: Floats) -> float:
-    """Of the plan of a linear model with noise, for so many rows (one number in an array)."""
+def added_error(plan: Plan, rows: float) -> float:
+    """Of the plan of a linear model with noise, for so many rows."""
     s, layout = plan.settings, plan.layout
-    rate = float(plan.rate(rows)[0])
+    rate = plan.rate_of(rows)
     if rate == 0.0:
         return _flipped(0.0, 1.0)
     rate = min(rate, 1.0 / CURVATURE)
     told, kicked = response(rate, s.momentum, s.rounds, s.averaged)
-    unit = float(plan.unit_of(plan.clip_at(float(rows[0]))))
-    noise = plan.gradient_multiplier * unit / (plan.sampling_rate * float(rows[0]))
+    unit = plan.unit_of(plan.clip_at(rows))
+    noise = plan.gradient_multiplier * unit / (plan.sampling_rate * rows)
     length = min(LONG_ROW, math.sqrt(1.0 + layout.numbers + len(layout.code_sizes)))
     return _flipped(told, noise * kicked * length)
 
 
 def response(rate: float, momentum: float, rounds: int, averaged: float) -> tuple[float, float]:
     """(phi, |h|) of Nesterov's descent on k/2 w^2, of the average of its late iterates
-    (`primal.Walk`)."""
+    (`duals.PrimalState`)."""
     late = (1.0 - averaged) * rounds
     weight, velocity, total, counted = 0.0, 0.0, 0.0, 0
     # what each round's noise came to: weight, velocity, and the sum that is averaged

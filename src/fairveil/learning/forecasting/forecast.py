@@ -30,18 +30,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..._types import Floats, Mask
+from ..._types import Floats
 from ...core.promise import Promise
 from ...curator.trace import Asked
 from ...facts import Cells
 from ...fairness import ConstraintSystem
 from .. import postprocess, score_bins
+from ..comparison import LOOKS
 from ..counts import CountPlan
 from ..game import Game
-from ..lagrangian.linear import LinearDescent
-from ..lagrangian.network import NetworkDescent
-from ..lagrangian.plan import Plan
-from ..lagrangian.program import LOOKS
 from ..least_squares import GroupRegression
 from ..objective_descent import LossDescent
 from ..objective_loop import Loop, PublicSearch
@@ -49,6 +46,7 @@ from ..objectives import Problem, ReleasedProblem, Sampling
 from ..oracles import GameInstance
 from ..parity import ParityPlan, noise_of_values
 from ..postprocess import Released, value_noise
+from ..primal_dual import Search
 from ..systems import NO_GROUPS
 from ..tailoring.descent import TailoredDescent
 from .added_error import added_error
@@ -72,19 +70,13 @@ def of(search: Any, supposed: Supposed) -> Forecast:
     )
 
 
-@of.register(LinearDescent)
-@of.register(NetworkDescent)
-def _of_descent(search: LinearDescent | NetworkDescent, supposed: Supposed) -> Forecast:
-    return of_plan(
-        search.planned, supposed, bounds=search.bounds[0], bounded=np.isfinite(search.bounds[0])
-    )
-
-
-def of_plan(plan: Plan, supposed: Supposed, *, bounds: Floats, bounded: Mask) -> Forecast:
-    """Of one model that descent looks for."""
-    system, rows = plan.system, np.array([supposed.rows])
+@of.register
+def _of_descent(search: Search, supposed: Supposed) -> Forecast:
+    plan, bounds = search.planned, search.limits
+    bounded = np.isfinite(bounds)
+    system, rows = plan.system, supposed.rows
     error = None if plan.skeleton is not None or plan.is_exact else added_error(plan, rows)
-    releases = () if plan.is_exact else shared_out(_of_rounds(plan, supposed.rows))
+    releases = () if plan.is_exact else shared_out(_of_rounds(search, rows))
     if system is None:
         return Forecast(releases, (), None, plan.settings.rounds, error)
     counts = supposed.counts(plan.cells, by_label=plan.by_label)
@@ -100,37 +92,23 @@ def of_plan(plan: Plan, supposed: Supposed, *, bounds: Floats, bounded: Mask) ->
     return Forecast(releases, lines, plan.cells, plan.settings.rounds, error)
 
 
-def _of_rounds(plan: Plan, rows: float) -> list[Release]:
+def _of_rounds(search: Search, rows: float) -> list[Release]:
+    plan = search.planned
     facts: dict[str, Any] = {
         "layout": plan.layout,
         "promise": plan.promise,
         "cap": plan.max_sample_weight,
     }
-    model = plan.start()
+    model, batch = plan.model(), plan.batch_of(0)
     times = max(1, plan.settings.rounds // (plan.parts or 1))
-    asked = plan.round_measurements(model, None, plan.clip_at(rows))
-    return [
-        *of_measurements(plan.first(None), **facts),
-        *of_measurements(asked, times=times, batch=plan.batch, remark=", each round", **facts),
-        *of_measurements(plan.last(model), remark=", of the model that was found", **facts),
-        *_of_sequel(plan, model, facts),
-    ]
-
-
-def _of_sequel(plan: Plan, model: Any, facts: dict[str, Any]) -> list[Release]:
-    """What is asked once the model is there."""
-    if not plan.follows:
-        return []
+    asked = search.round_measurements(plan.clip_at(rows))
     beside = ", of a model without constraints"
-    rounds = (
-        of_measurements(
-            plan.free_measurements(model), times=plan.free_rounds, remark=beside, **facts
-        )
-        if plan.free_rounds
-        else []
-    )
+    free = plan.free_measurements() if plan.free_rounds else []
     return [
-        *rounds,
+        *of_measurements(plan.first(), **facts),
+        *of_measurements(asked, times=times, batch=batch, remark=", each round", **facts),
+        *of_measurements(plan.last(model), remark=", of the model that was found", **facts),
+        *of_measurements(free, times=plan.free_rounds, remark=beside, **facts),
         *of_measurements(
             plan.settled_measurements(model), remark=", of the model handed out", **facts
         ),

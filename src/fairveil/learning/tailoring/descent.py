@@ -44,12 +44,11 @@ from ...fairness.functions import GroupFunction
 from ..allocation import Allocation, Shares
 from ..comparison import Rival
 from ..descent import Progress, Reason
+from ..duals import AscentState, PrimalState
 from ..gaussian import quietest
-from ..lagrangian.duals import AscentState
-from ..lagrangian.noise import usual_clip
-from ..lagrangian.primal import PrimalState
 from ..least_squares import RegressionOutcome, RegressionTask, Scaling
 from ..oracles import LEAST_ROWS
+from ..primal_dual import usual_clip
 from ..quadratics import CERTAIN, Ended, GroupQuadratics
 from .description import MOST, WARMING, DescribedDescent
 from .shared_budget import EXACT_ROUNDS, ROUNDS
@@ -196,7 +195,7 @@ class TailoredDescent(DescribedDescent):
     def _initial(self, posed: PosedTask) -> TailoredState:
         return TailoredState(
             PrimalState.at(self.start),
-            AscentState.begin(1, len(posed.bounds)),
+            AscentState.begin(len(posed.bounds)),
             np.zeros(self.cells.count),
         )
 
@@ -204,7 +203,7 @@ class TailoredDescent(DescribedDescent):
         self, curator: Curator, state: TailoredState, posed: PosedTask, shares: Shares
     ) -> TailoredState:
         """One round."""
-        weights = posed.weights(state.losses, state.pressure.duals[0])
+        weights = posed.weights(state.losses, state.pressure.duals)
         factors = self._factors(posed.counts) if self.adds_groups else None
         answers = curator.answer(
             self._asked(state.walk.weights, shares, factors),
@@ -226,9 +225,7 @@ class TailoredDescent(DescribedDescent):
             sums = np.concatenate(answers[len(self.columns) :])
             # A sum of losses is not negative; what noise makes of it may be.
             losses = np.maximum(sums, 0.0) * UNIT[self.loss] / posed.rows
-            pressure = self._auditor.step(
-                pressure, (posed.lines @ losses - posed.bounds)[np.newaxis]
-            )
+            pressure = self._auditor.step(pressure, posed.lines @ losses - posed.bounds)
         # of the curvature of sum_k w_k l_k, over that of a mean of rows
         heavy = float(weights @ posed.counts) / posed.rows
         noise = self._noise * loudest * scale

@@ -30,9 +30,9 @@ from ...curator import (
 from ...facts import Cells
 from ..allocation import Shares, by_column
 from ..descent import Batch
-from ..lagrangian.duals import ProjectedAscent
-from ..lagrangian.noise import of_persons, usual_clip
+from ..duals import ProjectedAscent
 from ..least_squares import LENGTH, moments_of
+from ..primal_dual import of_persons, usual_clip
 from .shared_budget import LOSSES_PART, SharedBudget
 from .steps import UNIT, Steps
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._types import Floats
-from ..lagrangian.primal import PrimalState
+from ..duals import PrimalState
 
 LATE = 0.5  # of the rounds, at the end: their mean is the answer
 MOMENTUM = 0.9

@@ -1,1 +1,0 @@
-"""Private descent-ascent on a min-max problem of the user's."""
