@@ -30,7 +30,6 @@ from ..fairness import ConstraintSystem, DemographicParity, Notion, deviations, 
 from ..learning import Outcome, parity, postprocess
 from ..learning.counts import CountPlan
 from ..learning.counts import require_room as require_room_beside
-from ..learning.descent import descend
 from ..learning.forecasting import forecast
 from ..learning.forecasting.foretold import Forecast
 from ..learning.forecasting.supposed import Supposed
@@ -1276,10 +1275,9 @@ class ParityPostProcessor(AfterABase, ClassifierMixin, Planning, Recorded, BaseE
             blocks: Any = law if isinstance(shown, Elsewhere) else wrapped.in_blocks(law, rows)
             attached = curator.attach(blocks, title="probabilities of the base classifier")
             hard = not self.randomised
-            search = parity.ParitySearch(
-                plan, attached, cells, self.max_gap, float(self._solver.temperature), hard=hard
-            )
-            found = descend(curator, search.search())
+            steps = (plan, attached, cells, self.max_gap, float(self._solver.temperature))
+            found = parity.run(curator, *steps, hard=hard)
+            curator.finish()
         report = offsets_report(found, plan, system)
         self._conclude(asked, base, promise, curator, cells, plan, found, report)
         if not found.moved.all():

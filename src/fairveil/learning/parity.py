@@ -28,22 +28,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from .._types import Floats
 from ..core.events import Composed, Event, Gaussian, NonPrivate, Repeated, compose
 from ..core.promise import Promise
-from ..curator import FULL, Attached, Measurement
+from ..curator import Attached, Curator, Measurement
 from ..curator.questions.attached import ShiftedHistogram
+from ..curator.trace import Trace
 from ..facts import Cells
 from ..fairness import ConstraintSystem
 from ..privacy.accounting.calibration import calibrate
 from .counts import require_room
-from .descent import AFTER, Answers, Ask, Method
+from .descent import AFTER, ROUND
+from .postprocess import value_slopes
 
 FIRST_STEP, LAST_STEP = 1.5, 0.1
 """Of an offset, for a rate that is off by one. It falls from the first to the last over the rounds
@@ -111,15 +112,6 @@ class ParityOutcome:
         return float(np.ptp(self.rates, axis=0).max())
 
 
-@dataclass(frozen=True, eq=False)
-class _State:
-    offsets: Floats
-    counted: Floats
-    added: Floats
-    averaged: int
-    done: int
-
-
 def plan(
     promise: Promise, rounds: int, spent: Iterable[Event] = (), heaviest: float = 1.0
 ) -> ParityPlan:
@@ -141,77 +133,49 @@ def _events(rounds: int, z: float, last: float) -> Event:
     return Composed((Repeated(Gaussian(z), rounds), Gaussian(last)))
 
 
-class ParitySearch:
-    """The descent, which `descend` runs. `hard`: whether the largest decides, so that the last
-    histogram is of that."""
+def run(
+    curator: Curator | Trace,
+    plan: ParityPlan,
+    attached: Attached,
+    cells: Cells,
+    max_gap: float,
+    temperature: float,
+    *,
+    hard: bool,
+) -> ParityOutcome:
+    """The descent, by a curator that was made for its plan. `hard`: whether the largest decides, so
+    that the last histogram is of that."""
 
-    def __init__(
-        self,
-        plan: ParityPlan,
-        attached: Attached,
-        cells: Cells,
-        max_gap: float,
-        temperature: float,
-        *,
-        hard: bool,
-    ) -> None:
-        self.parity, self.attached, self.cells = plan, attached, cells
-        self.max_gap, self.temperature, self.hard = max_gap, temperature, hard
-        self.plan, self.rounds = (plan.event if plan.promise.is_private else None), plan.rounds
-
-    def search(self) -> Method[ParityOutcome]:
-        """The run, from offsets of zero: the model as it is."""
-        zeros = np.zeros((self.cells.count, self.attached.classes))
-        state = _State(zeros, zeros, zeros, 0, 0)
-        for _ in range(self.rounds):
-            asked = Measurement(self._histogram(state.offsets, "soft"), self.parity.multiplier)
-            state = self.step(state, (yield Ask([asked])))
-        # Decisions by group at the offsets that are returned, the mean of the late ones.
-        offsets, moved = self._mean(state)
-        last = self._histogram(offsets, "hard" if self.hard else "soft")
-        (decided,) = yield Ask([Measurement(last, self.parity.last_multiplier)], FULL, AFTER)
-        return ParityOutcome(offsets, np.asarray(decided, np.float64), state.done, moved)
-
-    def step(self, state: _State, answers: Answers) -> _State:
-        """One proximal step; sizes are the mean of all rounds, because offsets do not change
-        them."""
-        counts = np.asarray(answers[0], np.float64)
-        counted, done = state.counted + counts, state.done + 1
-        sizes, large = self._sizes(counted, done)
-        rates = counts / sizes[:, np.newaxis]
-        offsets = np.zeros_like(counts)
-        if large.any():
-            # Large steps while there is far to go; small ones before iterates are averaged.
-            step = FIRST_STEP + (LAST_STEP - FIRST_STEP) * min(1.0, done / (AVERAGED * self.rounds))
-            away = (state.offsets + step * rates)[large]
-            # Small groups keep the model's decisions: their rates are noise.
-            offsets[large] = stepped(
-                away, sizes[large] / sizes[large].sum(), step * self.max_gap / 2
-            )
-        if done <= AVERAGED * self.rounds:
-            return replace(state, offsets=offsets, counted=counted, done=done)
-        return _State(offsets, counted, state.added + offsets, state.averaged + 1, done)
-
-    def _sizes(self, counted: Floats, done: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        """Rows of each group, by all rounds together, and whether they are enough."""
-        sizes = counted.sum(axis=1) / max(done, 1)
-        noise = self.parity.multiplier * self.parity.spread
-        return np.maximum(sizes, SMALLEST), sizes >= max(FEWEST * noise, SMALLEST)
-
-    def _mean(self, state: _State) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        _, moved = self._sizes(state.counted, state.done)
-        # By the sizes of all rounds: a group that some rounds took for small is left alone as a
-        # whole.
-        return np.where(moved[:, np.newaxis], state.added / max(state.averaged, 1), 0.0), moved
-
-    def _histogram(self, offsets: Floats, decisions: str) -> ShiftedHistogram:
-        return ShiftedHistogram(
-            self.attached,
-            self.cells,
-            decisions=decisions,
-            offsets=offsets,
-            temperature=self.temperature,
+    def asked(decisions: str, multiplier: float, purpose: str) -> Floats:
+        question = ShiftedHistogram(
+            attached, cells, decisions=decisions, offsets=offsets, temperature=temperature
         )
+        (counts,) = curator.answer([Measurement(question, multiplier)], purpose=purpose)
+        return np.asarray(counts, np.float64)
+
+    offsets = counted = added = np.zeros((cells.count, attached.classes))
+    averaged, moved, halfway = 0, np.zeros(cells.count, bool), AVERAGED * plan.rounds
+    for done in range(1, plan.rounds + 1):
+        counts = asked("soft", plan.multiplier, ROUND)
+        # The mean size of all rounds, because offsets do not change sizes; and whether it is enough.
+        counted = counted + counts
+        sizes = counted.sum(axis=1) / done
+        moved = sizes >= max(FEWEST * plan.multiplier * plan.spread, SMALLEST)
+        sizes = np.maximum(sizes, SMALLEST)
+        # Large steps while there is far to go; small ones before iterates are averaged.
+        step = FIRST_STEP + (LAST_STEP - FIRST_STEP) * min(1.0, done / halfway)
+        away = (offsets + step * (counts / sizes[:, np.newaxis]))[moved]
+        # Small groups keep the model's decisions: their rates are noise.
+        offsets = np.zeros_like(counts)
+        if moved.any():
+            shares = sizes[moved] / sizes[moved].sum()
+            offsets[moved] = stepped(away, shares, step * max_gap / 2)
+        if done > halfway:
+            added, averaged = added + offsets, averaged + 1
+    # By the sizes of all rounds: a group that some rounds took for small is left alone as a whole.
+    offsets = np.where(moved[:, np.newaxis], added / max(averaged, 1), 0.0)
+    counts = asked("hard" if hard else "soft", plan.last_multiplier, AFTER)
+    return ParityOutcome(offsets, counts, plan.rounds, moved)
 
 
 def stepped(moved: Floats, shares: Floats, threshold: float) -> Floats:
@@ -252,12 +216,6 @@ def noise_of_values(system: ConstraintSystem, counts: Floats, noise: float) -> F
     with noise of this one."""
     whole = counts[:, np.newaxis]
     sizes = whole.sum(axis=2)
-    members = sparse.csr_array(
-        sparse.kron(system.members[system.event_of], np.ones((1, system.shape[2])), format="csr")
-    )
-    rates = system.rates(whole, sizes, SMALLEST)
-    slopes = sparse.diags_array(1.0 / system.event_sizes(sizes, SMALLEST)[system.event_of]) @ (
-        system.numerators - sparse.diags_array(rates) @ members
-    )
-    moves = sparse.csr_array(system.coefficients @ slopes)
+    rates, events = system.rates(whole, sizes, SMALLEST), system.event_sizes(sizes, SMALLEST)
+    moves = value_slopes(system, system.numerators, events[system.event_of], rates, system.shape[2])
     return np.asarray(noise * np.sqrt(np.asarray(moves.power(2).sum(axis=1)).ravel()))
