@@ -468,8 +468,11 @@ def test_guarantee_3_without_a_plan_what_came_before_is_charged_once(rows, book,
             assert charged(book) == (1 + sitting) * cost(book, Gaussian(20.0))
             curator.answer(measurement)
     assert kinds(book) == [RESERVED, COMMITTED] * 3
-    with pytest.raises(LedgerError, match="the run began with"):
-        curator_of(rows, None, None, cap=cap, earlier=Journal(path))
+    others = budget(name="others")
+    for wrong in (None, others):
+        with pytest.raises(LedgerError, match="the run began with"):
+            curator_of(rows, wrong, None, cap=cap, earlier=Journal(path))
+    assert kinds(others) == []
 
 
 def test_guarantee_3_a_journal_that_cannot_be_begun_gives_back_what_was_reserved(
