@@ -506,14 +506,12 @@ def test_guarantee_3_a_fit_that_fails_or_is_interrupted_changes_nothing(
         raise KeyboardInterrupt
 
     if where == "first":
-        monkeypatch.setattr(games.Game, "init", broken)
+        monkeypatch.setattr(games.Game, "run", broken)
     elif where == "round":
-        step = games.Game.step
-
-        def third(self: Any, curator: Any, state: Any) -> Any:
-            return broken() if state.round == 2 else step(self, curator, state)
-
-        monkeypatch.setattr(games.Game, "step", third)
+        step = games.Play.step
+        monkeypatch.setattr(
+            games.Play, "step", lambda self: broken() if self.round == 2 else step(self)
+        )
     else:
         monkeypatch.setattr("fairveil.estimators.oracle_game.statement_of", broken)
     with pytest.raises(KeyboardInterrupt):
