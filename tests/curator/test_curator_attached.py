@@ -15,7 +15,6 @@ from fairveil.core.events import DiscreteLaplace, Gaussian
 from fairveil.curator import (
     AttachedCodes,
     AttachedHistogram,
-    AttachedLosses,
     CellCounts,
     CodeHistogram,
     Curator,
@@ -276,7 +275,7 @@ def test_histograms_count_what_numpy_counts(rows_of, weights):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_rules_of_two_classes_and_losses_are_those_of_numpy(rows_of, sparse):
+def test_rules_of_two_classes_are_those_of_numpy(rows_of, sparse):
     rows = rows_of(classes=2, sparse=sparse, far=False)
     curator, (block,) = Curator(rows, NOT_PRIVATE), rows.blocks()
     ids, dense = block.cells(rows.cells())[0], reference.dense(block)
@@ -290,14 +289,6 @@ def test_rules_of_two_classes_and_losses_are_those_of_numpy(rows_of, sparse):
     assert found[0] == pytest.approx([block.rows - second.sum(), second.sum()])
     (counts,) = curator.answer([(AttachedHistogram(curator.attach(lambda b: b.codes[0] > 1)), 0)])
     assert counts[0, 1] == (block.codes[0] > 1).sum()  # yes and no are classes
-    wrong, log = curator.answer(
-        [
-            (AttachedLosses(curator.attach(lambda b: b.codes[0] % 2)), 0),
-            (AttachedLosses(curator.attach(lambda b: np.full((b.rows, 2), 0.25)), None, "log", 9.0), 0),
-        ]
-    )  # fmt: skip
-    assert wrong[0] == (block.codes[0] % 2 != block.labels).sum()
-    assert log[0] == pytest.approx(block.rows * math.log(4.0))
 
 
 def test_guarantee_1_a_handle_shows_nothing_of_a_row(rows_of):
@@ -427,7 +418,7 @@ def test_what_is_attached_to_another_curators_rows_is_refused(rows_of):
     curator = Curator(rows_of(classes=3), NOT_PRIVATE)
     model, codes = curator.attach(by_class), curator.attach_codes(by_code, CODES)
     other = Curator(rows_of(classes=3, seed=1), NOT_PRIVATE)
-    for question in (AttachedHistogram(model), AttachedLosses(model), CodeHistogram(codes)):
+    for question in (AttachedHistogram(model), CodeHistogram(codes)):
         with pytest.raises(InputError, match="handle of this curator"):
             other.answer([(question, 1.0)])
     for count in (0, 1 << 17, 2.5):

@@ -20,7 +20,6 @@ import pytest
 import fairveil as fv
 from fairveil.curator import (
     AttachedHistogram,
-    AttachedLosses,
     CellCounts,
     Curator,
     FeatureSums,
@@ -651,7 +650,7 @@ def test_no_row_makes_the_librarys_own_arithmetic_warn(ears):
             scores = ScoreHistogram(model, (-1.0, 1.0), cells, by_label=True)
             measurements = [CellCounts(cells), PredictionHistogram(one, cells), GradientSum(one, 1.0), FeatureSums(cells, 1.0),
                     GramMatrices(cells, 1.0), NumberMoments(1.0), GroupLosses(one, cells), scores,
-                    AttachedHistogram(attached, cells), AttachedLosses(attached, cells, "log"),
+                    AttachedHistogram(attached, cells),
                     MixtureHistogram(model.array[:1], (1.0,), cells),
                     RowFunction(lambda block: block.numbers.T, 3, 1.0)]  # fmt: skip
             for measurement in measurements:

@@ -27,7 +27,6 @@ from curator_pools import (
 from fairveil.core.events import Gaussian, compose
 from fairveil.curator import (
     AttachedHistogram,
-    AttachedLosses,
     CellCounts,
     FeatureSums,
     GradientSum,
@@ -304,8 +303,6 @@ def test_guarantee_1_for_attached_models_and_user_code(mode):
     for question in [
         AttachedHistogram(wild, cells),
         AttachedHistogram(wild, cells, by_label=True),
-        AttachedLosses(wild, cells, "log", 3.0),
-        AttachedLosses(wild, None),
         function,
     ]:
         for order in (1, 2):

@@ -13,7 +13,6 @@ from fairveil.core import sums
 from fairveil.core.rows import MOST_ROWS
 from fairveil.curator import (
     AttachedHistogram,
-    AttachedLosses,
     CellCounts,
     FeatureSums,
     GradientSum,
@@ -226,10 +225,7 @@ def test_attached_models_and_user_code_keep_their_integers_too(rows_of):
         table.attached = Attached(decide, table, frozenset({"features"}), "codes")
     cells = rows.cells()
     scale = AttachedHistogram(rows.attached, cells).scale(rows.layout, None)
-    for make in (
-        lambda table: AttachedHistogram(table.attached, cells, by_label=True),
-        lambda table: AttachedLosses(table.attached, cells),
-    ):
+    for make in (lambda table: AttachedHistogram(table.attached, cells, by_label=True),):
         a = totals([(make(rows), [scale])], rows, rows.blocks())[0]
         b = totals([(make(permuted), [scale])], permuted, permuted.blocks(), threads=3)[0]
         assert (a == b).all()

@@ -30,7 +30,7 @@ import numpy as np
 from .._types import Floats
 from ..core.promise import Promise
 from ..core.rows import FULL, Batch, Part, Poisson, Rows
-from ..curator import AttachedHistogram, AttachedLosses, CodeHistogram, RowFunction, pricing
+from ..curator import AttachedHistogram, CodeHistogram, RowFunction, pricing
 from ..curator.curator import Curator
 from ..curator.listening import Scalings
 from ..curator.measurements import Measurement, Measurements, as_measurements
@@ -43,7 +43,7 @@ from ..curator.totals.passes import totals
 from ..errors import InputError
 from .betting import Residual
 
-BOUND = (AttachedHistogram, AttachedLosses, CodeHistogram, RowFunction)
+BOUND = (AttachedHistogram, CodeHistogram, RowFunction)
 # of an answer: noise below it is lost in the rounding of what is exact beside it
 ROUNDED = 2.0**-40
 MOST_KEPT = 2_048

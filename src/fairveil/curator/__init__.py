@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from .questions.attached import Attached as Attached
     from .questions.attached import AttachedCodes as AttachedCodes
     from .questions.attached import AttachedHistogram as AttachedHistogram
-    from .questions.attached import AttachedLosses as AttachedLosses
     from .questions.attached import CodeHistogram as CodeHistogram
     from .questions.attached import GroupedHistogram as GroupedHistogram
     from .questions.attached import MixtureHistogram as MixtureHistogram

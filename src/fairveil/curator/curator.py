@@ -271,7 +271,7 @@ class Curator(PublicSide):
         title: str = "a model made elsewhere",
     ) -> Attached:
         """Score the rows with a model made elsewhere, inside: a handle to ask `AttachedHistogram`
-        and `AttachedLosses` about.
+        about.
 
         `model(block)` returns class codes (rows,) or probabilities (rows, classes). It is user code
         and trusted as such.

@@ -36,7 +36,6 @@ from ..curator import (
     Attached,
     AttachedCodes,
     AttachedHistogram,
-    AttachedLosses,
     ByCell,
     CellCounts,
     CodeHistogram,
@@ -227,7 +226,6 @@ _FIELDS: dict[str, tuple[Callable[..., Question], str]] = {
         ShiftedHistogram,
         f"attached:model {_ONE_GROUP} decisions:word offsets:array temperature:number",
     ),
-    "losses": (AttachedLosses, "attached:model cells:cells? loss:word clip:number|array"),
 }
 KINDS = {
     name: (kind, dict(field.split(":") for field in told.split()))
