@@ -5,8 +5,8 @@ Rows are checked when they are taken in: before any release, and seen by the dat
 streamed source is checked again at each pass, must give the same rows each time, and an error then
 shows no value.
 
-Guarantees (tests/curator/test_curator_rows.py, test_curator_parts.py, test_curator_persons.py,
-test_curator_mapping.py, test_curator_one_hot.py):
+Guarantees (tests/core/test_core_rows.py; tests/curator/test_curator_rows.py, test_curator_parts.py,
+test_curator_persons.py, test_curator_mapping.py, test_curator_one_hot.py):
 1. What a loop cannot bear (a code outside its list, an index outside the row, NaN) is not let in.
 2. Which rows are in a part depends on how many rows there are and on nothing else; the parts of a
    partition have no row in common, leave none out, and differ in size by one row at most.
