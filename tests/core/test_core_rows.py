@@ -118,3 +118,25 @@ def test_of_rows_that_are_chosen_each_persons_first_begins_her() -> None:
         person = np.repeat(np.arange(4), 2)[places]
         assert told["begins"].tolist() == [True, *(person[1:] != person[:-1]).tolist()]
         assert told["place"].tolist() == np.arange(8)[places].tolist()
+
+
+def test_a_batch_has_all_of_its_own_rows_and_nothing_of_others() -> None:
+    rng, n = np.random.default_rng(1), 40
+    own = {
+        "codes": rng.integers(0, 3, (1, n)).astype(np.uint8),
+        "labels": rng.integers(0, 2, n).astype(np.int32),
+        "sensitive": rng.integers(0, 2, (1, n)).astype(np.uint16),
+        "weights": rng.random(n),
+    }
+    first, second = ({name: line[..., at] for name, line in own.items()} for at in HALVES)
+    source = Source(block(17, **first), block(23, first=17.0, **second))
+    for in_memory in (True, False):
+        rows = Rows(source, in_memory=in_memory)
+        places = np.array([0, 5, 16, 17, 30, 39])
+        drawn = list(rows.batch(places))
+        for name, line in {"numbers": np.arange(40.0)[np.newaxis], **own}.items():
+            found = np.concatenate([getattr(one, name) for one in drawn], axis=-1)
+            assert np.array_equal(found, line[..., places]), name
+
+
+HALVES = (slice(0, 17), slice(17, 40))
