@@ -1,5 +1,5 @@
 """Private descent whose budget is shared among groups: the guarantees of
-`learning/tailoring/descent.py`.
+`learning/tailoring.py`.
 
 Neighbours of what is asked are those of tests/curator (test_curator_tailored.py); here whole runs
 are held against people at the end of every clip.
@@ -26,7 +26,7 @@ from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness.objectives import GroupLoss, LargestGroupLoss
 from fairveil.learning.allocation import ALLOCATIONS, Allocation
 from fairveil.learning.quadratics import Ended
-from fairveil.learning.tailoring.descent import TailoredDescent, plan_tailored_descent
+from fairveil.learning.tailoring import TailoredDescent, plan_tailored_descent
 from fairveil.privacy import Promise
 from fairveil.privacy.accounting.by_group import by_group
 

@@ -25,7 +25,7 @@ from fairveil.fairness.objectives import GroupLoss, LargestGroupLoss
 from fairveil.learning.allocation import ALLOCATIONS, Allocation
 from fairveil.learning.least_squares import RegressionTask
 from fairveil.learning.quadratics import Ended
-from fairveil.learning.tailoring.regression import TailoredRegression, plan_tailored_regression
+from fairveil.learning.tailoring import TailoredRegression, plan_tailored_regression
 from fairveil.privacy import Promise
 from fairveil.privacy.accounting.by_group import by_group
 

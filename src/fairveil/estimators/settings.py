@@ -14,7 +14,7 @@ from .. import _checks
 from ..errors import InputError, KindError, complaint
 from ..learning.allocation import SPENDS
 from ..learning.quadratics import ROUNDS
-from ..learning.tailoring.steps import ITERATES, REGIONS, STEP_SIZES
+from ..learning.tailoring import ITERATES, REGIONS, STEP_SIZES
 from .words import extended
 
 # ------------------------------ setting

@@ -19,7 +19,7 @@ from ..fairness.objectives import Constraint, Error, MeanGroupLoss
 from ..learning import networks
 from ..learning.allocation import LEAST_NOISE
 from ..learning.least_squares import RegressionOutcome, RegressionTask
-from ..learning.tailoring.descent import TailoredDescent, plan_tailored_descent
+from ..learning.tailoring import TailoredDescent, plan_tailored_descent
 from ..models import LinearModel
 from . import faces, fitting, tailored
 from .certifying.certified_fits import certified, refuse_certify

@@ -16,8 +16,12 @@ from ..facts import Cells
 from ..fairness.objectives import Constraint, Error, MeanGroupLoss
 from ..learning.allocation import LEAST_NOISE
 from ..learning.least_squares import RegressionOutcome, RegressionTask
-from ..learning.tailoring.descent import TailoredDescent, plan_tailored_descent
-from ..learning.tailoring.regression import TailoredRegression, plan_tailored_regression
+from ..learning.tailoring import (
+    TailoredDescent,
+    TailoredRegression,
+    plan_tailored_descent,
+    plan_tailored_regression,
+)
 from ..models import RegressionModel
 from . import fitting, tailored
 from .faces import CodedRegressor

@@ -48,7 +48,7 @@ from ..parity import ParityPlan, noise_of_values
 from ..postprocess import Released, value_noise
 from ..primal_dual import Search
 from ..systems import NO_GROUPS
-from ..tailoring.descent import TailoredDescent
+from ..tailoring import TailoredDescent
 from .added_error import added_error
 from .foretold import Forecast, Line
 from .releases import Release, of_event, of_measurements, shared_out
