@@ -84,7 +84,7 @@ INSIDE = {
         ("objective_loop", "quadratics"),
         ("least_squares", "objective_descent"),
         ("tailoring",),
-        ("forecasting",),
+        ("forecast",),
     ),
     "estimators": (
         ("reports", "words"),

@@ -17,9 +17,8 @@ from fairveil.core.promise import Promise, Unit
 from fairveil.facts import Cells, RowLayout
 from fairveil.fairness import DemographicParity, EqualizedOdds, FalseNegativeRate, resolve
 from fairveil.fairness.objectives import parse_constraint, parse_objective
-from fairveil.learning import PrimalDual, PrimalState, Settings, postprocess
-from fairveil.learning.forecasting import added_error, forecast, foretold
-from fairveil.learning.forecasting.supposed import Supposed
+from fairveil.learning import PrimalDual, PrimalState, Settings, forecast, postprocess
+from fairveil.learning.forecast import Supposed
 from fairveil.learning.game import plan as plan_game
 from fairveil.learning.objective_loop import plan_loop
 from fairveil.learning.objectives import Problem, plan_sampling
@@ -75,7 +74,7 @@ SEARCHES = [
 @BOTH
 @pytest.mark.parametrize("make", SEARCHES)
 def test_releases_are_those_of_the_plan(make: Any, promise: Promise) -> None:
-    """Guarantee 1 of releases.py: every multiplier, as often as it is drawn."""
+    """Guarantee 3: every multiplier, as often as it is drawn."""
     search = make(promise)
     found = forecast.of(search, Supposed.of(LAYOUT, 5000))
     priced: Counter[float] = Counter()
@@ -171,7 +170,7 @@ def test_sampling_error_is_that_of_other_rows(notion: Any) -> None:
 @pytest.mark.parametrize(("looks", "among"), [(1, 1), (2, 6), (100, 30)])
 def test_bounds_are_verified_and_breaches_told_as_often_as_is_said(looks: int, among: int) -> None:
     """95 % of 4,000 draws: off by more than 1.6 points once in 10^5 times."""
-    line = foretold.Line("gap", 0.05, 0.02, None, (0, 1), among, looks)
+    line = forecast.Line("gap", 0.05, 0.02, None, (0, 1), among, looks)
     noise = np.random.default_rng(1).normal(scale=0.02, size=4000)
 
     def share(verdict: str, value: float, bound: float) -> float:
@@ -190,7 +189,7 @@ def test_bounds_are_verified_and_breaches_told_as_often_as_is_said(looks: int, a
 @pytest.mark.parametrize("rate", [0.02, 0.5, 1.0])
 def test_the_response_of_a_descent_is_its_walk(rate: float) -> None:
     """Every kick walked by itself, by the very steps of a fit."""
-    rounds, averaged, curvature = 60, 0.35, added_error.CURVATURE
+    rounds, averaged, curvature = 60, 0.35, forecast.CURVATURE
 
     def walked(pull: float, kicked: int | None) -> float:
         walk = PrimalState.at(np.zeros((1, 1, 1)))
@@ -200,14 +199,14 @@ def test_the_response_of_a_descent_is_its_walk(rate: float) -> None:
             walk = walk.step(gradient, rate, 0.9, count=t >= (1.0 - averaged) * rounds)
         return float(walk.average[0, 0, 0])
 
-    told, kicks = added_error.response(rate, 0.9, rounds, averaged)
+    told, kicks = forecast.response(rate, 0.9, rounds, averaged)
     assert told == pytest.approx(walked(1.0, None))
     assert kicks == pytest.approx(float(np.linalg.norm([walked(0.0, t) for t in range(rounds)])))
 
 
 def test_less_is_learnt_of_more_noise_and_nothing_of_noise_alone() -> None:
     plan = descent(RECORDS).planned
-    added = [added_error.added_error(plan, rows) for rows in (100.0, 1000.0, 10_000.0)]
+    added = [forecast.added_error(plan, rows) for rows in (100.0, 1000.0, 10_000.0)]
     assert sorted(added, reverse=True) == added
     assert 0.0 < added[-1] < 0.001
     assert added[0] > 0.05
@@ -226,7 +225,7 @@ def test_noise_of_a_secret_batch_is_a_row_s_whatever_the_relation() -> None:
             )
             plan = replace(plan, gradient_multiplier=30.0)
             units.append(plan.unit_of(2.0))
-            errors.append(added_error.added_error(plan, numbers))
+            errors.append(forecast.added_error(plan, numbers))
         assert units[1] == ratio * units[0]
         assert (errors[1] == errors[0]) == (ratio == 1.0)
 

@@ -48,13 +48,9 @@ from ..fairness.notions import parse, uses_groups
 from ..fairness.objectives import parse_constraint
 from ..fairness.sentences import sentence
 from ..fairness.systems import as_list
-from ..learning import NetworkDescent, PrimalDual
+from ..learning import NetworkDescent, PrimalDual, forecast
 from ..learning.descent import Progress
-from ..learning.forecasting import forecast
-from ..learning.forecasting.forecast import groups_of
-from ..learning.forecasting.foretold import DEVIATIONS, Forecast, Line
-from ..learning.forecasting.releases import Release
-from ..learning.forecasting.supposed import Supposed
+from ..learning.forecast import DEVIATIONS, Forecast, Line, Release, Supposed, groups_of
 from ..ledger import Ledger, current, given_ledger
 from ..ledger.ledger import same_budget
 from ..models.model import RandomState

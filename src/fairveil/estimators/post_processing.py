@@ -27,12 +27,10 @@ from ..curator.quiet import Troubles, quietly
 from ..errors import ConstraintNotMet, InputError, Overspent, PrivacyError
 from ..facts import Cells, RowSource
 from ..fairness import ConstraintSystem, DemographicParity, Notion, deviations, resolve
-from ..learning import Outcome, parity, postprocess
+from ..learning import Outcome, forecast, parity, postprocess
 from ..learning.counts import CountPlan
 from ..learning.counts import require_room as require_room_beside
-from ..learning.forecasting import forecast
-from ..learning.forecasting.foretold import Forecast
-from ..learning.forecasting.supposed import Supposed
+from ..learning.forecast import Forecast, Supposed
 from ..learning.game import Equilibrium
 from ..learning.least_squares import RegressionOutcome
 from ..learning.objectives import Found
