@@ -194,14 +194,18 @@ class Sum:
     def bound(self) -> Bound:
         """How far one who is protected moves it."""
         if self.limits is None:
-            fix = "Pass clip=1.0, for example: a public choice, never read from rows."
-            raise MissingBoundError.expected("a clip", of=self.name, got=None, remedy=fix)
+            raise _no_clip(self.name)
         return self.limits
 
     @property
     def unit(self) -> float:
         """Steps of the grid in 1."""
         return math.ldexp(1.0, self.exponent)
+
+
+def _no_clip(name: str) -> MissingBoundError:
+    fix = "Pass clip=1.0, for example: a public choice, never read from rows."
+    return MissingBoundError.expected("a clip", of=name, got=None, remedy=fix)
 
 
 def _gridded(one: Sum, most: int, bits: int = GRID_BITS, *, whole: bool = False) -> Sum:
@@ -651,8 +655,8 @@ def gradient(
     good = bool((pulls >= 0).all() and np.isfinite(pulls).all())
     need(good, "numbers of at least 0", of="pull", got=pull, fix="One for each model.")
     code = LOSSES[checks.one_of(LOSSES, loss=loss)]
-    if facts.promise.is_private and not alone:
-        checks.positive(clip=clip, remedy="Pass clip=1.0: a public choice, never read from rows.")
+    if clip is None and facts.promise.is_private and not alone:
+        raise _no_clip("gradient sum")
     table, labels = _table(facts, costs, cells, outputs, models)
     apart = loss != "squared" or table is None
     need(apart, "costs of classes, or a number's loss", of="gradient", got="both", fix="Ask twice.")

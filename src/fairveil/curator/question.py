@@ -29,9 +29,12 @@ from .. import _checks
 from .._types import Floats
 from ..core import bound as sensitivity
 from ..core.bound import Bound
+from ..core.promise import Promise
+from ..core.sums import Facts, Sum
 from ..errors import InputError
 from ..facts import Cells, RowLayout
 
+RECORDS = Promise(1.0, 0.5)  # whatever it costs: bounds are of records
 GRID_BITS = 30  # a row's largest coordinate is below 2^30 grid units: see rows.MOST_ROWS
 
 
@@ -225,12 +228,17 @@ class Question(Defaults):
         """The shape of one model's answer."""
         raise NotImplementedError
 
+    def sum(self, facts: Facts, order: int = 2) -> Sum:
+        """The trusted room's sum that it asks for, whose bound is in the norm of this order."""
+        raise TypeError(f"the curator does not know how to total {type(self).__name__}")
+
     def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
         """Bound and grid when records are private: from the question and public constants alone.
 
         `cap`: the largest sample weight, or None when every row counts once.
         """
-        raise NotImplementedError
+        one = self.sum(Facts(layout, RECORDS, cap), order)
+        return Scale(one.bound, one.exponent, one.slack)
 
     def scale_of_change(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
         """The same when sensitive features alone may change, where that is a constant

@@ -3,7 +3,6 @@ the loss."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -11,11 +10,11 @@ import numpy as np
 
 from ... import _checks
 from ..._types import Floats
-from ...core import bound as sensitivity
-from ...core.sums import parted
-from ...errors import InputError, MissingBoundError
+from ...core import sums
+from ...core.sums import Facts, Sum, parted
+from ...errors import InputError
 from ...facts import Cells, RowLayout
-from ..question import Linear, Question, Scale, cell_count, gridded, need_classes, need_order_two
+from ..question import Linear, Question, cell_count, need_classes, need_order_two
 from . import cell_weights as by_cell
 from .of_models import same_form
 
@@ -258,23 +257,8 @@ class GradientSum(Question):
         """How many coordinates of one row's gradient can be nonzero."""
         return self.model.outputs * (1 + layout.numbers + len(layout.code_sizes))
 
-    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+    def sum(self, facts: Facts, order: int = 2) -> Sum:
         need_order_two(order, self.name)
-        if self.clip is None:
-            raise MissingBoundError.expected(
-                "a clip: the largest norm of one row's gradient",
-                of="GradientSum.clip",
-                got=None,
-                remedy=(
-                    "Pass clip=1.0, for example; it is a public choice, never read from the rows."
-                ),
-            )
-        return gridded(
-            sensitivity.of_signed(self.limit(layout), cap or 1.0), self.coordinates(layout)
-        )
-
-    def limit(self, layout: RowLayout) -> float:
-        """The clip, and what rounding of |row| and of the products may add to it, far above."""
-        return (math.inf if self.clip is None else self.clip) * (
-            1.0 + (layout.width + 32) * 2.0**-52
-        )
+        row = (self.clip, self.cells, self.cell_costs, self.loss, self.loss_weights)
+        how = (self.model.sharpness, self.cell_weights)
+        return sums.gradient(facts, self.model.array, *row, *how)

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import _checks
-from ...core import bound as sensitivity
-from ...core.bound import Bound
+from ...core import sums
+from ...core.sums import Facts, Sum
 from ...errors import InputError
 from ...facts import Cells, RowLayout
-from ..question import Linear, Question, Scale, cell_count, gridded, need_classes
+from ..question import Linear, Question, cell_count, need_classes
 from .of_models import same_form
 
 DECISIONS = ("hard", "soft")
@@ -55,14 +55,6 @@ class DecisionHistogram(Question):
         labels = (need_classes(layout, self.name),) if self.by_label else ()
         return (cell_count(self.cells), *labels, self.model.outputs)
 
-    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
-        bound = sensitivity.of_histogram(cap or 1.0, self.per_row, order)
-        if self.cells is None and not self.by_label and self.model.outputs == 1:
-            bound = Bound(bound.norm, bound.norm, order)
-        if self.decisions == "hard" and cap is None:
-            return Scale(bound, 0)
-        return gridded(bound, self.per_row * self.model.outputs)
-
 
 @dataclass(frozen=True, eq=False)
 class PredictionHistogram(DecisionHistogram):
@@ -78,6 +70,10 @@ class PredictionHistogram(DecisionHistogram):
     @property
     def models(self) -> int:
         return self.model.models
+
+    def sum(self, facts: Facts, order: int = 2) -> Sum:
+        how = (self.cells, self.by_label, self.decisions, self.model.sharpness)
+        return sums.decisions(facts, self.model.array, *how, order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +132,6 @@ class ScoreHistogram(Question):
         labels = (need_classes(layout, self.name),) if self.by_label else ()
         return (cell_count(self.cells), *labels, 1 + len(self.edges))
 
-    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
-        bound = sensitivity.of_histogram(cap or 1.0, self.per_row, order)
-        return Scale(bound, 0) if cap is None else gridded(bound, self.per_row)
+    def sum(self, facts: Facts, order: int = 2) -> Sum:
+        where = (self.edges, self.cells, self.by_label)
+        return sums.score_bins(facts, self.model.array, *where, order)

@@ -32,6 +32,7 @@ from ... import _checks
 from ..._types import Floats
 from ...core import bound as sensitivity
 from ...core.bound import Bound
+from ...core.sums import Facts, Sum, decisions
 from ...errors import InputError, MissingBoundError
 from ...facts import Cells, RowLayout
 from ..question import Question, Scale, cell_count, need_classes, need_order_two
@@ -125,6 +126,12 @@ class NetworkHistogram(DecisionHistogram):
     def at(self, model: Network) -> NetworkHistogram:
         """The same question about other parameters."""
         return self.again(model=_same_form(self.model, model))
+
+    def sum(self, facts: Facts, order: int = 2) -> Sum:
+        # Bound and grid of decisions, whatever decides; `network_pass` totals them.
+        none = np.zeros((self.model.outputs, 1 + facts.layout.width))
+        how = (self.cells, self.by_label, self.decisions)
+        return decisions(facts, none, *how, order=order)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ... import _checks
-from ...core import bound as sensitivity
-from ...core.bound import Bound
+from ...core import sums
+from ...core.sums import Facts, Sum
 from ...errors import InputError, MissingBoundError
 from ...facts import Cells, RowLayout
-from ..question import Linear, Question, Scale, cell_count, gridded
+from ..question import Linear, Question, cell_count
 
 LOSSES = ("log", "squared", "zero-one")
 
@@ -81,10 +81,6 @@ class GroupLosses(Question):
             )
         return self.clip
 
-    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
-        bound = sensitivity.of_histogram((cap or 1.0) * self.limit, self.per_row, order)
-        if self.cells is None:
-            bound = Bound(bound.norm, bound.norm, order)
-        if self.loss == "zero-one" and self.limit == 1.0 and cap is None:
-            return Scale(bound, 0)
-        return gridded(bound, self.per_row)
+    def sum(self, facts: Facts, order: int = 2) -> Sum:
+        lost = (self.cells, self.loss, self.clip)
+        return sums.losses(facts, self.model.array, *lost, order)

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import _checks
-from ...core import bound as sensitivity
-from ...core.bound import Bound
-from ...errors import InputError, MissingBoundError
+from ...core import sums
+from ...core.sums import Facts, Sum
+from ...errors import InputError
 from ...facts import Cells, RowLayout
 from ..question import (
     Question,
@@ -20,7 +20,6 @@ from ..question import (
     cell_count,
     check_group,
     comes_or_goes,
-    gridded,
     need_classes,
     need_order_two,
 )
@@ -54,10 +53,8 @@ class RowCount(Question):
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
         return (1,)
 
-    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
-        if cap is None:
-            return Scale(Bound(1.0, 0.0, order), 0)
-        return gridded(Bound(cap, cap, order), 1)
+    def sum(self, facts: Facts, order: int = 2) -> Sum:
+        return sums.counts(facts, copies=self.models, order=order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,12 +99,8 @@ class CellCounts(Question):
         labels = (need_classes(layout, self.name),) if self.by_label else ()
         return (cell_count(self.cells) if self.group is None else 1, *labels)
 
-    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
-        bound = sensitivity.of_histogram(cap or 1.0, self.per_row, order)
-        if self.cells is None and not self.by_label:
-            return RowCount().scale(layout, cap, order)
-        scale = Scale(bound, 0) if cap is None else gridded(bound, self.per_row)
-        return scale if self.group is None or self.by_label else comes_or_goes(scale)
+    def sum(self, facts: Facts, order: int = 2) -> Sum:
+        return sums.counts(facts, self.cells, self.by_label, self.group, self.models, order)
 
     def scale_of_change(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
         scale = self.scale(layout, cap, order)
@@ -120,18 +113,6 @@ class _Clipped(Question):
 
     cells: Cells | None = None
     clip: float | None = None
-
-    def _radius(self, layout: RowLayout) -> float:
-        if self.clip is None:
-            raise MissingBoundError.expected(
-                ("a clip: the largest norm of one row, its 1 for the intercept included"),
-                of=f"{type(self).__name__}.clip",
-                got=None,
-                remedy="Take it from the bounds that the schema declares, never from the rows.",
-            )
-        return _checks.positive(clip=self.clip) * (
-            1.0 + (layout.width + self.coordinates(layout) + 32) * 2.0**-52
-        )
 
     def coordinates(self, layout: RowLayout) -> int:
         """How many coordinates of one row's vector can be nonzero."""
@@ -198,10 +179,9 @@ class FeatureSums(_Clipped):
     def coordinates(self, layout: RowLayout) -> int:
         return super().coordinates(layout) if self.basis is None else len(self.basis)
 
-    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+    def sum(self, facts: Facts, order: int = 2) -> Sum:
         need_order_two(order, self.name)
-        bound = sensitivity.of_signed(self._radius(layout), cap or 1.0, self.per_row)
-        return gridded(bound, self.per_row * self.coordinates(layout))
+        return sums.feature_sums(facts, self.clip, self.cells, self.by_label, self.basis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,10 +212,9 @@ class GramMatrices(_Clipped):
         d = 1 + layout.width + self.with_target
         return (cell_count(self.cells), d, d)
 
-    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+    def sum(self, facts: Facts, order: int = 2) -> Sum:
         need_order_two(order, self.name)
-        bound = sensitivity.of_gram(self._radius(layout), cap or 1.0, self.per_row)
-        return gridded(bound, self.per_row * (self.coordinates(layout) + self.with_target) ** 2)
+        return sums.gram_matrices(facts, self.clip, self.cells, self.with_target)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,14 +236,6 @@ class NumberMoments(Question):
     def shape(self, layout: RowLayout) -> tuple[int, ...]:
         return (2, layout.numbers)
 
-    def scale(self, layout: RowLayout, cap: float | None, order: int = 2) -> Scale:
+    def sum(self, facts: Facts, order: int = 2) -> Sum:
         need_order_two(order, self.name)
-        if self.clip is None:
-            raise MissingBoundError.expected(
-                "a clip: the largest norm of a row's numbers and their squares",
-                of="NumberMoments.clip",
-                got=None,
-                remedy="Numbers coded by a schema are within [-1, 1]: pass sqrt(2 x numbers).",
-            )
-        radius = _checks.positive(clip=self.clip) * (1.0 + (layout.numbers + 32) * 2.0**-52)
-        return gridded(sensitivity.of_signed(radius, cap or 1.0), 2 * layout.numbers)
+        return sums.number_moments(facts, self.clip)

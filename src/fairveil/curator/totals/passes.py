@@ -28,10 +28,8 @@ from ...facts import RowLayout
 from ..question import OwnJob, Question, Scale
 from ..questions.by_cell import ByCell, Weighed, inner_of
 from ..questions.gradients import GradientSum
-from ..questions.histograms import PredictionHistogram, ScoreHistogram
+from ..questions.histograms import PredictionHistogram
 from ..questions.networks import NetworkGradient, NetworkHistogram
-from ..questions.of_models import GroupLosses
-from ..questions.of_rows import CellCounts, FeatureSums, GramMatrices, NumberMoments, RowCount
 from ..sharded import ShardedRows, refuse
 from . import person_pass
 from .cell_order import by_cell, ordered
@@ -54,39 +52,6 @@ def totals(
     return Passes(measurements, rows).run(
         [question for question, _ in measurements], blocks, threads
     )
-
-
-def sum_of(question: Any, facts: Facts, order: int = 2) -> Sum:
-    """The trusted room's sum that a question asks for."""
-    match question:
-        case RowCount():
-            return sums.counts(facts, copies=question.models, order=order)
-        case CellCounts():
-            how = (question.cells, question.by_label, question.group, question.models)
-            return sums.counts(facts, *how, order)
-        case PredictionHistogram():
-            model = question.model
-            what = (question.cells, question.by_label, question.decisions, model.sharpness)
-            return sums.decisions(facts, model.array, *what, order)
-        case ScoreHistogram():
-            where = (question.edges, question.cells, question.by_label)
-            return sums.score_bins(facts, question.model.array, *where, order)
-        case GroupLosses():
-            lost = (question.cells, question.loss, question.clip)
-            return sums.losses(facts, question.model.array, *lost, order)
-        case GradientSum():
-            model, costs = question.model, question.cell_costs
-            row = (question.clip, question.cells, costs, question.loss, question.loss_weights)
-            weights = question.cell_weights
-            return sums.gradient(facts, model.array, *row, model.sharpness, weights)
-        case FeatureSums():
-            basis = (question.by_label, question.basis)
-            return sums.feature_sums(facts, question.clip, question.cells, *basis)
-        case GramMatrices():
-            return sums.gram_matrices(facts, question.clip, question.cells, question.with_target)
-        case NumberMoments():
-            return sums.number_moments(facts, question.clip)
-    raise TypeError(f"the curator does not know how to total {type(question).__name__}")
 
 
 def facts_of(rows: Rows, question: Question) -> Facts:
@@ -194,7 +159,7 @@ class Passes:
         inner: Any = inner_of(outer)
         if isinstance(inner, OwnJob):
             return inner.job(self._scales[at[0]][0], rows.layout)
-        ones = [sum_of(inner_of(one), facts_of(rows, inner_of(one))) for one in asked]
+        ones = [inner_of(one).sum(facts_of(rows, inner_of(one))) for one in asked]
         persons = person_pass.is_by_person(inner, rows)
         job = _rows_job(ones, [units_of(self._scales[i]) for i in at], rows, persons)
         shape = outer.shape(rows.layout)

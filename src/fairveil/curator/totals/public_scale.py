@@ -24,7 +24,7 @@ from ..questions.histograms import PredictionHistogram
 from ..questions.of_models import GroupLosses
 from ..questions.of_rows import FeatureSums, GramMatrices, NumberMoments
 from ..sharded import ShardedRows
-from .passes import facts_of, sum_of
+from .passes import facts_of
 
 EXACT_BITS = sums.EXACT_BITS
 
@@ -65,7 +65,7 @@ def of(
         norms, moves = rows.largest(question, order, exact)
     else:
         norms, moves = found(question, rows, order, exact=exact, threads=threads)
-    one = sum_of(question, facts_of(rows, question), order)
+    one = question.sum(facts_of(rows, question), order)
     count = rows.exact_count
     grids = sums.public_scales(one, norms, moves, count, exact=exact, order=order, factor=factor)
     return [Scale(each.bound, each.exponent, each.slack) for each in grids]
@@ -76,7 +76,7 @@ def found(
 ) -> tuple[Floats, Floats]:
     """For each model the largest contribution of one of these rows, and its largest move, before
     any clip."""
-    one = sum_of(question, facts_of(rows, question), order)
+    one = question.sum(facts_of(rows, question), order)
     if _is_by_longest_row(question, exact):
         assert one.longest is not None
         with np.errstate(all="ignore"):
@@ -108,7 +108,7 @@ def _is_by_longest_row(question: Question, exact: bool) -> bool:
 
 def shared(scales: list[Scale], question: Question, rows: Rows) -> Scale:
     """One grid and bound for all models, for scores that are compared."""
-    one = sum_of(question, facts_of(rows, question), scales[0].bound.order)
+    one = question.sum(facts_of(rows, question), scales[0].bound.order)
     norm = max(scale.bound.norm for scale in scales)
     diameter = max(scale.bound.diameter for scale in scales)
     bound = Bound(norm, diameter, scales[0].bound.order)
