@@ -117,6 +117,8 @@ def test_counts_that_nobody_protects_are_exact() -> None:
     free = plan_counts(Promise(1.0, 0.0, "sensitive_features"), reads_groups=False)
     assert (free.event, free.noise.sd) == (NoOp(), 0.0)
     assert plan_counts(Promise(1.0, 0.0), reads_groups=False).noise.sd > 0
+    assert noise_of(NonPrivate(), "add-remove") == noise_of(NoOp(), "add-remove") == EXACT
+    assert noise_of(Pure(1.0), "add-remove") is None  # no release of counts has it
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
