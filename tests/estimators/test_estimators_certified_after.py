@@ -13,7 +13,7 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import FairveilError
-from fairveil.estimators.certifying import certified_refusals, set_aside
+from fairveil.estimators.certifying import certified_fits
 from fairveil.estimators.certifying.certificate import examine
 from knobs import made
 
@@ -75,8 +75,8 @@ def test_distribution_reports_and_certificate_are_those_of_the_mixture(
     np.testing.assert_allclose(_law(handed), (1 - share) * _law(kept) + share * by, atol=1e-9)
     assert (found.counts == kept.certificate_.counts).all()
     assert not examine(found.to_json())[1]
-    assert set_aside.SET_ASIDE in handed.privacy_.notes
-    assert set_aside.SET_ASIDE not in handed.privacy_.not_covered
+    assert certified_fits.SET_ASIDE in handed.privacy_.notes
+    assert certified_fits.SET_ASIDE not in handed.privacy_.not_covered
     assert handed.privacy_.epsilon <= 1.0
     assert found.privacy_.epsilon <= 1.0
     draws = handed.predict(X, random_state=5)
@@ -135,10 +135,10 @@ def test_no_group_of_a_shared_budget_spends_more_for_its_certificate(allocation:
         **SEEDED | {"public_rows": 3000},
     )
     clf.fit(x, y, sensitive_features=a)
-    assert clf.certificate_.confidence == certified_refusals.CONFIDENCE
+    assert clf.certificate_.confidence == certified_fits.CONFIDENCE
     assert max(clf.tailoring_.epsilons) > 1.2 * min(clf.tailoring_.epsilons)
     assert clf.certificate_.privacy_.epsilon <= min(clf.tailoring_.epsilons)
-    assert set_aside.BY_GROUP in clf.certificate_.assumptions
+    assert certified_fits.BY_GROUP in clf.certificate_.assumptions
 
 
 def test_few_fits_against_a_penalty_exceed_what_was_certified() -> None:
@@ -170,7 +170,7 @@ def test_a_ledger_charges_penalty_and_certificate_once() -> None:
     ledger = fv.Ledger.create(None, "people", epsilon=1.0, delta=1e-6)
     clf = MAKERS["fermi"](ledger=ledger, random_state=None).fit(X, Y, sensitive_features=A)
     assert ledger.balance().committed == 1
-    assert set_aside.PAID in clf.certificate_.assumptions
+    assert certified_fits.PAID in clf.certificate_.assumptions
 
 
 LOSS = fv.BoundedGroupLoss(0.5, loss="squared", confidence=0.9)

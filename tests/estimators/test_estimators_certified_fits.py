@@ -17,7 +17,7 @@ import fairveil as fv
 from fairveil import privacy
 from fairveil.core.events import compose
 from fairveil.errors import FairveilError, InputError, LedgerError, PrivacyError
-from fairveil.estimators.certifying import certified_run, set_aside
+from fairveil.estimators.certifying import certified_fits
 from knobs import made
 
 
@@ -128,13 +128,13 @@ def test_parts_are_disjoint_and_everyone_and_coins_are_anew(
     two fits differ."""
     ids = np.column_stack([X, np.arange(3000) / 3000.0])
     seen: list[set[float]] = []
-    certify = certified_run.certify_beside
+    certify = certified_fits.certify_beside
 
     def watched(model: object, rows: np.ndarray, *args: object, **options: object) -> object:
         seen.append(set(rows[:, 2].tolist()))
         return certify(model, rows, *args, **options)
 
-    monkeypatch.setattr(certified_run, "certify_beside", watched)
+    monkeypatch.setattr(certified_fits, "certify_beside", watched)
     fitted: list[set[float]] = []
     fit = fv.RateConstrainedClassifier._intend
 
@@ -185,9 +185,9 @@ def test_what_is_published_and_what_it_costs() -> None:
     assert found.privacy_.promise == clf.privacy_.promise
     assert found.privacy_.epsilon <= 1.0
     assert clf.privacy_.epsilon <= 1.0
-    assert set_aside.SET_ASIDE in clf.privacy_.notes
-    assert set_aside.SET_ASIDE not in clf.privacy_.not_covered
-    assert set_aside.SET_ASIDE in found.assumptions
+    assert certified_fits.SET_ASIDE in clf.privacy_.notes
+    assert certified_fits.SET_ASIDE not in clf.privacy_.not_covered
+    assert certified_fits.SET_ASIDE in found.assumptions
     assert not found.check()
     aim = clf.certified_aim_
     assert aim.bounds == (0.3,)
@@ -323,7 +323,7 @@ def test_a_ledger_charges_a_fit_and_its_certificate_once(tmp_path) -> None:  # t
         ledger = fv.Ledger.create(None, relation, epsilon=1.0, delta=1e-6, neighbours=relation)
         clf = _fit(ledger=ledger, random_state=None, neighbours=relation, rounds=20)
         assert ledger.balance().committed == 1
-        assert set_aside.PAID in clf.certificate_.assumptions
+        assert certified_fits.PAID in clf.certificate_.assumptions
         (count,) = clf.certificate_.privacy_.events
         for at in (0.0, 0.2, 1.0):
             fit, counts = (
@@ -344,4 +344,4 @@ def test_what_is_no_gaussian_release_of_all_rows_is_charged_twice_or_refused_bef
     large = fv.Ledger.create(tmp_path / "large.db", "people", epsilon=9.0, delta=1e-5)
     clf = _fit(ledger=large, random_state=None, sampling_rate=0.2, rounds=20)
     assert large.balance().committed == 2
-    assert set_aside.PAID not in clf.certificate_.assumptions
+    assert certified_fits.PAID not in clf.certificate_.assumptions

@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
 from fairveil.errors import FairveilError, InputError, LedgerError, PrivacyError
-from fairveil.estimators.certifying import monitor_state
+from fairveil.estimators.certifying import monitor
 
 FIXED = {"groups": {"sex": ["f", "m"]}, "classes": [0, 1], "epsilon": 1.0}
 
@@ -159,8 +159,8 @@ def test_two_writers_refuse_each_other(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     watch = _begun(path)
     code = (
-        "import pathlib, sys\nfrom fairveil.estimators.certifying import monitor_state\n"
-        f"with monitor_state.only_writer(pathlib.Path({str(path)!r})):\n    print('held', "
+        "import pathlib, sys\nfrom fairveil.estimators.certifying import monitor\n"
+        f"with monitor.only_writer(pathlib.Path({str(path)!r})):\n    print('held', "
         f"flush=True); sys.stdin.read()\n"
     )
     child = subprocess.Popen(
@@ -203,7 +203,7 @@ def test_a_changed_file_is_refused(tmp_path: Path, change: str) -> None:
     with pytest.raises(InputError, match="monitor"):
         fv.Monitor.open(path)
     if change == "periods":  # also where its checksum was made anew
-        values["checksum"] = monitor_state.checksum(values)
+        values["checksum"] = monitor.checksum(values)
         path.write_text(json.dumps(values))
         with pytest.raises(InputError, match="monitor"):
             fv.Monitor.open(path)

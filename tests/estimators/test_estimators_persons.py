@@ -15,7 +15,7 @@ import fairveil as fv
 from fairveil.audit import audit_scores
 from fairveil.curator import Rows
 from fairveil.errors import InputError, LedgerError, PrivacyError, SchemaError
-from fairveil.estimators.certifying import certified_run
+from fairveil.estimators.certifying import certified_fits
 from fairveil.facts import Category, Ignored, Number, Schema
 from fairveil.privacy import Unit
 from knobs import made
@@ -395,7 +395,7 @@ def test_a_certified_fit_never_has_a_person_on_both_sides(kind, relation, monkey
         read.append((most, set(parts[len(self.persons)][self.persons])))
         return kept(self, most, coins, **more)
 
-    rows_at = certified_run.rows_at
+    rows_at = certified_fits.rows_at
 
     def split(given, at):
         if given is y:
@@ -403,7 +403,7 @@ def test_a_certified_fit_never_has_a_person_on_both_sides(kind, relation, monkey
         return rows_at(given, at)
 
     monkeypatch.setattr(Rows, "by_person", watched)
-    monkeypatch.setattr(certified_run, "rows_at", split)
+    monkeypatch.setattr(certified_fits, "rows_at", split)
     options = {
         "epsilon": 5.0,
         "delta": 1e-5,
@@ -441,14 +441,14 @@ def test_planted_coins_of_rows_put_persons_on_both_sides(monkeypatch):
         property(lambda self: None if self._persons is None else np.arange(len(self._persons))),
     )
     sides = []
-    rows_at = certified_run.rows_at
+    rows_at = certified_fits.rows_at
 
     def split(given, at):
         if given is y:
             sides.append(set(X["patient"][at]))
         return rows_at(given, at)
 
-    monkeypatch.setattr(certified_run, "rows_at", split)
+    monkeypatch.setattr(certified_fits, "rows_at", split)
     CERTIFIED["rates"](
         unit="patient", max_rows_per_unit=4, epsilon=5.0, delta=1e-5, random_state=1
     ).fit(X, y, sensitive_features="sex")

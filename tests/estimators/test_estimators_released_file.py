@@ -12,7 +12,7 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import ChecksumError, FairveilError, InputError, SignatureError
-from fairveil.estimators.released import saving
+from fairveil.estimators import released
 from fairveil.statement import signing
 
 RNG = np.random.default_rng(0)
@@ -35,18 +35,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["two", "three"])
 def test_what_was_written_is_read_and_fitted_to(name: str, folder: Path) -> None:
-    released = fv.ReleasedGroups.load(folder / f"{name}.json", key=folder / "holder.pub")
-    released.save(folder / name)
+    given = fv.ReleasedGroups.load(folder / f"{name}.json", key=folder / "holder.pub")
+    given.save(folder / name)
     other = fv.ReleasedGroups.load(folder / name)
-    assert released.counts.raw.tobytes() == other.counts.raw.tobytes()
-    assert released.privacy == other.privacy
+    assert given.counts.raw.tobytes() == other.counts.raw.tobytes()
+    assert given.privacy == other.privacy
     assert (
-        released.fit(X, Y, "demographic_parity:0.1").error_
+        given.fit(X, Y, "demographic_parity:0.1").error_
         == other.fit(X, Y, "demographic_parity:0.1").error_
     )
-    again, found = saving.examine((folder / f"{name}.json").read_text())
+    again, found = released.examine((folder / f"{name}.json").read_text())
     assert found == []
-    assert again.groups == released.groups
+    assert again.groups == given.groups
 
 
 def leaves(values: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -78,17 +78,17 @@ def changed(values: Any, path: tuple[Any, ...]) -> Any:
 def test_guarantee_1_no_field_of_a_signed_file_can_be_changed(folder: Path) -> None:
     text = (folder / "two.json").read_text()
     content, public = json.loads(text), signing.public_key(folder / "holder.pub")
-    saving.require_signed(json.dumps(content, indent=3, sort_keys=True), public, "file")
+    released.require_signed(json.dumps(content, indent=3, sort_keys=True), public, "file")
     places = leaves(content)
     assert len(places) > 100
     for path in places:
         broken = changed(content, path)
         with pytest.raises(FairveilError):
-            saving.require_signed(json.dumps(broken), public, "file")
+            released.require_signed(json.dumps(broken), public, "file")
         if path[0] == "groups":  # also where the checksum, which anybody can make, is made anew
-            broken["checksum"] = saving._checksum(broken["groups"])
+            broken["checksum"] = released._checksum(broken["groups"])
             with pytest.raises(FairveilError):
-                saving.require_signed(json.dumps(broken), public, "file")
+                released.require_signed(json.dumps(broken), public, "file")
 
 
 def test_guarantee_1_another_key_another_statement_and_no_signature_are_refused(
@@ -130,8 +130,8 @@ def test_guarantee_2_what_does_not_follow_is_found(
     content = json.loads((folder / "two.json").read_text())
     change(content)
     with pytest.raises(ChecksumError):
-        saving.examine(json.dumps(content))
-    content["checksum"] = saving._checksum(content["groups"])
-    _, found = saving.examine(json.dumps(content))
+        released.examine(json.dumps(content))
+    content["checksum"] = released._checksum(content["groups"])
+    _, found = released.examine(json.dumps(content))
     assert [finding.grave for finding in found] == [True]
     assert words in found[0].sentence

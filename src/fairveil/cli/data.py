@@ -304,7 +304,7 @@ def _release_joined(ask: Ask) -> None:
         return
     require_files(ask.out, force=ask.force)
     from ..data import load_joined
-    from ..estimators.released.saving import write
+    from ..estimators.released import write
     from ..statement import signing as signing_keys
 
     private = None if ask.key is None else signing_keys.private_key(ask.key, passphrase)

@@ -568,11 +568,11 @@ def _examined(text: str) -> tuple[str, str, Any, Any, Any, dict[str, Any]]:
         table, found = counted.examine(text)
         return "table", str(table), found, counted.RECOMPUTED, counted.ON_TRUST, {}
     if '"fairveil released groups"' in head:
-        from ..estimators.released import saving
+        from ..estimators import released
 
-        released, found = saving.examine(text)
-        words = f"{released.privacy.summary()}\n\n{released!r}"
-        return "released", words, found, saving.RECOMPUTED, saving.ON_TRUST, {}
+        counts, found = released.examine(text)
+        words = f"{counts.privacy.summary()}\n\n{counts!r}"
+        return "released", words, found, released.RECOMPUTED, released.ON_TRUST, {}
     from ..statement.check import ON_TRUST, RECOMPUTED
     from ..statement.document import examine
 
@@ -591,8 +591,7 @@ def _signature(ask: Ask, text: str, kind: str) -> tuple[bool | None, list[str], 
     if ask.key is None:
         there = kind != "released" and signatures.signature_path(ask.file).is_file()
         if kind == "released":
-            from ..estimators.released.released_counts import ReleasedCounts
-            from ..estimators.released.saving import read
+            from ..estimators.released import ReleasedCounts, read
 
             there = read(text, ReleasedCounts)[1] is not None
         words = "note: there is a signature, which was not checked: pass --key holder.pub"
@@ -600,7 +599,7 @@ def _signature(ask: Ask, text: str, kind: str) -> tuple[bool | None, list[str], 
     try:
         remarks: tuple[str, ...] = ()
         if kind == "released":
-            from ..estimators.released.saving import require_signed
+            from ..estimators.released import require_signed
             from ..statement.signing import public_key
 
             found = require_signed(text, public_key(ask.key), str(ask.file))

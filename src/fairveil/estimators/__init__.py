@@ -9,7 +9,7 @@ from .._lazy import lazily
 
 if TYPE_CHECKING:
     from .certifying.certificate import Certificate as Certificate
-    from .certifying.certified_aim import CertifiedAim as CertifiedAim
+    from .certifying.certified_fits import CertifiedAim as CertifiedAim
     from .certifying.certifying import certify as certify
     from .certifying.monitor import Monitor as Monitor
     from .certifying.private_auditing import private_audit as private_audit
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from .rate_constrained import RateConstrainedClassifier as RateConstrainedClassifier
     from .reading.additive import Additive as Additive
     from .reading.soft_groups import SoftGroups as SoftGroups
-    from .released.classifier import ReleasedClassifier as ReleasedClassifier
-    from .released.frontier import ReleasedFrontier as ReleasedFrontier
-    from .released.groups import ReleasedGroups as ReleasedGroups
-    from .released.groups import release_groups as release_groups
+    from .released import ReleasedClassifier as ReleasedClassifier
+    from .released import ReleasedFrontier as ReleasedFrontier
+    from .released import ReleasedGroups as ReleasedGroups
+    from .released import release_groups as release_groups
     from .reports import ConstraintLine as ConstraintLine
     from .reports import ConstraintReport as ConstraintReport
     from .reports import FairScorer as FairScorer

@@ -59,7 +59,7 @@ from ..models.model import known_classes
 from ..statement.document import PrivacyStatement
 from . import wrapped
 from .certifying.certificate import Certificate
-from .certifying.certified_aim import CertifiedAim
+from .certifying.certified_fits import CertifiedAim
 from .faces import as_array
 from .fermi import FermiClassifier
 from .fitting import said
@@ -75,7 +75,7 @@ from .reading.coded_files import CODINGS
 from .reading.coding import Coding
 from .reading.fitted_parts import names_of_features, parts_of
 from .reading.targets import TargetScale
-from .released.classifier import ReleasedClassifier
+from .released import ReleasedClassifier
 from .reports import (
     CONSTANT,
     ERROR,

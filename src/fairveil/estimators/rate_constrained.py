@@ -20,9 +20,7 @@ from .descending import DescentClassifier
 from .fitting import Descent as Planned
 from .fitting import said
 from .reading.training import Training
-from .released.as_fit import fit_released
-from .released.classifier import publish_columns
-from .released.groups import ReleasedGroups
+from .released import ReleasedGroups, fit_released, publish_columns
 from .reports import (
     MIXTURE,
     MODEL,

@@ -23,7 +23,7 @@ from ..estimators.reading.coding import RowsCoding, SchemaCoding, TableCoding
 from ..estimators.reading.fitted_parts import parts_of
 from ..estimators.reading.shapes import Shapes
 from ..estimators.reading.standard import Standard
-from ..estimators.released.classifier import ReleasedClassifier
+from ..estimators.released import ReleasedClassifier
 from ..facts import Cells
 from ..facts.columns import Boolean, Category, Number, Value
 from ..models import PostProcessedModel, ShiftedModel

@@ -1,28 +1,11 @@
-"""`Monitor`: does it still hold? Private counts of each period, and an alarm that is rarely false
-over the whole run.
-
-Each period counts its own people once, with the whole budget. A person is in one period, so all
-periods together cost what one costs (theory.md#monitor-cost). What the counts say is gathered by
-bets (`learning/certificates/evidence.py`): one may look after each period, for as long as one
-likes, and stop or go on.
-
-With a unit people may come back, in a stated number of periods at most: noise and alarm are then
-made for that (theory.md#monitor-persons).
-
-Guarantees (tests/estimators/test_estimators_monitor.py, test_estimators_monitor_persons.py):
-1. The stream of all periods keeps the promise under add-remove, for people who are in one period,
-   or in as many as was said.
-2. If the constraints hold in every period, an alarm is raised with probability at most
-   `false_alarm` over the whole run.
-3. The bounds on all constraints of all periods hold together with confidence 1 - `false_alarm`,
-   however many constraints there are.
-4. A process that is killed loses nothing that was shown; two writers refuse each other.
-"""
+"""A model's decisions watched period by period, and the file that keeps what was released."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,9 +16,10 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._json import Document
+from ..._reading import read_text
 from ..._types import ColumnsLike, TableLike
 from ...core.noise import NoiseSource
-from ...core.promise import Promise
+from ...core.promise import Promise, Unit
 from ...curator.elsewhere import curator_of
 from ...errors import InputError, PrivacyError
 from ...facts import Cells
@@ -54,13 +38,200 @@ from ...learning.counts import CountPlan, plan_counts
 from ...ledger import current, given_ledger
 from ...models.model import known_classes
 from ...show.parts import Column, Facts, Part, Shown, Table
-from ...statement.document import PrivacyStatement
+from ...statement.document import PrivacyStatement, write
 from ...tables import keys
 from .. import fitting, wrapped
-from . import monitor_state
+from ..reading import units
+from ..reading.units import Whose
 from .certifying import notions_of, required_promise
-from .counts_json import notion_from
-from .monitored import about_others, codes_in, coming_back, places_of, whose_of
+from .counts_json import checksum, notion_from
+
+# ------------------------------ monitor_state
+# The file of a monitor: read whole, written whole, by one writer at a time.
+#
+# Guarantees (tests/estimators/test_estimators_monitor.py):
+# 1. A process that is killed leaves the file as it was, or with the new period, and nothing between.
+# 2. While one process writes, another is refused; a lock dies with its process.
+# 3. A file in which anything was changed is refused.
+
+FORMAT, FORMAT_VERSION = "fairveil monitor", 1
+OF_PERSONS = 2
+"""The version where people may come back: what knows version 1 alone would add too little noise."""
+FILE_DOCUMENT = Document(
+    "monitor", "It is written by fv.Monitor; restore it from a backup.", largest=1 << 28
+)
+LARGEST = 1 << 28
+
+
+@contextmanager
+def only_writer(path: Path) -> Iterator[None]:
+    """Hold the lock beside the file; an error where somebody else does."""
+    import fcntl
+
+    with open(path.with_name(f".{path.name}.lock"), "a+b") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            remedy = "Wait until it has ended: a monitor has one writer at a time."
+            raise InputError.expected(
+                "no other writer", of="monitor", got="another process", remedy=remedy
+            ) from None
+        yield
+
+
+def load_file(path: Path) -> dict[str, Any]:
+    """The content, with its checksum checked."""
+    remedy = "Begin one with fv.Monitor.create(path, ...)."
+    values = FILE_DOCUMENT.json(
+        read_text(path, what="the file of a monitor", most=LARGEST, remedy=remedy, error=InputError)
+    )
+    if (
+        not isinstance(values, dict)
+        or values.get("format") != FORMAT
+        or values.get("version") != _version(values)
+    ):
+        raise FILE_DOCUMENT.refusal(f"{FORMAT!r} of version 1 or 2", "another document")
+    if values.get("checksum") != checksum(values):
+        raise FILE_DOCUMENT.refusal("a file as it was written", "a changed one")
+    return values
+
+
+def save_file(path: Path, values: dict[str, Any], *, new: bool = False) -> None:
+    """Write it whole: to a file beside it, flushed to the disk, then renamed; and the folder,
+    too."""
+    if new and path.exists():
+        remedy = "Open it with fv.Monitor.open(path), or name another."
+        raise InputError.expected(
+            "a file that is not there yet", of="path", got=str(path), remedy=remedy
+        )
+    out = {"format": FORMAT, "version": _version(values)} | values
+    write(path, json.dumps(out | {"checksum": checksum(out)}, indent=2, allow_nan=False) + "\n")
+    folder = os.open(path.absolute().parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _version(values: dict[str, Any]) -> int:
+    return OF_PERSONS if "unit" in values else FORMAT_VERSION
+
+
+# ------------------------------ monitored
+# The decisions, groups and persons of a period, in terms of what a monitor was begun with.
+
+IN_PARALLEL = (
+    "a monitor's periods: each person was taken to be in one period alone, so that all of them "
+    "together cost what one costs"
+)
+COME_BACK = (
+    "a monitor's other periods: a person may be counted in {most}, which together cost at "
+    "most the budget{taken}"
+)
+
+
+def places_of(found: Cells, known: Cells) -> npt.NDArray[np.intp]:
+    """Where the monitor has each cell of the people."""
+    columns = [
+        found.names.index(name) if name in found.names else at
+        for at, name in enumerate(known.names)
+    ]
+    codes = []
+    grid = np.indices(found.sizes).reshape(len(found.sizes), -1)
+    for at, (column, values) in enumerate(zip(columns, known.columns, strict=True)):
+        strange = [value for value in found.columns[column] if value not in values]
+        if strange:
+            remedy = f"Groups of {known.names[at]}: {', '.join(map(keys.shown, values))}."
+            raise InputError.expected(
+                "a known group", of="sensitive_features", got=strange, remedy=remedy
+            )
+        codes.append(
+            np.array([values.index(value) for value in found.columns[column]])[grid[column]]
+        )
+    return np.asarray(known.ids(np.stack(codes).astype(np.uint16))[0], np.intp)
+
+
+def codes_in(found: tuple[Hashable, ...], known: tuple[Hashable, ...]) -> npt.NDArray[np.intp]:
+    """Classes as codes of the monitor's."""
+    strange = [value for value in found if value not in known]
+    if strange:
+        remedy = f"Classes of this monitor: {', '.join(map(keys.shown, known))}."
+        raise InputError.expected(
+            "a known class", of="y and the decisions", got=strange, remedy=remedy
+        )
+    return np.array([known.index(value) for value in found], np.intp)
+
+
+def coming_back(unit: object, most: object) -> Whose | None:
+    """Who is protected where people may come back, as `create` was told: one row of each person a
+    period, in `most` periods at most. None: rows, of people who do not."""
+    if unit is None and most is None:
+        return None
+    if not isinstance(unit, str):
+        remedy = 'Pass unit="patient", its name; `add` takes whose each row is.'
+        raise InputError.expected(
+            "the name of a column", of="unit", got=unit, remedy=remedy, quote=False
+        )
+    remedy = (
+        "Pass max_periods_per_unit=12, for example: in how many periods a person may be at most, "
+        "known in advance."
+    )
+    _checks.whole(at_least=1, max_periods_per_unit=most, remedy=remedy)
+    return Whose(Unit(unit, 1), column=unit)
+
+
+def whose_of(given: ColumnsLike, unit: Unit | None, X: TableLike) -> Whose | None:
+    """Whose each row of a period is: the values that were given, or the unit's column of X."""
+    if unit is None:
+        if given is None:
+            return None
+        remedy = 'Begin a monitor with unit="patient", max_periods_per_unit=12, for example.'
+        raise InputError.expected(
+            "None: this monitor has no unit", of="unit", got="values", remedy=remedy, quote=False
+        )
+    if given is not None and not isinstance(given, str):
+        return units.whose(
+            {unit.name: next(iter(given.values())) if isinstance(given, Mapping) else given},
+            1,
+            None,
+        )
+    if X is None or given not in (None, unit.name):
+        remedy = "Pass unit=ids, one value a row, or X with this column."
+        raise InputError.expected(
+            f"whose each row is, by {unit.name!r}", of="unit", got=given, remedy=remedy, quote=False
+        )
+    return Whose(unit, column=unit.name)
+
+
+def about_others(most: int | None, periods: int) -> str:
+    """What a statement of one period says of the others. `most`: in how many periods a person may
+    be, None without a unit; while there are no more periods, nothing is taken on trust."""
+    if most is None:
+        return IN_PARALLEL
+    taken = "; that nobody is in more was taken as said" if periods > most else ""
+    return COME_BACK.format(most="one" if most == 1 else f"at most {most}", taken=taken)
+
+
+# ------------------------------ monitor
+# `Monitor`: does it still hold? Private counts of each period, and an alarm that is rarely false
+# over the whole run.
+#
+# Each period counts its own people once, with the whole budget. A person is in one period, so all
+# periods together cost what one costs (theory.md#monitor-cost). What the counts say is gathered by
+# bets (`learning/certificates/evidence.py`): one may look after each period, for as long as one
+# likes, and stop or go on.
+#
+# With a unit people may come back, in a stated number of periods at most: noise and alarm are then
+# made for that (theory.md#monitor-persons).
+#
+# Guarantees (tests/estimators/test_estimators_monitor.py, test_estimators_monitor_persons.py):
+# 1. The stream of all periods keeps the promise under add-remove, for people who are in one period,
+#    or in as many as was said.
+# 2. If the constraints hold in every period, an alarm is raised with probability at most
+#    `false_alarm` over the whole run.
+# 3. The bounds on all constraints of all periods hold together with confidence 1 - `false_alarm`,
+#    however many constraints there are.
+# 4. A process that is killed loses nothing that was shown; two writers refuse each other.
 
 DOCUMENT = Document(
     "monitor", "It is written by fv.Monitor; restore it from a backup.", largest=1 << 28
@@ -210,8 +381,8 @@ class Monitor(Shown):
             }
         found = Monitor(Path(path), values)
         place, book = Path(path), given_ledger(ledger) or current()
-        with monitor_state.only_writer(place):
-            monitor_state.save(place, values, new=True)
+        with only_writer(place):
+            save_file(place, values, new=True)
             if book is not None:
                 try:
                     with book.reserve(found._asked.together, promise, purpose="monitor"):
@@ -235,7 +406,7 @@ class Monitor(Shown):
         Monitor
             The monitor.
         """
-        found = Monitor(Path(path), monitor_state.load(Path(path)))
+        found = Monitor(Path(path), load_file(Path(path)))
         try:
             found.layout, found.periods, found._asked  # noqa: B018
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -283,9 +454,9 @@ class Monitor(Shown):
             raise InputError.expected(
                 "a name", of="period", got=period, remedy='Pass "2026-05", for example.'
             )
-        with monitor_state.only_writer(self.path):
+        with only_writer(self.path):
             # another process may have written meanwhile
-            self._values = monitor_state.load(self.path)
+            self._values = load_file(self.path)
             self.__dict__.pop("periods", None)
             if any(one.name == period for one in self.periods):
                 remedy = (
@@ -300,7 +471,7 @@ class Monitor(Shown):
             )
             released = {"name": period, "counts": [float(count) for count in counts]}
             written = [*self._values["periods"], released]
-            monitor_state.save(self.path, {**self._content, "periods": written})
+            save_file(self.path, {**self._content, "periods": written})
             self._values["periods"] = written
             self.__dict__.pop("periods", None)
         return self.periods[-1]

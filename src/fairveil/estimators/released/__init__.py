@@ -1,1 +1,0 @@
-"""Estimators on groups released once."""
