@@ -119,7 +119,8 @@ class LossDescent(Search[Found]):
         auditor = ExponentiatedGradient(self.penalty)
         mean = chance = shares * math.log(ground.classes)
         # the deviations of one round's losses, in shares of the rows, and of its excesses
-        asked = self._measurements(np.zeros((1, 1)), np.ones(ground.groups))[1]
+        start = np.zeros((ground.outputs, 1 + ground.layout.width))
+        asked = self._measurements(start, np.ones(ground.groups))[1]
         moved = self.noise_of(asked) / rows
         none = np.zeros(len(posed.excesses(chance)))
         pulls = [posed.pull(one, chance) for one in np.eye(len(none))]
