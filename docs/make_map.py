@@ -43,7 +43,7 @@ WALK = (
         "cautions; the ledger is asked; nothing is asked of rows",
     ),
     (
-        "learning/primal_dual.py",
+        "methods/primal_dual.py",
         "planned",
         "the whole run is planned and its noise calibrated: no rows needed",
     ),
@@ -53,7 +53,7 @@ WALK = (
         "holds the Rows from here on; reserves the plan in the ledger",
     ),
     (
-        "learning/descent.py",
+        "methods/descent.py",
         "descend",
         "asks what the method yields, and sends it the answers",
     ),
@@ -74,11 +74,11 @@ WALK = (
     ),
     ("curator/noising.py", "draws", "discrete noise is added to the exact totals"),
     (
-        "learning/primal_dual.py",
+        "methods/primal_dual.py",
         "PrimalDual.search",
         "the released gradient moves the model, the histogram the duals",
     ),
-    ("learning/comparison.py", "chosen", "what was released last chooses the final model"),
+    ("methods/comparison.py", "chosen", "what was released last chooses the final model"),
     (
         "estimators/descending.py",
         "DescentClassifier._conclude",
@@ -126,7 +126,7 @@ def rooms() -> str:
 
 def walk() -> str:
     """How X goes from `fit` to the compiled loop and what comes back."""
-    columns = ("estimators", "learning", "curator")
+    columns = ("estimators", "methods", "curator")
     parts = []
     for number, name in enumerate(columns):
         left = 20 + 290 * number

@@ -12,7 +12,7 @@ from scipy.special import expit
 import fairveil as fv
 from fairveil.core.noise import NoiseSource
 from fairveil.curator import Curator, Rows
-from fairveil.learning import SaddleDescent, SaddleProblem, descend
+from fairveil.methods import SaddleDescent, SaddleProblem, descend
 
 GROUPS, NUMBERS, STRENGTH = 2, 4, 0.5
 CLIP, CLIP_W, RADIUS, STEP, DELTA = 2.0, 3.0, 3.0, 0.5, 1e-6

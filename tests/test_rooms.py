@@ -27,7 +27,7 @@ LINES = (
     ("metrics",),
     # ring 2: a curator knows of no ledger, which listens to it
     ("curator", "ledger"),
-    ("learning",),  # ring 3
+    ("methods",),  # ring 3
     ("data",),  # ring 4: estimators code tables with it
     ("distributed",),
     ("estimators",),
@@ -62,7 +62,7 @@ INSIDE = {
         ("curator",),
         ("elsewhere",),
     ),
-    "learning": (
+    "methods": (
         (
             "counts",
             "descent",
@@ -258,7 +258,7 @@ def test_a_wrong_import_is_found(path: str, source: str) -> None:
         ("core/kernels.py", "import numba"),
         (
             "estimators/reading/inputs.py",
-            "from ..data import encode\nfrom ..learning import descend",
+            "from ..data import encode\nfrom ..methods import descend",
         ),
         ("cli/demo.py", "from .. import __version__\nfrom ..curator import Curator"),
         ("__init__.py", "from .privacy import Promise"),
@@ -279,8 +279,8 @@ def test_a_right_import_is_let_through(path: str, source: str) -> None:
             "from ..question import Scale\nfrom .reference import total",
             False,
         ),
-        ("learning/oracles.py", "from .game import Game", True),
-        ("learning/game.py", "from .oracles import Rule\nfrom ..curator import Curator", False),
+        ("methods/oracles.py", "from .game import Game", True),
+        ("methods/game.py", "from .oracles import Rule\nfrom ..curator import Curator", False),
     ],
 )
 def test_a_wrong_import_inside_a_room_is_found(path: str, source: str, found: bool) -> None:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from . import export as export
     from . import facts as facts
     from . import fairness as fairness
-    from . import learning as learning
     from . import ledger as ledger
+    from . import methods as methods
     from . import metrics as metrics
     from . import models as models
     from . import privacy as privacy

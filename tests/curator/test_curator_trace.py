@@ -9,8 +9,8 @@ from fairveil.core.promise import Promise
 from fairveil.curator.trace import Trace
 from fairveil.facts import Cells, RowLayout
 from fairveil.fairness import DemographicParity
-from fairveil.learning import PrimalDual, Settings, descend
-from fairveil.learning.primal_dual import planned
+from fairveil.methods import PrimalDual, Settings, descend
+from fairveil.methods.primal_dual import planned
 
 LAYOUT = RowLayout(3, (4,), (0, 1), (("f", "m", "x"),), ("sex",))
 CELLS = Cells((("f", "m", "x"),), names=("sex",))

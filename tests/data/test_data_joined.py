@@ -21,7 +21,7 @@ from fairveil.data import EncodedRows, load_joined, write_store
 from fairveil.data.joined import Matched, matched
 from fairveil.errors import FairveilError, JoinError, SchemaError
 from fairveil.facts import Boolean, Category, Number, Schema
-from fairveil.learning.released import plan_groups
+from fairveil.methods.released import plan_groups
 from fairveil.privacy import Promise
 
 IDS = ("a1", "b2", "c3")

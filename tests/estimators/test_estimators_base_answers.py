@@ -24,7 +24,7 @@ from sklearn.svm import LinearSVC
 import fairveil as fv
 from fairveil.errors import FairveilError, InputError
 from fairveil.estimators import post_processing, wrapped
-from fairveil.learning import score_bins
+from fairveil.methods import score_bins
 from knobs import made
 
 ROWS = 3000

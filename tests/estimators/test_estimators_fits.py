@@ -20,7 +20,7 @@ from fairveil.data import encode
 from fairveil.data.synthetic import GroupedClasses
 from fairveil.errors import ChecksumError, ConstraintNotMet, InputError, PrivacyError, WeakDelta
 from fairveil.estimators import ConstraintLine, ConstraintReport
-from fairveil.learning.descent import Reason
+from fairveil.methods.descent import Reason
 
 FEATURES = ["age", "hours", "job", "union"]
 

@@ -20,7 +20,7 @@ from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, FairveilError, InputError, PrivacyError
 from fairveil.estimators.reading.training import Coded as Source
 from fairveil.facts import RowBlock, RowLayout
-from fairveil.learning import game as games
+from fairveil.methods import game as games
 from knobs import made
 
 ROWS = 1500

@@ -28,8 +28,8 @@ import fairveil as fv
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, FairveilError, InputError
 from fairveil.estimators import fitting
-from fairveil.learning.objective_loop import Loop, PublicSearch
-from fairveil.learning.objectives import Sampling
+from fairveil.methods.objective_loop import Loop, PublicSearch
+from fairveil.methods.objectives import Sampling
 
 INF = math.inf
 RELATIONS: Any = pytest.mark.parametrize(

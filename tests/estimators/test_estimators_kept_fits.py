@@ -17,7 +17,7 @@ from sklearn.base import clone
 import fairveil as fv
 from fairveil.curator import Curator, Journal
 from fairveil.errors import FairveilError, InputError, PrivacyError
-from fairveil.learning.descent import Reason
+from fairveil.methods.descent import Reason
 
 FITS: dict[str, Any] = {
     "rates": fv.RateConstrainedClassifier(fv.DemographicParity(0.1), solver=fv.Descent(rounds=6)),

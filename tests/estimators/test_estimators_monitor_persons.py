@@ -17,8 +17,8 @@ from fairveil.core.cost import price
 from fairveil.core.promise import Promise
 from fairveil.errors import FairveilError, InputError
 from fairveil.facts import Cells
-from fairveil.learning.certificate import Bet, Clearest, e_value, layout_of, p_value
-from fairveil.learning.counts import EXACT, CountNoise, plan_counts
+from fairveil.methods.certificate import Bet, Clearest, e_value, layout_of, p_value
+from fairveil.methods.counts import EXACT, CountNoise, plan_counts
 
 FIXED = {"groups": {"sex": ["f", "m"]}, "classes": [0, 1], "epsilon": 1.0}
 OTHERS = [("b", "f", 0), ("c", "m", 1)]

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import fairveil as fv  # noqa: E402
-from fairveil.learning import comparison as program  # noqa: E402
+from fairveil.methods import comparison as program  # noqa: E402
 from fairveil.models import LinearModel, MixtureModel, NetworkModel  # noqa: E402
 from knobs import made  # noqa: E402
 

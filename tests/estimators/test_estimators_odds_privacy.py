@@ -21,7 +21,7 @@ from fairveil.errors import BudgetError, PrivacyError, SchemaError
 from fairveil.estimators import wrapped
 from fairveil.estimators.reading.training import Coded
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
-from fairveil.learning import postprocess
+from fairveil.methods import postprocess
 from fairveil.statement.check import READ_FROM_DATA
 from knobs import made
 

@@ -21,7 +21,7 @@ from fairveil.core.events import compose, spelled_out
 from fairveil.curator import Curator
 from fairveil.errors import BudgetError, FairveilError, InputError, PrivacyError
 from fairveil.facts import Cells
-from fairveil.learning import parity
+from fairveil.methods import parity
 from fairveil.statement.check import READ_FROM_DATA
 from knobs import made
 

@@ -22,8 +22,8 @@ from fairveil.core.cost import gaussian_mu
 from fairveil.curator import Curator, pricing
 from fairveil.curator.listening import heard_by
 from fairveil.facts import Category, Ignored, Number, Schema
-from fairveil.learning.game import Game
-from fairveil.learning.objective_loop import Loop
+from fairveil.methods.game import Game
+from fairveil.methods.objective_loop import Loop
 from knobs import made
 
 MOST = 3

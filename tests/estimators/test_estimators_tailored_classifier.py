@@ -27,7 +27,7 @@ import fairveil as fv
 from fairveil.core.events import PoissonSampled
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet
-from fairveil.learning.allocation import ALLOCATIONS
+from fairveil.methods.allocation import ALLOCATIONS
 from fairveil.privacy.accounting.by_group import by_group
 
 GIVEN = {"m": 1.0, "f": 3.0}

@@ -32,7 +32,7 @@ from fairveil.core.cost import gaussian_mu
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, UnstatedBounds, WorseThanBaseline
 from fairveil.facts import Category, Number, Schema
-from fairveil.learning.allocation import ALLOCATIONS
+from fairveil.methods.allocation import ALLOCATIONS
 from fairveil.privacy.accounting.by_group import by_group
 from knobs import made
 

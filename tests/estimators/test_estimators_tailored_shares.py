@@ -10,7 +10,7 @@ import pytest
 import tailored_estimator_samples as t
 
 from fairveil.core.events import PerCell, compose, spelled_out
-from fairveil.learning.allocation import as_spent
+from fairveil.methods.allocation import as_spent
 
 GIVEN = {"f": 9.0, "m": 1.0}
 

@@ -16,7 +16,7 @@ import pytest
 from scipy import optimize
 
 from fairveil import Promise
-from fairveil.learning.allocation import afforded, least_noise
+from fairveil.methods.allocation import afforded, least_noise
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "why_standard_errors.py"
 DRAWS = 40_000

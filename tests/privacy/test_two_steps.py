@@ -30,7 +30,7 @@ from fairveil.core.events import (
 from fairveil.core.promise import Promise
 from fairveil.errors import BudgetError, InputError
 from fairveil.facts import Cells
-from fairveil.learning import postprocess
+from fairveil.methods import postprocess
 from fairveil.privacy import price_after
 from fairveil.privacy.accounting.two_steps import TwoSteps, last_apart, reference, share_of, within
 from fairveil.statement.document import PrivacyStatement

@@ -207,9 +207,9 @@ def results() -> dict[str, Any]:
         GapReport,
     )
     from fairveil.estimators.tailored import TailoringReport
-    from fairveil.learning.game_bounds import Guarantee
-    from fairveil.learning.objectives import Certain
-    from fairveil.learning.postprocess import MixingGuarantee
+    from fairveil.methods.game_bounds import Guarantee
+    from fairveil.methods.objectives import Certain
+    from fairveil.methods.postprocess import MixingGuarantee
 
     nan, rng = math.nan, np.random.default_rng(0)
     y, decided, sex = rng.random(300) < 0.4, rng.random(300) < 0.5, rng.choice(["f", HOSTILE], 300)

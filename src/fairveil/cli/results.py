@@ -34,7 +34,7 @@ from ..fairness.notions import (
 )
 from ..fairness.sentences import sentence
 from ..fairness.systems import resolve
-from ..learning.systems import NO_GROUPS
+from ..methods.systems import NO_GROUPS
 from ..metrics import GroupTable, group_table
 from ..metrics.inputs import read_decisions
 from ..metrics.measures import tally

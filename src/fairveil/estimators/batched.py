@@ -28,9 +28,9 @@ from ..core.events import Event
 from ..core.promise import Promise
 from ..curator import Poisson
 from ..fairness import ConstraintSystem
-from ..learning import Outcome
-from ..learning.descent import Progress, descend, in_step, plan_of, traced
-from ..learning.primal_dual import Plan
+from ..methods import Outcome
+from ..methods.descent import Progress, descend, in_step, plan_of, traced
+from ..methods.primal_dual import Plan
 from ..privacy import epsilon as price
 from ..statement.document import PrivacyStatement
 from . import fitting

@@ -15,11 +15,11 @@ from ..curator import Curator
 from ..errors import InputError
 from ..facts import RowLayout, RowSource
 from ..fairness.objectives import Error
-from ..learning.descent import Progress
-from ..learning.objective_descent import LossDescent
-from ..learning.objective_loop import ROUNDS, Loop, PublicSearch
-from ..learning.objectives import Certain, Found, Problem, Sampling
-from ..learning.oracles import (
+from ..methods.descent import Progress
+from ..methods.objective_descent import LossDescent
+from ..methods.objective_loop import ROUNDS, Loop, PublicSearch
+from ..methods.objectives import Certain, Found, Problem, Sampling
+from ..methods.oracles import (
     Choice,
     Class,
     Each,

@@ -14,7 +14,7 @@ from ..core.promise import Promise
 from ..errors import InputError
 from ..facts import Cells
 from ..fairness import Notion
-from ..learning import Outcome, Settings, networks
+from ..methods import Outcome, Settings, networks
 from ..models import LinearModel, MixtureModel
 from ..statement.document import PrivacyStatement
 from . import faces, fitting

@@ -22,9 +22,9 @@ from .._types import ColumnsLike, Floats, TableLike
 from ..errors import FairveilError, InputError, KindError, complaint
 from ..facts import Cells, RowBlock, RowLayout, RowSource
 from ..facts.rows import CodedSource
-from ..learning import Outcome
-from ..learning import comparison as program
-from ..learning.comparison import Choice, Comparison
+from ..methods import Outcome
+from ..methods import comparison as program
+from ..methods.comparison import Choice, Comparison
 from ..models import GroupedLinearModel, LinearModel, MixtureModel, Model, RegressionModel
 from ..models.model import RandomState, draw_codes, generator
 from ..show.charts import Axis, Curve, Curves
@@ -413,7 +413,7 @@ def in_coded_units(coefficients: Floats, coding: Coding, target: TargetScale) ->
 # Guarantees (tests/estimators/test_curves.py):
 # 1. Terms of all columns and one constant add up to the score.
 # 2. Noise moves a step by no more than `noise` in standard deviation, to first order
-#    (`learning.plans.Plan.weight_noise`).
+#    (`methods.primal_dual.Plan.weight_noise`).
 
 DEVIATIONS = 2.0
 

@@ -17,7 +17,7 @@ from ..data.reading import PathLike
 from ..errors import InputError, NoGroups, complaint
 from ..facts import Cells
 from ..fairness import Notion
-from ..learning import Outcome, PenaltySettings, Settings, fermi
+from ..methods import Outcome, PenaltySettings, Settings, fermi
 from . import fitting
 from .certifying.certified_fits import certified, refuse_certify
 from .descending import DescentClassifier

@@ -34,15 +34,15 @@ from ..fairness import Notion
 from ..fairness.notions import from_dict as notion_from_dict
 from ..fairness.objectives import Bound, Constraint, Objective
 from ..fairness.objectives import from_dict as objective_from_dict
-from ..learning import Outcome
-from ..learning.counts import CountNoise
-from ..learning.game import Equilibrium
-from ..learning.game_bounds import Guarantee
-from ..learning.least_squares import RegressionOutcome
-from ..learning.objectives import Certain, Found
-from ..learning.oracles import AttachedRule, Rule
-from ..learning.postprocess import MixingGuarantee, Released
-from ..learning.released import SoftValue
+from ..methods import Outcome
+from ..methods.counts import CountNoise
+from ..methods.game import Equilibrium
+from ..methods.game_bounds import Guarantee
+from ..methods.least_squares import RegressionOutcome
+from ..methods.objectives import Certain, Found
+from ..methods.oracles import AttachedRule, Rule
+from ..methods.postprocess import MixingGuarantee, Released
+from ..methods.released import SoftValue
 from ..models import (
     DerandomisedModel,
     GroupedLinearModel,

@@ -48,11 +48,11 @@ from ..fairness.notions import parse, uses_groups
 from ..fairness.objectives import parse_constraint
 from ..fairness.sentences import sentence
 from ..fairness.systems import as_list
-from ..learning import NetworkDescent, PrimalDual, forecast
-from ..learning.descent import Progress
-from ..learning.forecast import DEVIATIONS, Forecast, Line, Release, Supposed, groups_of
 from ..ledger import Ledger, current, given_ledger
 from ..ledger.ledger import same_budget
+from ..methods import NetworkDescent, PrimalDual, forecast
+from ..methods.descent import Progress
+from ..methods.forecast import DEVIATIONS, Forecast, Line, Release, Supposed, groups_of
 from ..models.model import RandomState
 from ..privacy import epsilon as price
 from ..show.charts import Axis, Curve, Curves, Rule

@@ -16,11 +16,11 @@ from ..data.reading import PathLike
 from ..errors import InputError
 from ..facts import Cells
 from ..fairness.objectives import Constraint, Error, Objective, parse_constraint, parse_objective
-from ..learning.descent import Reason
-from ..learning.objective_descent import plan_descent
-from ..learning.objective_loop import plan_loop, plan_public
-from ..learning.objectives import Certain, Found, Problem, plan_sampling
-from ..learning.oracles import Class, Each, Responses, thresholds
+from ..methods.descent import Reason
+from ..methods.objective_descent import plan_descent
+from ..methods.objective_loop import plan_loop, plan_public
+from ..methods.objectives import Certain, Found, Problem, plan_sampling
+from ..methods.oracles import Class, Each, Responses, thresholds
 from ..models import DerandomisedModel, MixtureModel
 from . import faces, fitting
 from .certifying.certified_fits import certified, forget_certificate

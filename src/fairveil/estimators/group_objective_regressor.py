@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..facts import Cells, RowSource
 from ..fairness import BoundedGroupLoss
 from ..fairness.objectives import Constraint, Objective, parse_constraint, parse_objective
-from ..learning.least_squares import (
+from ..methods.least_squares import (
     CoefficientChoice,
     GroupRegression,
     RegressionOutcome,
@@ -23,7 +23,7 @@ from ..learning.least_squares import (
     plan_choice,
     plan_regression,
 )
-from ..learning.quadratics import METHODS
+from ..methods.quadratics import METHODS
 from ..models import RegressionModel
 from . import fitting
 from .faces import CodedRegressor, in_coded_units

@@ -1,4 +1,4 @@
-"""What a fit returns: the model that it found, linear or a network, or what `learning.program`
+"""What a fit returns: the model that it found, linear or a network, or what `methods.comparison`
 makes of it and of what costs nothing.
 
 Guarantees (tests/estimators/test_estimators_baselines.py, test_estimators_network_mixtures.py):
@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._types import Floats
-from ..learning import Outcome
-from ..learning import comparison as program
-from ..learning.comparison import Choice, Comparison
+from ..methods import Outcome
+from ..methods import comparison as program
+from ..methods.comparison import Choice, Comparison
 from .reports import FREE, MIXING, MIXTURE, MODEL, ONE_CLASS, BaselineReport, of_comparison
 
 

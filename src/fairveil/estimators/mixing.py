@@ -14,7 +14,7 @@ from .._types import ColumnsLike, Floats, TableLike
 from ..core.promise import Promise
 from ..errors import InputError
 from ..facts import RowBlock, RowSource
-from ..learning.oracles import AttachedRule, Begun, Descent, GroupedRule, LinearRule, Listed, Rule
+from ..methods.oracles import AttachedRule, Begun, Descent, GroupedRule, LinearRule, Listed, Rule
 from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel
 from ..models.model import RandomState, draw_codes
 from ..tables.columns import same_length

@@ -16,11 +16,11 @@ from .._types import ColumnsLike, Floats, TableLike
 from ..data.reading import PathLike
 from ..facts import Cells, RowBlock
 from ..fairness import FalsePositiveRateParity, Notion
-from ..learning.comparison import Choice as HistogramCache
-from ..learning.descent import Reason
-from ..learning.game import Equilibrium, Game, plan
-from ..learning.game_bounds import Guarantee
-from ..learning.oracles import GameInstance
+from ..methods.comparison import Choice as HistogramCache
+from ..methods.descent import Reason
+from ..methods.game import Equilibrium, Game, plan
+from ..methods.game_bounds import Guarantee
+from ..methods.oracles import GameInstance
 from ..models import DerandomisedModel, MixtureModel
 from ..models.model import RandomState, draw_codes
 from . import faces, fitting

@@ -27,17 +27,17 @@ from ..curator.quiet import Troubles, quietly
 from ..errors import ConstraintNotMet, InputError, Overspent, PrivacyError
 from ..facts import Cells, RowSource
 from ..fairness import ConstraintSystem, DemographicParity, Notion, deviations, resolve
-from ..learning import Outcome, forecast, parity, postprocess
-from ..learning.counts import CountPlan
-from ..learning.counts import require_room as require_room_beside
-from ..learning.forecast import Forecast, Supposed
-from ..learning.game import Equilibrium
-from ..learning.least_squares import RegressionOutcome
-from ..learning.objectives import Found
-from ..learning.parity import ParityOutcome, ParityPlan
-from ..learning.postprocess import Mixed, MixingGuarantee, Program, Released
-from ..learning.systems import NO_GROUPS, heaviest
 from ..ledger import Ledger
+from ..methods import Outcome, forecast, parity, postprocess
+from ..methods.counts import CountPlan
+from ..methods.counts import require_room as require_room_beside
+from ..methods.forecast import Forecast, Supposed
+from ..methods.game import Equilibrium
+from ..methods.least_squares import RegressionOutcome
+from ..methods.objectives import Found
+from ..methods.parity import ParityOutcome, ParityPlan
+from ..methods.postprocess import Mixed, MixingGuarantee, Program, Released
+from ..methods.systems import NO_GROUPS, heaviest
 from ..models import Model, PostProcessedModel, RandomState, ShiftedModel
 from ..models.model import draw_codes
 from ..statement.document import PrivacyStatement, Receipt

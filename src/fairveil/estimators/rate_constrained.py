@@ -11,8 +11,8 @@ from ..core.promise import Promise
 from ..data.reading import PathLike
 from ..facts import Cells
 from ..fairness import Notion
-from ..learning import NetworkDescent, Outcome, PrimalDual, Settings
-from ..learning.primal_dual import planned
+from ..methods import NetworkDescent, Outcome, PrimalDual, Settings
+from ..methods.primal_dual import planned
 from ..models import MixtureModel
 from . import fitting
 from .certifying.certified_fits import certified

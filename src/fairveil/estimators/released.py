@@ -33,14 +33,14 @@ from ..errors import ChecksumError, ConstraintNotMet, InputError, PrivacyError, 
 from ..facts import Cells, Reports, RowBlock, RowLayout, RowSource, Schema
 from ..fairness import ConstraintSystem, deviations, resolve
 from ..fairness.notions import parse
-from ..learning import Outcome
-from ..learning import released as group_release
-from ..learning import released as soft_search
-from ..learning.counts import CountNoise, noise_of
-from ..learning.descent import Reason
-from ..learning.oracles import principal
-from ..learning.public_rows import PublicRows
-from ..learning.released import (
+from ..methods import Outcome
+from ..methods import released as group_release
+from ..methods import released as soft_search
+from ..methods.counts import CountNoise, noise_of
+from ..methods.descent import Reason
+from ..methods.oracles import principal
+from ..methods.public_rows import PublicRows
+from ..methods.released import (
     MOST_NODES,
     NO_CHILD,
     Candidates,

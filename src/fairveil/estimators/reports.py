@@ -26,12 +26,12 @@ from ..errors import (
     RandomizedModel,
     WorseThanBaseline,
 )
-from ..learning import Outcome
-from ..learning.comparison import Comparison, Constant, Rival
-from ..learning.descent import Reason
-from ..learning.game import Equilibrium
-from ..learning.least_squares import RegressionOutcome
-from ..learning.objectives import Found
+from ..methods import Outcome
+from ..methods.comparison import Comparison, Constant, Rival
+from ..methods.descent import Reason
+from ..methods.game import Equilibrium
+from ..methods.least_squares import RegressionOutcome
+from ..methods.objectives import Found
 from ..show.charts import Axis, Row, Rows
 from ..show.numbers import percent
 from ..show.parts import Column, Fact, Facts, Note, Part, Shown, Table

@@ -12,9 +12,9 @@ import numpy as np
 
 from .. import _checks
 from ..errors import InputError, KindError, complaint
-from ..learning.allocation import SPENDS
-from ..learning.quadratics import ROUNDS
-from ..learning.tailoring import ITERATES, REGIONS, STEP_SIZES
+from ..methods.allocation import SPENDS
+from ..methods.quadratics import ROUNDS
+from ..methods.tailoring import ITERATES, REGIONS, STEP_SIZES
 from .words import extended
 
 # ------------------------------ setting

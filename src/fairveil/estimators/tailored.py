@@ -18,7 +18,7 @@ from ..core.promise import Promise
 from ..errors import InputError
 from ..facts import Cells
 from ..fairness.objectives import Bound, GroupLoss, LargestGroupLoss
-from ..learning.allocation import STANDARD_ERROR, Allocation, Shares, checked_rule, each_column
+from ..methods.allocation import STANDARD_ERROR, Allocation, Shares, checked_rule, each_column
 from ..show.numbers import at_most
 from ..show.parts import Column, Fact, Facts, Note, Part, Shown, Table
 from ..statement.document import NamedGroups, PrivacyStatement

@@ -16,10 +16,10 @@ from ..data.reading import PathLike
 from ..errors import ConstraintNotMet
 from ..facts import Cells
 from ..fairness.objectives import Constraint, Error, MeanGroupLoss
-from ..learning import networks
-from ..learning.allocation import LEAST_NOISE
-from ..learning.least_squares import RegressionOutcome, RegressionTask
-from ..learning.tailoring import TailoredDescent, plan_tailored_descent
+from ..methods import networks
+from ..methods.allocation import LEAST_NOISE
+from ..methods.least_squares import RegressionOutcome, RegressionTask
+from ..methods.tailoring import TailoredDescent, plan_tailored_descent
 from ..models import LinearModel
 from . import faces, fitting, tailored
 from .certifying.certified_fits import certified, refuse_certify

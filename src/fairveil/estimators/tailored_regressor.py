@@ -14,9 +14,9 @@ from ..data.reading import PathLike
 from ..errors import ConstraintNotMet
 from ..facts import Cells
 from ..fairness.objectives import Constraint, Error, MeanGroupLoss
-from ..learning.allocation import LEAST_NOISE
-from ..learning.least_squares import RegressionOutcome, RegressionTask
-from ..learning.tailoring import (
+from ..methods.allocation import LEAST_NOISE
+from ..methods.least_squares import RegressionOutcome, RegressionTask
+from ..methods.tailoring import (
     TailoredDescent,
     TailoredRegression,
     plan_tailored_descent,

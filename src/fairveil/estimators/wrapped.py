@@ -31,11 +31,11 @@ from ..data.coding import Place, category_codes
 from ..errors import FairveilError, InputError, KindError, Overspent, PrivacyError, complaint
 from ..facts import Cells, RowBlock, RowLayout, RowSource, Schema
 from ..facts.columns import Category
-from ..learning import score_bins
-from ..learning.counts import CountPlan
-from ..learning.systems import NO_GROUPS
 from ..ledger import Ledger, statement_findings
 from ..ledger.recording import settle
+from ..methods import score_bins
+from ..methods.counts import CountPlan
+from ..methods.systems import NO_GROUPS
 from ..metrics.inputs import read_groups
 from ..models import LinearModel, MixtureModel, PostProcessedModel
 from ..models.model import Model, known_classes

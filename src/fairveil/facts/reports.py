@@ -6,7 +6,7 @@ from distributions.
 A row adds to the estimate the line of its recorded group in `rates^-1`. These lines sum to 1, so
 totals are kept (docs/theory/attribute_holder.md).
 
-Guarantees (tests/learning/test_learning_reports.py):
+Guarantees (tests/methods/test_methods_reports.py):
 1. Estimated counts are unbiased over the flips, for every true table; totals over groups are those
    that were recorded.
 2. A report satisfies `epsilon` locally: no recorded value is more than exp(epsilon) times as likely

@@ -154,7 +154,7 @@ class PostProcessedModel(Model):
 
     def derandomise(self) -> PostProcessedModel:
         """For each cell and base decision the likeliest class. Its gap and error are its own and
-        must be measured: `learning.mixing.deterministic` looks for the best such table."""
+        must be measured: `methods.postprocess` looks for the best such table."""
         likeliest = one_hot(self.mixing.argmax(axis=2).ravel(), len(self.classes)).reshape(
             self.mixing.shape
         )

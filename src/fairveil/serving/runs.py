@@ -67,8 +67,8 @@ from ..errors import DoorError, FairveilError, InputError, LedgerAway, LedgerErr
 from ..estimators.fitting import COINS
 from ..estimators.tailored import group_names
 from ..facts import Cells, RowBlock, RowLayout
-from ..learning import score_bins
 from ..ledger import Ledger, Spend
+from ..methods import score_bins
 from ..models import LinearModel, MixtureModel
 from ..models.files import ARRAYS_FILE, MODEL_FILE, from_files
 from ..privacy.accounting.by_group import holds

@@ -24,7 +24,7 @@ from ..facts import Cells
 from ..fairness import ConstraintSystem, Notion, RateConstraint, resolve
 from ..fairness.notions import bound_name, parse
 from ..fairness.systems import as_list
-from ..learning.systems import NO_GROUPS
+from ..methods.systems import NO_GROUPS
 
 REMEDY = (
     "Pass the class DemographicParity, or lambda gap: EqualizedOdds(gap, compare='rest'), or a "

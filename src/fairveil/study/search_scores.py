@@ -34,7 +34,7 @@ from ..estimators.reading.units import Whose
 from ..estimators.wrapped import DecidedPeople as DecidedRows
 from ..facts import Cells, Schema
 from ..fairness import resolve
-from ..learning.counts import CountPlan
+from ..methods.counts import CountPlan
 from .search_price import SearchPrice
 
 ERROR, GAP_OF, LAGRANGIAN = "error", "gap", "lagrangian"

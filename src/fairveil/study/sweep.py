@@ -51,7 +51,7 @@ from ..estimators.reading import inputs
 from ..estimators.reading.carried import groups_of
 from ..estimators.reading.training import ReadOptions, Training
 from ..fairness import DemographicParity
-from ..learning.descent import Progress
+from ..methods.descent import Progress
 from ..show.frontier import Series
 from ..statement.document import PrivacyStatement
 from .families import Family, Judge

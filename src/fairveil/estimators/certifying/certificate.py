@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ...facts import Cells
-from ...learning.certificate import Certified, NotionBound, RateInterval, Replaced, rates_of
+from ...methods.certificate import Certified, NotionBound, RateInterval, Replaced, rates_of
 from ...statement.check import Finding
 from ...statement.document import write
 from ...tables import keys

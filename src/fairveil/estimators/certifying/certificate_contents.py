@@ -14,7 +14,7 @@ from ...facts import Cells
 from ...fairness import Notion
 from ...fairness.notions import SelectionRateRatio
 from ...fairness.sentences import per_cent, points, sentence
-from ...learning.certificate import (
+from ...methods.certificate import (
     Certified,
     Layout,
     NotionBound,
@@ -23,7 +23,7 @@ from ...learning.certificate import (
     certified,
     layout_of,
 )
-from ...learning.counts import CountNoise
+from ...methods.counts import CountNoise
 from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent
 from ...show.parts import Column, Fact, Facts, Note, Part, Shown, Table

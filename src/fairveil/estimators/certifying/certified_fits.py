@@ -26,7 +26,8 @@ from ...facts.columns import Boolean, Category
 from ...fairness import Notion
 from ...fairness.notions import RateConstraint, SelectionRateRatio
 from ...fairness.objectives import Bound, parse_constraint
-from ...learning.certificate import (
+from ...ledger import already_charged, current, given_ledger
+from ...methods.certificate import (
     SupposedPeople,
     blind_decisions,
     even_shares,
@@ -35,12 +36,11 @@ from ...learning.certificate import (
     margins,
     sums_of,
 )
-from ...learning.counts import CountPlan, beside, plan_counts
-from ...learning.game import Equilibrium
-from ...learning.objectives import Found
-from ...learning.outcome import Outcome
-from ...learning.systems import NO_GROUPS
-from ...ledger import already_charged, current, given_ledger
+from ...methods.counts import CountPlan, beside, plan_counts
+from ...methods.game import Equilibrium
+from ...methods.objectives import Found
+from ...methods.outcome import Outcome
+from ...methods.systems import NO_GROUPS
 from .. import fitting, wrapped
 from ..descending import DescentClassifier
 from ..faces import Blindly
@@ -297,11 +297,11 @@ def require_certifiable(
 # ledger holds a fit with Gaussian releases of all its rows, the certificate's counts have Gaussian
 # noise that these cover, and nothing more is charged (`beside`); else the ledger has two spends.
 #
-# The model aims inside each bound by the margin of `learning/certificates/margin.py`, for a chance of
+# The model aims inside each bound by the margin of `methods/certificate.py`, for a chance of
 # 0.8 if the fit reaches its aim (notions given labels often do not: benchmarks/results), or at a
 # fifth of the bound where the margin is wider. Without a public number of rows it aims at half of the
 # bound. The certificate is of the bound itself. Where it is refused, and `if_refused` is "replace",
-# as many decisions are replaced by blind ones as it takes (`learning/certificate.py`):
+# as many decisions are replaced by blind ones as it takes (`methods/certificate.py`):
 # the final model is then certified by the same counts.
 #
 # Notions in `certify` are of estimators that keep no notion, and nothing aims at them: their fits are

@@ -26,9 +26,9 @@ from ...facts import Cells, Schema
 from ...fairness import BoundedGroupLoss, Notion
 from ...fairness.notions import SelectionRateRatio, uses_groups
 from ...fairness.objectives import Bound, Constraint
-from ...learning.certificate import Layout, certified, layout_of
-from ...learning.counts import CountPlan, plan_counts
 from ...ledger import current, given_ledger
+from ...methods.certificate import Layout, certified, layout_of
+from ...methods.counts import CountPlan, plan_counts
 from .. import fitting, wrapped
 from ..reading import cautions, units
 from ..reading.units import Whose

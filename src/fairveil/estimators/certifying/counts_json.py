@@ -23,7 +23,7 @@ from ...facts import Cells
 from ...fairness import Notion
 from ...fairness.notions import SelectionRateRatio
 from ...fairness.notions import from_dict as notion_of
-from ...learning.counts import CountNoise, noise_of
+from ...methods.counts import CountNoise, noise_of
 from ...statement.check import Finding
 from ...statement.document import PrivacyStatement
 from ...tables import keys

@@ -24,7 +24,8 @@ from ...curator.elsewhere import curator_of
 from ...errors import InputError, PrivacyError
 from ...facts import Cells
 from ...fairness import Notion
-from ...learning.certificate import (
+from ...ledger import current, given_ledger
+from ...methods.certificate import (
     Bet,
     Clearest,
     Layout,
@@ -34,8 +35,7 @@ from ...learning.certificate import (
     layout_of,
     p_value,
 )
-from ...learning.counts import CountPlan, plan_counts
-from ...ledger import current, given_ledger
+from ...methods.counts import CountPlan, plan_counts
 from ...models.model import known_classes
 from ...show.parts import Column, Facts, Part, Shown, Table
 from ...statement.document import PrivacyStatement, write
@@ -218,7 +218,7 @@ def about_others(most: int | None, periods: int) -> str:
 #
 # Each period counts its own people once, with the whole budget. A person is in one period, so all
 # periods together cost what one costs (theory.md#monitor-cost). What the counts say is gathered by
-# bets (`learning/certificates/evidence.py`): one may look after each period, for as long as one
+# bets (`methods/certificate.py`): one may look after each period, for as long as one
 # likes, and stop or go on.
 #
 # With a unit people may come back, in a stated number of periods at most: noise and alarm are then

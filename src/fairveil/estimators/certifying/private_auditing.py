@@ -23,9 +23,9 @@ from ...curator.elsewhere import Elsewhere, RowsElsewhere, curator_of
 from ...curator.questions.attached import MOST_CODES
 from ...errors import InputError
 from ...facts import Cells, Schema
-from ...learning.counts import plan_counts
-from ...learning.tables import TableLayout
 from ...ledger import current, given_ledger
+from ...methods.counts import plan_counts
+from ...methods.tables import TableLayout
 from ...statement.document import PublicFact
 from ...tables import keys
 from .. import fitting, wrapped

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...facts import Cells
-from ...learning.tables import TableLayout
+from ...methods.tables import TableLayout
 from ...statement.check import Finding
 from ...statement.document import write
 from ...tables import keys

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import InputError
-from ...learning import tables as table_gaps
-from ...learning.counts import CountNoise
-from ...learning.tables import EVERYONE, TableEvidence, TableLayout, TableLine, TableRate
+from ...methods import tables as table_gaps
+from ...methods.counts import CountNoise
+from ...methods.tables import EVERYONE, TableEvidence, TableLayout, TableLine, TableRate
 from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent, printable
 from ...show.parts import Column, Note, Part, Shown, Table, draw_on
@@ -23,7 +23,7 @@ from ...tables import keys
 from ...tables.frames import pandas_for
 
 if TYPE_CHECKING:
-    from ...learning.tables import TableGap
+    from ...methods.tables import TableGap
 
 EACH, ALL = "each", "all"
 Keys = tuple[Hashable, ...]

@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..._json import Node
-from ...learning.least_squares import RegressionOutcome
-from ...learning.objectives import Found
-from ...learning.outcome import Outcome
+from ...methods.least_squares import RegressionOutcome
+from ...methods.objectives import Found
+from ...methods.outcome import Outcome
 from ...models import (
     DerandomisedModel,
     GroupedLinearModel,

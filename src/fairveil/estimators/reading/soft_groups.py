@@ -1,7 +1,7 @@
 """Distributions over groups, one a row: a group is drawn for each, once, by secret coins
 (docs/theory/attribute_holder.md).
 
-Guarantees (tests/learning/test_learning_reports.py):
+Guarantees (tests/methods/test_methods_reports.py):
 4. A drawn group depends on that row's distribution and its own coin alone.
 """
 

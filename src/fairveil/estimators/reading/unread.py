@@ -19,7 +19,7 @@ from ...data import Encoding
 from ...errors import InputError, SchemaError, within
 from ...facts import Schema
 from ...facts.columns import Boolean, Category
-from ...learning.forecast import Supposed
+from ...methods.forecast import Supposed
 from .coding import Coding, SchemaCoding
 from .read_as import facts_of_schema
 from .standard import Standard
