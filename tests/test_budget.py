@@ -93,7 +93,7 @@ def loaded() -> dict[str, int]:
 
 def only_subclass_elsewhere(modules: Mapping[str, ast.Module]) -> list[str]:
     """Names of classes with one subclass, which lives in another module: one class in two files.
-    Errors of the trusted room may have kin outside.
+    Errors and protocols of the trusted room may have kin outside: it imports nothing of theirs.
     A name that several modules define is followed through the imports."""
     places: dict[str, set[str]] = defaultdict(set)
     for module, tree in modules.items():
@@ -134,7 +134,7 @@ def only_subclass_elsewhere(modules: Mapping[str, ast.Module]) -> list[str]:
         {
             name
             for (module, name), where in subclasses.items()
-            if len(where) == 1 and where[0] != module and not module.endswith("core.errors")
+            if len(where) == 1 and where[0] != module and not module.startswith("core.")
         }
     )
 

@@ -312,6 +312,7 @@ KINDS: dict[str, type[Objective]] = {}
 
 
 def require_pairs(system: ConstraintSystem, frame: Frame, of: str) -> None:
+    """An error where there are no two groups to compare."""
     if not len(system):
         got, remedy = (
             f"groups {list(frame.cells.keys)}",
@@ -324,6 +325,7 @@ def require_pairs(system: ConstraintSystem, frame: Frame, of: str) -> None:
 def resolved(
     notions: tuple[Notion, ...], cells: Cells, classes: tuple[Hashable, ...]
 ) -> ConstraintSystem:
+    """`resolve`, kept."""
     return resolve(notions, cells, classes)
 
 
@@ -345,6 +347,7 @@ def of_system(
 
 
 def largest(sharpness: float | None, smooth: str) -> Outer:
+    """The largest of several numbers, or one of its smooth forms."""
     if sharpness is None:
         return Largest()
     return SoftLargest(sharpness) if smooth == "exponential" else Boltzmann(sharpness)
