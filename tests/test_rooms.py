@@ -58,7 +58,7 @@ INSIDE = {
         ("noising", "totals"),
         ("prepared", "pricing", "refusals"),
         ("bounds", "trace"),
-        ("choices", "public_side", "rounds"),
+        ("choices", "rounds"),
         ("curator",),
         ("elsewhere",),
     ),

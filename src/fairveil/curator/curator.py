@@ -39,12 +39,11 @@ from ..facts import Cells
 from ..statement.document import NamedGroups, PrivacyStatement, PublicFact, StatedBound
 from . import listening, pricing
 from .books import Books, RunLedger
-from .bounds import Bounds, adds_by_person
+from .bounds import Bounds, adds_by_person, cap_of
 from .choices import Contest, Context, HistogramCache, Score, contest_of
 from .journal import Journal, LogEntry
 from .measurements import Measurement, Measurements, as_measurements
 from .pricing import Deciding
-from .public_side import PublicSide
 from .public_table import PublicTable, public_facts, public_table
 from .question import Question
 from .questions.attached import Attached, AttachedCodes, given_codes
@@ -52,6 +51,7 @@ from .questions.of_models import GroupLosses
 from .questions.of_rows import RowCount
 from .quiet import Troubles
 from .refusals import (
+    no_public_rows,
     require_all_kept,
     require_ended,
     require_features_apart,
@@ -65,7 +65,7 @@ from .refusals import (
 from .rounds import Rounds, unclipped
 
 
-class Curator(PublicSide):
+class Curator:
     """The only holder of rows: it answers bounded questions about them with noise, and logs what
     each answer cost.
 
@@ -161,6 +161,42 @@ class Curator(PublicSide):
         exp(-epsilon score / range) on that grid."""
         contest = self._contest(pricing.as_questions(question), None, None, score)
         return math.ldexp(contest.steps, contest.exponent), math.ldexp(1.0, contest.exponent)
+
+    # -- what it tells without an answer -------------------------------------------------------------
+
+    @property
+    def public_rows(self) -> int:
+        """The number of rows that averages divide by: the true one where it is public, else the one
+        given or released."""
+        if self._public_rows is not None:
+            return self._public_rows
+        if self.promise.rows_are_public or not self.promise.is_private:
+            return self._rows.exact_count
+        raise no_public_rows()
+
+    def cells(self, mode: str = "product", names: Sequence[str] | None = None) -> Cells:
+        """The cells of the rows' sensitive columns: public values only."""
+        return self._rows.cells(mode, names)
+
+    @property
+    def scalings(self) -> tuple[tuple[Floats, Floats], ...]:
+        """Scale and shift of each `rescale` so far, in turn: public or released values, never the
+        rows'."""
+        return self._scalings
+
+    def describe(self, measurements: Measurements, batch: Batch = FULL) -> Event:
+        """The event that `answer` would log, for plans."""
+        return pricing.describe(
+            measurements, self.layout, self.promise, batch, max_sample_weight=self._cap
+        )
+
+    def describe_choice(self, question: Question | Sequence[Question], epsilon: float) -> Event:
+        """The event that `choose` would log, for plans."""
+        return pricing.describe_choice(question, epsilon, self.promise)
+
+    @property
+    def _cap(self) -> float | None:
+        return cap_of(self._rows, self.promise)
 
     # -- answers -----------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from .files import load, save
 from .grouped import GroupedLinearModel
 from .linear import AffineMap, LinearModel
 from .mixture import DerandomisedModel, MixtureModel
-from .model import Model, NumberModel, Parts, Predictor, RandomState
+from .model import Model, Parts, Predictor, RandomState
 from .postprocessed import PostProcessedModel
 from .regression import RegressionModel
 from .shifted import ShiftedModel
@@ -30,7 +30,6 @@ __all__ = [
     "MixtureModel",
     "Model",
     "NetworkModel",
-    "NumberModel",
     "Parts",
     "PostProcessedModel",
     "Predictor",

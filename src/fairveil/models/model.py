@@ -88,14 +88,6 @@ class Model(Predictor):
         ]
 
 
-class NumberModel(Predictor):
-    """A rule that gives coded rows a number. Abstract."""
-
-    @abstractmethod
-    def predict_numbers(self, rows: object) -> Floats:
-        """(rows,)."""
-
-
 class ScoredModel(Model):
     """A model that decides by scores: of two classes the second's against the first's 0, else one a
     class. Abstract."""

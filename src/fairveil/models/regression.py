@@ -12,11 +12,11 @@ from .. import _checks
 from .._types import Floats
 from ..facts import RowLayout
 from .linear import scores_of
-from .model import NumberModel, Parts, fixed_array
+from .model import Parts, Predictor, fixed_array
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class RegressionModel(NumberModel):
+class RegressionModel(Predictor):
     """prediction = intercept + sum of number x weight + sum over category columns of weight[offset
     + code].
 

@@ -34,8 +34,7 @@ from ..reading import cautions, units
 from ..reading.units import Whose
 from ..wrapped import DecidedPeople as DecidedRows
 from . import seen
-from .certificate import Certificate
-from .certificate_contents import ASSUMED
+from .certificate import ASSUMED, Certificate
 
 ONE_ROW = "each person counts once, by one of their rows, which a coin chose whatever it holds"
 OWN_DECISIONS = (

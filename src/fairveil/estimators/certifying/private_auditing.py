@@ -34,8 +34,7 @@ from ..reading.soft_groups import SoftGroups
 from ..reading.units import Whose
 from ..wrapped import DecidedPeople as DecidedRows
 from .certifying import ONE_ROW, OWN_DECISIONS, confidence_of, one_row_each, required_promise
-from .private_table import PrivateTable
-from .private_table_contents import ALL, EACH
+from .private_table import ALL, EACH, PrivateTable
 
 OUTCOMES = "the outcomes themselves"
 DRAWN = "each drawn from that person's distribution over groups"
