@@ -12,7 +12,7 @@ from scipy.special import expit
 import fairveil as fv
 from fairveil.core.noise import NoiseSource
 from fairveil.curator import Curator, Rows
-from fairveil.methods import SaddleDescent, SaddleProblem, descend
+from fairveil.methods import SaddleDescent, SaddleProblem
 
 GROUPS, NUMBERS, STRENGTH = 2, 4, 0.5
 CLIP, CLIP_W, RADIUS, STEP, DELTA = 2.0, 3.0, 3.0, 0.5, 1e-6
@@ -64,7 +64,7 @@ def stationarity(rows: int, epsilon: float, rounds: int, seed: int) -> float:
     )
     noise = NoiseSource.seeded(seed)
     curator = Curator(source, promise, plan=search.plan, noise=noise, public_rows=rows)
-    theta = np.asarray(descend(curator, search).theta)
+    theta = np.asarray(search.run(curator).theta)
     return float((gradient(theta, X, y, groups, root) ** 2).sum())
 
 

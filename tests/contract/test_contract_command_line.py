@@ -234,6 +234,7 @@ def _walk() -> dict[str, Step]:
         ),
         "attack": S(("attack", "mechanisms_of_mine:kept", *mine)),
         "attack: no": S(("attack", "mechanisms_of_mine:broken", *mine), 1),
+        "reproduce": S(("reproduce", "004:accountant"), 2),  # not in a clone
         "certify": S(
             (
                 *certified,

@@ -212,7 +212,7 @@ def test_what_is_no_folder_is_refused(folder: Any) -> None:
 
 
 def test_exact_answers_are_kept_nowhere(tmp_path: Path) -> None:
-    with pytest.raises(FairveilError, match="exact answers are written nowhere"):
+    with pytest.raises(FairveilError, match="exact answers are not kept"):
         fit("game", tmp_path, epsilon=float("inf"))
     assert not list(tmp_path.iterdir())
 

@@ -218,7 +218,8 @@ def test_a_run_goes_on_after_a_finer_log(rows, name: str, tmp_path) -> None:
     one.answer([(counts, FINER)])
     one.close()
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
-    assert ["event" in line for line in lines if "upto" in line] == [False, True]
+    told = [line["event"]["kind"] for line in lines if "number" in line]
+    assert told == ["gaussian", "per-cell"]
     for earlier in (one.log.entries, Journal(path)):
         two = curator_of(rows, promise, earlier=earlier)
         assert two.log.events == one.log.events
@@ -250,12 +251,12 @@ def test_an_earlier_log_that_is_coarser_is_refused(rows, name: str, tmp_path) ->
     path.write_bytes(path.read_bytes().replace(b"[[4.0,6.0,9.0]]", b"[[3.9,3.9,9.0]]"))
     with pytest.raises(PrivacyError, match=r"^earlier: expected the plan's next event"):
         curator_of(rows, promise, earlier=Journal(path))
-    path.write_bytes(path.read_bytes().replace(b'"upto":2', b'"upto":3'))
+    path.write_bytes(path.read_bytes().replace(b'"number":1', b'"number":0'))
     with pytest.raises(PrivacyError, match="a journal as it was written"):
         Journal(path)
 
 
-def test_a_torn_line_of_a_finer_answer_is_charged_as_it_was_planned(rows, tmp_path) -> None:
+def test_a_torn_line_of_a_finer_answer_ends_the_run(rows, tmp_path) -> None:
     promise, counts = PROMISES["add-remove"], CellCounts(rows.cells())
     path = tmp_path / "j"
     one = curator_of(rows, promise, earlier=Journal(path))
@@ -264,11 +265,8 @@ def test_a_torn_line_of_a_finer_answer_is_charged_as_it_was_planned(rows, tmp_pa
     one.close()
     whole = path.read_bytes()
     path.write_bytes(whole[: whole.rindex(b"per-cell")])
-    two = curator_of(rows, promise, earlier=Journal(path))
-    assert two.log.events == (Gaussian(20.0), planned(rows, promise)[1])
-    for _ in range(2):
-        two.answer([(counts, FINER)])
-    two.finish()
+    with pytest.raises(PrivacyError, match="expected whole lines, got 'one that was cut short'"):
+        curator_of(rows, promise, earlier=Journal(path))
 
 
 @pytest.mark.parametrize("name", ["add-remove", "replace-one"])
