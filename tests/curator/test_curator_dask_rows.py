@@ -343,7 +343,7 @@ def test_a_fit_goes_on_after_its_scheduler_was_killed(
         while not address.exists():
             assert cluster.poll() is None
             time.sleep(0.1)
-        client = distributed.Client(address.read_text(), timeout=60)
+        client = distributed.Client(address.read_text(), timeout=10)
         with (
             dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
             monkeypatch.context() as context,
