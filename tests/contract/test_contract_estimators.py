@@ -108,11 +108,16 @@ def test_a_seed_repeats_and_another_does_not(
 
 
 def test_secure_noise_never_repeats(row: Configuration, table: Table) -> None:
-    results = []
-    for _ in range(3):
+    results = list[Any]()
+
+    def differ() -> bool:
+        return any(shown(results[0]) != shown(other) for other in results[1:])
+
+    # Noise of a count is often zero: the likeliest counts come in a third of all runs.
+    while len(results) < 3 or (not differ() and len(results) < 30):
         np.random.seed(5)  # noqa: NPY002
         results.append(row.run(table, random_state=None))
-    assert any(shown(results[0]) != shown(other) for other in results[1:])
+    assert differ()
     for result in results:
         statement = row.statement(result)
         assert "seeded-noise" not in statement.stamps
