@@ -252,6 +252,7 @@ ALONE = Facts(LAYOUT, Promise(1.0, 1e-6, protects="sensitive_features"))
             "costs of classes",
         ),
         (lambda: sums.gradient(RECORDS, W * np.nan, 1.0), InputError, "finite weights"),
+        (lambda: sums.gradient(RECORDS, W[None][:0], 1.0), InputError, "finite weights"),
         (
             lambda: sums.gradient(RECORDS, W, 1.0, ONE, np.full((3, 1, 2), np.inf)),
             InputError,

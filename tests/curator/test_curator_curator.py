@@ -528,7 +528,8 @@ def test_bad_questions_are_refused_before_anything_is_released(rows_of):
         with pytest.raises(error, match=message):
             curator.answer(measurements)
     for message, make in [
-        ("finite", lambda: Linear(np.array([np.nan]))),
+        ("NaN", lambda: Linear(np.array([np.nan]))),
+        (r"got \(0, 1, 4\)", lambda: Linear(np.empty((0, 1, 4)))),
         ("sharpness", lambda: Linear(WEIGHTS, sharpness=0.0)),
         (
             "finite costs",

@@ -229,7 +229,7 @@ def _weights(facts: Facts, w: object, *, of_number: bool = False) -> Floats:
         array = np.array(array).reshape((1,) * (3 - array.ndim) + array.shape)
     classes = 1 if of_number else _classes(facts)
     shape = (1 if classes <= 2 else classes, 1 + facts.layout.width)
-    good = array.shape[1:] == shape and np.isfinite(array).all()
+    good = len(array) and array.shape[1:] == shape and np.isfinite(array).all()
     fix = "The intercept comes first."
     need(good, f"finite weights of shape {shape}", of="weights", got=array.shape, fix=fix)
     return np.ascontiguousarray(array)

@@ -29,6 +29,7 @@ from .. import _checks
 from .._types import Floats
 from ..core import bound as sensitivity
 from ..core.bound import Bound
+from ..core.errors import need
 from ..core.promise import Promise
 from ..core.sums import Facts, Sum
 from ..errors import InputError
@@ -45,21 +46,14 @@ def _weights_array(weights: object) -> Floats:
     except (TypeError, ValueError):
         array = np.empty((0,) * 4)
     array.setflags(write=False)
-    if array.ndim not in (1, 2, 3) or not np.isfinite(array).all():
-        raise InputError.expected(
-            (
-                "finite weights of shape (1 + width,), (classes, 1 + width) or (models, "
-                "classes, 1 + width)"
-            ),
-            of="weights",
-            got=(
-                f"shape {array.shape}" if array.ndim not in (1, 2, 3) else "NaN or infinite values"
-            ),
-            remedy=(
-                "The intercept comes first, then numbers, then the categories of each coded "
-                "feature."
-            ),
-        )
+    shaped = array.ndim in (1, 2, 3) and array.size > 0
+    need(
+        shaped and np.isfinite(array).all(),
+        "finite weights of shape (1 + width,), (classes, 1 + width) or (models, classes, 1 + width)",
+        of="weights",
+        got="NaN or infinite values" if shaped else array.shape,
+        fix="The intercept comes first, then numbers, then the categories of each coded feature.",
+    )
     return array.reshape((1,) * (3 - array.ndim) + array.shape)
 
 
