@@ -290,15 +290,35 @@ def as_array(classes: tuple[Any, ...]) -> npt.NDArray[Any]:
     return out
 
 
-def same(one: object, other: object) -> bool:
-    return bool(one == other)
-
-
 def labels_of(source: RowSource, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     codes = [block.labels for block in source.blocks()]
     if any(part is None for part in codes):
         raise InputError.expected("rows with labels", of="X", got="rows without", remedy="Pass y.")
     return np.asarray(classes[np.concatenate([part for part in codes if part is not None])])
+
+
+def labels_in(X: TableLike, y: ColumnsLike, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Labels as given, or those of coded rows."""
+    return labels_of(X, classes) if y is None and isinstance(X, RowSource) else read_labels(y)
+
+
+def expected_accuracy(
+    law: Floats,
+    classes: npt.NDArray[Any],
+    X: TableLike,
+    y: ColumnsLike,
+    sample_weight: ColumnsLike,
+) -> float:
+    """The share of rows, by weight, that decisions of probabilities `law` (rows, classes) get
+    right."""
+    labels = labels_in(X, y, classes).tolist()
+    same_length({"X": len(law), "y": len(labels)})
+    weights = weights_of(sample_weight, len(labels))
+    right = np.zeros(len(labels))
+    for code, value in enumerate(classes.tolist()):
+        of = np.fromiter((bool(value == label) for label in labels), bool, len(labels))
+        right += law[:, code] * of
+    return float(np.average(right, weights=weights))
 
 
 def _column_names(X: TableLike) -> list[str] | None:
@@ -577,18 +597,7 @@ class LinearClassifier(CodedClassifier):
         """
         found = self.predict_proba(X) if self._is_randomized else None
         shares = np.eye(len(self.classes_))[self._codes(X)] if found is None else found
-        labels = (
-            labels_of(X, self.classes_)
-            if y is None and isinstance(X, RowSource)
-            else read_labels(y)
-        ).tolist()
-        same_length({"X": len(shares), "y": len(labels)})
-        weights = weights_of(sample_weight, len(labels))
-        right = np.zeros(len(labels))
-        for code, value in enumerate(self.classes_.tolist()):
-            of = np.fromiter((same(value, label) for label in labels), bool, len(labels))
-            right += shares[:, code] * of
-        return float(np.average(right, weights=weights))
+        return expected_accuracy(shares, self.classes_, X, y, sample_weight)
 
     def terms(self) -> tuple[Term, ...]:
         """Part of the score that each number of an additive model of two classes has.

@@ -13,16 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from .._types import ColumnsLike, Floats, TableLike
 from ..core.promise import Promise
 from ..errors import InputError
-from ..facts import RowBlock, RowSource
+from ..facts import RowBlock
 from ..methods.oracles import AttachedRule, Begun, Descent, GroupedRule, LinearRule, Listed, Rule
 from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel
 from ..models.model import RandomState, draw_codes
 from ..tables.columns import same_length
 from . import fitting, wrapped
-from .faces import CodedClassifier, labels_of
+from .faces import CodedClassifier, expected_accuracy
 from .reading.coding import Coding, SchemaCoding
-from .reading.columns import read_labels
-from .reading.inputs import weights_of
 from .reading.training import Training
 from .words import worded
 from .wrapped import codes_of, in_blocks, names_of, unheard, without
@@ -87,7 +85,7 @@ class MixingClassifier(CodedClassifier):
         float
             Expected accuracy, between 0 and 1.
         """
-        return self._expected(self._law(X), X, y, sample_weight)
+        return expected_accuracy(self._law(X), self.classes_, X, y, sample_weight)
 
     def _law(self, X: TableLike) -> Floats:
         check_is_fitted(self, "outcome_")
@@ -96,21 +94,6 @@ class MixingClassifier(CodedClassifier):
             if self.model_ is None
             else self._distribution_of_model(self._blocks(X))
         )
-
-    def _expected(
-        self, law: Floats, X: TableLike, y: ColumnsLike, sample_weight: ColumnsLike
-    ) -> float:
-        labels = (
-            labels_of(X, self.classes_)
-            if y is None and isinstance(X, RowSource)
-            else read_labels(y)
-        )
-        same_length({"X": len(law), "y": len(labels)})
-        weights = weights_of(sample_weight, len(labels))
-        at = {value: code for code, value in enumerate(self.classes_.tolist())}
-        codes = np.array([at.get(label, -1) for label in labels.tolist()])
-        right = np.where(codes >= 0, law[np.arange(len(law)), np.maximum(codes, 0)], 0.0)
-        return float(np.average(right, weights=weights))
 
     def _distribution_of_model(self, blocks: Iterable[RowBlock]) -> Floats:
         assert self.model_ is not None

@@ -27,7 +27,7 @@ from . import faces, fitting
 from .certifying.certified_fits import certified, forget_certificate
 from .choosing import GameChoices
 from .descending import cells_of
-from .faces import Blindly
+from .faces import Blindly, expected_accuracy
 from .fitting import READS_GROUPS, OpenedFit, journal_in, run, said, statement_of
 from .handed import words_of
 from .mixing import (
@@ -320,7 +320,7 @@ class OracleGameClassifier(MixingClassifier):
             Expected accuracy, between 0 and 1.
         """
         law = self.predict_proba(X, sensitive_features=sensitive_features)
-        return self._expected(law, X, y, sample_weight)
+        return expected_accuracy(law, self.classes_, X, y, sample_weight)
 
     def derandomise(self, threshold: float | None = None) -> OracleGameClassifier:
         """Classifier that decides without chance.

@@ -45,15 +45,13 @@ from ..tables.columns import same_length
 from ..tables.distinct import in_words
 from . import faces, fitting, wrapped
 from .certifying.certified_fits import certified, forget_certificate
-from .faces import Blindly, as_array
+from .faces import Blindly, as_array, expected_accuracy
 from .fitting import Planning, Recorded, require_room, said, warn_if_hidden
 from .rate_constrained import RateConstrainedClassifier
 from .reading import cautions, origins
 from .reading.carried import groups_of
 from .reading.cautions import outside
-from .reading.columns import read_labels
 from .reading.fitted_parts import classes_of, names_of_features, parts_of, width_of
-from .reading.inputs import weights_of
 from .reading.training import ReadOptions, Training
 from .reading.units import Whose
 from .reading.unread import Read
@@ -255,18 +253,7 @@ class AfterABase:
             Expected accuracy, between 0 and 1.
         """
         law = self.predict_proba(X, sensitive_features=sensitive_features)
-        if y is None and isinstance(X, RowSource):
-            codes: npt.NDArray[Any] = np.concatenate(
-                [np.asarray(block.labels) for block in X.blocks()]
-            )
-            labels = self.classes_[codes]
-        else:
-            labels = read_labels(y)
-        same_length({"X": len(law), "y": len(labels)})
-        place = {value: code for code, value in enumerate(self.model_.classes)}
-        at = np.array([place.get(value, -1) for value in labels.tolist()], np.intp)
-        right = np.where(at >= 0, law[np.arange(len(law)), at], 0.0)
-        return float(np.average(right, weights=weights_of(sample_weight, len(labels))))
+        return expected_accuracy(law, self.classes_, X, y, sample_weight)
 
     # -- inside ------------------------------------------------------------------------------------
 

@@ -62,13 +62,12 @@ from ..statement.document import PrivacyStatement, PublicFact
 from ..statement.signing import Signature, private_key
 from ..tables.columns import same_length
 from . import fitting
-from .faces import CodedReader, as_array, labels_of
+from .faces import CodedReader, as_array, labels_in
 from .fitting import length_of
 from .reading import cautions, inputs, units
 from .reading.carried import groups_of
 from .reading.coded_files import CODINGS
 from .reading.coding import Coding, SchemaCoding, TableCoding
-from .reading.columns import read_labels
 from .reading.soft_groups import SoftGroups
 from .reading.training import Training
 from .reading.units import Whose
@@ -107,15 +106,6 @@ def _dense(block: RowBlock, layout: RowLayout) -> Floats:
         out[np.arange(rows), first + column.astype(np.intp)] = 1.0
         first += size
     return out
-
-
-def labels_in(X: TableLike, y: ColumnsLike, classes: tuple[Hashable, ...]) -> npt.NDArray[Any]:
-    """Labels as given, or those of coded rows."""
-    return (
-        labels_of(X, as_array(classes))
-        if y is None and isinstance(X, RowSource)
-        else read_labels(y)
-    )
 
 
 def distribution_given(predictions: ColumnsLike, classes: Sequence[Hashable], rows: int) -> Floats:
@@ -212,7 +202,7 @@ class ReleasedCounts:
         ndarray of int
             Clusters.
         """
-        labels = codes_of(labels_in(X, y, self.classes), self.classes, "y")
+        labels = codes_of(labels_in(X, y, as_array(self.classes)), self.classes, "y")
         return self.clusters.codes(features_of(self.coding, X), labels)
 
     def rates(
@@ -553,7 +543,7 @@ def searched(
 def soft_of(given: ReleasedCounts, X: TableLike, y: ColumnsLike, system: ConstraintSystem) -> Soft:
     """Public rows, whitened, with memberships."""
     features = features_of(given.coding, X)
-    labels = codes_of(labels_in(X, y, given.classes), given.classes, "y")
+    labels = codes_of(labels_in(X, y, as_array(given.classes)), given.classes, "y")
     table = np.column_stack([np.ones(len(features)), features])
     basis = np.concatenate(
         [np.eye(1, table.shape[1]), principal(table.T @ table, features.shape[1])]
@@ -1008,7 +998,7 @@ class ReleasedGroups(ReleasedCounts):
         tuple of four arrays
             X, y, groups and weights.
         """
-        labels = labels_in(X, y, self.classes)
+        labels = labels_in(X, y, as_array(self.classes))
         return expanded_rows(self, X, labels, copies, fitting.seed_of(random_state))
 
     def fit(

@@ -62,6 +62,7 @@ Guarantees of it (tests/methods/test_methods_tailored_regression.py):
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -254,8 +255,63 @@ class PosedTask:
         return np.asarray(self.f.gradient(losses) + pulled)
 
 
+class Tailored(ABC):
+    """What both methods share: parts of a budget that are fixed before rows are read, and groups
+    that are no smaller than the noise of their counts."""
+
+    task: RegressionTask
+    allocation: Allocation
+
+    @property
+    @abstractmethod
+    def is_fixed(self) -> bool:
+        """Whether shares depend on nothing that is released."""
+
+    @property
+    @abstractmethod
+    def _parts(self) -> dict[str, float]:
+        """Of the squared budget; what is left is for the rounds, or for the matrices."""
+
+    @property
+    @abstractmethod
+    def _count_noise(self) -> float: ...
+
+    @abstractmethod
+    def event(self, *, bound: bool = True) -> Event:
+        """What the run costs; `bound`: what the worst person may."""
+
+    @property
+    def cells(self) -> Cells:
+        """The groups."""
+        return self.task.cells or NO_GROUPS
+
+    @property
+    def measures_errors(self) -> bool:
+        """Whether stage one is needed: with one group there is nothing to share."""
+        return self.allocation.name == STANDARD_ERROR and self.cells.count > 1
+
+    @property
+    def _weighs(self) -> bool:
+        return isinstance(self.task.objective, MeanGroupLoss)
+
+    @cached_property
+    def plan(self) -> Event | None:
+        """What is fixed before data are read: the price of shares that are, else the worst
+        person's."""
+        return self.event(bound=not self.is_fixed) if self.task.promise.is_private else None
+
+    def _floored(self, counts: Floats) -> Floats:
+        """No group is smaller than two deviations of its count's noise."""
+        return np.maximum(counts, max(LEAST_ROWS, 2.0 * self._count_noise))
+
+    @property
+    def last_part(self) -> float:
+        """Of the squared budget: what the other parts leave."""
+        return 1.0 - sum(self._parts.values())
+
+
 @dataclass(frozen=True, eq=False)
-class TailoredDescent:
+class TailoredDescent(Tailored):
     """A descent that is planned and priced: public values alone. Made by `plan_tailored_descent`.
 
     `z`: the noise over the sensitivity, had all of the budget been spent on one Gaussian. `scales`:
@@ -281,20 +337,10 @@ class TailoredDescent:
     z: float = 0.0
 
     @property
-    def cells(self) -> Cells:
-        """The groups."""
-        return self.task.cells or NO_GROUPS
-
-    @property
     def columns(self) -> list[Cells | None]:
         """The groups of each sensitive column, or all of them; None where nobody is
         distinguished."""
         return [None] if self.task.cells is None else [*each_column(self.task.cells)]
-
-    @property
-    def measures_errors(self) -> bool:
-        """Whether stage one is needed: with one group there is nothing to share."""
-        return self.allocation.name == STANDARD_ERROR and self.cells.count > 1
 
     @property
     def bounded(self) -> bool:
@@ -367,11 +413,6 @@ class TailoredDescent:
             parts["moments"] = MOMENTS_SHARE
         return parts | {"report": REPORT}
 
-    @property
-    def last_part(self) -> float:
-        """Of the squared budget: the rounds'."""
-        return 1.0 - sum(self._parts.values())
-
     def _multiplier(self, part: str, times: int = 1) -> float:
         return (
             0.0
@@ -436,21 +477,11 @@ class TailoredDescent:
         """A limit on all that a person spends, as one on her part of the rounds."""
         return np.maximum(limit * self.z**2 - (1.0 - self.last_part), 0.0) / self.last_part
 
-    @property
-    def _weighs(self) -> bool:
-        return isinstance(self.task.objective, MeanGroupLoss)
-
     def _factors(self, counts: Floats | None) -> Floats:
         """What a row of each group counts in a step, over the most that one does."""
         return (
             np.ones(self.cells.count) if counts is None or not self._weighs else factors_of(counts)
         )
-
-    @cached_property
-    def plan(self) -> Event | None:
-        """What is fixed before data are read: the price of shares that are, else the worst
-        person's."""
-        return self.event(bound=not self.is_fixed) if self.task.promise.is_private else None
 
     # -- what is asked -----------------------------------------------------------------------------
 
@@ -719,10 +750,6 @@ class TailoredDescent:
             walk = walk.step(total / rows, self.steps.pace(noise), MOMENTUM, count=True)
         return walk.average
 
-    def _floored(self, counts: Floats) -> Floats:
-        """No group is smaller than two deviations of its count's noise."""
-        return np.maximum(counts, max(LEAST_ROWS, 2.0 * self._count_noise))
-
     def _posed(self, counts: Floats) -> PosedTask:
         task = self.task
         rows = self._rows_of(counts)
@@ -918,7 +945,7 @@ def plan_tailored_descent(
 
 
 @dataclass(frozen=True, eq=False)
-class TailoredRegression:
+class TailoredRegression(Tailored):
     """A regression that is planned and priced: public values alone. Made by
     `plan_tailored_regression`.
 
@@ -934,22 +961,6 @@ class TailoredRegression:
     radius: float | None = None
     rounds: int = 200
     z: float = 0.0
-
-    @cached_property
-    def plan(self) -> Event | None:
-        """What is fixed before data are read: the price of shares that are, else the worst
-        person's."""
-        return self.event(bound=not self.is_fixed) if self.task.promise.is_private else None
-
-    @property
-    def cells(self) -> Cells:
-        """The groups."""
-        return self.task.cells or NO_GROUPS
-
-    @property
-    def measures_errors(self) -> bool:
-        """Whether stage one is needed: with one group there is nothing to share."""
-        return self.allocation.name == STANDARD_ERROR and self.cells.count > 1
 
     @property
     def pools(self) -> bool:
@@ -981,10 +992,6 @@ class TailoredRegression:
         return self.cells.count > 1 and (self.allocation.name == SIZE or by_noise)
 
     @property
-    def _weighs(self) -> bool:
-        return isinstance(self.task.objective, MeanGroupLoss)
-
-    @property
     def _parts(self) -> dict[str, float]:
         """Of the squared budget; what is left is for the matrices."""
         task = self.task
@@ -1002,11 +1009,6 @@ class TailoredRegression:
         if self.pools:
             out["losses"] = LOSSES
         return out
-
-    @property
-    def last_part(self) -> float:
-        """Of the squared budget: the matrices'."""
-        return 1.0 - sum(self._parts.values())
 
     def _multiplier(self, part: str, times: int = 1) -> float:
         share = self._parts.get(part, 0.0)
@@ -1094,10 +1096,6 @@ class TailoredRegression:
         }
         z = 0.0 if self.task.is_exact else self.z / math.sqrt(self.last_part)
         return GroupRegression(self.task, **options, moments_multiplier=moments, multiplier=z)
-
-    def _floored(self, counts: Floats) -> Floats:
-        """No group is smaller than two deviations of its count's noise."""
-        return np.maximum(counts, max(LEAST_ROWS, 2.0 * self._count_noise))
 
     @property
     def _count_noise(self) -> float:
