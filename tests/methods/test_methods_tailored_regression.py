@@ -25,7 +25,11 @@ from fairveil.fairness.objectives import GroupLoss, LargestGroupLoss
 from fairveil.methods.allocation import ALLOCATIONS, Allocation
 from fairveil.methods.least_squares import RegressionTask
 from fairveil.methods.quadratics import Ended
-from fairveil.methods.tailoring import TailoredRegression, plan_tailored_regression
+from fairveil.methods.tailoring import (
+    TailoredRegression,
+    plan_tailored_descent,
+    plan_tailored_regression,
+)
 from fairveil.privacy import Promise
 from fairveil.privacy.accounting.by_group import by_group
 
@@ -435,6 +439,15 @@ def test_a_sum_of_residuals_that_is_lost_in_noise_makes_shares_equal() -> None:
         assert accounting.epsilon(curator.log.events, 1e-6, "add-remove") <= 0.02
     assert fallen >= 2  # a chance of 1 in 37000 otherwise
     assert outcome.reason == Ended.NOTHING.value
+
+
+@pytest.mark.parametrize("plan", [plan_tailored_descent, plan_tailored_regression])
+def test_no_group_is_smaller_than_two_deviations_of_its_count(plan: Any) -> None:
+    rows = t.rows_of(*t.sample((900, 5, 5)))
+    made = plan(t.task_of(rows, Promise(0.05, 1e-6)), Allocation("standard-error"))
+    least = [t.ran(made, rows, seed)[1].counts.min() for seed in range(3)]
+    assert least == pytest.approx([2.0 * made._count_noise] * 3)
+    assert made._count_noise > 5.0
 
 
 def test_with_one_group_there_is_nothing_to_share() -> None:
