@@ -68,9 +68,9 @@ def classifier() -> Any:
 
 def floor(fit: Callable[[], Any], rows: int, turns: int) -> dict[str, float]:
     """The compiled passes of a fit alone: how many, and their least processor time."""
-    from fairveil.curator.kernels import linear
+    from fairveil.core import sums
 
-    plain, found = linear.descend, []
+    plain, found = sums.descend, []
     for _ in range(turns):
         runs: list[tuple[int, float]] = []
 
@@ -79,11 +79,11 @@ def floor(fit: Callable[[], Any], rows: int, turns: int) -> dict[str, float]:
             plain(*given)
             runs.append((given[10] - given[9], time.thread_time() - start))
 
-        linear.descend = timed
+        sums.descend = timed
         try:
             fit()
         finally:
-            linear.descend = plain
+            sums.descend = plain
         found.append((sum(count for count, _ in runs), sum(spent for _, spent in runs)))
     read, spent = min(found, key=lambda one: one[1])
     return {

@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fairveil.fairness.outer_welfare import gini
 
 import fairveil as fv
 from fairveil import data
 from fairveil.errors import ConstraintNotMet
+from fairveil.fairness.functions import gini
 from fairveil.fairness.objectives import Gini, WeightedError
 from fairveil.show import Axis, Curve, Curves
 

@@ -9,6 +9,7 @@ that library imports; elsewhere a test of its own is skipped and says so.
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import io
@@ -76,6 +77,23 @@ def test_programs_of_benchmarks_that_pages_name_exist(page: Path) -> None:
         text = text.partition("\n## ")[2].partition("\n## ")[0]  # what is not released yet
     gone = [name for name in PROGRAM.findall(text) if not (ROOT / name).exists()]
     assert not gone
+
+
+PROGRAMS = sorted(
+    p for room in ("benchmarks", "examples", "papers") for p in (ROOT / room).rglob("*.py")
+)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_programs_import_what_is_there(program: Path) -> None:
+    """Those that need data files too, which no test runs without them."""
+    for node in ast.walk(ast.parse(program.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "fairveil":
+            module = importlib.import_module(str(node.module))
+            for name in node.names:
+                assert hasattr(module, name.name) or importlib.import_module(
+                    f"{node.module}.{name.name}"
+                )
 
 
 @pytest.mark.parametrize(
