@@ -72,7 +72,7 @@ WALK = (
         None,
         "a row's gradient is clipped and added, in whole units of a grid",
     ),
-    ("curator/noising.py", "draws", "discrete noise is added to the exact totals"),
+    ("curator/curator.py", "LaidOut.answers", "discrete noise is added to the exact totals"),
     (
         "methods/primal_dual.py",
         "PrimalDual.search",

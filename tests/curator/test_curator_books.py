@@ -109,7 +109,7 @@ def test_guarantee_3_of_rounds_weights_of_a_round_before_are_forgotten(rows) -> 
     curator = Curator(rows, Promise(1e3, 1e-6), noise=NoiseSource.seeded(0))
     for factor in (1.0, 2.0, 3.0, 4.0):
         curator.answer([(question.at(question.inner, (1.0, factor)), 3.0)])
-    assert len(curator._rounds.ready) == 1
+    assert len(curator._ready) == 1
 
 
 def test_a_run_is_closed_while_an_interrupted_answer_still_has_its_turn() -> None:

@@ -26,7 +26,7 @@ from fairveil.curator import (
     RowCount,
     Rows,
 )
-from fairveil.curator.measurements import Measurement
+from fairveil.curator.pricing import Measurement
 from fairveil.curator.totals.passes import Passes
 from fairveil.errors import (
     InputError,

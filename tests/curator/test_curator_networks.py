@@ -429,7 +429,7 @@ def test_rounds_share_their_price_and_differ_in_parameters() -> None:
         asked = first.at(moved, costs * k)
         assert asked.key == first.key == NetworkGradient(moved, CLIP, cells, costs).key
         curator.answer([(asked, 2.0)], Poisson(0.5))
-    assert len(curator._rounds.ready) == 1
+    assert len(curator._ready) == 1
     curator.finish()
     assert list(curator.log.events) == [event] * 3
     assert Gaussian(2.0) in _leaves(event)

@@ -12,6 +12,7 @@ import pytest
 
 from fairveil.core import threads
 from fairveil.core.events import Composed, Gaussian
+from fairveil.core.noise import symmetric_gaussians
 from fairveil.core.sums import columns_of
 from fairveil.curator import (
     CellCounts,
@@ -24,8 +25,7 @@ from fairveil.curator import (
     RowCount,
     describe,
 )
-from fairveil.curator.measurements import Measurement
-from fairveil.curator.noising import NoiseRequest, draw, draws
+from fairveil.curator.pricing import Measurement
 from fairveil.curator.totals import public_scale
 from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError
@@ -50,24 +50,42 @@ def asks_of(rows, weights, shift=0.0, other=None):
 # -- noise -----------------------------------------------------------------------------------------
 
 
-def test_guarantee_1_of_noising_side_by_side_is_one_by_one(rows_of):
-    cells = rows_of(n=20).cells()
-    counts = CellCounts(cells)
-    wanted = [
-        (Measurement(counts, 3.0), 12.5, (cells.count,)),
-        (Measurement(counts, 3.0, "discrete-laplace"), 4.0, (cells.count,)),
-        (Measurement(GramMatrices(None, 1.0), 3.0), 1e6, (1, 4, 4)),
-        (Measurement(counts, 3.0), 0.0, (cells.count,)),
-        (Measurement(counts, 3.0), np.geomspace(1, 1e6, cells.count), (cells.count,)),
-        (Measurement(GradientSum(Linear(np.zeros(WIDTH)), 1.0), 3.0), 2.0**50, (1, WIDTH)),
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_guarantee_3_each_ask_of_a_joint_answer_has_the_noise_of_its_own_stream(rows_of, relation):
+    """The exact total, and noise of the stated size from the stream of the release and the place:
+    what is drawn side by side is what each stream gives alone."""
+    rows, promise = rows_of(n=60), Promise(1e5, 1e-6, neighbours=relation)
+    cells, layout = rows.cells(), rows.layout
+    counts, gram = CellCounts(cells), GramMatrices(None, 1.0)
+    by_cell = np.geomspace(1.0, 1e3, cells.count)
+    asked = [
+        Measurement(counts, 12.5),
+        Measurement(counts, 3.0, "discrete-laplace"),
+        Measurement(counts, 2.5, "discrete-gaussian"),
+        Measurement(gram, 3.0),
+        Measurement(counts, by_cell),
+        Measurement(GradientSum(Linear(np.zeros(WIDTH)), 1.0), 2.0**18),
     ]
-    one, other = NoiseSource.seeded(1), NoiseSource.seeded(1)
-    together = draws(
-        [NoiseRequest(i, 0, *what, 0, (i,)) for i, what in enumerate(wanted)], [one], 7
-    )
-    for i, (what, found) in enumerate(zip(wanted, together, strict=True)):
-        np.testing.assert_array_equal(found, draw(*what, other.stream("noise", 7, i)))
-        assert found.shape == what[2]
+    curator, source = Curator(rows, promise, noise=NoiseSource.seeded(1)), NoiseSource.seeded(1)
+    for number in range(2):  # the second release is of what was laid out for the first
+        for place, answer in enumerate(curator.answer(asked)):
+            one, stream = asked[place], source.stream("noise", number, place)
+            scale = one.question.scale(layout, None, one.order)
+            (total,) = totals([(one.question, [scale])], rows, rows.blocks())
+            far, n = scale.bound.sensitivity(relation) / scale.unit, total[0].size
+            if place in (0, 5):
+                noise = stream.rounded_gaussian(float(one.multiplier) * far, n)
+            elif place == 1:
+                noise = stream.discrete_laplace(3.0 * round(far), n)
+            elif place == 2:
+                noise = stream.discrete_gaussian(2.5 * far, n)
+            elif place == 3:
+                noise = symmetric_gaussians(stream, 3.0 * far, total[0].shape)
+            else:
+                noise = stream.rounded_gaussian(by_cell * (scale.bound.largest / scale.unit))
+            np.testing.assert_array_equal(
+                answer, (total[0] + noise.reshape(total[0].shape)) * scale.unit
+            )
 
 
 @pytest.mark.parametrize("models", [2, 3, 9, 130])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairveil.core.promise import Promise
-from fairveil.curator.trace import Trace
+from fairveil.curator import Trace
 from fairveil.facts import Cells, RowLayout
 from fairveil.fairness import DemographicParity
 from fairveil.methods import PrimalDual, Settings, descend

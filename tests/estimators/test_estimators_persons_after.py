@@ -157,7 +157,6 @@ def test_planted_the_bound_of_one_row_is_caught(monkeypatch):
     persons do."""
     make = makers("add-remove")["parity"]
     monkeypatch.setattr(pricing, "of_person", lambda scale, rows: scale)
-    monkeypatch.setattr("fairveil.curator.bounds.of_person", lambda scale, rows: scale)
     X, y = table()
     stated = {
         bound.sensitivity

@@ -22,11 +22,10 @@ from fairveil.core.events import spelled_out
 from fairveil.core.inventory import inventory
 from fairveil.core.promise import Promise
 from fairveil.core.rows import FULL
-from fairveil.curator import Curator, Rows, describe
+from fairveil.curator import Curator, Rows, Trace, describe
 from fairveil.curator.pricing import constant_scale, noise_scale
 from fairveil.curator.totals import public_scale
 from fairveil.curator.totals.passes import totals
-from fairveil.curator.trace import Trace
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import BoundedGroupLoss
 from fairveil.fairness.objectives import LargestGroupLoss

@@ -16,8 +16,7 @@ from scipy import optimize, stats
 from fairveil.core.events import spelled_out
 from fairveil.core.inventory import inventory
 from fairveil.core.promise import Promise
-from fairveil.curator import Curator, PredictionHistogram, Rows
-from fairveil.curator.trace import Trace
+from fairveil.curator import Curator, PredictionHistogram, Rows, Trace
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import DemographicParity, EqualizedOdds
 from fairveil.fairness.objectives import GMean, HMean

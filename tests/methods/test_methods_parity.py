@@ -12,8 +12,7 @@ from scipy.optimize import linprog
 from fairveil import Promise
 from fairveil.core import cost as accountant
 from fairveil.core.events import compose, spelled_out
-from fairveil.curator import Curator, Rows
-from fairveil.curator.trace import Trace
+from fairveil.curator import Curator, Rows, Trace
 from fairveil.methods import parity
 from fairveil.models.shifted import softened
 from fairveil.privacy import NoiseSource

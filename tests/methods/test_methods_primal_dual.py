@@ -31,10 +31,10 @@ from fairveil.curator import (
     Measurement,
     PredictionHistogram,
     Rows,
+    Trace,
     pricing,
 )
 from fairveil.curator.totals.passes import totals
-from fairveil.curator.trace import Trace
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import Event, PredictionRate
 from fairveil.methods import PrimalDual, Reason, Settings, descend, duals, in_step, primal_dual

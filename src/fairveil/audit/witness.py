@@ -33,7 +33,7 @@ from ..core.rows import FULL, Batch, Part, Poisson, Rows
 from ..curator import AttachedHistogram, CodeHistogram, RowFunction, pricing
 from ..curator.curator import Curator
 from ..curator.listening import Scalings
-from ..curator.measurements import Measurement, Measurements, as_measurements
+from ..curator.pricing import Measurement, Measurements, as_measurements
 from ..curator.question import Question, Scale, of_person
 from ..curator.questions.by_cell import inner_of
 from ..curator.questions.gradients import GradientSum

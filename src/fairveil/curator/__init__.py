@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from ..core.rows import Poisson as Poisson
     from ..core.rows import Rows as Rows
     from .choices import Score as Score
+    from .curator import Asked as Asked
     from .curator import Curator as Curator
+    from .curator import MadeUp as MadeUp
+    from .curator import Trace as Trace
     from .journal import Journal as Journal
     from .journal import Log as Log
     from .journal import LogEntry as LogEntry
-    from .measurements import Measurement as Measurement
+    from .pricing import Measurement as Measurement
+    from .pricing import as_measurements as as_measurements
     from .pricing import describe as describe
     from .pricing import describe_choice as describe_choice
     from .pricing import largest_of_one as largest_of_one

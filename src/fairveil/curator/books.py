@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -442,11 +442,11 @@ class Books:
             entry = replace(entry, given=Given.of(digest_of(*asked), answers))
         self.log.append(entry)
 
-    def state(self, bound: StatedBound) -> None:
+    def state(self, question: str, norm: str, moved: float, reason: str, origin: Any) -> None:
         """Write a sensitivity down for the statement: the largest of the run, where rounds or
         questions of one name differ."""
-        key = (bound.question, bound.norm)
-        if key not in self._bounds or bound.sensitivity > self._bounds[key].sensitivity:
+        key, bound = (question, norm), StatedBound(question, norm, moved, reason, origin)
+        if key not in self._bounds or moved > self._bounds[key].sensitivity:
             if self.journal is not None:
                 self.journal.state(bound)
             self._bounds[key] = bound

@@ -64,9 +64,7 @@ from ..core.noise import Stream
 from ..core.promise import Promise
 from ..core.rows import MOST_ROWS, Rows
 from ..facts import Cells, RowLayout
-from .bounds import Bounds
-from .measurements import Measurement
-from .pricing import Deciding
+from .pricing import Bounds, Deciding, Measurement
 from .question import Scale, cell_count, need_classes
 from .questions.attached import AttachedHistogram
 from .questions.histograms import ScoreHistogram

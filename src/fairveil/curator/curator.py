@@ -1,71 +1,423 @@
 """The curator: holds the rows, answers bounded questions with noise, and writes down what each
-answer cost.
+answer cost. What a run asks is its plan; a `Trace` is asked in place of a curator to find it.
 
 Guarantees (tests/curator/test_curator_*.py):
 1. Nothing that depends on a protected value leaves except through `answer` and `choose`, each with
    its event in the log.
 2. One call of `answer` is one joint release on one batch, and one event.
 3. Every coordinate of every answer gets noise of its own, from a stream named by the number of the
-   release.
+   release and the place of the question; models side by side get the noise that each gets alone.
 4. An answer that the promise, or the plan, has no room for is refused before the rows are read.
 5. The entry is in the log before the answer is returned; a run interrupted half way leaves a log
    of what was released.
 6. With records protected the realised size of a Poisson batch is neither used nor released (else
    membership is priced as seen).
-7. With a ledger all that a run may cost is reserved there before a row is read, and settled when it
-   ends: see `recording`.
-8. Under a promise about persons no more than its cap of a person's rows is read, and batches hold
+7. Under a promise about persons no more than its cap of a person's rows is read, and batches hold
    whole persons: see `persons`.
+8. What is worked out once for the rounds of a run changes no bit of an answer, and what depended on
+   weights of a round before is forgotten: a run does not grow with its rounds.
+9. An event of a trace is the event that a curator with such rows would log. That a search asks the
+   same whatever it is answered is the search's to keep: two traces with other numbers show it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate
+from operator import is_
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
-from .._types import Floats
-from ..core.events import Event, Exponential
+from .._types import Floats, Ints
+from ..core.errors import PrivacyError, need
+from ..core.events import Event, Exponential, NonPrivate, OnPart, compose
 from ..core.filters import Filter
-from ..core.noise import NoiseSource
+from ..core.layout import lines_of
+from ..core.noise import Gaussians, NoiseSource, Stream, symmetric_gaussians
 from ..core.promise import Promise
 from ..core.rows import FULL, Batch, Block, Drawn, Part, Poisson, Rows, Unmapped
-from ..facts import Cells
+from ..core.threads import beside
+from ..facts import Cells, RowLayout
 from ..statement.document import NamedGroups, PrivacyStatement, PublicFact, StatedBound
 from . import listening, pricing
 from .books import Books, RunLedger
-from .bounds import Bounds, adds_by_person, cap_of
 from .choices import Contest, Context, HistogramCache, Score, contest_of
 from .journal import Journal, LogEntry
-from .measurements import Measurement, Measurements, as_measurements
-from .pricing import Deciding
+from .pricing import Bounds, Deciding, Measurement, Measurements, as_measurements
 from .public_table import PublicTable, public_facts, public_table
-from .question import Question
-from .questions.attached import Attached, AttachedCodes, given_codes
+from .question import Question, Scale
+from .questions.attached import Attached, AttachedCodes, RowFunction, given_codes
+from .questions.by_cell import CellwiseQuestion, Weighed, inner_of
+from .questions.gradients import GradientSum
+from .questions.histograms import PredictionHistogram
+from .questions.networks import NetworkGradient, NetworkHistogram
 from .questions.of_models import GroupLosses
-from .questions.of_rows import RowCount
+from .questions.of_rows import FeatureSums, GramMatrices, NumberMoments, RowCount
 from .quiet import Troubles
-from .refusals import (
-    no_public_rows,
-    require_all_kept,
-    require_ended,
-    require_features_apart,
-    require_kinds,
-    require_scales,
-    require_shape,
-    require_unit,
-    require_weights,
-    sources_of,
-)
-from .rounds import Rounds, unclipped
+from .totals.passes import Passes, check_labels
+
+WORTH_DRAWING_BESIDE = 1 << 13
+"""Coordinates: below, another thread costs more than it saves."""
+PLAIN = (GradientSum, PredictionHistogram)
+"""Questions with no network inside, which a run asks most."""
 
 
-class Curator:
+# -- what a run asks, with rows or without ---------------------------------------------------------
+
+
+class Asks:
+    """What curators and traces have in common: layout, promise and cap say what an answer costs.
+    Abstract."""
+
+    promise: Promise
+    layout: RowLayout
+    _public_rows: int | None
+    _scalings: tuple[tuple[Floats, Floats], ...] = ()
+
+    @property
+    def _cap(self) -> float | None:
+        raise NotImplementedError
+
+    def answer(
+        self, measurements: Measurements, batch: Batch = FULL, *, purpose: str = ""
+    ) -> list[Floats]:
+        """One joint noisy answer."""
+        raise NotImplementedError
+
+    def describe(self, measurements: Measurements, batch: Batch = FULL) -> Event:
+        """The event that `answer` would log, for plans."""
+        return pricing.describe(
+            measurements, self.layout, self.promise, batch, max_sample_weight=self._cap
+        )
+
+    def describe_choice(self, question: Question | Sequence[Question], epsilon: float) -> Event:
+        """The event that `choose` would log, for plans."""
+        return pricing.describe_choice(question, epsilon, self.promise)
+
+    def release_rows(self, multiplier: float) -> int:
+        """One noisy count of the rows (of their weights, where they have weights), at least 1, kept
+        as `public_rows`."""
+        ((count,),) = self.answer([(RowCount(), multiplier)], purpose="number of rows")
+        self._public_rows = max(1, round(float(count)))
+        return self._public_rows
+
+    @property
+    def scalings(self) -> tuple[tuple[Floats, Floats], ...]:
+        """Scale and shift of each `rescale` so far, in turn: public or released values, never the
+        rows'."""
+        return self._scalings
+
+    def cells(self, mode: str = "product", names: Sequence[str] | None = None) -> Cells:
+        """The cells of the rows' sensitive columns: public values only."""
+        columns = dict(zip(self.layout.sensitive_names, self.layout.sensitive, strict=True))
+        chosen = (*columns,) if names is None else tuple(names)
+        there, fix = columns.keys() >= set(chosen), "Give the sensitive columns to the rows first."
+        need(there, f"names among {(*columns,)}", of="sensitive columns", got=chosen, fix=fix)
+        return Cells(tuple(columns[name] for name in chosen), mode, chosen)  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        """End the run."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+MadeUp = Callable[[tuple[int, ...], int], Floats]
+"""From the shape of an answer and the number of its release to numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """One release of a trace: its measurements (none of a choice), its event, on which rows."""
+
+    measurements: tuple[Measurement, ...]
+    event: Event
+    batch: Batch
+    purpose: str
+
+
+class Trace(Asks):
+    """A curator without rows: it prices what it is asked, and answers made-up numbers.
+
+    Parameters
+    ----------
+    layout : RowLayout
+        The public shape of the rows.
+    promise : Promise
+        What answers would be priced under.
+    max_sample_weight : float, default=None
+        The cap, where rows have weights.
+    public_rows : int, default=None
+        The number of rows that a search is told. None: a made-up one.
+    made_up : callable, default=None
+        From the shape of an answer and the number of its release to numbers. None: hundreds.
+    """
+
+    def __init__(
+        self,
+        layout: RowLayout,
+        promise: Promise,
+        *,
+        max_sample_weight: float | None = None,
+        public_rows: int | None = None,
+        made_up: MadeUp | None = None,
+    ) -> None:
+        self.layout, self.promise = layout, promise
+        self.asked = list[Asked]()
+        self._weights, self._public_rows = max_sample_weight, public_rows
+        self._made_up = made_up or (lambda shape, number: np.full(shape, 100.0))
+        self._priced = dict[Any, Event]()
+
+    @property
+    def _cap(self) -> float | None:
+        return self._weights
+
+    @property
+    def plan(self) -> Event | None:
+        """Everything that was asked so far, as one event; None without privacy."""
+        return compose([one.event for one in self.asked]) if self.promise.is_private else None
+
+    def repriced(self, multiplier: Callable[[Measurement], Any]) -> Event:
+        """The same run at other multipliers: for a search of the noise that a budget allows, which
+        need not be traced again."""
+        found = dict[Any, Event]()
+
+        def event(one: Asked) -> Event:
+            key = (one.batch, *[part.key for part in one.measurements])
+            if one.measurements and key not in found:
+                again = [
+                    Measurement(part.question, multiplier(part), part.noise)
+                    for part in one.measurements
+                ]
+                found[key] = self.describe(again, one.batch)
+            return found[key] if one.measurements else one.event
+
+        return compose([event(one) for one in self.asked])
+
+    @property
+    def public_rows(self) -> int:
+        """The number of rows that averages divide by."""
+        return 1000 if self._public_rows is None else self._public_rows
+
+    def answer(
+        self, measurements: Measurements, batch: Batch = FULL, *, purpose: str = ""
+    ) -> list[Floats]:
+        """Made-up numbers of the shapes that `Curator.answer` gives."""
+        asked = tuple(as_measurements(measurements))
+        key = (batch, *[one.key for one in asked])
+        if key not in self._priced:
+            self._priced[key] = self.describe(asked, batch)
+        number, out = len(self.asked), list[Floats]()
+        self.asked.append(Asked(asked, self._priced[key], batch, purpose))
+        for one in asked:
+            shape = one.question.shape(self.layout)
+            shape = (one.question.models, *shape) if one.is_many else shape
+            out.append(self._made_up(shape, number))
+        return out
+
+    def choose(
+        self,
+        question: Question | Sequence[Question],
+        epsilon: float,
+        *,
+        purpose: str = "",
+        **weighed: Any,
+    ) -> int:
+        """The first candidate; `weighed`: whatever `Curator.choose` weighs candidates by."""
+        self.asked.append(Asked((), self.describe_choice(question, epsilon), FULL, purpose))
+        return 0
+
+    def attach(
+        self, model: object, *, columns_read: Sequence[str] = ("features",), title: str = ""
+    ) -> Attached:
+        """A handle on a model that is never called."""
+        return Attached.unseen(self.layout, columns_read, title)
+
+    def public_table(self, cells: Cells | None = None, *, most: int = 0) -> PublicTable:
+        """One row of each class, all of whose features are 0."""
+        classes = len(self.layout.classes or ())
+        features = np.eye(1, 1 + self.layout.width).repeat(classes, axis=0)
+        return PublicTable(features, np.arange(classes), np.ones(classes), 1, None)
+
+    def rescale(self, scale: object, shift: object) -> None:
+        """Noted: the rows' numbers would have other units from now on."""
+        pair = (np.asarray(scale, np.float64), np.asarray(shift, np.float64))
+        self._scalings = (*self._scalings, pair)
+
+    def finish(self) -> Event:
+        """The whole run as one event."""
+        return self.plan or NonPrivate()
+
+
+# -- noise, and what is added up -------------------------------------------------------------------
+
+
+class Job(NamedTuple):
+    """What is totalled for an ask: its place among them, itself, and its grids, one for all models
+    or one a model."""
+
+    place: int
+    asked: Measurement
+    scales: list[Scale]
+
+
+class Need(NamedTuple):
+    """Noise that one model's answer to one job needs: of which scale (one, or one a coordinate) and
+    shape, and from which stream."""
+
+    job: int
+    model: int
+    size: float | Floats
+    shape: tuple[int, ...]
+    source: int
+    path: tuple[int, ...]  # of the stream, after the number of the release
+
+
+class LaidOut:
+    """A joint answer laid out: what is totalled, on which grids, with which noise. `number` of a
+    release and rows are all that its rounds differ in, but for weights.
+
+    What is plainly Gaussian is drawn in one compiled pass, which gives what each stream gives by
+    itself, to the bit; much of it beside the pass over the rows.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        rows: Rows,
+        promise: Promise,
+        batch: Batch,
+        sources: tuple[NoiseSource, ...],
+    ) -> None:
+        self._jobs, self._sources = jobs, sources
+        self._passes = Passes([(one.asked.question, one.scales) for one in jobs], rows)
+        needs = [
+            noise
+            for j, (one, shape) in enumerate(zip(jobs, self._passes.shapes, strict=True))
+            for noise in _needs(j, one, shape, promise, batch, len(sources) > 1)
+        ]
+        self._plain = [noise for noise in needs if self._is_plain(noise)]
+        self._others = [noise for noise in needs if not self._is_plain(noise)]
+        counts = [math.prod(noise.shape) for noise in self._plain]
+        self._ends = list(accumulate(counts, initial=0))
+        self._gaussians = Gaussians([float(noise.size) for noise in self._plain], counts)
+        self._units = [
+            one.scales[0].unit
+            if len(one.scales) == 1
+            else np.array([scale.unit for scale in one.scales]).reshape(-1, *(1,) * len(shape[1:]))
+            for one, shape in zip(jobs, self._passes.shapes, strict=True)
+        ]
+
+    def answers(
+        self,
+        asked: Sequence[Measurement] | None,
+        chosen: Iterator[Block | Drawn | Unmapped],
+        number: int,
+        threads: int | None,
+    ) -> list[Floats]:
+        """The noisy answer to each ask, models first, of the rows that were chosen for release
+        `number`. `asked`: this round's, with the keys of those laid out; None: these."""
+        questions = [one.question for one in asked or [job.asked for job in self._jobs]]
+        begun = self._begin(number)
+        sums = self._passes.run(questions, chosen, threads)
+        noise = begun()
+        for one, start, end in zip(self._plain, self._ends, self._ends[1:], strict=False):
+            sums[one.job][one.model] += noise[start:end].reshape(one.shape)
+        for one in self._others:
+            drawn = _drawn(self._jobs[one.job].asked, one, self._stream(one, number))
+            sums[one.job][one.model] += drawn.reshape(one.shape)
+        out = dict[int, Floats]()
+        for (place, *_), total, unit in zip(self._jobs, sums, self._units, strict=True):
+            values = np.multiply(total, unit, dtype=np.float64)
+            out[place] = out[place] + values if place in out else values
+        return list(out.values())
+
+    def _is_plain(self, noise: Need) -> bool:
+        one = self._jobs[noise.job].asked
+        symmetric = isinstance(inner_of(one.question), GramMatrices)
+        return one.noise == "gaussian" and not symmetric and type(noise.size) is float
+
+    def _stream(self, noise: Need, number: int) -> Stream:
+        return self._sources[noise.source].stream("noise", number, *noise.path)
+
+    def _begin(self, number: int) -> Callable[[], Ints]:
+        """Start to draw; the function waits for it."""
+        if not self._plain:
+            return lambda: np.empty(0, np.int64)
+        draw = partial(self._gaussians.draw, [self._stream(one, number) for one in self._plain])
+        return draw if self._ends[-1] < WORTH_DRAWING_BESIDE else beside(draw)
+
+
+def _needs(
+    j: int, one: Job, shape: tuple[int, ...], promise: Promise, batch: Batch, sources: bool
+) -> Iterator[Need]:
+    """The noise of a job: every model's from a stream of its own, named by the release and the
+    question. None where no neighbour can move the answer (theory.md#public): W = 0, equal costs."""
+    models, shape = shape[0], shape[1:]
+    if not promise.is_private or pricing.is_free(one.asked.question, promise):
+        return
+    for m in range(models):
+        scale = one.scales[m] if len(one.scales) > 1 else one.scales[0]
+        if pricing.unit_size(scale, promise, batch) > 0:
+            size = pricing.noise_scale(one.asked, scale, promise, batch, shape)
+            if np.max(size) > 0.0:
+                path = (one.place,) if sources or models == 1 else (one.place, m)
+                yield Need(j, m, size, shape, m if sources else 0, path)
+
+
+def _drawn(one: Measurement, noise: Need, stream: Stream) -> Ints:
+    """Noise of the given scale, every coordinate its own draw."""
+    size: Any = noise.size
+    if one.noise == "discrete-laplace":
+        return stream.discrete_laplace(size, math.prod(noise.shape))
+    if one.noise == "discrete-gaussian":
+        return stream.discrete_gaussian(size, math.prod(noise.shape))
+    if isinstance(inner_of(one.question), GramMatrices):
+        return symmetric_gaussians(stream, size, noise.shape)
+    return stream.rounded_gaussian(size.ravel())
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the keys of a joint answer decide: its event, its names and words for the log, and,
+    where no bound is a maximum over public rows or hangs on code of a caller, how it is totalled."""
+
+    event: Event
+    laid_out: LaidOut | None
+    names: tuple[str, ...]
+    words: str
+
+
+def _words_of(batch: Batch) -> str:
+    """Which rows were asked, in words for the log."""
+    if isinstance(batch, Part):
+        return f"part {batch.number + 1} of {batch.parts}"
+    return f"a Poisson batch of rate {batch.rate:g}" if isinstance(batch, Poisson) else "all rows"
+
+
+def _unclipped(question: Question) -> Question:
+    """Without privacy nothing is clipped; a loss in [0, 1] has nothing to clip."""
+    if isinstance(question, CellwiseQuestion):
+        return replace(question, inner=_unclipped(question.inner))
+    if isinstance(question, GradientSum):
+        return replace(question, clip=None, loss_clip=None)
+    kinds = FeatureSums | GramMatrices | NumberMoments | GroupLosses | NetworkGradient
+    return replace(question, clip=None) if isinstance(question, kinds) else question
+
+
+# -- the curator -----------------------------------------------------------------------------------
+
+
+class Curator(Asks):
     """The only holder of rows: it answers bounded questions about them with noise, and logs what
     each answer cost.
 
@@ -103,27 +455,16 @@ class Curator:
         stated_clips: Sequence[float] | None = None,
         one_group: bool = False,
     ) -> None:
-        require_kinds(rows, promise)
-        require_features_apart(rows.layout, promise.protects)
-        self.promise = promise
-        self.layout = rows.layout
-        self._rows = rows
+        _require(rows, promise)
+        self.promise, self.layout, self._sources = promise, rows.layout, _sources_of(noise)
         self._threads = None if threads is None else _checks.whole(at_least=1, threads=threads)
-        self._sources = sources_of(noise)
-        require_unit(rows, promise)
-        self._public_rows = (
-            None if public_rows is None else _checks.whole(at_least=1, public_rows=public_rows)
-        )
-        told = public_facts(rows, self._public_rows, facts)
-        self._scalings: tuple[tuple[Floats, Floats], ...] = ()
-        self._decided = HistogramCache()
-        self._troubles = Troubles()
-        require_weights(rows, promise)
+        known = None if public_rows is None else _checks.whole(at_least=1, public_rows=public_rows)
+        self._public_rows, self._decided, self._troubles = known, HistogramCache(), Troubles()
         self._books = books = Books(
             promise,
             plan,
             cap,
-            facts=told,
+            facts=public_facts(rows, known, facts),
             bounds=tuple(bounds),
             columns=self.layout.sensitive_names,
             secure=all(source.is_secure for source in self._sources),
@@ -131,27 +472,46 @@ class Curator:
             purpose=purpose,
         )
         if promise.unit is not None and promise.is_private:
-            coins = self._sources[0].stream("units")
-            by_person = adds_by_person(promise)
-            self._rows = rows.by_person(
+            coins, given = self._sources[0].stream("units"), rows
+            by_person = pricing.adds_by_person(promise)
+            rows = given.by_person(
                 promise.rows_per_unit, coins, adds_by_person=by_person, one_group=one_group
             )
-            require_all_kept(self._rows, promise)
-        self._bounds = Bounds(self._rows, promise, books, stated_clips, self._threads)
-        self._rounds = Rounds(
-            self._rows, promise, self._sources, books, self._bounds, self._troubles, self._threads
-        )
+            # where rows are public all else counts them, and how many a person has shows nothing
+            kept = rows.exact_count == given.exact_count or not promise.features_are_public
+            words = f"at least {given.most_per_person}, the most rows of one person"
+            fix = "Features and labels are public here, and so is whose they are: pass as many as "
+            fix += "the person who has most."
+            need(kept, words, of="max_rows_per_unit", got=promise.rows_per_unit, fix=fix)
+        self._rows = rows
+        self._bounds = Bounds(rows, promise, books.state, stated_clips, self._threads)
+        self._ready = dict[tuple[object, ...], Prepared]()
+        self._before: tuple[tuple[object, ...], Prepared] | None = None
+        self._latest = dict[tuple[object, ...], tuple[object, ...]]()
         counted = promise.rows_are_public or not promise.is_private
-        books.open(journal, earlier, self._rows.exact_count if counted else None)
+        books.open(journal, earlier, rows.exact_count if counted else None)
         self.journal, self.log = books.journal, books.log
-        listening.open_book(self._rows)
+        listening.open_book(rows)
 
-    def release_rows(self, multiplier: float) -> int:
-        """One noisy count of the rows (of their weights, where they have weights), at least 1, kept
-        as `public_rows`."""
-        ((count,),) = self.answer([(RowCount(), multiplier)], purpose="number of rows")
-        self._public_rows = max(1, round(float(count)))
-        return self._public_rows
+    # -- what it tells without an answer -----------------------------------------------------------
+
+    @property
+    def public_rows(self) -> int:
+        """The number of rows that averages divide by: the true one where it is public, else the one
+        given or released."""
+        if self._public_rows is not None:
+            return self._public_rows
+        known = self.promise.rows_are_public or not self.promise.is_private
+        words, of = "a public number of rows", "public_rows"
+        fix = (
+            "Under add-remove it is private: pass public_rows=, or release_rows(multiplier) first."
+        )
+        need(known, words, of=of, got=None, fix=fix, error=PrivacyError)
+        return self._rows.exact_count
+
+    @property
+    def _cap(self) -> float | None:
+        return pricing.cap_of(self._rows, self.promise)
 
     def describe_range(
         self, question: Question | Sequence[Question], score: Score
@@ -161,42 +521,6 @@ class Curator:
         exp(-epsilon score / range) on that grid."""
         contest = self._contest(pricing.as_questions(question), None, None, score)
         return math.ldexp(contest.steps, contest.exponent), math.ldexp(1.0, contest.exponent)
-
-    # -- what it tells without an answer -------------------------------------------------------------
-
-    @property
-    def public_rows(self) -> int:
-        """The number of rows that averages divide by: the true one where it is public, else the one
-        given or released."""
-        if self._public_rows is not None:
-            return self._public_rows
-        if self.promise.rows_are_public or not self.promise.is_private:
-            return self._rows.exact_count
-        raise no_public_rows()
-
-    def cells(self, mode: str = "product", names: Sequence[str] | None = None) -> Cells:
-        """The cells of the rows' sensitive columns: public values only."""
-        return self._rows.cells(mode, names)
-
-    @property
-    def scalings(self) -> tuple[tuple[Floats, Floats], ...]:
-        """Scale and shift of each `rescale` so far, in turn: public or released values, never the
-        rows'."""
-        return self._scalings
-
-    def describe(self, measurements: Measurements, batch: Batch = FULL) -> Event:
-        """The event that `answer` would log, for plans."""
-        return pricing.describe(
-            measurements, self.layout, self.promise, batch, max_sample_weight=self._cap
-        )
-
-    def describe_choice(self, question: Question | Sequence[Question], epsilon: float) -> Event:
-        """The event that `choose` would log, for plans."""
-        return pricing.describe_choice(question, epsilon, self.promise)
-
-    @property
-    def _cap(self) -> float | None:
-        return cap_of(self._rows, self.promise)
 
     # -- answers -----------------------------------------------------------------------------------
 
@@ -210,22 +534,23 @@ class Curator:
         multiplier.
         """
         asked = as_measurements(measurements)
-        wanted = [self._rounds.heard(measurement) for measurement in asked]
+        wanted = [self._heard(one) for one in asked]
         pricing.check_batch(batch, self.promise)
         if isinstance(batch, Part):
             self._rows.check_part(batch)
         if not self.promise.is_private:
-            wanted = [replace(one, question=unclipped(one.question)) for one in wanted]
+            wanted = [replace(one, question=_unclipped(one.question)) for one in wanted]
             batch = batch if isinstance(batch, Part) else FULL
-        ready = self._rounds.prepared(wanted, batch)
+        ready = self._prepared(wanted, batch)
         if (given := self._books.again(ready.event, asked, batch, purpose)) is not None:
             return given.answers
-        jobs = self._rounds.jobs(wanted, ready)
+        # what is found for this answer alone is found before anything is charged
+        laid_out = ready.laid_out or self._laid_out(self._jobs(wanted), batch)
+        again = wanted if ready.laid_out else None
         with self._books.admitted(ready.event, purpose) as number:
-            answers = self._rounds.answers(
-                wanted, ready, jobs, batch, self._chosen(batch, number), number
-            )
-            out = [a if many else a[0] for a, many in zip(answers, ready.many, strict=True)]
+            chosen = self._chosen(batch, number)
+            answers = laid_out.answers(again, chosen, number, self._threads)
+            out = [a if one.is_many else a[0] for a, one in zip(answers, wanted, strict=True)]
             entry = LogEntry(number, ready.event, ready.names, ready.words, purpose)
             self._books.release(entry, out, asked, batch, purpose)
         listening.tell(asked, batch, out, self._scalings)
@@ -256,48 +581,26 @@ class Curator:
         """
         asked = pricing.as_questions(question)
         for one in asked:
-            require_shape(Measurement(one, 1.0), self._rows, len(self._sources))
+            self._require_shape(Measurement(one, 1.0))
         event = self.describe_choice(asked, epsilon)
         contest = self._contest(asked, cell_weights, costs, score)
         if score is not None and score.trusted:
             self._books.trust()
         names = tuple(dict.fromkeys(f"choice by {one.name}" for one in asked))
-        if (
-            given := self._books.again(event, asked, cell_weights, costs, score, purpose)
-        ) is not None:
+        weighed = (asked, cell_weights, costs, score, purpose)
+        if (given := self._books.again(event, *weighed)) is not None:
             return given.chosen
         if isinstance(event, Exponential) and contest.stated is not None:
-            self._books.state(
-                StatedBound(
-                    names[0],
-                    "range",
-                    contest.stated,
-                    "scores of candidates move apart by no more",
-                    "by definition",
-                )
-            )
+            why = "scores of candidates move apart by no more"
+            self._books.state(names[0], "range", contest.stated, why, "by definition")
         with self._books.admitted(event, purpose) as number:
             if isinstance(event, Exponential):
                 index = contest.drawn(event.epsilon, self._sources[0].stream("noise", number, 0))
             else:
                 index = contest.best()
             entry = LogEntry(number, event, names, "all rows", purpose)
-            self._books.release(entry, int(index), asked, cell_weights, costs, score, purpose)
+            self._books.release(entry, int(index), *weighed)
         return index
-
-    def _contest(
-        self,
-        asked: tuple[GroupLosses] | tuple[Deciding, ...],
-        cell_weights: Any,
-        costs: object,
-        score: Score | None,
-    ) -> Contest:
-        """Scores and their range; what is wrong with weights, costs or slopes is an error before
-        anything is charged."""
-        context = Context(
-            self._rows, self.promise, self._bounds, self._decided, self._troubles, self._threads
-        )
-        return contest_of(context, asked, cell_weights, costs, score)
 
     def attach(
         self,
@@ -332,12 +635,9 @@ class Curator:
         """
         if callable(codes):
             self._books.trust()
-            function = codes
-        else:
-            function = given_codes(codes, self._rows, self.promise)
-        return AttachedCodes(
-            function, self._rows, count, frozenset(columns_read), title, self._troubles
-        )
+        function = codes if callable(codes) else given_codes(codes, self._rows, self.promise)
+        reads = frozenset(columns_read)
+        return AttachedCodes(function, self._rows, count, reads, title, self._troubles)
 
     def public_table(self, cells: Cells | None = None, *, most: int = 1 << 25) -> PublicTable:
         """Features, labels and weights of the rows, at most `most` numbers, where they are public:
@@ -353,14 +653,21 @@ class Curator:
         this fail; rows with sparse numbers are refused.
         """
         scale, shift = (np.array(values, np.float64) for values in (scale, shift))
-        require_scales(scale, shift, self.layout.numbers)
+        got, numbers = (scale.shape, shift.shape), self.layout.numbers
+        right = got == ((numbers,), (numbers,)) and np.isfinite([scale, shift]).all()
+        words = f"{numbers} finite numbers each, scales above 0"
+        fix = "Make them from an answer to NumberMoments."
+        need(right and (scale > 0).all(), words, of="rescale", got=got, fix=fix)
         self._rows = self._rows.rescaled(scale, shift)
         for values in (scale, shift):
             values.setflags(write=False)
         self._scalings = (*self._scalings, (scale, shift))
         self._bounds.rescaled(self._rows)
-        self._rounds.rescaled(self._rows)
-        self._decided.clear()
+        self._before = None
+        for kept in (self._ready, self._latest, self._decided):
+            kept.clear()
+
+    # -- its end -----------------------------------------------------------------------------------
 
     @property
     def has_failed(self) -> bool:
@@ -372,16 +679,16 @@ class Curator:
         was admitted."""
         self._books.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def trouble(self) -> tuple[str, ...]:
         """What went wrong inside user code. For the data holder, once the run has ended: it may
         depend on private rows."""
-        require_ended(self._books.budget.is_open)
+        fix = "An error may depend on one private row: call finish(), or close(), first."
+        words, got, ended = (
+            "a run that has ended",
+            "one that goes on",
+            not self._books.budget.is_open,
+        )
+        need(ended, words, of="trouble", got=got, fix=fix, error=PrivacyError)
         return tuple(self._troubles)
 
     def finish(self) -> Event:
@@ -401,7 +708,120 @@ class Curator:
         to tell, one a column."""
         return self._books.statement(not_covered, tuning, earlier_releases, groups)
 
-    # -- inside ------------------------------------------------------------------------------------
+    # -- inside: what an answer needs before rows are read -----------------------------------------
+
+    def _heard(self, one: Measurement) -> Measurement:
+        """The ask itself; of a network, which is user code, with its troubles kept here."""
+        question = one.question
+        if type(question) in PLAIN:
+            return one
+        inner, told = inner_of(question), self._troubles
+        if not isinstance(inner, NetworkGradient | NetworkHistogram):
+            return one
+        self._books.trust(singles=True)
+        if isinstance(question, CellwiseQuestion):
+            return one.about(question.again(inner=inner.again(_troubles=told)))
+        return one.about(question.again(_troubles=told))
+
+    def _prepared(self, asked: list[Measurement], batch: Batch) -> Prepared:
+        """Event, bounds and noise of a joint answer, its asks checked. The steps of a run differ in
+        weights alone: once."""
+        key, before = (batch, *[one.key for one in asked]), self._before
+        # keys are long, and hashing them takes time
+        if before is None or len(key) != len(before[0]) or not all(map(is_, key, before[0])):
+            ready = self._ready.get(key)
+            before = (key, ready or self._newly_prepared(key, asked, batch))
+            self._before = before
+        return before[1]
+
+    def _newly_prepared(
+        self, key: tuple[object, ...], asked: list[Measurement], batch: Batch
+    ) -> Prepared:
+        if any(isinstance(one.question, Weighed) for one in asked):
+            # of the round before, whose factors were others: else a run's rounds would all be kept
+            form = (batch, *[getattr(one.question, "form", one.question.key) for one in asked])
+            self._ready.pop(self._latest.get(form, ()), None)
+            self._latest[form] = key
+        if isinstance(batch, Part) and batch.number > 0:  # parts differ in their events alone
+            ready = self._prepared(asked, Part(0, batch.parts))
+            event = ready.event
+            if isinstance(event, OnPart):
+                event = replace(event, part=batch.number)
+            ready = replace(ready, event=event, words=_words_of(batch))
+        else:
+            for one in asked:
+                self._require_shape(one)
+            event, laid_out, names = self.describe(asked, batch), None, list[str]()
+            # constants, but where they depend on public rows or on code of the caller
+            public = self.promise.features_are_public
+            if not public and not any(isinstance(one.question, RowFunction) for one in asked):
+                jobs = [Job(i, one, self._bounds.scales(one)) for i, one in enumerate(asked)]
+                laid_out = self._laid_out(jobs, batch)
+            names = [one.question.name for one in asked]
+            ready = Prepared(event, laid_out, tuple(names), _words_of(batch))
+        self._ready[key] = ready
+        return ready
+
+    def _laid_out(self, jobs: Sequence[Job], batch: Batch) -> LaidOut:
+        return LaidOut(jobs, self._rows, self.promise, batch, self._sources)
+
+    def _jobs(self, asked: Sequence[Measurement]) -> list[Job]:
+        """What is totalled for this answer alone. With public rows a gradient's part that reads no
+        group is exact."""
+        out = list[Job]()
+        alone = self.promise.protects == "sensitive_features"
+        for i, one in enumerate(asked):
+            question, parts = one.question, [one]
+            if isinstance(question, RowFunction):
+                self._books.trust()
+                question = question.again(_troubles=self._troubles)
+                parts = [one.about(question)]
+                if not self.promise.is_private:
+                    parts = [replace(one, question=question.unclipped(self._rows))]
+            elif alone and isinstance(question, GradientSum) and "sensitive" not in question.reads:
+                clip = None if question.reads_cells else question.loss_clip
+                parts = [replace(one, question=replace(question, clip=clip))]
+            elif alone and isinstance(question, GradientSum) and question.loss != "none":
+                common, rest = question.parted()  # the clip bounds the part that reads groups alone
+                parts = [replace(one, question=rest), Measurement(common, 0.0)]
+            out += [Job(i, part, self._bounds.scales(part)) for part in parts]
+        return out
+
+    def _require_shape(self, one: Measurement) -> None:
+        """The question is about these rows, with a multiplier a cell and a noise source a model,
+        where it has many."""
+        question, vector, sources = one.question, one.by_cell, len(self._sources)
+        shape, got = question.shape(self.layout), question.models
+        check_labels(question, self._rows)
+        own = question.attached is None or question.attached.is_of(self._rows)
+        fix = "Attach the model to this curator: its predictions are of other rows."
+        need(own, "a handle of this curator", of="attached", got="another's", fix=fix)
+        if question.cells is not None:
+            lines_of(question.cells, self.layout)
+        by_cell = vector is not None or isinstance(question, CellwiseQuestion)
+        own, of = self._rows.groups_are_own or not by_cell, f"the question {question.name!r}"
+        fix = "Make the curator with one_group=True: all rows of a person then count in one group."
+        words = "persons in one group each"
+        need(own, words, of=of, got="any groups", fix=fix, error=PrivacyError)
+        if vector is not None:
+            words, many = f"{shape[0]} multipliers, one a cell", len(vector)
+            need(many == shape[0], words, of="multiplier", got=many, fix="Count the cells.")
+        words = f"questions about {sources} models, as many as there are noise sources"
+        fix = "Give one noise source a model, or one for all."
+        need(sources == 1 or got in (1, sources), words, of="answer", got=got, fix=fix)
+
+    def _contest(
+        self,
+        asked: tuple[GroupLosses] | tuple[Deciding, ...],
+        cell_weights: Any,
+        costs: object,
+        score: Score | None,
+    ) -> Contest:
+        """Scores and their range; what is wrong with weights, costs or slopes is an error before
+        anything is charged."""
+        kept = (self._bounds, self._decided, self._troubles, self._threads)
+        context = Context(self._rows, self.promise, *kept)
+        return contest_of(context, asked, cell_weights, costs, score)
 
     def _chosen(self, batch: Batch, number: int) -> Iterator[Block | Drawn | Unmapped]:
         """The rows that are asked. Many models share a Poisson batch, so it comes from the first
@@ -412,3 +832,45 @@ class Curator:
             return self._rows.passed()
         stream = self._sources[0].stream("sampling", number)
         return self._rows.of_units(stream.poisson_batch(self._rows.exact_units, batch.rate))
+
+
+# -- what is refused before a row is read ----------------------------------------------------------
+
+
+def _sources_of(noise: NoiseSource | Sequence[NoiseSource] | None) -> tuple[NoiseSource, ...]:
+    """One source for all models, or one a model; a secure one where none is given."""
+    given: Any = NoiseSource.secure() if noise is None else noise
+    sources = tuple(given) if isinstance(given, list | tuple) else (given,)
+    right = sources and all(isinstance(source, NoiseSource) for source in sources)
+    fix = "Leave noise=None for a secure source, or pass one noise source a model."
+    need(right, "a NoiseSource, or a list of them", of="noise", got=type(noise).__name__, fix=fix)
+    return sources
+
+
+def _require(rows: Rows, promise: Promise) -> None:
+    """Rows of this process and a guarantee, which agree on what is protected, of whom, and on the
+    largest weight."""
+    fix = "Wrap arrays with Rows.from_arrays(X, y, [groups]), a coded table with Rows(table)."
+    _checks.instance(Rows, "rows", rows, fix)
+    _checks.instance(Promise, "promise", promise, "Pass Promise(epsilon=1.0, delta=1e-6).")
+    fix = "Make it with curator_of(rows, promise): their holder's curator is asked."
+    here = not rows.is_elsewhere
+    need(here, "rows that are here", of="rows", got="another holder's", fix=fix)
+    pricing.require_features_apart(rows.layout, promise.protects)
+
+    def private(holds: object, expected: str, of: str, got: object, fix: str) -> None:
+        need(holds, expected, of=of, got=got, fix=fix, error=PrivacyError)
+
+    unit, known = promise.unit, rows.knows_persons
+    if unit is None:
+        fix = "Pass Promise(..., unit=Unit('patient', max_rows=12)), or rows without units."
+        private(not known, "a guarantee for persons", "promise", str(promise), fix)
+    else:
+        fix = "Say whose each row is: Rows(source, units=...)."
+        private(known, "rows of known persons", "rows", "rows alone", fix)
+        bounded = not promise.is_private or unit.max_rows is not None
+        fix = "Pass max_rows_per_unit=12, for example: what one person adds must be bounded."
+        private(bounded, "the most rows of one person", "unit", None, fix)
+    held = not (rows.weighted and promise.is_private) or not math.isinf(rows.max_sample_weight)
+    fix = "The largest weight multiplies every sensitivity: cap it at 1.0, for example."
+    private(held, "a finite max_sample_weight", "rows", math.inf, fix)

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from .._types import Floats
 from ..core.rows import Batch, Rows
-from .measurements import Measurement
+from .pricing import Measurement
 
 Scalings = tuple[tuple[Floats, Floats], ...]
 

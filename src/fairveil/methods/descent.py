@@ -27,9 +27,17 @@ from .._types import Floats
 from ..core.events import Composed, Event, NoOp, Repeated, compose
 from ..core.promise import Promise
 from ..core.rows import Batch as Batch
-from ..curator import FULL, CellCounts, Curator, GradientSum, Linear, Measurement, Part, RowCount
-from ..curator.prepared import is_many
-from ..curator.trace import Trace
+from ..curator import (
+    FULL,
+    CellCounts,
+    Curator,
+    GradientSum,
+    Linear,
+    Measurement,
+    Part,
+    RowCount,
+    Trace,
+)
 from ..facts import RowLayout
 
 Answers = Sequence[Floats]
@@ -158,7 +166,7 @@ def in_step(methods: Sequence[Method[R]]) -> Method[list[R]]:
             joint = [_joint(parts, joints) for parts in columns]
             answers = yield Ask(joint, first.batch, first.purpose)
             for measurement, answer in zip(joint, answers, strict=True):
-                many = is_many(measurement.question)
+                many = measurement.is_many
                 for m, own in enumerate(sent):
                     own.append(answer[m] if many else answer)
         wanted = []

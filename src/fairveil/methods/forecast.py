@@ -51,12 +51,10 @@ from .._types import Floats
 from ..core import events
 from ..core.events import Event
 from ..core.promise import Promise
-from ..curator import FULL, Measurement, Part, Poisson
-from ..curator.measurements import as_measurements
-from ..curator.pricing import constant_scale, is_free, unit_size
+from ..curator import FULL, Asked, Measurement, Part, Poisson
+from ..curator.pricing import as_measurements, constant_scale, is_free, unit_size
 from ..curator.questions.by_cell import inner_of
 from ..curator.totals.public_scale import needs_rows
-from ..curator.trace import Asked
 from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem
 from . import postprocess, score_bins

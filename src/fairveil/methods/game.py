@@ -50,7 +50,7 @@ from .. import _checks
 from .._types import Floats
 from ..core.cost import gaussian_mu
 from ..core.events import Event, Repeated, compose
-from ..curator.trace import Asked, MadeUp
+from ..curator import Asked, MadeUp
 from ..fairness import ConstraintSystem, deviations
 from ..fairness.systems import FixedCounts
 from . import comparison as program

@@ -73,6 +73,7 @@ from .._types import Floats
 from ..core.events import Event, compose
 from ..core.promise import Promise
 from ..curator import (
+    Asked,
     Attached,
     AttachedHistogram,
     Block,
@@ -84,17 +85,18 @@ from ..curator import (
     GroupedHistogram,
     GroupLosses,
     Linear,
+    MadeUp,
     Measurement,
     MixtureHistogram,
     PredictionHistogram,
     Question,
     RowCount,
     ScoreHistogram,
+    Trace,
     describe,
     moved_by_one,
 )
 from ..curator.choices import Costs
-from ..curator.trace import Asked, MadeUp, Trace
 from ..errors import InputError
 from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem, Notion

@@ -36,9 +36,8 @@ import numpy.typing as npt
 from .._types import Floats
 from ..core.events import Composed, Event, Gaussian, NonPrivate, Repeated, compose
 from ..core.promise import Promise
-from ..curator import Attached, Curator, Measurement
+from ..curator import Attached, Curator, Measurement, Trace
 from ..curator.questions.attached import ShiftedHistogram
-from ..curator.trace import Trace
 from ..facts import Cells
 from ..fairness import ConstraintSystem
 from ..privacy.accounting.calibration import calibrate

@@ -46,13 +46,10 @@ from ..core.promise import Promise
 from ..core.rows import Batch
 from ..curator import FULL, Curator, Full, Log, LogEntry, Part, Question, pricing
 from ..curator.books import Budget
-from ..curator.bounds import cap_of
 from ..curator.elsewhere import DescribedRule, Elsewhere, RowsElsewhere
-from ..curator.measurements import Measurements, as_measurements
-from ..curator.prepared import is_many
+from ..curator.pricing import Measurements, as_measurements, cap_of, require_features_apart
 from ..curator.public_table import PublicTable
 from ..curator.quiet import Troubles
-from ..curator.refusals import require_features_apart
 from ..errors import (
     DoorError,
     FairveilError,
@@ -699,7 +696,7 @@ class RemoteCurator(Curator):
             for measurement, answer in zip(asked, answers, strict=True):
                 question = measurement.question
                 wanted = question.shape(self.layout)
-                wanted = (question.models, *wanted) if is_many(question) else wanted
+                wanted = (question.models, *wanted) if measurement.is_many else wanted
                 if answer.shape != wanted:
                     remedy = "Ask the holder which version the door has."
                     expected = f"an answer of shape {wanted}"

@@ -19,7 +19,7 @@ from scipy import sparse
 from ..._types import ColumnsLike
 from ...curator import Rows
 from ...curator.elsewhere import Elsewhere
-from ...curator.refusals import require_features_apart
+from ...curator.pricing import require_features_apart
 from ...curator.sharded import ShardedRows, Shards
 from ...errors import InputError
 from ...facts import RowBlock, RowLayout, RowSource, Schema
