@@ -56,7 +56,7 @@ INSIDE = {
         ("questions",),
         ("totals",),
         ("pricing",),
-        ("choices", "listening"),
+        ("choices",),
         ("curator",),
         ("elsewhere",),
     ),

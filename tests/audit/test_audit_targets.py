@@ -25,7 +25,7 @@ from fairveil.audit.targets import (
 )
 from fairveil.audit.witness import Overheard, Reader
 from fairveil.curator import CellCounts, Curator, GradientSum, Linear, RowCount, Rows, pricing
-from fairveil.curator.listening import heard_by
+from fairveil.curator.books import heard_by
 from fairveil.facts import Category, Number, Schema
 from fairveil.privacy import NoiseSource, Promise
 from knobs import made

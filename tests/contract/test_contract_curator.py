@@ -215,7 +215,7 @@ class StopError(Exception):
 
 
 def failing(at: int, error: BaseException) -> Callable[[Any], None]:
-    """A journal that fails at this entry: the answer was made, and is not returned."""
+    """A listener that fails at this entry: the answer was made, and is not returned."""
     seen: list[Any] = []
 
     def write(entry: Any) -> None:
@@ -231,7 +231,7 @@ def failing(at: int, error: BaseException) -> Callable[[Any], None]:
 def test_an_answer_that_fails_is_charged_and_ends_a_plan(error: Any, plan: Any) -> None:
     """As reserved, where a row might have made it fail; by what was asked, where a person did."""
     rows, ledger = rows_of(), ledger_of()
-    curator = seeded(rows, REPLACED, plan=plan, ledger=ledger, journal=failing(3, error()))
+    curator = seeded(rows, REPLACED, plan=plan, ledger=ledger, heard=failing(3, error()))
     follow(curator, rows, 2)
     with pytest.raises(error):
         follow(curator, rows, 1, 2)
@@ -337,14 +337,14 @@ def test_strange_numbers_make_no_warning(capfd: Any) -> None:
 # ---- sittings, journals and ledgers
 
 
-def test_a_second_sitting_is_charged_for_the_first_and_has_noise_of_its_own() -> None:
+def test_a_second_sitting_is_charged_for_the_first_and_has_noise_of_its_own(tmp_path: Path) -> None:
     rows = rows_of()
     ask = [(CellCounts(rows.cells()), 4.0)]
-    one = seeded(rows, REPLACED)
+    one = seeded(rows, REPLACED, earlier=Journal(tmp_path / "j"))
     first = [one.answer(ask)[0] for _ in range(3)]
     one.close()
     alone, made = 0, 0
-    for earlier in ((), one.log.entries):
+    for earlier in (None, Journal(tmp_path / "j")):
         two, count = seeded(rows, REPLACED, earlier=earlier), 0
         while count < 300 and curator_has_room(two, ask, first if earlier else []):
             count += 1
@@ -398,7 +398,7 @@ def test_one_seeded_sitting_makes_a_run_seeded(tmp_path: Path) -> None:
     two.finish()
     assert two.statement().noise == "seeded"
     assert not Journal(path).is_secure
-    only = Curator(rows, REPLACED, plan=PLAN, noise=NoiseSource.secure(), earlier=())
+    only = Curator(rows, REPLACED, plan=PLAN, noise=NoiseSource.secure())
     follow(only, rows, 12)
     only.finish()
     assert only.statement().noise == "secure"

@@ -75,7 +75,7 @@ def test_guarantee_2_of_books_a_release_is_written_before_its_answer_is_returned
         rows,
         PROMISE,
         plan=plan,
-        journal=fails,
+        heard=fails,
         earlier=Journal(tmp_path / "run"),
         noise=NoiseSource.seeded(0),
     )

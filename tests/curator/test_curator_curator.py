@@ -232,7 +232,7 @@ def test_guarantee_5_the_journal_comes_before_the_answer(rows_of):
         written.append(entry)
         raise OSError("disk full")
 
-    curator = seeded(rows_of(), journal=full)
+    curator = seeded(rows_of(), heard=full)
     with pytest.raises(OSError, match="disk full"):
         curator.answer([(RowCount(), 30.0)])
     assert len(written) == 1
@@ -427,7 +427,7 @@ def test_guarantee_5_after_an_answer_that_failed_a_plan_goes_no_further(rows_of)
         rows_of(),
         Promise(1.0, 1e-6),
         plan=[Gaussian(20.0), Gaussian(30.0), Gaussian(40.0)],
-        journal=journal,
+        heard=journal,
     )
     curator.answer([(RowCount(), 20.0)])
     with pytest.raises(OSError, match="disk full"):

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 
 from fairveil.curator import CellCounts, Curator, Rows
-from fairveil.curator.listening import heard_by
+from fairveil.curator.books import heard_by
 from fairveil.privacy import NoiseSource, Promise
 
 

@@ -57,7 +57,7 @@ def test_a_whole_plan() -> None:
 
 def test_a_run_interrupted_half_way_states_what_was_released_and_is_charged_whole() -> None:
     plan: list[Event] = [Repeated(Gaussian(20.0), 3)]
-    curator = Curator(rows(), PROMISE, plan=plan, journal=_break_off_at(2))
+    curator = Curator(rows(), PROMISE, plan=plan, heard=_break_off_at(2))
     curator.answer([(counts(curator), 20.0)])
     curator.answer([(counts(curator), 20.0)])
     with pytest.raises(KeyboardInterrupt):

@@ -20,7 +20,7 @@ import fairveil as fv
 from fairveil.audit import Tape, Witness
 from fairveil.core.cost import gaussian_mu
 from fairveil.curator import Curator, pricing
-from fairveil.curator.listening import heard_by
+from fairveil.curator.books import heard_by
 from fairveil.facts import Category, Ignored, Number, Schema
 from fairveil.methods.game import Game
 from fairveil.methods.objective_loop import Loop

@@ -66,7 +66,7 @@ def run(
         plan=search.plan,
         noise=NoiseSource.seeded(seed),
         public_rows=None if promise.rows_are_public else 400,
-        earlier=() if file is None else Journal(file, answers=True),
+        earlier=None if file is None else Journal(file, answers=True),
     )
 
     def progress(done: int, _: int) -> None:

@@ -42,7 +42,7 @@ from .._types import Floats
 from ..core.promise import Promise
 from ..core.rows import Poisson
 from ..curator import pricing
-from ..curator.listening import heard_by
+from ..curator.books import heard_by
 from ..curator.questions.gradients import GradientSum
 from ..curator.questions.networks import NetworkGradient
 from ..curator.totals import person_pass

@@ -31,8 +31,8 @@ from .._types import Floats
 from ..core.promise import Promise
 from ..core.rows import FULL, Batch, Part, Poisson, Rows
 from ..curator import AttachedHistogram, CodeHistogram, RowFunction, pricing
+from ..curator.books import Scalings
 from ..curator.curator import Curator
-from ..curator.listening import Scalings
 from ..curator.pricing import Measurement, Measurements, as_measurements
 from ..curator.question import Question, Scale, of_person
 from ..curator.questions.by_cell import inner_of

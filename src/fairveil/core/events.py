@@ -15,12 +15,13 @@ An event holds only public numbers, and may be printed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from itertools import repeat
 from typing import Any, ClassVar
 
 from . import checks
-from .errors import InputError, need
+from .errors import need
 
 FORMAT_VERSION = 1
 SMALLEST, LARGEST = 1e-100, 1e100  # of multipliers: their squares and sums stay finite
@@ -30,11 +31,62 @@ MOST_PARTS = 1 << 16  # of one joint release
 MOST_CUTS = 1 << 33  # of a partition: as many as the rows that there may be
 
 
+def brief(value: object) -> str:
+    """What came, cut to a length that a message can hold."""
+    text = repr(value)
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def _multiplier(value: object) -> float:
+    fix = "A multiplier is the noise over the sensitivity. Multiplier 0 is no noise: that is "
+    fix += "NonPrivate(), or NoOp() when nothing protected is read."
+    number = checks.positive(noise_multiplier=value, remedy=fix)
+    expected = f"a number from {SMALLEST:g} to {LARGEST:g}"
+    need(SMALLEST <= number <= LARGEST, expected, of="noise_multiplier", got=value, fix=fix)
+    return number
+
+
+def _event(value: Any) -> Event:
+    fix = "Pass Gaussian(1.0), for example."
+    need(isinstance(value, Event), "an event", of="event", got=brief(value), fix=fix)
+    return value  # type: ignore[no-any-return]
+
+
+def _spreads(values: Iterable[object]) -> tuple[float, ...]:
+    return tuple(checks.non_negative(spread=one) for one in values)
+
+
+FIELDS: Mapping[str, Callable[[Any], Any]] = {
+    "noise_multiplier": _multiplier,
+    "event": _event,
+    "epsilon": lambda value: checks.positive(epsilon=value),
+    "rho": lambda value: checks.positive(rho=value),
+    "mean": lambda value: checks.positive(mean=value),
+    "rate": lambda value: checks.fraction(rate=value, low_open=True),
+    "delta": lambda value: checks.fraction(delta=value, high_open=True),
+    "count": lambda value: checks.whole(count=value),
+    "part": lambda value: checks.whole(part=value),
+    "parts": lambda value: checks.whole(at_least=1, parts=value),
+    "column": lambda value: checks.whole(column=value),
+    "sensitivity": lambda value: checks.whole(at_least=1, sensitivity=value),
+    "shape": lambda value: checks.non_negative(shape=value, allow_inf=True),
+    "total_variation": lambda value: checks.fraction(
+        total_variation=value, low_open=True, high_open=True
+    ),
+}
+"""What a field of this name is, in every event: a check that gives it as a number of Python."""
+
+
 @dataclass(frozen=True)
 class Event:
     """One node of the tree. Abstract: use a leaf or a combination below."""
 
     kind: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        for name, value in checks.fields_of(self).items():
+            if name in FIELDS:
+                checks.normalise(self, **{name: FIELDS[name](value)})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, `kind` first."""
@@ -48,27 +100,6 @@ def _plain(value: object) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return "inf" if isinstance(value, float) and math.isinf(value) else value
-
-
-def _multiplier(value: object, fix: str = "") -> float:
-    number = checks.positive(noise_multiplier=value, remedy=fix)
-    fix = fix or "A multiplier is the noise over the sensitivity."
-    expected = f"a number from {SMALLEST:g} to {LARGEST:g}"
-    need(SMALLEST <= number <= LARGEST, expected, of="noise_multiplier", got=value, fix=fix)
-    return number
-
-
-def _event(value: object) -> Event:
-    fix = "Pass Gaussian(1.0), for example."
-    if not isinstance(value, Event):
-        raise InputError.expected("an event", of="event", got=brief(value), remedy=fix)
-    return value
-
-
-def brief(value: object) -> str:
-    """What came, cut to a length that a message can hold."""
-    text = repr(value)
-    return text if len(text) <= 200 else text[:197] + "..."
 
 
 # One mechanism on all rows: noise, choices, and what is known by its guarantee alone.
@@ -91,11 +122,6 @@ class NonPrivate(Event):
 @dataclass(frozen=True)
 class _Noise(Event):
     noise_multiplier: float
-
-    def __post_init__(self) -> None:
-        fix = "Multiplier 0 is no noise: that is NonPrivate(), or NoOp() when nothing protected is "
-        fix += "read."
-        checks.normalise(self, noise_multiplier=_multiplier(self.noise_multiplier, fix))
 
 
 @dataclass(frozen=True)
@@ -136,24 +162,18 @@ class DiscreteLaplace(Event):
     sensitivity: int = 1
 
     def __post_init__(self) -> None:
-        checks.normalise(self, noise_multiplier=_multiplier(self.noise_multiplier))
-        checks.normalise(self, sensitivity=checks.whole(at_least=1, sensitivity=self.sensitivity))
-        need(
-            self.sensitivity <= MOST_SENSITIVITY,
-            f"a sensitivity of at most {MOST_SENSITIVITY}",
-            of="DiscreteLaplace.sensitivity",
-            got=self.sensitivity,
-            fix="Round to coarser integers, or describe it as Pure(1 / noise_multiplier), which it "
-            "is.",
+        super().__post_init__()
+        fix = (
+            "Round to coarser integers, or describe it as Pure(1 / noise_multiplier), which it is."
         )
+        few, got = self.sensitivity <= MOST_SENSITIVITY, self.sensitivity
+        words, of = f"a sensitivity of at most {MOST_SENSITIVITY}", "DiscreteLaplace.sensitivity"
+        need(few, words, of=of, got=got, fix=fix)
 
 
 @dataclass(frozen=True)
 class _ByEpsilon(Event):
     epsilon: float
-
-    def __post_init__(self) -> None:
-        checks.normalise(self, epsilon=checks.positive(epsilon=self.epsilon))
 
 
 @dataclass(frozen=True)
@@ -178,9 +198,9 @@ class Approximate(Event):
     epsilon: float
     delta: float
 
-    def __post_init__(self) -> None:
+    def __post_init__(self) -> None:  # delta may be all that it loses
         checks.normalise(self, epsilon=checks.non_negative(epsilon=self.epsilon))
-        checks.normalise(self, delta=checks.fraction(delta=self.delta, high_open=True))
+        checks.normalise(self, delta=FIELDS["delta"](self.delta))
 
 
 @dataclass(frozen=True)
@@ -189,9 +209,6 @@ class ZeroConcentrated(Event):
 
     kind: ClassVar[str] = "zero-concentrated"
     rho: float
-
-    def __post_init__(self) -> None:
-        checks.normalise(self, rho=checks.positive(rho=self.rho))
 
 
 @dataclass(frozen=True)
@@ -204,11 +221,6 @@ class SamplerError(Event):
 
     kind: ClassVar[str] = "sampler-error"
     total_variation: float
-
-    def __post_init__(self) -> None:
-        value = self.total_variation
-        value = checks.fraction(total_variation=value, low_open=True, high_open=True)
-        checks.normalise(self, total_variation=value)
 
 
 @dataclass(frozen=True)
@@ -240,19 +252,22 @@ class PerCell(Event):
     column: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         parts = tuple(tuple(_multiplier(m) for m in part) for part in self.multipliers)
-        spreads = tuple(checks.non_negative(spread=s) for s in self.spreads)
-        one_length = len({len(part) for part in parts}) == 1
-        need(
-            parts and parts[0] and one_length and len(spreads) == len(parts),
-            "one non-empty row of multipliers a part, all of one length, and one spread a part",
-            of="PerCell",
-            got=(self.multipliers, self.spreads),
-            fix="PerCell(((2.0, 1.0),), (2.0,)) is one part over two cells.",
-        )
-        checks.normalise(self, multipliers=parts, spreads=spreads)
-        checks.normalise(self, crossings=_crossings(self.crossings, len(parts)))
-        checks.normalise(self, column=checks.whole(column=self.column))
+        spreads, one_length = _spreads(self.spreads), len({len(part) for part in parts}) == 1
+        right = parts and parts[0] and one_length and len(spreads) == len(parts)
+        words = "one non-empty row of multipliers a part, all of one length, and one spread a part"
+        fix = "PerCell(((2.0, 1.0),), (2.0,)) is one part over two cells."
+        need(right, words, of="PerCell", got=(self.multipliers, self.spreads), fix=fix)
+        given: object = self.crossings
+        crossings = tuple(given) if isinstance(given, tuple | list) else (math.nan,)
+        right = all(type(one) is int and one in (-1, 0, 1) for one in crossings)
+        right = right and len(crossings) in (0, len(parts))
+        words = f"{len(parts)} of -1, 0 and 1, one a part, or () for 0"
+        fix = "0 where cells have coordinates of their own; 1 where all are added to one vector."
+        need(right, words, of="PerCell.crossings", got=brief(given), fix=fix)
+        crossings = crossings if any(crossings) else ()
+        checks.normalise(self, multipliers=parts, spreads=spreads, crossings=crossings)
 
     @property
     def cells(self) -> int:
@@ -273,21 +288,6 @@ LATER: Mapping[str, Mapping[str, object]] = {"per-cell": {"crossings": (), "colu
 """Fields that files need not hold."""
 
 
-def _crossings(given: object, parts: int) -> tuple[int, ...]:
-    """One of -1, 0 and 1 a part; () when all are 0."""
-    found = tuple(given) if isinstance(given, tuple | list) else (math.nan,)
-    good = all(type(one) is int and one in (-1, 0, 1) for one in found)
-    need(
-        good and len(found) in (0, parts),
-        f"{parts} of -1, 0 and 1, one a part, or () for 0",
-        of="PerCell.crossings",
-        got=brief(given),
-        fix="0 where cells have coordinates of their own; 1 where all cells are added to one "
-        "vector.",
-    )
-    return found if any(found) else ()
-
-
 # Several events as one.
 
 
@@ -300,10 +300,10 @@ class Composed(Event):
     events: tuple[Event, ...]
 
     def __post_init__(self) -> None:
-        given: object = self.events
-        if isinstance(given, Event) or not isinstance(given, Iterable):
-            fix = "Pass a list of events."
-            raise InputError.expected("several events", of="events", got=brief(given), remedy=fix)
+        given: Any = self.events
+        several = isinstance(given, Iterable) and not isinstance(given, Event)
+        fix = "Pass a list of events."
+        need(several, "several events", of="events", got=brief(given), fix=fix)
         checks.normalise(self, events=tuple(_event(value) for value in given))
 
 
@@ -316,8 +316,7 @@ class Repeated(Event):
     count: int
 
     def __post_init__(self) -> None:
-        _event(self.event)
-        checks.normalise(self, count=checks.whole(count=self.count))
+        super().__post_init__()
         most, fix = "at most 2^60 times", "Nothing is done that often."
         need(self.count <= MOST_TIMES, most, of="count", got=self.count, fix=fix)
 
@@ -365,14 +364,13 @@ def _without_nothing(event: Event) -> Event | None:
 
 
 def _one_by_one(event: Event) -> Iterator[Event]:
-    if isinstance(event, Composed):
-        for part in event.events:
-            yield from _one_by_one(part)
-    elif isinstance(event, Repeated):
-        for _ in range(event.count):
-            yield from _one_by_one(event.event)
-    else:
+    several = event.events if isinstance(event, Composed) else ()
+    if isinstance(event, Repeated):
+        several = repeat(event.event, event.count)  # type: ignore[assignment]
+    elif not several:
         yield event
+    for part in several:
+        yield from _one_by_one(part)
 
 
 def joint_parts(event: Event) -> tuple[Event, ...]:
@@ -414,33 +412,21 @@ class PoissonSampled(Event):
     spreads: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        checks.normalise(self, rate=checks.fraction(rate=self.rate, low_open=True))
-        need(
-            _count_parts(_event(self.event)) <= MOST_PARTS,
-            f"at most {MOST_PARTS} parts on one batch",
-            of="PoissonSampled.event",
-            got="more",
-            fix="Repeat the sampled event, not what is inside it: every repetition draws a batch "
-            "of its own.",
+        super().__post_init__()
+        of, few = "PoissonSampled.event", _count_parts(self.event) <= MOST_PARTS
+        fix = (
+            "Repeat the sampled event, not what is inside it: every repetition draws its own batch."
         )
-        parts = joint_parts(self.event)
-        need(
-            all(isinstance(part, NOISE) for part in parts),
-            "a noise event, or a Composed of noise events",
-            of="PoissonSampled.event",
-            got=self.event,
-            fix="Compose sampled events outside; inside is one joint release on one batch.",
-        )
+        need(few, f"at most {MOST_PARTS} parts on one batch", of=of, got="more", fix=fix)
+        parts, words = joint_parts(self.event), "a noise event, or a Composed of noise events"
+        fix = "Compose sampled events outside; inside is one joint release on one batch."
+        noise = all(isinstance(part, NOISE) for part in parts)
+        need(noise, words, of=of, got=self.event, fix=fix)
         if self.spreads is not None:
-            spreads = tuple(checks.non_negative(spread=s) for s in self.spreads)
-            # Two vectors of norm c are never further apart than 2c.
-            need(
-                len(spreads) == len(parts) and all(s <= 2 for s in spreads),
-                f"{len(parts)} spreads in [0, 2], one a part",
-                of="spreads",
-                got=self.spreads,
-                fix="Two contributions of norm at most c are at most 2c apart.",
-            )
+            spreads, words = _spreads(self.spreads), f"{len(parts)} spreads in [0, 2], one a part"
+            fix = "Two contributions of norm at most c are at most 2c apart."
+            right = len(spreads) == len(parts) and all(one <= 2 for one in spreads)
+            need(right, words, of="spreads", got=self.spreads, fix=fix)
             checks.normalise(self, spreads=spreads)
 
 
@@ -456,10 +442,6 @@ class VisiblySampled(Event):
     kind: ClassVar[str] = "visibly-sampled"
     rate: float
     event: Event
-
-    def __post_init__(self) -> None:
-        checks.normalise(self, rate=checks.fraction(rate=self.rate, low_open=True))
-        _event(self.event)
 
 
 @dataclass(frozen=True)
@@ -479,23 +461,15 @@ class OnPart(Event):
     parts: int
 
     def __post_init__(self) -> None:
-        parts = checks.whole(at_least=1, parts=self.parts)
-        checks.normalise(self, parts=parts, part=checks.whole(part=self.part))
-        need(
-            self.part < self.parts <= MOST_CUTS,
-            f"a part below the number of parts, at most {MOST_CUTS} of them",
-            of="OnPart",
-            got=(self.part, self.parts),
-            fix="Parts are numbered from 0: OnPart(Gaussian(2.0), 0, 10) is the first of ten.",
-        )
+        super().__post_init__()
+        words = f"a part below the number of parts, at most {MOST_CUTS} of them"
+        fix = "Parts are numbered from 0: OnPart(Gaussian(2.0), 0, 10) is the first of ten."
+        there, got = self.part < self.parts <= MOST_CUTS, (self.part, self.parts)
+        need(there, words, of="OnPart", got=got, fix=fix)
         # Parallel composition is proved for plain noise on a part (docs/theory/sampling.md, T8).
-        need(
-            _is_noise(_event(self.event)),
-            "a noise event, or a Composed or Repeated of noise events",
-            of="OnPart.event",
-            got=brief(self.event),
-            fix="Compose parts, batches and choices outside.",
-        )
+        words = "a noise event, or a Composed or Repeated of noise events"
+        fix, noise = "Compose parts, batches and choices outside.", _is_noise(self.event)
+        need(noise, words, of="OnPart.event", got=brief(self.event), fix=fix)
 
 
 @dataclass(frozen=True)
@@ -510,20 +484,15 @@ class PrivateSelection(Event):
     shape: float
 
     def __post_init__(self) -> None:
-        _event(self.event)
-        shape = checks.non_negative(shape=self.shape, allow_inf=True)
-        checks.normalise(self, mean=checks.positive(mean=self.mean), shape=shape)
+        super().__post_init__()
         for name, value in (("mean", self.mean), ("shape", self.shape)):
             few, of = not MOST_TIMES < value < math.inf, f"PrivateSelection.{name}"
             need(few, "at most 2^60", of=of, got=value, fix="Nothing is run that often.")
         # A truncated negative binomial number is 1 at least, and so is its mean.
-        need(
-            self.mean >= 1 or math.isinf(self.shape),
-            "a mean of at least 1 (the number of runs is never 0)",
-            of="PrivateSelection.mean",
-            got=self.mean,
-            fix="Pass shape=inf for a Poisson number of runs, which may be 0.",
-        )
+        once, of = self.mean >= 1 or math.isinf(self.shape), "PrivateSelection.mean"
+        words = "a mean of at least 1 (the number of runs is never 0)"
+        fix = "Pass shape=inf for a Poisson number of runs, which may be 0."
+        need(once, words, of=of, got=self.mean, fix=fix)
 
 
 def _is_noise(event: Event) -> bool:
@@ -554,42 +523,41 @@ def to_json_dict(event: Event) -> dict[str, Any]:
 
 def from_json_dict(values: object) -> Event:
     """The inverse of `to_json_dict`; refuses unknown versions, kinds and fields."""
-    if not isinstance(values, Mapping) or set(values) != {"version", "event"}:
-        expected, fix = "an object with 'version' and 'event'", "Write it with to_json_dict()."
-        raise InputError.expected(expected, of="events file", got=brief(values), remedy=fix)
-    need(
-        values["version"] == FORMAT_VERSION,
-        f"version {FORMAT_VERSION}",
-        of="events file",
-        got=values["version"],
-        fix="Read it with the version of Fairveil that wrote it.",
-    )
-    return from_dict(values["event"])
+    right = isinstance(values, Mapping) and set(values) == {"version", "event"}
+    words, of = "an object with 'version' and 'event'", "events file"
+    need(right, words, of=of, got=brief(values), fix="Write it with to_json_dict().")
+    given: Any = values
+    same, got = given["version"] == FORMAT_VERSION, given["version"]
+    fix = "Read it with the version of Fairveil that wrote it."
+    need(same, f"version {FORMAT_VERSION}", of=of, got=got, fix=fix)
+    return from_dict(given["event"])
 
 
 def from_dict(values: object) -> Event:
     """The inverse of `Event.to_dict`."""
-    fix = "Write events with to_dict()."
-    kind = values.get("kind") if isinstance(values, Mapping) else None
-    if not isinstance(values, Mapping) or not isinstance(kind, str) or kind not in KINDS:
-        expected = f"an object whose 'kind' is one of {sorted(KINDS)}"
-        raise InputError.expected(expected, of="event", got=brief(values), remedy=fix)
+    fix, found = "Write events with to_dict().", values if isinstance(values, Mapping) else {}
+    kind = found.get("kind")
+    known = isinstance(kind, str) and kind in KINDS
+    words = f"an object whose 'kind' is one of {sorted(KINDS)}"
+    need(known, words, of="event", got=brief(values), fix=fix)
     names = {field.name for field in fields(KINDS[kind])}
-    given = {name: value for name, value in values.items() if name != "kind"}
+    given = {name: value for name, value in found.items() if name != "kind"}
     right = set(given) | set(LATER.get(kind, ())) == names
-    expected = f"the fields {sorted(names)}"
-    need(right, expected, of=f"event {kind!r}", got=sorted(given), fix=fix)
+    words = f"the fields {sorted(names)}"
+    need(right, words, of=f"event {kind!r}", got=sorted(given), fix=fix)
     return KINDS[kind](**{name: _revive(name, value) for name, value in given.items()})
 
 
-def _revive(name: str, value: object) -> Any:
+def _revive(name: str, value: Any) -> Any:
     if name == "event":
         return from_dict(value)
-    if name in ("events", "multipliers", "spreads", "crossings") and value is not None:
-        if not isinstance(value, list):
-            fix = "Write events with to_dict()."
-            raise InputError.expected("a list", of=name, got=brief(value), remedy=fix)
-        if name == "events":
-            return tuple(from_dict(item) for item in value)
-        return tuple(tuple(item) if isinstance(item, list) else item for item in value)
-    return math.inf if value == "inf" else value
+    if name not in ("events", "multipliers", "spreads", "crossings") or value is None:
+        return math.inf if value == "inf" else value
+    fix = "Write events with to_dict()."
+    need(isinstance(value, list), "a list", of=name, got=brief(value), fix=fix)
+    one = (
+        from_dict
+        if name == "events"
+        else lambda item: tuple(item) if isinstance(item, list) else item
+    )
+    return tuple(one(item) for item in value)

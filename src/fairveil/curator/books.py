@@ -1,10 +1,13 @@
-"""The books of a run: what it may still release, what it has released, where it is charged, and
-what its privacy statement will say of that.
+"""The books of a run: what it may still release, what it has released, where it is charged, who
+hears of it, and what its privacy statement will say of that.
 
-A ledger is a listener (`Recorder`): it is told before anything is asked, around each answer and at the
-end, and what it refuses stops the run.
+A ledger is a listener (`Recorder`): it is told before anything is asked, around each answer and at
+the end, and what it refuses stops the run. An audit of rows that were made up for it is another
+(`Listener`): the code that asks may be a whole estimator's, which makes its own curator, so inside
+`with heard_by(listener):` curators that this context makes tell it their rows once, and then each
+joint release.
 
-Guarantees (tests/curator/test_curator_books.py, test_curator_ledger.py)
+Guarantees (tests/curator/test_curator_books.py, test_curator_ledger.py, test_curator_listening.py)
     1. What there is no room for, in the ledger, the plan or the filter, is refused, and a refusal
        changes nothing; a refused reservation leaves no journal and no log.
     2. What was admitted stays charged, whether its answer came or not: after an answer that failed,
@@ -14,6 +17,8 @@ Guarantees (tests/curator/test_curator_books.py, test_curator_ledger.py)
        in the journal, before `release` returns.
     4. A run that is charged in a ledger does not go on without it.
     5. The statement names the largest bound of each question and norm, of earlier sittings too.
+    6. A listener hears the context that opened its block alone. It changes no bit of an answer, no
+       event and no price; after the block nobody listens.
 """
 
 from __future__ import annotations
@@ -21,15 +26,17 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from .. import _checks
 from .._types import Floats
 from ..core.cost import covers, price
-from ..core.errors import need
+from ..core.errors import BudgetError, PrivacyError, need
 from ..core.events import (
     Event,
     Gaussian,
@@ -42,15 +49,10 @@ from ..core.events import (
 )
 from ..core.filters import Filter
 from ..core.promise import Promise
+from ..core.rows import Batch, Rows
 from ..core.runs import ledger_of_block
-from ..errors import (
-    BudgetError,
-    InputError,
-    LedgerError,
-    PrivacyError,
-)
+from ..errors import LedgerError
 from ..statement.document import (
-    Arithmetic,
     NamedGroups,
     PrivacyStatement,
     PublicFact,
@@ -59,7 +61,7 @@ from ..statement.document import (
     names_read,
     releases_of,
 )
-from .journal import SITTING, Given, Journal, Log, LogEntry, digest_of, refused
+from .journal import Given, Journal, Log, LogEntry, digest_of
 
 USER_CODE, BY_ROW = "user code", "float32-by-row"
 """Marks in a journal."""
@@ -74,31 +76,35 @@ class Budget:
     """A plan, priced now and followed from then on; or, without one, a filter that adds up what was
     chosen (theory.md#t10). One answer at a time.
 
-    `admitted`: all events that were charged, of earlier sittings and of failed answers, too;
-    `failed`: one did.
+    `failed`: an answer that was admitted did not come.
     """
 
     def __init__(self, promise: Promise, plan: Event | None, cap: Filter | None) -> None:
         self.promise, self.plan, self.failed = promise, plan, False
         self.room: Filter | None = None
         self._state, self._inside, self._releases = _GOES_ON, False, 0
-        self._admitted: list[Event] = []
+        self._admitted = list[Event]()
         # One that its own thread may take again: Ctrl-C between a release and its end leaves the
         # lock with whoever keeps the traceback, and the run must be closed all the same.
         self._lock = threading.RLock()
-        self._due: deque[Event] = deque()
+        self._due = deque[Event]()
         self._to_come: Iterator[Event] = iter(())
         self._asked: tuple[Event | None, list[Event], dict[int, Event]] = (None, [], {})
         if not promise.is_private:
             return
         if plan is None:
-            self.room = _checked(cap, promise)
+            if cap is None:
+                cap = Filter.create(promise, "renyi" if promise.delta > 0 else "pure")
+            fix = "Make the filter of the curator's own guarantee: Filter.create(promise)."
+            self.room = _checks.instance(Filter, "cap", cap, fix, f"a filter for {promise}")
+            own, got = self.room.promise == promise, str(self.room.promise)
+            need(own, f"a filter for {promise}", of="cap", got=got, fix=fix)
             return
         cost = price(plan, self.promise.delta, self.promise.neighbours).epsilon
-        if cost > self.promise.epsilon * (1 + 1e-12):
-            words = f"a plan that costs at most epsilon={self.promise.epsilon:g}"
-            fix = "Calibrate the plan to the guarantee: fairveil.privacy.calibrate."
-            raise BudgetError.expected(words, of="plan", got=cost, remedy=fix)
+        words = f"a plan that costs at most epsilon={self.promise.epsilon:g}"
+        fix = "Calibrate the plan to the guarantee: fairveil.privacy.calibrate."
+        within = cost <= self.promise.epsilon * (1 + 1e-12)
+        need(within, words, of="plan", got=cost, fix=fix, error=BudgetError)
         self._to_come = spelled_out(plan)
 
     @property
@@ -108,7 +114,7 @@ class Budget:
 
     @property
     def admitted(self) -> tuple[Event, ...]:
-        """What was charged, whether its answer came or not."""
+        """What was charged, of earlier sittings too, whether its answer came or not."""
         return tuple(self._admitted)
 
     def go_on(self, earlier: Iterable[Event], first: int) -> None:
@@ -128,16 +134,14 @@ class Budget:
         """Admit one answer and give its number, which is not given again, also when the answer
         fails."""
         with self._lock:
-            if not self.is_open:
-                words, fix = "a run that goes on", "Make a new Curator."
-                raise PrivacyError.expected(words, of="answer", got=self._state, remedy=fix)
-            if self._inside:
-                words, got = "one answer after another", "one inside"
-                fix = "User code that runs beside rows must not ask the curator."
-                raise PrivacyError.expected(words, of="answer", got=got, remedy=fix)
+            words, fix = "a run that goes on", "Make a new Curator."
+            need(self.is_open, words, of="answer", got=self._state, fix=fix, error=PrivacyError)
+            alone, words, got = not self._inside, "one answer after another", "one inside"
+            fix = "User code that runs beside rows must not ask the curator."
+            need(alone, words, of="answer", got=got, fix=fix, error=PrivacyError)
             # Charged before the answer is made: an answer that fails, or is interrupted, may have
             # shown something.
-            self._charge(event)
+            self._charge(event, "answer")
             number = self._releases
             self._releases += 1
             self._inside = True
@@ -154,7 +158,7 @@ class Budget:
             finally:
                 self._inside = False
 
-    def _charge(self, event: Event, of: str = "answer") -> None:
+    def _charge(self, event: Event, of: str) -> None:
         if isinstance(event, NoOp):
             return
         if self.room is not None:
@@ -176,11 +180,10 @@ class Budget:
             if due is not None and equals.get(i) is due:
                 continue
             if due is None or not covers(due, part, self.promise.neighbours):
-                words = "no more answers: the plan is done"
-                if due is not None:
-                    bounded = isinstance(due, Gaussian | PoissonSampled | VisiblySampled | OnPart)
-                    finer = ", or one by cell with no less noise for anybody" if bounded else ""
-                    words = f"the plan's next event, {due}{finer}"
+                bounded = isinstance(due, Gaussian | PoissonSampled | VisiblySampled | OnPart)
+                finer = ", or one by cell with no less noise for anybody" if bounded else ""
+                words = f"the plan's next event, {due}{finer}"
+                words = words if due is not None else "no more answers: the plan is done"
                 fix = "A plan is fixed in advance; leave plan=None to choose as you go."
                 raise PrivacyError.expected(words, of=of, got=part, remedy=fix)
             equals[i] = due
@@ -188,104 +191,86 @@ class Budget:
             self._due.popleft()
 
 
-def _checked(cap: object, promise: Promise) -> Filter:
-    if cap is None:
-        return Filter.create(promise, "renyi" if promise.delta > 0 else "pure")
-    if not isinstance(cap, Filter) or cap.promise != promise:
-        got = str(cap.promise) if isinstance(cap, Filter) else cap
-        fix = "Make the filter of the curator's own guarantee: Filter.create(promise)."
-        raise InputError.expected(f"a filter for {promise}", of="cap", got=got, remedy=fix)
-    return cap
+# -- who listens -----------------------------------------------------------------------------------
 
 
-# -- where it is charged ---------------------------------------------------------------------------
+class Recorder:
+    """What a ledger does for one run (see `fairveil.ledger.recording`, whose methods these are), and
+    what is done where no ledger has it: then one that is charged in a ledger does not go on.
 
+    `receipt`: what the statement says of the ledger.
+    """
 
-class Recorder(Protocol):
-    """What a ledger does for one run; see `fairveil.ledger.recording`."""
-
-    @property
-    def receipt(self) -> Receipt | None:
-        """What the statement says of the ledger."""
-        ...
+    receipt: Receipt | None = None
 
     def begin(self, earlier: Sequence[Event] = ()) -> None:
         """Before anything is asked: what refuses stops the run."""
-        ...
 
     def take(self, journal: Journal) -> Callable[[int], None]:
-        """Before a journal is written in; what is returned is called once it is this run's."""
-        ...
-
-    def mark(self, journal: Journal) -> None:
-        """Once it is: write down where the run is charged."""
-        ...
-
-    def answer(self, event: Event, purpose: str) -> AbstractContextManager[Callable[[], None]]:
-        """Around an answer; what is given is called when it was admitted."""
-        ...
-
-    def finish(self, log: Iterable[Event]) -> None:
-        """The run did all of its plan."""
-        ...
-
-    def end(self, admitted: Sequence[Event], *, failed: bool) -> None:
-        """The run is over, unless it was finished or goes on in another sitting."""
-        ...
-
-
-class RunLedger(Protocol):
-    """A ledger, as a curator knows it."""
-
-    def recorder(
-        self,
-        promise: Promise,
-        plan: Event | None,
-        purpose: str,
-        *,
-        secure: bool,
-        read_from_data: Iterable[str],
-        columns: Iterable[str],
-    ) -> Recorder:
-        """What records one run."""
-        ...
-
-
-class _Unrecorded:
-    """A run that no ledger has. One that is charged in a ledger does not go on so."""
-
-    receipt = None
-
-    def begin(self, earlier: Sequence[Event] = ()) -> None:
-        pass
-
-    def take(self, journal: Journal) -> Callable[[int], None]:
+        """Before a journal is written in; what is returned is called once it is this run's, with
+        the number of the sitting."""
         journal.look_again()
         mark = journal.ledger
-
-        def agreed(sitting: int) -> None:
-            fix = "Give each run a journal of its own."
-            if journal.ledger != mark:
-                raise refused("one that nobody else writes", "one that grew meanwhile", fix)
-
         if mark is not None:
             words = f"the ledger of data set {mark[0]!r}, which the run began with"
             fix = "Pass that ledger: what the journal holds is charged there."
             raise LedgerError.expected(words, of="ledger", got=None, remedy=fix)
+
+        def agreed(sitting: int) -> None:
+            words, got = "one that nobody else writes", "one that grew meanwhile"
+            fix, same = "Give each run a journal of its own.", journal.ledger == mark
+            need(same, words, of="journal", got=got, fix=fix, error=PrivacyError)
+
         return agreed
 
     def mark(self, journal: Journal) -> None:
-        pass
+        """Once it is: write down where the run is charged."""
 
     @contextmanager
     def answer(self, event: Event, purpose: str) -> Iterator[Callable[[], None]]:
+        """Around an answer; what is given is called when it was admitted."""
         yield lambda: None
 
     def finish(self, log: Iterable[Event]) -> None:
-        pass
+        """The run did all of its plan."""
 
     def end(self, admitted: Sequence[Event], *, failed: bool) -> None:
-        pass
+        """The run is over, unless it was finished or goes on in another sitting."""
+
+
+Scalings = tuple[tuple[Floats, Floats], ...]
+
+
+class Listener(Protocol):
+    """What hears curators of its block."""
+
+    def opened(self, rows: Rows) -> None:
+        """A curator was made of these rows."""
+        ...
+
+    def answered(
+        self, measurements: Any, batch: Batch, answers: Sequence[Floats], scalings: Scalings
+    ) -> None:
+        """The curator that was made last answered these measurements."""
+        ...
+
+
+_LISTENER: ContextVar[Listener | None] = ContextVar("fairveil listener", default=None)
+
+
+@contextmanager
+def heard_by(listener: Listener) -> Iterator[None]:
+    """Curators of the block, in this context, are heard by `listener`."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+def listener() -> Listener | None:
+    """Who hears what this context does; mostly nobody."""
+    return _LISTENER.get()
 
 
 # -- of a run --------------------------------------------------------------------------------------
@@ -295,8 +280,8 @@ class Books:
     """What a run may release and has released: budget, ledger, journal and log, with what the
     statement tells of its bounds.
 
-    `open` comes last, as it may write a file. `secure`: whether all noise comes from secure
-    sources.
+    `ledger`: a `Ledger`, whose `recorder` listens; None: that of a block, if there is one. `open`
+    comes last, as it may write a file. `secure`: whether all noise comes from secure sources.
     """
 
     def __init__(
@@ -309,94 +294,67 @@ class Books:
         bounds: tuple[StatedBound, ...],
         columns: Sequence[str],
         secure: bool,
-        ledger: RunLedger | None,
+        ledger: Any,
         purpose: str,
     ) -> None:
-        self.promise = promise
+        self.promise, self.log = promise, Log()
         self.journal: Journal | None = None
-        self.log = Log()
         events = [plan] if isinstance(plan, Event) else plan
         self.budget = Budget(promise, None if events is None else compose(events), cap)
         ledger = ledger_of_block() if ledger is None else ledger
         fix = "Make one with Ledger.create, or find one with Ledger.open."
         fits = ledger is None or hasattr(ledger, "recorder")
         need(fits, "a Ledger", of="ledger", got=type(ledger).__name__, fix=fix)
-        self._recording: Recorder = _Unrecorded()
+        self._recorder = Recorder()
         if ledger is not None:
-            self._recording = ledger.recorder(
-                promise,
-                self.budget.plan,
-                purpose,
-                secure=secure,
-                read_from_data=names_read(facts, bounds),
-                columns=columns,
+            read, plan = names_read(facts, bounds), self.budget.plan
+            self._recorder = ledger.recorder(
+                promise, plan, purpose, secure=secure, read_from_data=read, columns=columns
             )
         self._facts, self._bounds_before, self._secure = facts, bounds, secure
-        self._bounds: dict[tuple[str, str], StatedBound] = {}
-        self._trusted = False
-        self._arithmetic: Arithmetic = "exact"  # a network's own float32 may have taken part
-        self._given: deque[LogEntry] = deque()  # by earlier sittings, and not asked again yet
+        self._bounds = dict[tuple[str, str], StatedBound]()
+        self._marks = set[str]()  # what the statement must say of user code
+        self._given = deque[LogEntry]()  # by earlier sittings, and not asked again yet
 
     def open(
         self,
-        journal: Callable[[LogEntry], None] | None,
-        earlier: Sequence[LogEntry] | Journal,
+        heard: Callable[[LogEntry], None] | None,
+        journal: Journal | None,
         public_rows: int | None,
     ) -> None:
-        """Begin the log: what an earlier sitting released is charged, and a journal written on."""
-        if isinstance(journal, Journal):
-            fix = "A journal that is written on is given once: earlier=Journal(path)."
-            need(earlier == (), "earlier= or journal=", of="journal", got="both", fix=fix)
-            got, fix = "one with a run in it", "To resume its run pass earlier=Journal(path)."
-            new = journal.is_new
-            need(new, "a new journal", of="journal", got=got, fix=fix, error=PrivacyError)
-        book = next((one for one in (journal, earlier) if isinstance(one, Journal)), None)
-        if book is None:
-            entries = _entries(earlier)
-            first = (
-                0
-                if not entries
-                else (max(entry.number for entry in entries) // SITTING + 1) * SITTING
-            )
-            events = [entry.event for entry in entries]
-            self.budget.go_on(events, first)
-            self._recording.begin(events)
-            self.log = Log(journal, entries)
+        """Begin the log: what earlier sittings released is charged, and the journal written on.
+        `heard`: is told each entry, before its answer is returned."""
+        if journal is None:
+            self._recorder.begin()
+            self.log = Log(heard)
             return
+        fix = "Pass earlier=Journal(path): one that is new, or whose run goes on."
+        _checks.instance(Journal, "earlier", journal, fix)
         try:
-            entries = self._begun(book, public_rows)
+            entries = self._begun(journal, public_rows)
         except BaseException:
             # what was reserved is given back: the run never began. What was resumed stays.
-            self._recording.end((), failed=False)
+            self._recorder.end((), failed=False)
             raise
-        self.journal = book
+        self.journal, self.log = journal, Log(journal, entries, heard)
 
-        def write(entry: LogEntry) -> None:
-            book(entry)
-            if journal is not None and journal is not book:
-                journal(entry)
-
-        self.log = Log(write, entries)
-
-    def _begun(self, book: Journal, public_rows: int | None) -> tuple[LogEntry, ...]:
+    def _begun(self, journal: Journal, public_rows: int | None) -> tuple[LogEntry, ...]:
         """What earlier sittings wrote, charged; and the journal, to be written on."""
-        budget = self.budget
-        plan = budget.plan if self.promise.is_private else None
-        agreed = self._recording.take(book)
-        first = book.begin(
-            self.promise, plan, budget.room, public_rows, secure=self._secure, agreed=agreed
+        plan = self.budget.plan if self.promise.is_private else None
+        agreed, room = self._recorder.take(journal), self.budget.room
+        first = journal.begin(
+            self.promise, plan, room, public_rows, secure=self._secure, agreed=agreed
         )
-        entries = book.entries
+        entries = journal.entries
         try:
-            budget.go_on([entry.event for entry in entries], first)
-            self._recording.mark(book)
+            self.budget.go_on([entry.event for entry in entries], first)
+            self._recorder.mark(journal)
         except BaseException:
-            book.close()
+            journal.close()
             raise
-        self._bounds.update({(bound.question, bound.norm): bound for bound in book.bounds})
-        self._given.extend(entries if book.keeps_answers else ())
-        self._trusted = USER_CODE in book.marks
-        self._arithmetic = "float32-by-row" if BY_ROW in book.marks else "exact"
+        self._bounds.update({(bound.question, bound.norm): bound for bound in journal.bounds})
+        self._given.extend(entries if journal.keeps_answers else ())
+        self._marks.update(journal.marks)
         return entries
 
     # -- while it goes on --------------------------------------------------------------------------
@@ -406,17 +364,12 @@ class Books:
         """An answer's number, once there is room for it everywhere. Meanwhile no row makes
         arithmetic warn, or raise."""
         with (
-            self._recording.answer(event, purpose) as admit,
+            self._recorder.answer(event, purpose) as admit,
             self.budget.release(event) as number,
             np.errstate(all="ignore"),
         ):
             admit()
             yield number
-
-    @property
-    def keeps_answers(self) -> bool:
-        """Whether the journal has answers, to be given again."""
-        return self.journal is not None and self.journal.keeps_answers
 
     def again(self, event: Event, *asked: object) -> Given | None:
         """What an earlier sitting was given for the same question; None where it is new, or shows
@@ -438,7 +391,7 @@ class Books:
         """Write an answer down, unless it showed nothing of anybody."""
         if isinstance(entry.event, NoOp):
             return
-        if self.keeps_answers:
+        if self.journal is not None and self.journal.keeps_answers:
             entry = replace(entry, given=Given.of(digest_of(*asked), answers))
         self.log.append(entry)
 
@@ -453,10 +406,8 @@ class Books:
 
     def trust(self, *, singles: bool = False) -> None:
         """The caller's code runs beside the rows (and its own float32): the statement says so."""
-        self._trusted = True
-        if singles and self._arithmetic == "exact":
-            self._arithmetic = "float32-by-row"
         for name in (USER_CODE, BY_ROW) if singles else (USER_CODE,):
+            self._marks.add(name)
             if self.journal is not None:
                 self.journal.mark(name)
 
@@ -466,7 +417,7 @@ class Books:
         """End the run. What was reserved in a ledger is settled, by what was admitted."""
         self.budget.close()
         try:
-            self._recording.end(self.budget.admitted, failed=self.budget.failed)
+            self._recorder.end(self.budget.admitted, failed=self.budget.failed)
         finally:
             if self.journal is not None:
                 self.journal.close()
@@ -477,7 +428,7 @@ class Books:
         if self.budget.plan is not None and self.promise.is_private:
             self.log.reconcile([self.budget.plan], self.promise.neighbours)
         self.budget.close()
-        self._recording.finish(self.log.events)
+        self._recorder.finish(self.log.events)
         self.close()
         return compose(self.log.events)
 
@@ -490,11 +441,11 @@ class Books:
     ) -> PrivacyStatement:
         """What was released so far, at what price, under which promise."""
         secure = self._secure and (self.journal is None or self.journal.is_secure)
-        planned = self.budget.plan is not None and self.promise.is_private
+        plan = self.budget.plan if self.promise.is_private else None
         return PrivacyStatement.of(
             self.promise,
             self.log.events,
-            plan=[self.budget.plan] if self.budget.plan is not None and planned else None,
+            plan=None if plan is None else [plan],
             cap=self.budget.room,
             facts=self._facts,
             bounds=[*self._bounds.values(), *self._bounds_before],
@@ -502,18 +453,9 @@ class Books:
             tuning=tuning,
             earlier_releases=earlier_releases,
             noise="secure" if secure else "seeded",
-            user_code="trusted" if self._trusted else "none",
-            arithmetic=self._arithmetic,
+            user_code="trusted" if USER_CODE in self._marks else "none",
+            arithmetic="float32-by-row" if BY_ROW in self._marks else "exact",
             groups=groups,
-            ledger=self._recording.receipt,
+            ledger=self._recorder.receipt,
             releases=releases_of((entry.questions, entry.event) for entry in self.log.entries),
         )
-
-
-def _entries(earlier: object) -> tuple[LogEntry, ...]:
-    """Entries of an earlier sitting, as they are given to a curator."""
-    if isinstance(earlier, list | tuple) and all(isinstance(entry, LogEntry) for entry in earlier):
-        return tuple(earlier)
-    fix = "Pass earlier=Journal(path), or the entries of an earlier log."
-    got = type(earlier).__name__
-    raise InputError.expected("a Journal, or entries", of="earlier", got=got, remedy=fix)

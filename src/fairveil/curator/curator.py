@@ -45,8 +45,8 @@ from ..core.rows import FULL, Batch, Block, Drawn, Part, Poisson, Rows, Unmapped
 from ..core.threads import beside
 from ..facts import Cells, RowLayout
 from ..statement.document import NamedGroups, PrivacyStatement, PublicFact, StatedBound
-from . import listening, pricing
-from .books import Books, RunLedger
+from . import pricing
+from .books import Books, listener
 from .choices import Contest, Context, HistogramCache, Score, contest_of
 from .journal import Journal, LogEntry
 from .pricing import Bounds, Deciding, Measurement, Measurements, as_measurements
@@ -426,14 +426,14 @@ class Curator(Asks):
     filter, holds them (theory.md#t10). `noise`: a source, or one source a model for questions about
     many models side by side (each model then gets the noise that it would get alone).
     `public_rows`: the number to divide by, where the true one is private. `threads`: a knob of
-    speed only. `journal`: called with each log entry before its answer is returned. `earlier`:
-    what an earlier sitting of the same run released, as its entries or as its `Journal`, which is
-    then written on (or begun, where it is new). `bounds`: of what was done to the rows before, for
-    the statement. `ledger`: where the run is recorded, for `purpose`; None: in that of a
-    `with ledger.recording():` block, if there is one. A plan is reserved there now, and settled by
-    `finish()`, or by `close()`, which the end of a `with` block calls, too. `one_group`: all rows
-    of a person count in the group that most of those that are read are in; noise or weights that
-    differ by cell need that of persons (theory.md#units).
+    speed only. `heard`: called with each log entry before its answer is returned. `earlier`: the
+    `Journal` of what earlier sittings of the run released, which is written on, or begun where it
+    is new. `bounds`: of what was done to the rows before, for the statement. `ledger`: a `Ledger`
+    where the run is recorded, for `purpose`; None: in that of a `with ledger.recording():` block,
+    if there is one. A plan is reserved there now, and settled by `finish()`, or by `close()`, which
+    the end of a `with` block calls, too. `one_group`: all rows of a person count in the group that
+    most of those that are read are in; noise or weights that differ by cell need that of persons
+    (theory.md#units).
     """
 
     def __init__(
@@ -448,9 +448,9 @@ class Curator(Asks):
         facts: Iterable[PublicFact] = (),
         bounds: Iterable[StatedBound] = (),
         threads: int | None = None,
-        journal: Callable[[LogEntry], None] | None = None,
-        earlier: Sequence[LogEntry] | Journal = (),
-        ledger: RunLedger | None = None,
+        heard: Callable[[LogEntry], None] | None = None,
+        earlier: Journal | None = None,
+        ledger: Any = None,
         purpose: str = "",
         stated_clips: Sequence[float] | None = None,
         one_group: bool = False,
@@ -489,9 +489,10 @@ class Curator(Asks):
         self._before: tuple[tuple[object, ...], Prepared] | None = None
         self._latest = dict[tuple[object, ...], tuple[object, ...]]()
         counted = promise.rows_are_public or not promise.is_private
-        books.open(journal, earlier, rows.exact_count if counted else None)
+        books.open(heard, earlier, rows.exact_count if counted else None)
         self.journal, self.log = books.journal, books.log
-        listening.open_book(rows)
+        if (hears := listener()) is not None:
+            hears.opened(rows)
 
     # -- what it tells without an answer -----------------------------------------------------------
 
@@ -553,7 +554,8 @@ class Curator(Asks):
             out = [a if one.is_many else a[0] for a, one in zip(answers, wanted, strict=True)]
             entry = LogEntry(number, ready.event, ready.names, ready.words, purpose)
             self._books.release(entry, out, asked, batch, purpose)
-        listening.tell(asked, batch, out, self._scalings)
+        if (hears := listener()) is not None:
+            hears.answered(asked, batch, out, self._scalings)
         return out
 
     def choose(

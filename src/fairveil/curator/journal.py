@@ -45,11 +45,10 @@ from .._json import Document
 from .._reading import read_bytes
 from .._types import Floats
 from ..core.cost import covers
-from ..core.errors import need
+from ..core.errors import FairveilError, PrivacyError, need
 from ..core.events import Event, compose, from_dict, spelled_out, to_json_dict
 from ..core.filters import Filter
 from ..core.promise import Neighbours, Promise
-from ..errors import FairveilError, PrivacyError
 from ..statement.document import StatedBound
 
 try:
@@ -71,7 +70,6 @@ PAID = "ledger"
 """The first word of the mark that says in which ledger a run is charged: then the data set, then
 the spend."""
 AHEAD = ("bound", "mark", "sitting")
-KINDS = {"<f8", "<i8"}
 
 
 # -- entries ---------------------------------------------------------------------------------------
@@ -85,11 +83,11 @@ class Given:
     arrays: tuple[npt.NDArray[Any], ...]
 
     @staticmethod
-    def of(asked: str, arrays: Sequence[Floats] | int) -> Given:
+    def of(asked: str, answers: Sequence[Floats] | int) -> Given:
         """Answers, or the index that was chosen."""
-        if isinstance(arrays, int):
-            return Given(asked, (np.array(arrays, "<i8"),))
-        return Given(asked, tuple(np.array(array, "<f8") for array in arrays))
+        if isinstance(answers, int):
+            return Given(asked, (np.array(answers, "<i8"),))
+        return Given(asked, tuple(np.array(array, "<f8") for array in answers))
 
     @property
     def answers(self) -> list[Floats]:
@@ -100,25 +98,6 @@ class Given:
     def chosen(self) -> int:
         """The index that was chosen."""
         return int(self.arrays[0])
-
-    def to_line(self) -> dict[str, Any]:
-        """The end of a line of a journal."""
-        packed = [
-            [a.dtype.str, list(a.shape), base64.b64encode(a.tobytes()).decode("ascii")]
-            for a in self.arrays
-        ]
-        return {"asked": self.asked, "given": packed}
-
-    @staticmethod
-    def from_line(values: Mapping[str, Any]) -> Given:
-        """Read back; a `ValueError` where that cannot be."""
-
-        def array(kind: str, shape: list[int], data: str) -> npt.NDArray[Any]:
-            if kind not in KINDS:
-                raise ValueError(kind)
-            return np.frombuffer(base64.b64decode(data, validate=True), kind).reshape(shape)
-
-        return Given(str(values["asked"]), tuple(array(*packed) for packed in values["given"]))
 
 
 def digest_of(*asked: object) -> str:
@@ -169,21 +148,56 @@ class LogEntry:
     purpose: str = ""
     given: Given | None = field(default=None, compare=False, repr=False)
 
+    def to_line(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        line = {name: getattr(self, name) for name in ("number", "purpose", "batch")}
+        line = {"event": self.event.to_dict(), **line, "questions": list(self.questions)}
+        if self.given is not None:
+            packed = [
+                [a.dtype.str, list(a.shape), base64.b64encode(a.tobytes()).decode("ascii")]
+                for a in self.given.arrays
+            ]
+            line |= {"asked": self.given.asked, "given": packed}
+        return line
+
+    @staticmethod
+    def from_line(values: Mapping[str, Any]) -> LogEntry:
+        """Read back; a `ValueError`, for example, where that cannot be."""
+
+        def array(kind: str, shape: list[int], data: str) -> npt.NDArray[Any]:
+            if kind not in ("<f8", "<i8"):
+                raise ValueError(kind)
+            return np.frombuffer(base64.b64decode(data, validate=True), kind).reshape(shape)
+
+        event, number = from_dict(values["event"]), values["number"]
+        # what showed nothing of anybody is not written
+        _whole(0 < sum(1 for _ in islice(spelled_out(event), MOST_EVENTS + 1)) <= MOST_EVENTS)
+        _whole(type(number) is int)
+        given = None
+        if "given" in values:
+            arrays = tuple(array(*packed) for packed in values["given"])
+            given = Given(str(values["asked"]), arrays)
+        words = (tuple(values["questions"]), values["batch"], values["purpose"])
+        return LogEntry(number, event, *words, given)
+
 
 class Log:
-    """An append-only list of entries. `journal` is called with each new one before its answer is
-    returned."""
+    """An append-only list of entries. `heard`: who is told of each new one, in turn, before its
+    answer is returned: a journal first."""
 
     def __init__(
-        self, journal: Callable[[LogEntry], None] | None = None, earlier: Iterable[LogEntry] = ()
+        self,
+        journal: Callable[[LogEntry], None] | None = None,
+        earlier: Iterable[LogEntry] = (),
+        heard: Callable[[LogEntry], None] | None = None,
     ) -> None:
         self._entries: list[LogEntry] = list(earlier)
-        self._journal = journal
+        self._heard = [one for one in (journal, heard) if one is not None]
 
     def append(self, entry: LogEntry) -> None:
         """Write an entry down; durably first, if there is a journal."""
-        if self._journal is not None:
-            self._journal(entry)
+        for one in self._heard:
+            one(entry)
         self._entries.append(entry)
 
     @property
@@ -207,17 +221,14 @@ class Log:
         pairs = enumerate(zip(planned, done, strict=False))
         shorter = min(len(planned), len(done))
         at = next((i for i, (a, b) in pairs if not covers(a, b, neighbours)), shorter)
-        need(
-            at == len(planned) == len(done),
-            f"the plan's {len(planned)} events",
-            of="log",
-            got=f"{len(done)} events, which part from the plan at number {at}",
-            fix="A plan is fixed in advance: account for what was done instead.",
-            error=PrivacyError,
-        )
+        words, of = f"the plan's {len(planned)} events", "log"
+        got = f"{len(done)} events, which part from the plan at number {at}"
+        fix = "A plan is fixed in advance: account for what was done instead."
+        whole = at == len(planned) == len(done)
+        need(whole, words, of=of, got=got, fix=fix, error=PrivacyError)
 
 
-# -- lines -----------------------------------------------------------------------------------------
+# -- the file --------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -239,8 +250,8 @@ class Written:
 
     def take(self, values: dict[str, Any] | None) -> None:
         """Read one line after the header."""
-        if values is None:
-            raise _damaged()
+        _whole(values is not None)
+        assert values is not None
         if "sitting" in values:
             self.sitting = int(values["sitting"])
             self.secure = self.secure and values["secure"] is True
@@ -249,11 +260,9 @@ class Written:
         elif "mark" in values:
             self.marks.add(values["mark"])
         else:
-            words = (tuple(values["questions"]), values["batch"], values["purpose"])
-            given = Given.from_line(values) if "given" in values else None
-            number, after = values["number"], self.entries[-1].number + 1 if self.entries else 0
-            _whole(type(number) is int and number >= max(after, self.sitting * SITTING))
-            self.entries.append(LogEntry(number, _event(values["event"]), *words, given))
+            entry, after = LogEntry.from_line(values), [one.number + 1 for one in self.entries[-1:]]
+            _whole(entry.number >= max(self.sitting * SITTING, *after, 0))
+            self.entries.append(entry)
 
 
 def read(path: Path) -> Written:
@@ -285,14 +294,7 @@ def read(path: Path) -> Written:
     except PrivacyError:
         raise
     except (FairveilError, *wrong) as error:
-        raise _damaged() from error
-
-
-def _event(values: Any) -> Event:
-    event = from_dict(values)
-    # what showed nothing of anybody is not written
-    _whole(0 < sum(1 for _ in islice(spelled_out(event), MOST_EVENTS + 1)) <= MOST_EVENTS)
-    return event
+        raise _refused(*_DAMAGED) from error
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
@@ -304,21 +306,16 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     return values if isinstance(values, dict) else None
 
 
-def refused(expected: str, got: str, remedy: str) -> PrivacyError:
-    """An error about a journal."""
+_DAMAGED = ("a journal as it was written", "another file, or one that was changed", REMEDY)
+
+
+def _refused(expected: str, got: str, remedy: str) -> PrivacyError:
     return PrivacyError.expected(expected, of="journal", got=got, remedy=remedy)
-
-
-def _damaged() -> PrivacyError:
-    return refused("a journal as it was written", "another file, or one that was changed", REMEDY)
 
 
 def _whole(holds: bool) -> None:
     if not holds:
-        raise _damaged()
-
-
-# -- the file --------------------------------------------------------------------------------------
+        raise _refused(*_DAMAGED)
 
 
 class Journal:
@@ -367,12 +364,8 @@ class Journal:
     @property
     def ledger(self) -> tuple[str, str] | None:
         """The data set of the ledger that the run is charged in, and its spend there."""
-        for mark in self._written.marks:
-            word, _, rest = mark.partition(" ")
-            if word == PAID:
-                dataset, _, spend = rest.rpartition(" ")
-                return dataset, spend
-        return None
+        paid = (mark.removeprefix(f"{PAID} ") for mark in self.marks if mark.startswith(f"{PAID} "))
+        return next(((one.rpartition(" ")[0], one.rpartition(" ")[2]) for one in paid), None)
 
     def look_again(self) -> None:
         """Read what others wrote since. Only before `begin`."""
@@ -399,10 +392,10 @@ class Journal:
         """
         if self._file is not None:
             fix = "Give each curator a journal of its own."
-            raise refused("one that nobody writes", "one in use", fix)
+            raise _refused("one that nobody writes", "one in use", fix)
         if self.keeps_answers and not promise.is_private:
             fix = "Leave the checkpoint out, or give a finite epsilon: exact answers are not kept."
-            raise refused("a private run, whose answers are noisy", "epsilon=inf", fix)
+            raise _refused("a private run, whose answers are noisy", "epsilon=inf", fix)
         header = {
             "format": FORMAT,
             "version": FORMAT_VERSION,
@@ -419,14 +412,15 @@ class Journal:
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, mode)
         except OSError as error:
             fix = "Choose another folder."
-            raise refused("a place that can be written to", str(error), fix) from error
+            raise _refused("a place that can be written to", str(error), fix) from error
         try:
             _lock(file)
             # Another process may have written between the first look and the lock.
             self._written = written = read(self.path)  # it is ours only now
             self._check(header)
+            sitting = 0 if self.is_new else written.sitting + 1
             if agreed is not None:
-                agreed(0 if self.is_new else written.sitting + 1)
+                agreed(sitting)
             if written.header is None:
                 # A head that was cut short is no journal yet: nothing was released under it.
                 os.ftruncate(file, 0)
@@ -439,8 +433,9 @@ class Journal:
                     os.ftruncate(file, written.size)
                 elif not written.is_ended:
                     _write_all(file, b"\n")
-                _write(file, {"sitting": written.sitting + 1, "secure": secure})
-                written.sitting, written.size, written.is_ended = written.sitting + 1, None, True
+                _write(file, {"sitting": sitting, "secure": secure})
+                written.size, written.is_ended = None, True
+            written.sitting = sitting
             written.secure = written.secure and secure
         except BaseException:
             os.close(file)
@@ -450,14 +445,7 @@ class Journal:
 
     def __call__(self, entry: LogEntry) -> None:
         """Write an entry down, for good: called before its answer is returned."""
-        line = {
-            "event": entry.event.to_dict(),
-            "number": entry.number,
-            "purpose": entry.purpose,
-            "batch": entry.batch,
-            "questions": list(entry.questions),
-        }
-        self._append(line | ({} if entry.given is None else entry.given.to_line()))
+        self._append(entry.to_line())
         self._written.entries.append(entry)
 
     def state(self, bound: StatedBound) -> None:
@@ -493,7 +481,7 @@ class Journal:
         if self._file is None or self._failed:
             got = "one whose last line could not be written" if self._failed else "a closed one"
             fix = "Give it to a new Curator: earlier=Journal(path)."
-            raise refused("one that can be written", got, fix)
+            raise _refused("one that can be written", got, fix)
         try:
             _write(self._file, line, sync=sync)
         except BaseException:
@@ -504,25 +492,21 @@ class Journal:
         """The same promise, plan, filter and public number of rows as before, and whole lines."""
         if self._written.header is None:
             return
-        for name, words in (
-            ("promise", "promise"),
-            ("plan", "plan"),
-            ("cap", "filter"),
-            ("rows", "number of rows"),
-        ):
+        words = {"promise": "promise", "plan": "plan", "cap": "filter", "rows": "number of rows"}
+        for name, word in words.items():
             if header[name] != self._written.header[name]:
-                fix = f"Make the curator with the {words} that the run began with, or begin another"
-                raise refused(f"one of this {words}", f"one of another {words}", f"{fix} journal.")
+                fix = f"Make the curator with the {word} that the run began with, or begin another"
+                raise _refused(f"one of this {word}", f"one of another {word}", f"{fix} journal.")
         if self._written.keeps is not self.keeps_answers:
             kinds = {True: "one that keeps answers", False: "one that keeps no answers"}
             fix = "Resume the run in the way in which it began, or begin another journal."
-            raise refused(kinds[self.keeps_answers], kinds[self._written.keeps], fix)
+            raise _refused(kinds[self.keeps_answers], kinds[self._written.keeps], fix)
         if self._written.cut:
             fix = (
                 "An answer was lost, which is not drawn anew: the run cannot go on, and stays "
                 "charged whole. Begin another with what is left of the budget."
             )
-            raise refused("whole lines", "one that was cut short", fix)
+            raise _refused("whole lines", "one that was cut short", fix)
 
 
 def _write(file: int, line: dict[str, Any], *, sync: bool = True) -> None:
@@ -543,7 +527,7 @@ def _lock(file: int) -> None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             fix = "Let the other run end, or close its curator."
-            raise refused("one that nobody writes", "one in use", fix) from None
+            raise _refused("one that nobody writes", "one in use", fix) from None
 
 
 def _sync_folder(folder: Path) -> None:

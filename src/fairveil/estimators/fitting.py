@@ -504,7 +504,7 @@ class OpenedFit:
             plan=plan,
             noise=noise or noise_of(self.random_state),
             public_rows=self.public_rows if private else None,
-            earlier=() if earlier is None else earlier,
+            earlier=earlier,
             facts=[*told, *self.facts],
             bounds=read_from_data(self.training, promise),
             ledger=self.ledger,

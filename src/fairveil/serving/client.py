@@ -859,7 +859,7 @@ def require_servable(promise: Promise, plan: Event | None, others: dict[str, Any
     if others.pop("ledger", None) is not None or current() is not None:
         remedy = "Leave ledger= out: the holder's ledger has the budget."
         raise _refused("a ledger of the analyst's", remedy)
-    if others.pop("journal", None) is not None or others.pop("earlier", ()) != ():
+    if others.pop("heard", None) is not None or others.pop("earlier", None) is not None:
         remedy = "Leave checkpoint= out: the holder keeps the run."
         raise _refused("a checkpoint of the analyst's", remedy)
     if tuple(others.pop("bounds", ())):
