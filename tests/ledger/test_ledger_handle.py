@@ -281,7 +281,7 @@ def test_the_largest_epsilon_that_is_named_fits_and_little_more_does_not(seed: i
 
 def test_a_refusal_says_what_is_missing_and_keeps_its_figures(ledger: Ledger) -> None:
     ledger.reserve(Approximate(0.001, 9e-8))
-    of_delta = r"at most 10% of what delta may leak, got 50% .* spent 90%, left 10%"
+    of_delta = r"at most 10.00% of what delta may leak, got 50.00% .* spent 90.00%, left 10.00%"
     with pytest.raises(Overspent, match=of_delta):
         ledger.reserve(Approximate(0.001, 5e-8))
     of_all = r"at most 99.99% of the budget, got more than 200% .* spent 0.01%, left 99.99%"
@@ -296,7 +296,9 @@ def test_a_refusal_says_what_is_missing_and_keeps_its_figures(ledger: Ledger) ->
     with pytest.raises(LedgerError, match="delta above 0"):
         full.reserve(Gaussian(100.0))
     full.reserve(Pure(0.25))
-    with pytest.raises(Overspent, match=r"spent 100%.*Nothing of this kind fits any more") as told:
+    with pytest.raises(
+        Overspent, match=r"spent 100.00%.*Nothing of this kind fits any more"
+    ) as told:
         full.reserve(Pure(0.5))
     figures = (told.value.spent, told.value.asked, told.value.left, told.value.largest_epsilon)
     assert figures == (1.0, 0.5, 0.0, 0.0)

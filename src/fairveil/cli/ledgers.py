@@ -108,9 +108,9 @@ def ledger_create(ask: Ask) -> None:
 
 
 def _terms(ledger: Any) -> Iterator[tuple[str, str]]:
-    from ..ledger.account import items
+    from ..ledger.page import terms_in_words
 
-    for heading, words in items(ledger.terms, next(ledger.history(0, 1))):
+    for heading, words in terms_in_words(ledger.terms, next(ledger.history(0, 1))):
         yield heading.lower(), words
 
 
@@ -150,7 +150,7 @@ def ledger_show(ask: Ask) -> None:
 
 
 def _show(ledger: Any) -> None:
-    from ..ledger.account import APART, NO_SUM, unsettled
+    from ..ledger.page import APART, NO_SUM, unsettled
 
     balance = ledger.balance()
     full = min(40, max(0, -int(-balance.spent_share * 40 // 1)))
@@ -175,12 +175,12 @@ def _show(ledger: Any) -> None:
 
 def _waiting(ledger: Any, balance: Any) -> Iterator[Any]:
     """The oldest open spends; one that was settled meanwhile is left out."""
-    from ..ledger.account import told
+    from ..ledger.page import Told
 
     for spend in balance.waiting[:USUAL]:
         now = ledger.standing(spend)
         if now.is_open:
-            yield told(now.reserved, now.last, now.units)
+            yield Told.of(now.reserved, now.last, now.units)
 
 
 def _numbers(ledger: Any) -> dict[str, Any]:
@@ -213,8 +213,8 @@ def _page(ledger: Any) -> str:
 def ledger_history(ask: Ask) -> None:
     """List lines: number, time, who, what happened, purpose, its share of the budget, and what was
     charged after it."""
-    from ..ledger.balance import share
     from ..ledger.entries import WHOLE
+    from ..ledger.page import share
 
     for name, least in (("last", 1), ("first", 0), ("limit", 1)):
         value = getattr(ask, name)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
-    from .balance import Balance as Balance
     from .checks import findings as findings
     from .checks import statement_findings as statement_findings
     from .entries import Entry as Entry
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from .ledger import already_charged as already_charged
     from .ledger import current as current
     from .ledger import given_ledger as given_ledger
+    from .page import Balance as Balance
     from .terms import Terms as Terms
 
 if not TYPE_CHECKING:

@@ -44,7 +44,8 @@ from ..core.runs import BLOCKS
 from ..errors import InputError, LedgerError, Overspent, WentOnElsewhere, complaint
 from ..facts import Schema
 from ..show.numbers import at_least, at_most, promised
-from .balance import left_share, spent_share
+from ..show.numbers import left as left_share
+from ..show.numbers import spent as spent_share
 from .entries import (
     COMMITTED,
     CREATED,
@@ -68,7 +69,7 @@ from .terms import Cost, Terms, tight_epsilon, under
 if TYPE_CHECKING:
     from ..statement.check import Finding
     from ..statement.document import Receipt
-    from .balance import Balance
+    from .page import Balance
     from .recording import Recording
     from .store import Page, Store
 
@@ -347,7 +348,7 @@ class Ledger:
         Balance
             Print it, or take its fields.
         """
-        from .balance import balance_of
+        from .page import balance_of
 
         return balance_of(self.terms, self._last(), self._store.charges(self.dataset))
 
