@@ -28,6 +28,7 @@ import pytest
 from fairveil.core.events import Pure
 from fairveil.errors import DataNotFoundError, FairveilError, InputError, LedgerAway, LedgerError
 from fairveil.ledger import Ledger
+from fairveil.ledger.store import Page
 
 Child = Callable[[Callable[[], object]], Callable[[], str]]
 ONE = Pure(0.001)
@@ -336,15 +337,14 @@ def test_a_file_that_is_moved_or_linked_in_the_middle_of_a_use_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, ledger = tmp_path / "budget.db", begun(tmp_path / "budget.db")
-    store = ledger._store
-    insert = type(store)._insert
+    append = Page.append
 
     def doing(deed: Callable[[], object]) -> None:
-        def inserted(*given: Any) -> None:
-            insert(*given)
+        def appended(*given: Any) -> None:
+            append(*given)
             deed()
 
-        monkeypatch.setattr(type(store), "_insert", inserted)
+        monkeypatch.setattr(Page, "append", appended)
         with pytest.raises((LedgerError, DataNotFoundError)):
             ledger.reserve(ONE)
         monkeypatch.undo()
@@ -435,7 +435,7 @@ def test_a_place_that_may_not_be_written_to(in_child: Child) -> None:
         ]
         os.chmod(name, 0o700)
         assert "Name a file in a folder that you may write to" in told[0]
-        assert "a place that may be written to" in told[1]
+        assert "readonly database" in told[1]
         assert told[2] == "1"
         assert os.listdir(name) == ["budget.db"]
 
@@ -629,5 +629,5 @@ def test_what_a_server_lacks_or_forbids_is_said(server: str) -> None:
             link.execute(psycopg.sql.SQL(statement).format(psycopg.sql.Identifier(schema)))
     theirs = server.replace("me:s3cret%40word", f"{schema}:l00k")
     assert Ledger.open(theirs, read_only=True).is_untouched
-    with pytest.raises(LedgerError, match="a place that may be written to"):
+    with pytest.raises(LedgerError, match="permission denied"):
         Ledger.open(theirs).reserve(ONE)

@@ -39,7 +39,7 @@ from fairveil.core.events import (
 )
 from fairveil.core.promise import Promise
 from fairveil.errors import FairveilError, InputError, LedgerError
-from fairveil.ledger import Terms
+from fairveil.ledger import Ledger, Terms
 from fairveil.ledger.entries import WHOLE
 from fairveil.ledger.terms import Cost
 from fairveil.privacy.accounting.calibration import calibrate
@@ -465,9 +465,13 @@ def test_terms_that_cannot_be() -> None:
     assert terms().kind == "renyi"
 
 
-def test_events_nested_beyond_reading_are_refused() -> None:
+@pytest.mark.parametrize("levels", [150, 5000])
+def test_events_nested_beyond_reading_are_refused(levels: int) -> None:
+    """They could be written, and not read again: a spend could not be settled."""
     event: Event = Gaussian(100.0)
-    for _ in range(1000):
+    for _ in range(levels):
         event = Composed((event,))
-    with pytest.raises(LedgerError, match="levels"):
-        Terms.create("people", ADD_REMOVE).cost(event, ADD_REMOVE)
+    ledger = Ledger.create(None, "people", 1.0, 1e-5)
+    with pytest.raises(LedgerError, match=r"levels|deeply"):
+        ledger.reserve(event)
+    assert ledger.is_untouched

@@ -31,13 +31,14 @@ from .entries import (
     MOST,
     REFUNDED,
     RESERVED,
+    Cost,
     Entry,
     Spent,
     checked_columns,
     misfits,
     standing,
 )
-from .terms import Cost, Terms, under
+from .terms import Terms, under
 
 if TYPE_CHECKING:
     from ..statement.document import PrivacyStatement, Receipt

@@ -50,7 +50,6 @@ MOST_WORDS, LONGEST_NAME, MOST_TEXT = 500, 200, 1 << 26
 DOCUMENT = Document(
     "ledger entry", "Only a ledger writes its entries.", LedgerError, largest=1 << 30
 )
-_NUMBERS = ("number", "units", "leak", "spent", "leaked")
 
 
 def need(
@@ -64,6 +63,26 @@ def need(
     """Refuse what does not hold, as "of: expected ..., got .... fix"."""
     if not holds:
         raise kind.expected(expected, of=of, got=got, remedy=fix)
+
+
+def malformed(expected: str, got: object) -> FairveilError:
+    """The error of a file or row that no ledger wrote."""
+    return DOCUMENT.refusal(expected, got)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Units of the budget, and of what may leak."""
+
+    units: int
+    leak: int
+
+    def within(self, spent: int, leaked: int) -> bool:
+        """Whether there is room beside what is charged."""
+        return spent + self.units <= MOST and leaked + self.leak <= MOST
+
+
+FREE = Cost(0, 0)
 
 
 @dataclass(frozen=True)
@@ -99,15 +118,14 @@ class Entry:
         under: str,
         spend: str = "",
         purpose: str = "",
-        change: tuple[int, int] = (0, 0),
+        change: Cost = FREE,
     ) -> Entry:
         """The line after `head` (None: the first one). `change`: of units and leak."""
+        number, spent, leaked, previous = _after(head)
         at = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         words = (kind, spend, at, who, _code(), purpose, under, encoded(content))
-        if head is None:
-            return Entry(0, *words, 0, 0, 0, 0, FIRST_PREVIOUS).sealed()
-        sums = (*change, head.spent + change[0], head.leaked + change[1])
-        return Entry(head.number + 1, *words, *sums, head.hash).sealed()
+        sums = (change.units, change.leak, spent + change.units, leaked + change.leak)
+        return Entry(number, *words, *sums, previous).sealed()
 
     def sealed(self) -> Entry:
         """The same line with its hash."""
@@ -143,7 +161,7 @@ class Entry:
             got = sorted(map(str, values)) if isinstance(values, dict) else values
             raise malformed(f"the fields {sorted(NAMES)}", got)
         for name, value in values.items():
-            if name in _NUMBERS:
+            if name in NUMBERS:
                 if type(value) is not int or abs(value) > 1 << 62:
                     raise malformed(f"a whole number for {name}", value)
             elif not isinstance(value, str) or len(value) > MOST_TEXT or not value.isprintable():
@@ -154,28 +172,25 @@ class Entry:
 
 
 NAMES = tuple(field.name for field in fields(Entry))
+NUMBERS = frozenset(field.name for field in fields(Entry) if field.type == "int")
+
+
+def _after(head: Entry | None) -> tuple[int, int, int, str]:
+    """(number, units, leak, hash) that the line after `head` goes on from."""
+    if head is None:
+        return 0, 0, 0, FIRST_PREVIOUS
+    return head.number + 1, head.spent, head.leaked, head.hash
 
 
 def misfits(before: Entry | None, line: Entry) -> list[str]:
     """How a line does not follow the one before it, or none: in number, chain, hash and sums."""
-    number, previous, spent, leaked = (
-        (before.number + 1, before.hash, before.spent, before.leaked)
-        if before
-        else (0, FIRST_PREVIOUS, 0, 0)
-    )
-    sums = (spent + line.units, leaked + line.leak)
-    here = f"line {line.number}"
+    number, spent, leaked, previous = _after(before)
+    sums, here = (spent + line.units, leaked + line.leak), f"line {line.number}"
+    gap = "one of them was changed, or one between was taken out"
     rules = (
         (line.number == number, f"line {number} is missing: the next one is number {line.number}"),
-        (
-            line.previous == previous,
-            f"{here} does not follow the line before it: one of them was changed, or one between "
-            "was taken out",
-        ),
-        (
-            line.hash == line.digest(),
-            f"{here} is not what its hash was made of: it was changed",
-        ),
+        (line.previous == previous, f"{here} does not follow the line before it: {gap}"),
+        (line.hash == line.digest(), f"{here} is not what its hash was made of: it was changed"),
         (
             (line.spent, line.leaked) == sums,
             f"{here} says that {line.spent} units are spent; its lines add up to {sums[0]}",
@@ -192,9 +207,9 @@ class Spent:
     reserved: Entry
     units: int
     leak: int
-    last: str
-    sitting: int
-    complete: bool
+    last: str = RESERVED
+    sitting: int = 0
+    complete: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -206,29 +221,26 @@ class Spent:
         """Whether it was given all of an untouched ledger."""
         return self.reserved.values.get("whole") is True
 
-    def charge(self, units: int, leak: int) -> tuple[int, int]:
-        """What it is charged once events of this cost were admitted: that, and never more than was
-        reserved.
+    def charge(self, cost: Cost | None) -> Cost:
+        """What it is charged once events of this cost were admitted (None: as reserved): that, and
+        never more than was reserved.
 
         Units and leak go together: of two bounds on what was released one holds, and not the
         smaller half of each. A log that costs more than was reserved is an error, and leaves the
         spend open, charged as reserved; the last bits of a sum are none.
         """
+        reserved = Cost(self.units, self.leak)
         # A spend that got the whole ledger was priced as one plan: no smaller part is known of it.
-        if self.whole:
-            return self.units, self.leak
-        if units <= self.units and leak <= self.leak:
-            return units, leak
-        for charged, least in ((self.units, units), (self.leak, leak)):
-            need(
-                least <= charged + charged // LAST_BITS + 1,
-                "spend",
-                f"a log that costs at most the {charged / WHOLE:.3%} reserved",
-                f"{least / WHOLE:.3%} of the budget",
-                "Reserve all that a release may cost, before it is asked. What was reserved "
-                "stays charged.",
-            )
-        return self.units, self.leak
+        if cost is None or self.whole:
+            return reserved
+        if cost.units <= self.units and cost.leak <= self.leak:
+            return cost
+        fix = "Reserve all that a release may cost, before it is asked. What was reserved stays "
+        for charged, least in ((self.units, cost.units), (self.leak, cost.leak)):
+            expected = f"a log that costs at most the {charged / WHOLE:.3%} reserved"
+            enough = least <= charged + charged // LAST_BITS + 1
+            need(enough, "spend", expected, f"{least / WHOLE:.3%} of the budget", f"{fix}charged.")
+        return reserved
 
     def after(self, line: Entry) -> Spent:
         """Where it stands one line later; an error where no ledger could have written it."""
@@ -241,7 +253,7 @@ class Spent:
             # (docs/theory/composition.md, old copies).
             if type(sitting) is not int or sitting <= self.sitting or line.units or line.leak:
                 raise malformed("a later sitting, for no more", sitting)
-            return Spent(self.reserved, units, leak, RESUMED, sitting, False)
+            return Spent(self.reserved, units, leak, RESUMED, sitting)
         within = line.units <= 0 and line.leak <= 0 and units >= 0 and leak >= 0
         if not within or (line.kind == REFUNDED and (units or leak)):
             raise malformed("a settlement within what was reserved", line.units)
@@ -253,7 +265,7 @@ def standing(lines: Sequence[Entry]) -> Spent:
     """Where a spend stands after its lines; an error where no ledger could have written them."""
     if not lines or lines[0].kind != RESERVED or lines[0].units < 0 or lines[0].leak < 0:
         raise malformed("a spend that begins by being reserved", lines[0].kind if lines else "none")
-    now = Spent(lines[0], lines[0].units, lines[0].leak, RESERVED, 0, False)
+    now = Spent(lines[0], lines[0].units, lines[0].leak)
     for line in lines[1:]:
         now = now.after(line)
     return now
@@ -271,14 +283,14 @@ def written(lines: Iterable[Entry]) -> str:
 
 def parsed(document: str) -> list[Entry]:
     """The lines of an exported ledger as they stand; whether they agree is `findings`' to say."""
-    values = DOCUMENT.json(document)
-    if not isinstance(values, dict) or set(values) != {"format", "version", "entries"}:
-        raise malformed(f"a document of format {FORMAT!r}", values)
-    if values["format"] != FORMAT or repr(values["version"]) != repr(FORMAT_VERSION):
-        raise malformed(f"{FORMAT!r}, version {FORMAT_VERSION}", values["version"])
-    if not isinstance(values["entries"], list) or not values["entries"]:
-        raise malformed("a list of lines", values["entries"])
-    return [Entry.from_dict(line) for line in values["entries"]]
+    node = DOCUMENT.node(document).only(("format", "version", "entries"))
+    version = node["version"].whole()
+    if node["format"].text() != FORMAT or version != FORMAT_VERSION:
+        raise malformed(f"{FORMAT!r}, version {FORMAT_VERSION}", version)
+    lines = [Entry.from_dict(line.value) for line in node["entries"].list()]
+    if not lines:
+        raise malformed("a list of lines", "none")
+    return lines
 
 
 def encoded(values: object) -> str:
@@ -289,22 +301,11 @@ def encoded(values: object) -> str:
     return text
 
 
-def malformed(expected: str, got: object) -> FairveilError:
-    """The error of a file or row that no ledger wrote."""
-    return DOCUMENT.refusal(expected, got)
-
-
 def checked_words(name: str, value: object) -> str:
     """Words that fit a line."""
-    fits = isinstance(value, str) and len(value) <= MOST_WORDS
-    need(
-        fits and (value == "" or str(value).isprintable()),
-        name,
-        f"at most {MOST_WORDS} printable letters",
-        value,
-        f"Pass {name}='monthly model', for example.",
-        InputError,
-    )
+    fits = isinstance(value, str) and len(value) <= MOST_WORDS and f"{value} ".isprintable()
+    fix = f"Pass {name}='monthly model', for example."
+    need(fits, name, f"at most {MOST_WORDS} printable letters", value, fix, InputError)
     return str(value)
 
 
@@ -312,22 +313,11 @@ def checked_name(dataset: object) -> str:
     """A name that can be printed on one line. An address, which may hold a password, is none: it
     came in the wrong place."""
     text = dataset if isinstance(dataset, str) else ""
-    need(
-        "://" not in text,
-        "dataset",
-        "a name, and no address",
-        without_password(text),
-        "Pass the address first, and then dataset='credit-2026', for example.",
-        InputError,
-    )
-    need(
-        text and len(text) <= LONGEST_NAME and text.isprintable() and text == text.strip(),
-        "dataset",
-        f"a name of at most {LONGEST_NAME} printable letters",
-        dataset,
-        "Pass dataset='credit-2026', for example.",
-        InputError,
-    )
+    fix, got = "Pass the address first, and then dataset='credit-2026'.", without_password(text)
+    need("://" not in text, "dataset", "a name, and no address", got, fix, InputError)
+    fits = 0 < len(text) <= LONGEST_NAME and text.isprintable() and text == text.strip()
+    expected = f"a name of at most {LONGEST_NAME} printable letters"
+    need(fits, "dataset", expected, dataset, "Pass dataset='credit-2026'.", InputError)
     return text
 
 
@@ -335,18 +325,12 @@ def checked_columns(columns: object) -> tuple[str, ...]:
     """Names of sensitive columns, at least one, sorted."""
     listed = [columns] if isinstance(columns, str) else columns
     named = list(listed) if isinstance(listed, Iterable) else []
-    need(
-        named
-        and all(
-            isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable()
-            for name in named
-        ),
-        "columns",
-        "names of sensitive columns",
-        columns,
-        "Name the columns that are protected: ['sex'], for example.",
-        InputError,
+    fits = named and all(
+        isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable()
+        for name in named
     )
+    fix = "Name the columns that are protected: ['sex'], for example."
+    need(fits, "columns", "names of sensitive columns", columns, fix, InputError)
     return tuple(sorted(set(named)))
 
 

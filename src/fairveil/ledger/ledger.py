@@ -32,7 +32,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _checks
@@ -43,17 +43,17 @@ from ..core.promise import Promise, Unit
 from ..core.runs import BLOCKS
 from ..errors import InputError, LedgerError, Overspent, WentOnElsewhere, complaint
 from ..facts import Schema
-from ..show.numbers import at_least, at_most, promised
-from ..show.numbers import left as left_share
-from ..show.numbers import spent as spent_share
+from ..show import numbers
 from .entries import (
     COMMITTED,
     CREATED,
+    FREE,
     MOST,
     REFUNDED,
     RESERVED,
     RESUMED,
     WHOLE,
+    Cost,
     Entry,
     Spent,
     checked_words,
@@ -64,7 +64,7 @@ from .entries import (
     user_and_machine,
     written,
 )
-from .terms import Cost, Terms, tight_epsilon, under
+from .terms import Terms, tight_epsilon, under
 
 if TYPE_CHECKING:
     from ..statement.check import Finding
@@ -124,7 +124,6 @@ class Ledger:
         self.who = user_and_machine() if who is None else checked_words("who", who)
         self._purpose = checked_words("purpose", purpose)
         self._first_hash = first_hash
-        self._columns: tuple[str, ...] | None = None
 
     # -- finding one -------------------------------------------------------------------------------
 
@@ -194,14 +193,9 @@ class Ledger:
         Ledger
             A handle.
         """
-        need(
-            unit is not None or max_rows_per_unit is None,
-            "max_rows_per_unit",
-            "None without a unit",
-            max_rows_per_unit,
-            "Pass unit='patient', for example, or leave it out: the budget is each row's.",
-            InputError,
-        )
+        fix = "Pass unit='patient', for example, or leave it out: the budget is each row's."
+        of, got = "max_rows_per_unit", max_rows_per_unit
+        need(unit is not None or got is None, of, "None without a unit", got, fix, InputError)
         whose = None if unit is None else Unit(unit, max_rows_per_unit)
         promise = Promise(epsilon, delta, protects, neighbours, whose)
         more: dict[str, Any] = {"production": production, "schema": schema, "kind": kind}
@@ -247,7 +241,7 @@ class Ledger:
         if dataset is None and len(known) != 1:
             raise missing(None, known, store.shown)
         ledger = Ledger(store, dataset or known[0], read_only=read_only, who=who, purpose=purpose)
-        ledger._columns = ledger.terms.columns  # there is such a ledger, or this is the error
+        _ = ledger.terms  # there is such a ledger, or this is the error
         return ledger
 
     @staticmethod
@@ -515,6 +509,10 @@ class Ledger:
         self.require(asked, secure=secure, read_from_data=read)
         cost, alone = self._priced(event, asked)
         alone = _checks.truth(fixed=fixed) and alone
+        noise = "secure" if secure else "seeded"
+        content: dict[str, Any] = {"plan": event.to_dict(), "promise": asked.to_dict()}
+        content |= {"noise": noise, "read_from_data": read, "columns": named}
+        about = {"who": self.who, "under": under(asked), "purpose": words}
 
         def charge(page: Page) -> tuple[Entry, bool]:
             head = page.head
@@ -523,17 +521,9 @@ class Ledger:
             self._require_columns(page, named)
             if not charged.within(head.spent, head.leaked):
                 return head, False
-            content = {
-                "plan": event.to_dict(),
-                "promise": asked.to_dict(),
-                "noise": "secure" if secure else "seeded",
-                "read_from_data": read,
-                "columns": named,
-                "whole": whole,
-            }
-            change, name = (charged.units, charged.leak), secrets.token_hex(16)
-            about = {"who": self.who, "under": under(asked), "spend": name, "purpose": words}
-            entry = Entry.following(head, RESERVED, content, change=change, **about)
+            more = {"spend": secrets.token_hex(16), **about}
+            told = content | {"whole": whole}
+            entry = Entry.following(head, RESERVED, told, change=charged, **more)
             page.append(entry)
             return entry, True
 
@@ -581,9 +571,8 @@ class Ledger:
             If the budget does not suffice; the block does not run.
         """
         own, fixed = self.promise, _checks.truth(fixed_in_advance=fixed_in_advance)
-        asked = Promise(
-            own.epsilon, own.delta, own.protects, neighbours or own.neighbours, own.unit
-        )
+        relation = neighbours or own.neighbours
+        asked = Promise(own.epsilon, own.delta, own.protects, relation, own.unit)
         fix = "Say what the block releases: purpose='counts by region'."
         said = checked_words("purpose", purpose).strip()
         need(said, "purpose", "words", purpose, fix, InputError)
@@ -617,24 +606,18 @@ class Ledger:
         self.require(self.promise)
         sitting = _checks.whole(at_least=1, sitting=sitting)
         fix, of = "Number the sittings of a run from 1.", "sitting"
-        fits = sitting <= MOST_SITTINGS
-        need(fits, of, "a sitting of a run", sitting, fix, InputError)
+        need(sitting <= MOST_SITTINGS, of, "a sitting of a run", sitting, fix, InputError)
+        of = f"spend {spend}"
 
         def go_on(page: Page) -> Spent:
             now = self._standing(page.of_spend(spend), spend)
             if not now.is_open:
                 fix = "What is left of it was given back. Begin another run."
-                of, got = f"spend {spend}", f"one {now.last}"
-                need(now.complete, of, "one that goes on", got, fix)
+                need(now.complete, of, "one that goes on", f"one {now.last}", fix)
                 return now
-            need(
-                sitting > now.sitting,
-                f"spend {spend}",
-                "a run in one place",
-                f"sitting {sitting}, which went on before",
-                "Copies of a checkpoint are runs of their own: begin another, with a spend of "
-                "its own.",
-            )
+            fix = "Copies of a checkpoint are runs of their own: begin another, with its own spend."
+            got = f"sitting {sitting}, which went on before"
+            need(sitting > now.sitting, of, "a run in one place", got, fix)
             page.append(self._step(page, RESUMED, now, {"sitting": sitting}))
             return now
 
@@ -674,8 +657,7 @@ class Ledger:
         """
         from .recording import Recording
 
-        how: dict[str, Any] = {"read_from_data": read_from_data, "columns": columns}
-        return Recording(self, promise, plan, purpose, secure=secure, **how)
+        return Recording(self, promise, plan, purpose, secure, read_from_data, columns)
 
     @contextmanager
     def recording(self) -> Iterator[Ledger]:
@@ -691,16 +673,13 @@ class Ledger:
             This ledger.
         """
         block = (threading.get_ident(), self)
+        fix = (
+            "A block is the whole process's: give estimators of several threads their own ledger=."
+        )
         with _lock:
             others = [book for thread, book in _blocks if thread != block[0]]
-            need(
-                all(same_budget(book, self) for book in others),
-                "ledger block",
-                "one ledger at a time",
-                "another thread's",
-                "A block is the whole process's: give estimators of several threads their own "
-                "ledger= instead.",
-            )
+            same = all(same_budget(book, self) for book in others)
+            need(same, "ledger block", "one ledger at a time", "another thread's", fix)
             _blocks.append(block)
         try:
             yield self
@@ -710,44 +689,27 @@ class Ledger:
                 del _blocks[at]
 
     def close(self) -> None:
-        """Let go of the store; the next use opens it again."""
-        if "_store" in vars(self) or not isinstance(self._place, str):
-            self._store.close()
+        """Nothing is open between uses, and nothing is to be waited for."""
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _settle(self, spend: Spend, events: Event | None, complete: bool) -> None:
-        """Commit, with what was admitted (None: as reserved)."""
+    def _settle(self, spend: Spend, kind: str, content: dict[str, Any], events: object) -> None:
+        """The last line of a spend. `events`: what was admitted; None: all that was reserved."""
         cost = None
-        if events is not None:  # priced while others may write
+        if isinstance(events, Event):  # priced while others may write
             promise = Promise.from_dict(self.standing(spend.id).reserved.values["promise"])
             cost = self.terms.cost(events, promise)
 
-        def commit(page: Page) -> None:
+        def settle(page: Page) -> None:
             now = self._own(page, spend)
-            units, leak = (
-                (now.units, now.leak) if cost is None else now.charge(cost.units, cost.leak)
-            )
-            content = {"events": None if events is None else events.to_dict(), "complete": complete}
-            change = (units - now.units, leak - now.leak)
-            page.append(self._step(page, COMMITTED, now, content, change))
+            kept = FREE if kind == REFUNDED else now.charge(cost)
+            change = Cost(kept.units - now.units, kept.leak - now.leak)
+            page.append(self._step(page, kind, now, content, change))
 
-        self._write(commit)
-
-    def _refund(self, spend: Spend) -> None:
-        def give_back(page: Page) -> None:
-            now = self._own(page, spend)
-            page.append(self._step(page, REFUNDED, now, {}, (-now.units, -now.leak)))
-
-        self._write(give_back)
+        self._write(settle)
 
     def _step(
-        self,
-        page: Page,
-        kind: str,
-        now: Spent,
-        content: dict[str, Any],
-        change: tuple[int, int] = (0, 0),
+        self, page: Page, kind: str, now: Spent, content: dict[str, Any], change: Cost = FREE
     ) -> Entry:
         """One more line of a spend."""
         first = now.reserved
@@ -768,17 +730,13 @@ class Ledger:
     def _own(self, page: Page, spend: Spend) -> Spent:
         """Where it stands, to be settled once, by the sitting that it is in."""
         now = self._standing(page.of_spend(spend.id), spend.id)
-        need(
-            now.sitting == spend.sitting and (now.is_open or spend.was_settled),
-            f"spend {spend.id}",
-            f"sitting {spend.sitting}",
-            f"sitting {now.sitting}, {now.last}",
-            "A copy of its journal went on: what this run released is not charged by it.",
-            WentOnElsewhere,
-        )
+        here = now.sitting == spend.sitting and (now.is_open or spend.was_settled)
+        of, expected = f"spend {spend.id}", f"sitting {spend.sitting}"
+        fix = "A copy of its journal went on: what this run released is not charged by it."
+        got = f"sitting {now.sitting}, {now.last}"
+        need(here, of, expected, got, fix, WentOnElsewhere)
         fix = "A spend is settled once; reserve another for another release."
-        got = f"one that was {now.last}"
-        need(now.is_open, "spend", "one that is open", got, fix)
+        need(now.is_open, "spend", "one that is open", f"one that was {now.last}", fix)
         return now
 
     def _last(self) -> Entry:
@@ -787,30 +745,23 @@ class Ledger:
 
     def _require_own(self, first: Entry) -> None:
         """A handle has the terms of one ledger, and there may be another one now."""
-        need(
-            self._first_hash in (None, first.hash),
-            f"{self.dataset} in {self.shown}",
-            "the ledger that this handle was opened for",
-            "another one, which was put in its place",
-            "Nothing was written. Open it again (Ledger.open): the terms of the new one hold.",
-        )
+        of, fix = f"{self.dataset} in {self.shown}", "Nothing was written. Open it again "
+        expected, got = "the ledger that this handle was opened for", "another one in its place"
+        same = self._first_hash in (None, first.hash)
+        need(same, of, expected, got, f"{fix}(Ledger.open): the terms of the new one hold.")
 
     def _require_columns(self, page: Page, named: list[str] | None) -> None:
         """A release that protects other columns publishes the ledger's. The first release decides,
         unless the terms do."""
         if named is None:
             return
-        if self._columns is None:
-            found = [line.values.get("columns") for line in page.naming_columns()]
-            self._columns = self.terms.columns or next((tuple(one) for one in found if one), None)
-        missed = set(self._columns or ()) - set(named)
-        if missed:
-            fix = (
-                "It would publish the others: protect all of them (more is fine), or keep a ledger "
-            )
-            expected = f"a release that protects {', '.join(self._columns or ())}"
-            of = f"ledger {self.dataset!r}"
-            raise LedgerError.expected(expected, of=of, got=named, remedy=f"{fix}for each.")
+        before = () if self.terms.columns else page.naming_columns()
+        ours = self.terms.columns or next((line.values["columns"] for line in before), named)
+        expected = f"a release that protects {', '.join(ours)}"
+        fix = (
+            "It would publish the others: protect all of them (more is fine), or keep two ledgers."
+        )
+        need(set(ours) <= set(named), f"ledger {self.dataset!r}", expected, named, fix)
 
     def _priced(self, event: Event, asked: Promise) -> tuple[Cost, bool]:
         """What it costs in the filter; and whether, too much for that, it may have an untouched
@@ -841,10 +792,10 @@ class Ledger:
 
     def __reduce__(self) -> tuple[Any, ...]:
         fix = "Keep it in a file, Ledger.create('budget.db', ...), where other processes find it."
-        kept, got = self.address is not None, "one in memory"
-        need(kept, "pickle", "a ledger in a store", got, fix)
-        how = (self.read_only, self.who, self._purpose, self._first_hash)
-        return _reopened, (self.address, self.dataset, *how)
+        need(self.address is not None, "pickle", "a ledger in a store", "one in memory", fix)
+        how: dict[str, Any] = {"who": self.who, "purpose": self._purpose}
+        how |= {"read_only": self.read_only, "first_hash": self._first_hash}
+        return partial(Ledger, str(self.address), self.dataset, **how), ()
 
 
 class Spend:
@@ -878,12 +829,13 @@ class Spend:
         began count as admitted.
         """
         done = None if events is None else compose([as_event(events)])
-        self.ledger._settle(self, done, bool(complete))
+        told = {"events": None if done is None else done.to_dict(), "complete": bool(complete)}
+        self.ledger._settle(self, COMMITTED, told, done)
         self.was_settled = True
 
     def refund(self) -> None:
         """Give it back: only if nothing was asked of the rows."""
-        self.ledger._refund(self)
+        self.ledger._settle(self, REFUNDED, {}, None)
         self.was_settled = True
 
     def __enter__(self) -> Spend:
@@ -952,16 +904,14 @@ def _begun(url: str | os.PathLike[str] | None, lines: list[Entry], who: str | No
     """Write a ledger's first lines into a store."""
     from .store import Store
 
-    store, dataset = Store(url, create=True), Terms.of(lines[0]).dataset
-    store.begin(dataset, lines)
+    store, dataset = Store(url), Terms.of(lines[0]).dataset
+
+    def begin(page: Page) -> None:
+        for line in lines:
+            page.append(line)
+
+    store.write(dataset, begin, begins=True)
     return Ledger(store, dataset, who=who, first_hash=lines[0].hash)
-
-
-def _reopened(
-    address: str, dataset: str, read_only: bool, who: str, purpose: str, first_hash: str | None
-) -> Ledger:
-    how: dict[str, Any] = {"who": who, "purpose": purpose, "first_hash": first_hash}
-    return Ledger(address, dataset, read_only=read_only, **how)
 
 
 def _words_in(read_from_data: object) -> list[str]:
@@ -969,33 +919,30 @@ def _words_in(read_from_data: object) -> list[str]:
     names = list(read_from_data) if isinstance(read_from_data, Iterable) else [None]
     words = not isinstance(read_from_data, str) and all(isinstance(name, str) for name in names)
     fix = "Pass read_from_data=['bounds of age'], for example, or nothing."
-    of, got = "read_from_data", read_from_data
-    need(words, of, "a list of words", got, fix, InputError)
+    need(words, "read_from_data", "a list of words", read_from_data, fix, InputError)
     return sorted(set(map(str, names)))
 
 
 def _overspent(terms: Terms, event: Event, asked: Promise, cost: Cost, head: Entry) -> Overspent:
     """What is said where there is no room: spent, asked, left, and the largest epsilon that fits."""
-    figures = {
-        "spent": terms.as_release(head.spent),
-        "asked": tight_epsilon(event, asked.delta, asked.neighbours),
-        "left": terms.as_release(max(0, WHOLE - head.spent)),
-        "largest_epsilon": terms.largest_epsilon(event, asked, head.spent, head.leaked),
-    }
+    spent, left = terms.as_release(head.spent), terms.as_release(max(0, WHOLE - head.spent))
+    tight = tight_epsilon(event, asked.delta, asked.neighbours)
+    largest = terms.largest_epsilon(event, asked, head.spent, head.leaked)
+    most, delta = terms.promise.epsilon, terms.promise.delta
     of_delta = head.spent + cost.units <= MOST  # there is room for the rest of it
-    taken, spent = (cost.leak, head.leaked) if of_delta else (cost.units, head.spent)
     part = "what delta may leak" if of_delta else "the budget"
-    size = spent_share(taken / WHOLE) if taken < 2 * WHOLE else "more than 200%"
-    room, most = left_share(max(0, WHOLE - spent) / WHOLE), terms.promise.epsilon
-    fix = f"epsilon={figures['largest_epsilon']:g} at delta={asked.delta:g}."
-    fix = f"The largest epsilon that fits is {fix}"
+    taken, gone = (cost.leak, head.leaked) if of_delta else (cost.units, head.spent)
+    size = numbers.spent(taken / WHOLE) if taken < 2 * WHOLE else "more than 200%"
+    room = numbers.left(max(0, WHOLE - gone) / WHOLE)
+    told = f"as one release epsilon={numbers.at_least(left)} of {numbers.promised(most)}"
+    told = f"{told} at delta={delta:g}; epsilon={numbers.at_most(spent, most)} is spent"
+    share = f"spent {numbers.spent(gone / WHOLE)}, left {room} ({told})"
+    fix = f"The largest epsilon that fits is epsilon={largest:g} at delta={asked.delta:g}."
     text = complaint(
         expected=f"a release of at most {room} of {part}",
         of=f"ledger {terms.dataset!r}",
-        got=f"{size} (epsilon={at_most(figures['asked'])}); spent {spent_share(spent / WHOLE)}, "
-        f"left {room} (as one release epsilon={at_least(figures['left'])} of {promised(most)} at "
-        f"delta={terms.promise.delta:g}; epsilon={at_most(figures['spent'], most)} is spent)",
-        remedy=fix if figures["largest_epsilon"] else "Nothing of this kind fits any more.",
+        got=f"{size} (epsilon={numbers.at_most(tight)}); {share}",
+        remedy=fix if largest else "Nothing of this kind fits any more.",
         quote=False,
     )
-    return Overspent(text, **figures)
+    return Overspent(text, spent=spent, asked=tight, left=left, largest_epsilon=largest)

@@ -72,7 +72,6 @@ class Recording:
         promise: Promise,
         plan: Event | None,
         purpose: str,
-        *,
         secure: bool,
         read_from_data: Iterable[str],
         columns: Iterable[str],

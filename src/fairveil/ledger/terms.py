@@ -46,27 +46,28 @@ import numpy as np
 
 from .. import _checks
 from ..core import cost as accounting
-from ..core.events import (
-    Composed,
-    Event,
-    OnPart,
-    PoissonSampled,
-    PrivateSelection,
-    Repeated,
-    VisiblySampled,
-)
+from ..core.events import Event, PoissonSampled, PrivateSelection, VisiblySampled
 from ..core.filters import KINDS, Filter
-from ..core.inventory import as_event, inventory
+from ..core.inventory import as_event, counted, inventory
 from ..core.promise import Neighbours, Promise
 from ..errors import FairveilError, InputError, LedgerError
 from ..facts import Schema
 from ..privacy.accounting.calibration import scaled
 from ..privacy.accounting.in_a_row import in_a_row
 from ..statement.document import UNPRICED
-from .entries import CREATED, MOST, WHOLE, Entry, checked_columns, checked_name, malformed, need
+from .entries import (
+    CREATED,
+    WHOLE,
+    Cost,
+    Entry,
+    checked_columns,
+    checked_name,
+    encoded,
+    malformed,
+    need,
+)
 
 FORMAT_VERSION = 1
-DEEPEST = 50
 LAST_BITS = 1e-12
 PLANNED_ANEW = 0.002
 """A fit that samples batches shares its noise among their sums and other releases otherwise at
@@ -75,19 +76,6 @@ MADE_UP = re.compile(r"sensitive_[0-9]+")
 """Names of columns that came without."""
 FINITE = "a finite epsilon"
 NO_LIMIT = "A spend without a finite epsilon has no limit: pass one, or keep it out of the ledger."
-_NAMES = ("version", "dataset", "promise", "kind", "order", "reserve", "production")
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Units of the budget, and of what may leak."""
-
-    units: int
-    leak: int
-
-    def within(self, spent: int, leaked: int) -> bool:
-        """Whether there is room beside what is charged."""
-        return spent + self.units <= MOST and leaked + self.leak <= MOST
 
 
 @dataclass(frozen=True)
@@ -123,24 +111,14 @@ class Terms:
     ) -> Terms:
         """Checked terms. `kind`: "renyi" unless told (for delta 0 "pure"), at the best order for
         many Gaussians."""
-        strict = _checks.truth(production=production)
         if schema is not None:
             _checks.instance(Schema, "schema", schema, "Read it with Schema.load(path).")
-        chosen = kind if kind is not None else "renyi" if promise.delta > 0 else "pure"
-        fix = "Only kind='renyi' has an order."
-        right = order is None or chosen == "renyi"
-        need(right, "order", "None", order, fix, InputError)
-        need(promise.is_private, "ledger", FINITE, "inf", NO_LIMIT)
-        fresh = Filter.create(promise, _checks.one_of(KINDS, kind=chosen), order=order)
-        alone = promise.protects == "sensitive_features"
-        if columns is None and schema is not None and alone:
-            columns = schema.sensitive or None
-        named = None if columns is None else checked_columns(columns)
-        fix = "Pass protects='sensitive_features', or leave it None: records have all columns."
-        need(alone or named is None, "columns", "None", named, fix, InputError)
+            if columns is None and promise.protects == "sensitive_features":
+                columns = schema.sensitive or None
+        usual = "renyi" if promise.delta > 0 else "pure"
+        chosen = usual if kind is None else _checks.one_of(KINDS, kind=kind)
         made_by = None if schema is None else schema.fingerprint
-        how = (fresh.kind, fresh.order, fresh.reserve, strict, made_by, named)
-        return Terms(checked_name(dataset), promise, *how)
+        return _checked(dataset, promise, chosen, order, None, production, made_by, columns)
 
     @property
     def filter(self) -> Filter:
@@ -167,14 +145,11 @@ class Terms:
         allowed = not (self.production and named)
         need(allowed, of, "nothing read from the data", named, fix)
         if self.fingerprint is not None and schema is not False:
-            found = schema.fingerprint if isinstance(schema, Schema) else None
-            need(
-                found == self.fingerprint,
-                f"ledger {self.dataset!r}",
-                f"a schema of fingerprint {self.fingerprint[:16]}",
-                found and found[:16],
-                "Read the rows by the schema that the ledger was begun with.",
-            )
+            found = schema.fingerprint if isinstance(schema, Schema) else ""
+            expected = f"a schema of fingerprint {self.fingerprint[:16]}"
+            fix = "Read the rows by the schema that the ledger was begun with."
+            same = found == self.fingerprint
+            need(same, f"ledger {self.dataset!r}", expected, found[:16] or None, fix)
 
     def named(self, columns: Iterable[str] | None, asked: Promise) -> list[str] | None:
         """The columns that a release under this promise protects, where it says so and protects no
@@ -184,69 +159,51 @@ class Terms:
         given, of = list(columns), f"ledger {self.dataset!r}"
         fix = "Pass sensitive_features=...: where none are named, all columns are published."
         need(given, of, "a release that protects some columns", "none", fix)
-        need(
-            not self.production or not any(MADE_UP.fullmatch(str(name)) for name in given),
-            f"{of}, in production,",
-            "sensitive columns with names",
-            given,
-            "Pass a Series, a mapping, names of columns of X, or a schema: columns are "
-            "identified by their names.",
-        )
+        named = not any(MADE_UP.fullmatch(str(name)) for name in given)
+        fix = "Pass a Series, a mapping, names of columns of X, or a schema: columns are known by name."
+        of = f"{of}, in production,"
+        need(named or not self.production, of, "sensitive columns with names", given, fix)
         return list(checked_columns(given))
 
     def _require_relation(self, promise: Promise) -> None:
-        """Refuse a promise that says nothing about the ledger's neighbours."""
-        ours, given = self.promise, promise
+        """Refuse a promise that says nothing about the ledger's neighbours, or about others."""
+        ours, of = self.promise, f"ledger {self.dataset!r}"
         remedy = "Pass promise=Promise(1.0, 1e-6), or None for the ledger's."
-        _checks.instance(Promise, "promise", given, remedy, "a Promise, or None")
+        _checks.instance(Promise, "promise", promise, remedy, "a Promise, or None")
         need(promise.is_private, "ledger", FINITE, "epsilon=inf", NO_LIMIT)
-        self._require_unit(promise)
-        covers = promise.protects == ours.protects or promise.protects == "records"
-        why = (
-            "What protects sensitive features alone publishes the rest of every row"
-            if promise.protects != ours.protects
-            else "What is private between data sets of one size may publish the number of rows"
-        )
+        fix = self._wrong_unit(promise)
+        whose = (_persons(ours), _persons(promise))
+        need(not fix, of, f"a guarantee for {whose[0]}", f"one for {whose[1]}", fix)
+        why = "What is private between data sets of one size may publish the number of rows"
+        if promise.protects != ours.protects:
+            why = "What protects sensitive features alone publishes the rest of every row"
         # A replaced row is one removed and one added, so add-remove is the stronger relation; not
         # the other way round.
-        need(
-            covers and (promise.neighbours == ours.neighbours or ours.neighbours == "replace-one"),
-            f"ledger {self.dataset!r}",
-            f"a promise for {ours.protects}, {ours.neighbours}",
-            f"{promise.protects}, {promise.neighbours}",
-            f"{why}: pass protects={ours.protects!r}, neighbours={ours.neighbours!r}, or keep "
-            f"a ledger for each.",
-        )
+        covers = promise.protects in (ours.protects, "records")
+        bounds = promise.neighbours == ours.neighbours or ours.neighbours == "replace-one"
+        expected = f"a promise for {ours.protects}, {ours.neighbours}"
+        fix = f"{why}: pass protects={ours.protects!r}, neighbours={ours.neighbours!r}, or keep a "
+        got = f"{promise.protects}, {promise.neighbours}"
+        need(covers and bounds, of, expected, got, f"{fix}ledger for each.")
 
-    def _require_unit(self, promise: Promise) -> None:
-        """Refuse a release about others than the ledger's."""
+    def _wrong_unit(self, promise: Promise) -> str:
+        """What to do about a release about others than the ledger's; nothing where it is not."""
         ours, theirs = self.promise.unit, promise.unit
-        if ours is None and theirs is None:
-            return
         if ours is None:
-            fix = "A row may move from one person to another, so that two differ: begin a ledger "
-            fix += "with unit=..."
-        elif theirs is not None:
-            if ours.name == theirs.name:
-                return
+            why = "A row may move from one person to another, so that two differ"
+            return "" if theirs is None else f"{why}: begin a ledger with unit=..."
+        if theirs is not None:
             fix = f"Pass unit={ours.name!r}, or keep a ledger for each."
-        else:
-            added = promise.neighbours == "add-remove"
-            counted = added or self.promise.protects == "sensitive_features"
-            if ours.max_rows is not None and counted:
-                return
-            why = "Who is replaced may have other rows"
-            why = "Nobody said how many rows a person has" if ours.max_rows is None else why
-            fix = f"{why}: pass unit={ours.name!r} and max_rows_per_unit=..., or keep a ledger for "
-            fix += "rows."
-        raise LedgerError.expected(
-            "a guarantee for rows"
-            if ours is None
-            else f"a guarantee for persons, by {ours.name!r}",
-            of=f"ledger {self.dataset!r}",
-            got="one for rows" if theirs is None else f"one for persons, by {theirs.name!r}",
-            remedy=fix,
+            return "" if ours.name == theirs.name else fix
+        alone = self.promise.protects == "sensitive_features"
+        if ours.max_rows is not None and (alone or promise.neighbours == "add-remove"):
+            return ""
+        why = "Who is replaced may have other rows"
+        why = "Nobody said how many rows a person has" if ours.max_rows is None else why
+        fix = (
+            f"{why}: pass unit={ours.name!r} and max_rows_per_unit=..., or keep a ledger for rows."
         )
+        return fix
 
     # -- what it charges ---------------------------------------------------------------------------
 
@@ -254,13 +211,28 @@ class Terms:
         """What these events add, released under `promise`; a `LedgerError` where the ledger cannot
         take them at all."""
         self._require_relation(promise)
-        event = as_event(events)
-        _require_shallow(event)
-        times = 1 if promise.neighbours == self.promise.neighbours else 2
+        event, relation = as_event(events), promise.neighbours
+        times = 1 if relation == self.promise.neighbours else 2
         if self.promise.unit is not None and promise.unit is None:
             # A person is so many rows' neighbours away, each of them `times` steps.
             times *= self.promise.unit.max_rows or 0
-        return _cost_of(self, event, promise.neighbours, times)
+        of, got = f"ledger {self.dataset!r}", "others"
+        try:
+            return _cost_of(self, event, relation, times)
+        except InputError as error:
+            if self.kind != "gaussian":
+                raise
+            expected = str(error).partition(", got")[0]
+            expected = f"events for a ledger of kind 'gaussian': {expected}"
+            fix = (
+                "Ask all rows (sampling_rate=None), or begin one of kind 'renyi', for every event."
+            )
+        except FairveilError:
+            raise
+        except UNPRICED as error:
+            of, expected, got = "events", "events that have a price", str(error)
+            fix = "Their numbers are too large, or too small, or they nest too deeply."
+        raise LedgerError.expected(expected, of=of, got=got, remedy=fix)
 
     def fits_alone(self, events: Event | Iterable[Event], promise: Promise) -> bool:
         """Whether these events keep the whole promise by themselves: a ledger that nothing was
@@ -298,7 +270,8 @@ class Terms:
             # `high` always fits: what is told as the largest epsilon can be reserved.
             low, high = (low, middle) if fits(middle) else (middle, high)
         found = tight_epsilon(plan(high), promise.delta, promise.neighbours)
-        found = found * (1.0 - PLANNED_ANEW) if _samples(events) else found
+        batches = PoissonSampled | VisiblySampled | PrivateSelection
+        found *= 1.0 - PLANNED_ANEW * any(isinstance(one, batches) for one in counted(events))
         if found <= 0 or math.isinf(found):
             return 0.0
         place = 10.0 ** (5 - math.floor(math.log10(found)))
@@ -321,29 +294,19 @@ class Terms:
 
     @staticmethod
     def from_dict(values: object) -> Terms:
-        """The inverse of `to_dict`."""
-        if not isinstance(values, dict) or set(values) != {*_NAMES, "fingerprint", "columns"}:
-            raise malformed("terms", values)
-        if repr(values["version"]) != repr(FORMAT_VERSION):
-            raise malformed(f"terms of version {FORMAT_VERSION}", values["version"])
-        made_by, named, order = values["fingerprint"], values["columns"], values["order"]
-        if not isinstance(values["production"], bool) or not isinstance(made_by, str | None):
+        """The inverse of `to_dict`: terms that are checked anew, and are those that were written."""
+        if not isinstance(values, dict) or not isinstance(values.get("fingerprint"), str | None):
             raise malformed("terms", values)
         try:
             promise = Promise.from_dict(values["promise"])
-            kind, reserve = values["kind"], values["reserve"]
-            fresh = Filter.create(promise, kind, order=order, reserve=reserve)
-            columns = None if named is None else checked_columns(named)
-            name = checked_name(values["dataset"])
+            names = ("kind", "order", "reserve", "production", "fingerprint", "columns")
+            found = _checked(values["dataset"], promise, *(values[name] for name in names))
+            same = encoded(found.to_dict()) == encoded(values)
         except UNPRICED as error:
             raise malformed("terms", str(error)) from None
-        if (order is not None and kind != "renyi") or not promise.is_private:
-            raise malformed("terms that a ledger can have", values)
-        alone = promise.protects == "sensitive_features"
-        if columns is not None and (list(columns) != named or not alone):
-            raise malformed("columns where they alone are protected", named)
-        how = (fresh.kind, fresh.order, fresh.reserve, values["production"], made_by, columns)
-        return Terms(name, promise, *how)
+        if not same:
+            raise malformed(f"terms of version {FORMAT_VERSION} that a ledger can have", values)
+        return found
 
     @staticmethod
     def of(first: Entry) -> Terms:
@@ -381,6 +344,34 @@ def units_of(amount: float, budget: float) -> int:
     return min(2 * WHOLE, math.ceil(Fraction(amount) * WHOLE / Fraction(budget)))
 
 
+def _checked(
+    dataset: str,
+    promise: Promise,
+    kind: str,
+    order: float | None,
+    reserve: float | None,
+    production: bool,
+    fingerprint: str | None,
+    columns: Iterable[str] | None,
+) -> Terms:
+    """Terms that a ledger can have."""
+    strict, alone = _checks.truth(production=production), promise.protects == "sensitive_features"
+    right = order is None or kind == "renyi"
+    need(right, "order", "None", order, "Only kind='renyi' has an order.", InputError)
+    need(promise.is_private, "ledger", FINITE, "inf", NO_LIMIT)
+    how: dict[str, Any] = {} if reserve is None else {"reserve": reserve}
+    fresh = Filter.create(promise, kind, order=order, **how)
+    named = None if columns is None else checked_columns(columns)
+    fix = "Pass protects='sensitive_features', or leave it None: records have all columns."
+    need(alone or named is None, "columns", "None", named, fix, InputError)
+    limits = (fresh.kind, fresh.order, fresh.reserve, strict, fingerprint, named)
+    return Terms(checked_name(dataset), promise, *limits)
+
+
+def _persons(promise: Promise) -> str:
+    return "rows" if promise.unit is None else f"persons, by {promise.unit.name!r}"
+
+
 @lru_cache(maxsize=256)
 def _filter_of(terms: Terms) -> Filter:
     return Filter.create(terms.promise, terms.kind, order=terms.order, reserve=terms.reserve)
@@ -388,71 +379,23 @@ def _filter_of(terms: Terms) -> Filter:
 
 @lru_cache(maxsize=4096)
 def _cost_of(terms: Terms, event: Event, relation: Neighbours, times: int) -> Cost:
-    """What an event costs, if so many of its neighbours are one of the ledger's."""
+    """What an event costs, if so many of its neighbours are one of the ledger's: a row replaced is
+    one removed and one added; all rows of a person are as many neighbours."""
     cap, of = terms.filter, f"ledger {terms.dataset!r}"
-    try:
-        with np.errstate(all="ignore"):  # what is too large for a number is inf, and refused
-            amount, leak = cap.cost(_in_a_row(event, relation, times))
-    except InputError as error:
-        if terms.kind != "gaussian":
-            raise
-        expected = f"events for a ledger of kind 'gaussian': {str(error).partition(', got')[0]}"
-        fix = "Ask all rows (sampling_rate=None), or begin a ledger of kind 'renyi', which takes "
-        fix += "every event."
-        raise LedgerError.expected(expected, of=of, got="others", remedy=fix) from None
-    except FairveilError:
-        raise
-    except UNPRICED as error:
-        fix = "Their numbers are too large, or too small, to work with."
-        expected = "events that have a price"
-        raise LedgerError.expected(expected, of="events", got=str(error), remedy=fix) from None
+    with np.errstate(all="ignore"):  # what is too large for a number is inf, and refused
+        bound = in_a_row(event, relation, times)
+        who = f"a person's rows are charged as {times} neighbours"
+        fix = "Let the release protect persons."
+        if times <= 2:
+            who = "a row replaced is charged as one removed and one added"
+            fix = "Pass neighbours='replace-one' to what releases them."
+        expected = f"Gaussian or pure releases, where {who}"
+        if bound is None:
+            raise LedgerError.expected(expected, of="events", got="others", remedy=fix)
+        amount, leak = cap.cost(bound)
     private = math.isinf(amount) and inventory(event, relation).private
     fix = "Releases that need a delta need a ledger of kind 'renyi', with a delta above 0."
     need(not private, of, "pure releases", "others", fix)
     finite = math.isfinite(amount) and not math.isnan(leak)
     need(finite, "ledger", FINITE, "a release without noise", NO_LIMIT)
     return Cost(units_of(amount, cap.budget), units_of(leak, cap.allowance))
-
-
-def _in_a_row(event: Event, relation: Neighbours, times: int) -> Event:
-    """What events cost between data sets several neighbours apart: a row replaced is one removed
-    and one added; all rows of a person are as many neighbours."""
-    if times == 1:
-        return event
-    bound = in_a_row(event, relation, times)
-    if bound is not None:
-        return bound
-    who, fix = (
-        (f"a person's rows are charged as {times} neighbours", "Let the release protect persons.")
-        if times > 2
-        else (
-            "a row replaced is charged as one removed and one added",
-            "Pass neighbours='replace-one' to what releases them.",
-        )
-    )
-    expected = f"Gaussian or pure releases, where {who}"
-    raise LedgerError.expected(expected, of="events", got="others", remedy=fix)
-
-
-def _require_shallow(event: Event) -> None:
-    """What is nested too deeply could be written, and not read again."""
-    level, depth = [event], 0
-    while level:
-        depth += 1
-        fix = "Put them beside each other: fairveil.core.events.compose."
-        need(depth <= DEEPEST, "events", f"at most {DEEPEST} levels", "more", fix)
-        level = [inner for one in level for inner in _inside(one)]
-
-
-def _samples(event: Event) -> bool:
-    sampled = isinstance(event, PoissonSampled | VisiblySampled)
-    return sampled or any(_samples(inner) for inner in _inside(event))
-
-
-def _inside(event: Event) -> tuple[Event, ...]:
-    match event:
-        case Composed():
-            return event.events
-        case Repeated() | PoissonSampled() | VisiblySampled() | OnPart() | PrivateSelection():
-            return (event.event,)
-    return ()
