@@ -509,7 +509,7 @@ def test_g4_a_round_trip_changes_nothing(
         tuning=words,
         delta=delta,
         epsilon=epsilon,
-        route=words,
+        route="Renyi",
     )
     assert PrivacyStatement.from_json(statement.to_json()) == statement
 

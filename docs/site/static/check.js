@@ -729,6 +729,15 @@ function charge(s) {
   const found = s.doc.cap.kind === "two-step" ? twoSteps(s) : filtered(s.doc.cap, s);
   return inside(found, s.budget) ? [s.budget, found[1]] : found;
 }
+function isRoute(route, s) {
+  const {cap} = s.doc;
+  if (cap && !s.plan) return route === (cap.kind === "two-step" ? "two steps" : `${cap.kind} filter`);
+  if (s.epsilon === INF) return ["none", "Renyi"].includes(route);
+  const total = inventory(s.plan ?? s.events, s.nb);
+  if (!total.isPrivate) return true;
+  if (total.others.length) return ["addition", "privacy-loss distribution", "Renyi"].includes(route);
+  return route === (total.square ? "closed form" : "nothing read");
+}
 
 /* ---- groups: section 4.8 */
 const perCell = e => e.kind === "per-cell" ? [e] : within(e).flatMap(perCell);
@@ -833,12 +842,14 @@ async function contradictions(doc) {
   const cost = attempt(() => charge(s), null);
   say("unpriced", cost === null);
   if (cost) say("epsilon", !inside(cost, s.epsilon) || (s.epsilon === INF && cost[0] < INF));
+  say("route", !attempt(() => isRoute(doc.accounting.route, s), true));
   say("guarantee", s.epsilon > s.budget * (1 + SLACK));
   const columns = new Map();
   for (const group of doc.groups ?? []) columns.set(group.column, [...(columns.get(group.column) ?? []), group]);
   for (const [column, groups] of columns) {
     const cells = groups.length, order = groups.map(one => one.cell).sort((a, b) => a - b);
-    if (order.some((cell, k) => cell !== k) || groups.some(one => one.fixed !== groups[0].fixed)) { say("groups", true); continue; }
+    const alike = groups.every(one => one.fixed === groups[0].fixed) && new Set(groups.map(one => one.name)).size === cells;
+    if (order.some((cell, k) => cell !== k) || !alike) { say("groups", true); continue; }
     const pays = attempt(() => groupEpsilons(s, cells, column, groups[0].fixed), null);
     if (!pays) { say("groups", true); continue; }
     for (const group of groups) {

@@ -18,6 +18,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -91,18 +92,6 @@ def plain(text: str) -> Any:
     """The values of a JSON text: names once, numbers finite, levels few."""
     if len(text) > LARGEST:
         raise Malformed(f"at most {LARGEST} characters", got=f"{len(text)}")
-    depth, quoted, skip = 0, False, False
-    for character in text if text.count("[") + text.count("{") > DEEPEST else "":
-        if skip:
-            skip = False
-        elif quoted:
-            quoted, skip = character != '"', character == "\\"
-        elif character == '"':
-            quoted = True
-        else:
-            depth += (character in "[{") - (character in "]}")
-            if depth > DEEPEST:
-                raise Malformed(f"at most {DEEPEST} levels", got="more")
     try:
         values = json.loads(
             text, object_pairs_hook=_once, parse_constant=_no, parse_int=_int, parse_float=_finite
@@ -112,7 +101,16 @@ def plain(text: str) -> Any:
         if isinstance(error, Malformed):
             raise
         raise Malformed("a JSON document", got=type(error).__name__) from None
+    _require_levels(values, DEEPEST)
     return values
+
+
+def _require_levels(value: Any, left: int) -> None:
+    if isinstance(value, dict | list):
+        if not left:
+            raise Malformed(f"at most {DEEPEST} levels", got="more")
+        for one in value.values() if isinstance(value, dict) else value:
+            _require_levels(one, left - 1)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -307,22 +305,14 @@ def canonical(value: Any) -> str:
 
 def _number(value: float) -> str:
     """As ECMAScript writes numbers."""
-    if value == int(value) and abs(value) < 1e21:
-        return str(int(value))
-    sign, (digits, _, power) = "-" * (value < 0), repr(abs(value)).partition("e")
-    whole, _, part = digits.partition(".")
-    part = "" if part == "0" else part
-    at = len(whole) + int(power or 0)
-    all_digits = (whole + part).lstrip("0")
-    at -= len(whole + part) - len(all_digits)
+    _, digits, power = Decimal(repr(value)).normalize().as_tuple()
+    text, sign = "".join(map(str, digits)), "-" * (value < 0)
+    at = len(text) + int(power)
     if -6 < at <= 0:
-        return f"{sign}0.{'0' * -at}{all_digits}"
+        return f"{sign}0.{'0' * -at}{text}"
     if 0 < at <= 21:
-        return f"{sign}{all_digits[:at].ljust(at, '0')}" + (
-            f".{all_digits[at:]}" if len(all_digits) > at else ""
-        )
-    tail = f".{all_digits[1:]}" if len(all_digits) > 1 else ""
-    return f"{sign}{all_digits[0]}{tail}e{'+' if at > 0 else '-'}{abs(at - 1)}"
+        return f"{sign}{text[:at]:0<{at}}{'.' * (len(text) > at)}{text[at:]}"
+    return f"{sign}{text[0]}{'.' * (len(text) > 1)}{text[1:]}e{at - 1:+d}"
 
 
 # ---- what it says, as numbers
@@ -483,6 +473,9 @@ def _contradictions(doc: dict[str, Any], said: Said) -> Iterator[Finding]:
         words = f"epsilon is stated at delta {doc['delta']:g}, the guarantee is about delta"
         yield _grave("delta", f"{words} {said.delta:g}")
     yield from _cost(said, stated)
+    route = doc["accounting"]["route"]
+    if _priced(_is_route, route, said) is False:
+        yield _grave("route", f"the events are not priced by {route!r}")
     if stated > said.budget * (1 + SLACK):
         words = f"epsilon {_shown(stated)} is above the guarantee's {_shown(said.budget)}"
         yield _grave("guarantee", words)
@@ -548,6 +541,22 @@ def _cost(said: Said, stated: float) -> Iterator[Finding]:
         yield Finding(False, words)
 
 
+def _is_route(route: str, said: Said) -> bool:
+    """Whether a price of these events can have been computed so (spec, section 4.2)."""
+    if said.plan is None and said.cap is not None:
+        return route == (
+            "two steps" if said.cap["kind"] == TWO_STEPS else f"{said.cap['kind']} filter"
+        )
+    if math.isinf(said.epsilon):
+        return route in ("none", "Renyi")
+    total = counts.inventory(said.plan or said.events, said.neighbours)
+    if not total.private:
+        return True  # the price tells
+    if total.others:
+        return route in ("addition", "privacy-loss distribution", "Renyi")
+    return route == ("closed form" if total.square else "nothing read")
+
+
 def _groups(doc: dict[str, Any], said: Said) -> Iterator[Finding]:
     if not doc.get("groups"):
         return
@@ -561,6 +570,7 @@ def _groups(doc: dict[str, Any], said: Said) -> Iterator[Finding]:
         if (
             sorted(group["cell"] for group in groups) != list(range(cells))
             or len({group["fixed"] for group in groups}) != 1
+            or len({group["name"] for group in groups}) < cells
         ):
             yield _grave("groups", f"the groups of column {column} are not one a cell")
             continue
