@@ -23,15 +23,17 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
 from json import dumps
 from pathlib import Path
 from typing import Any
 
 from .. import _checks
-from .._json import Document, Node
+from .._json import Document
 from .._reading import read_text
 from ..core import cost as accounting
 from ..core.cost import Price
+from ..core.errors import need
 from ..core.events import (
     MOST_PARTS,
     Composed,
@@ -46,12 +48,12 @@ from ..core.events import (
     Pure,
     Repeated,
     ZeroConcentrated,
+    brief,
     compose,
     from_dict,
 )
 from ..core.inventory import as_event, inventory
-from ..core.promise import Neighbours, Promise
-from ..core.promise import relation as checked_relation
+from ..core.promise import Neighbours, Promise, relation
 from ..errors import BudgetError, Complaint, InputError, Overspent
 from .document import write
 
@@ -60,7 +62,7 @@ FORMAT, FORMAT_VERSION = "fairveil-import", 1
 MOST_ROWS = 1 << 20
 ABSENT = (
     "The release has happened: nothing was recorded, and these rows have lost more than this "
-    "ledger allows. " + ("Begin a ledger with a larger budget, and import every release into it.")
+    "ledger allows. Begin a ledger with a larger budget, and import every release into it."
 )
 
 
@@ -97,30 +99,20 @@ class Imported:
     ) -> Imported:
         """Checked. `rows_per_person`: the most rows that one person has, where `events` are for
         neighbours in one row."""
-        relation = checked_relation(neighbours)
-        event = as_event(events)  # type: ignore[arg-type]  # it checks
-        rows = _checks.whole(at_least=1, rows_per_person=rows_per_person)
-        if rows > MOST_ROWS:
-            remedy = "Count the rows of the person who has most."
-            raise InputError.expected(
-                f"at most {MOST_ROWS} rows", of="rows_per_person", got=rows, remedy=remedy
-            )
-        whole = _of_all_rows(event, relation, rows)
+        related, event = relation(neighbours), as_event(events)  # type: ignore[arg-type]  # it checks
+        rows, of = _checks.whole(at_least=1, rows_per_person=rows_per_person), "rows_per_person"
+        fix = "Count the rows of the person who has most."
+        need(rows <= MOST_ROWS, f"at most {MOST_ROWS} rows", of=of, got=rows, fix=fix)
+        whole = _of_all_rows(event, related, rows)
         if whole is None:
-            remedy = (
-                "Let the other library protect all rows of a person, one contribution each; then "
-                "rows_per_person is 1."
-            )
             expected = "Gaussian or pure releases where a person has several rows"
-            raise InputError.expected(expected, of="rows_per_person", got=rows, remedy=remedy)
-        if not 0 < len(library) <= 100 or not library.isprintable():
-            remedy = "Pass library='opacus 1.6.0', for example."
-            raise InputError.expected(
-                "a name on one line", of="library", got=library, remedy=remedy
-            )
-        return Imported(
-            whole, relation, library, tuple(notes), _checks.truth(secure_noise=secure_noise)
-        )
+            fix = "Let the other library protect all rows of a person, one contribution each: 1."
+            raise _refusal(expected, of, rows, fix)
+        line = 0 < len(library) <= 100 and library.isprintable()
+        fix = "Pass library='opacus 1.6.0', for example."
+        need(line, "a name on one line", of="library", got=library, fix=fix)
+        secure = _checks.truth(secure_noise=secure_noise)
+        return Imported(whole, related, library, tuple(notes), secure)
 
     def price(self, delta: float) -> Price:
         """What all of it costs alone, at this delta: a bound if all was fixed in advance."""
@@ -130,8 +122,7 @@ class Imported:
         """Whose neighbours it is priced for, with the ledger's epsilon and delta."""
         own = getattr(ledger, "promise", None)
         if not isinstance(own, Promise):
-            remedy = "Pass Ledger.open(address), for example."
-            raise refusal("a Ledger", "ledger", type(ledger).__name__, remedy)
+            raise _refusal("a Ledger", "ledger", ledger, "Pass Ledger.open(address), for example.")
         return Promise(own.epsilon, own.delta, "records", self.neighbours, own.unit)
 
     def record(self, ledger: Any, purpose: str = "", *, fixed_in_advance: bool = False) -> Any:
@@ -141,16 +132,17 @@ class Imported:
         `fixed_in_advance`: all parameters and the number of steps were fixed before the data were
         touched. Only then may the first spend of a ledger take all of it at the tight price.
         """
-        words, told = f"imported from {self.library}", _purpose(purpose)
-        told = f"{told} ({words})" if told else words
-        fixed = _checks.truth(fixed_in_advance=fixed_in_advance)
-        asked = self.promise(ledger)
+        told, words = _purpose(purpose), f"imported from {self.library}"
+        fixed, asked = _checks.truth(fixed_in_advance=fixed_in_advance), self.promise(ledger)
+        options = {"purpose": f"{told} ({words})" if told else words, "fixed": fixed}
         try:
-            spend = ledger.reserve(
-                self.events, asked, purpose=told, secure=self.secure_noise, fixed=fixed
-            )
-        except Overspent as error:
-            raise _too_late(error) from None
+            spend = ledger.reserve(self.events, asked, secure=self.secure_noise, **options)
+        except Overspent as error:  # what would have fitted is no way out: it has happened
+            said = error.args[0]
+            assert isinstance(said, Complaint)
+            raise BudgetError.expected(
+                said.expected, of=said.of, got=said.got, remedy=ABSENT, quote=said.quote
+            ) from None
         spend.commit()
         return spend
 
@@ -170,31 +162,23 @@ class Imported:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, which `read_import` and `fairveil ledger import` take."""
-        return {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
-            "library": self.library,
-            "neighbours": self.neighbours,
-            "rows_per_person": 1,
-            "secure_noise": self.secure_noise,
-            "notes": list(self.notes),
-            "event": self.events.to_dict(),
-        }
+        head = {"format": FORMAT, "version": FORMAT_VERSION, "library": self.library}
+        said = {"secure_noise": self.secure_noise, "notes": list(self.notes)}
+        whose = {"neighbours": self.neighbours, "rows_per_person": 1}
+        return {**head, **whose, **said, "event": self.events.to_dict()}
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """A new file, whole or not at all."""
         target = Path(path)
-        if target.exists():
-            remedy = "Name another file: this one may not have been imported yet."
-            raise InputError.expected(
-                "a file that is not there yet", of="path", got=str(target), remedy=remedy
-            )
+        fix = "Name another file: this one may not have been imported yet."
+        expected = "a file that is not there yet"
+        need(not target.exists(), expected, of="path", got=str(target), fix=fix)
         return write(target, dumps(self.to_dict(), indent=1) + "\n")
 
 
 def _purpose(given: object) -> str:
     if not isinstance(given, str):
-        raise refusal("words", "purpose", given, "Pass purpose='monthly model', for example.")
+        raise _refusal("words", "purpose", given, "Pass purpose='monthly model', for example.")
     return given
 
 
@@ -217,22 +201,12 @@ def _of_all_rows(event: Event, neighbours: Neighbours, rows: int) -> Event | Non
     return compose([Pure(rows * epsilon * exact)]) if epsilon > 0 else NoOp()
 
 
-def _too_late(error: Overspent) -> BudgetError:
-    """The same of a release that has happened: what would have fitted is no way out."""
-    said = error.args[0]
-    assert isinstance(said, Complaint)
-    return BudgetError.expected(
-        said.expected, of=said.of, got=said.got, remedy=ABSENT, quote=said.quote
-    )
-
-
-def refusal(expected: str, of: str, got: object, remedy: str) -> InputError:
+def _refusal(expected: str, of: str, got: object, fix: str) -> InputError:
     """The error of what cannot be mapped."""
-    shown = got if isinstance(got, str | int | float) else type(got).__name__
-    return InputError.expected(expected, of=of, got=shown, remedy=remedy)
+    return InputError.expected(expected, of=of, got=brief(got), remedy=fix)
 
 
-def plain_number(value: object) -> object:
+def _plain(value: object) -> Any:
     """A number of any library as Python's own; what is no number is handed on, for the checks to
     refuse."""
     item = getattr(value, "item", None)
@@ -241,14 +215,18 @@ def plain_number(value: object) -> object:
     return value
 
 
-def version_of(package: str) -> str:
+def _version_of(package: str) -> str:
     """`opacus 1.6.0`; the name alone where it is not installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
     try:
         return f"{package} {version(package.replace('_', '-'))}"
     except PackageNotFoundError:
         return package
+
+
+def _listed(values: object, of: str, expected: str, fix: str) -> Sequence[Any]:
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+        raise _refusal(expected, of, values, fix)
+    return values
 
 
 # ---- opacus: one (noise multiplier, sample rate, steps) a run of equal steps
@@ -264,6 +242,7 @@ RATE_NOTE = (
 PASSES_NOTE = "Batches were no Poisson samples: every pass was charged as one release on all rows."
 SLACK = 1e-9
 """Relative rounding of steps x rate."""
+OPACUS = "Pass the PrivacyEngine, its accountant, accountant.state_dict() or accountant.history."
 
 
 def from_opacus(
@@ -288,36 +267,22 @@ def from_opacus(
     >>> spent.events
     Repeated(event=PoissonSampled(rate=0.01, event=Gaussian(noise_multiplier=1.0), spreads=None), count=500)
     """
-    relation = checked_relation(neighbours)
-    chosen = _checks.one_of(SAMPLING, sampling=sampling)
-    history = _history(spent)
-    if chosen == "poisson":
-        if passes is not None:
-            raise refusal(
-                "none where sampling is 'poisson'",
-                "passes",
-                passes,
-                "Steps are counted by the accountant.",
-            )
-        event = compose(Repeated(_step(z, rate), steps) for z, rate, steps in history)
-        notes: tuple[str, ...] = (RATE_NOTE,)
+    related, history = relation(neighbours), _history(spent)
+    if _checks.one_of(SAMPLING, sampling=sampling) == "poisson":
+        expected, fix = "none where sampling is 'poisson'", "Steps are counted by the accountant."
+        need(passes is None, expected, of="passes", got=brief(passes), fix=fix)
+        event, note = compose(Repeated(_step(z, q), count) for z, q, count in history), RATE_NOTE
     else:
-        if relation != "replace-one":
-            remedy = (
-                "A row that comes moves others from batch to batch: name replace-one, or sample by "
-                "Poisson."
-            )
-            raise refusal(
-                "'replace-one' where batches are shuffled", "neighbours", neighbours, remedy
-            )
-        event, notes = _by_passes(history, passes), (PASSES_NOTE,)
-    library = version_of("opacus")
+        expected = "'replace-one' where batches are shuffled"
+        fix = "A row that comes moves others from batch to batch: name replace-one, or sample by Poisson."
+        need(related == "replace-one", expected, of="neighbours", got=neighbours, fix=fix)
+        event, note = _by_passes(history, passes), PASSES_NOTE
     return Imported.of(
         event,
-        relation,
-        library,
+        related,
+        _version_of("opacus"),
         rows_per_person=rows_per_person,
-        notes=notes,
+        notes=(note,),
         secure_noise=secure_noise,
     )
 
@@ -328,42 +293,34 @@ def _step(multiplier: float, rate: float) -> Event:
     return PoissonSampled(rate, Gaussian(multiplier)) if rate > 0 else NoOp()
 
 
-def _by_passes(history: Sequence[tuple[float, float, int]], passes: int | None) -> Event:
+def _by_passes(history: list[tuple[float, float, int]], passes: int | None) -> Event:
     """A row is in one batch a pass, so it moves one noisy sum of the pass, by at most twice the
     clipping norm."""
     if passes is None:
-        remedy = "Say how many passes over the rows were begun; one that broke off counts."
-        raise refusal("a whole number where sampling is 'shuffled'", "passes", "none", remedy)
+        fix = "Say how many passes over the rows were begun; one that broke off counts."
+        raise _refusal("a whole number where sampling is 'shuffled'", "passes", "none", fix)
     count = _checks.whole(at_least=1 if history else 0, passes=passes)
     taken = sum(rate * steps for _, rate, steps in history)
-    if taken / (1 + SLACK) > count:
-        remedy = "A pass has one step a batch: count the passes again."
-        raise refusal(f"at least the {taken:.4g} passes of the history", "passes", count, remedy)
-    least = min((multiplier for multiplier, _, _ in history), default=0.0)
+    expected = f"at least the {taken:.4g} passes of the history"
+    fix = "A pass has one step a batch: count the passes again."
+    need(taken / (1 + SLACK) <= count, expected, of="passes", got=count, fix=fix)
     if not history:
         return NoOp()
+    least = min(multiplier for multiplier, _, _ in history)
     return Repeated(Gaussian(least / 2.0), count) if least > 0 else NonPrivate()
 
 
 def _history(spent: object) -> list[tuple[float, float, int]]:
-    accountant = getattr(spent, "accountant", spent)  # of an engine
-    found = (
-        accountant.get("history")
-        if isinstance(accountant, Mapping)
-        else getattr(accountant, "history", accountant)
-    )
-    remedy = (
-        "Pass the PrivacyEngine, its accountant, accountant.state_dict() or accountant.history."
-    )
-    if isinstance(found, str | bytes) or not isinstance(found, Sequence):
-        raise refusal("a history of opacus", "spent", spent, remedy)
+    found = getattr(spent, "accountant", spent)  # of an engine
+    if isinstance(found, Mapping):
+        found = found.get("history")
+    found = getattr(found, "history", found)
     out = []
-    for entry in found:
-        if isinstance(entry, str | bytes) or not isinstance(entry, Sequence) or len(entry) != 3:
-            raise refusal(
-                "(noise multiplier, sample rate, steps)", "history", repr(entry)[:80], remedy
-            )
-        multiplier, rate, steps = map(plain_number, entry)
+    for entry in _listed(found, "spent", "a history of opacus", OPACUS):
+        words = "(noise multiplier, sample rate, steps)"
+        row = _listed(entry, "history", words, OPACUS)
+        need(len(row) == 3, words, of="history", got=f"{len(row)} values", fix=OPACUS)
+        multiplier, rate, steps = map(_plain, row)
         out.append(
             (
                 _checks.non_negative(noise_multiplier=multiplier),
@@ -395,6 +352,7 @@ REASONS = {
     "SampledWithReplacementDpEvent": "a record may be in one batch several times, which no event "
     "describes",
 }
+Fields = Mapping[str, Any]
 
 
 def from_dp_event(
@@ -418,13 +376,14 @@ def from_dp_event(
     named = getattr(neighbours, "name", neighbours)
     if not isinstance(named, str) or named not in RELATIONS:
         expected = "'add-remove', 'replace-one' or a NeighboringRelation"
-        remedy = "Pass the relation that the guarantee is for."
-        raise refusal(expected, "neighbours", str(named), remedy)
+        raise _refusal(
+            expected, "neighbours", str(named), "Pass the relation that the guarantee is for."
+        )
     reader = _Reader(RELATIONS[named], _checks.one_of(MULTIPLIERS, multipliers=multipliers))
     return Imported.of(
         compose([reader.read(spent, 0)]),
         reader.own,
-        version_of("dp_accounting"),
+        _version_of("dp_accounting"),
         rows_per_person=rows_per_person,
         secure_noise=secure_noise,
     )
@@ -443,37 +402,35 @@ class _Reader:
         """The event of a DpEvent."""
         name, fields = _described(given, depth)
         try:
-            return self._event(name, fields, depth)
+            return self._event(name, fields, depth + 1)
         except KeyError as missing:
-            remedy = "Pass the event as dp_accounting made it."
-            raise refusal(f"a field {missing}", name, ", ".join(fields), remedy) from None
+            fix = "Pass the event as dp_accounting made it."
+            raise _refusal(f"a field {missing}", name, ", ".join(fields), fix) from None
 
-    def _event(self, name: str, fields: Mapping[str, Any], depth: int) -> Event:
+    def _event(self, name: str, fields: Fields, depth: int) -> Event:
         match name:
             case "NonPrivateDpEvent":
                 return NonPrivate()
             case "ComposedDpEvent":
-                inner = _listed(fields["events"], name)
-                return Composed(tuple(self.read(one, depth + 1) for one in inner))
+                return Composed(tuple(self.read(one, depth) for one in _inner(fields)))
             case "SelfComposedDpEvent":
-                count = _checks.whole(count=plain_number(fields["count"]))
-                return Repeated(self.read(fields["event"], depth + 1), count)
+                return Repeated(self.read(fields["event"], depth), _count(fields, "count"))
             case "PoissonSampledDpEvent":
                 return self._poisson(fields, depth)
             case "SampledWithoutReplacementDpEvent":
                 return self._without_replacement(fields, depth)
             case "RepeatAndSelectDpEvent":
-                mean, shape = (plain_number(fields[one]) for one in ("mean", "shape"))
-                return PrivateSelection(self.read(fields["event"], depth + 1), mean, shape)  # type: ignore[arg-type]  # it checks
+                mean, shape = (_plain(fields[one]) for one in ("mean", "shape"))
+                return PrivateSelection(self.read(fields["event"], depth), mean, shape)
             case "ZCDpEvent":
                 return _zero_concentrated(fields, emptied=self.relation == "replace-special")
         found = _leaf(name, fields, self.share)
         if found is None:
             why = REASONS.get(name, "it is not known here")
-            raise refusal("an event that can be mapped", "event", name, f"Refused: {why}.")
+            raise _refusal("an event that can be mapped", "event", name, f"Refused: {why}.")
         return found
 
-    def _poisson(self, fields: Mapping[str, Any], depth: int) -> Event:
+    def _poisson(self, fields: Fields, depth: int) -> Event:
         """One joint release on one batch. A batch of a batch has the product of both rates."""
         rate = _rate(fields)
         name, inner = _described(fields["event"], depth)
@@ -481,39 +438,28 @@ class _Reader:
             product = {"sampling_probability": rate * _rate(inner), "event": inner["event"]}
             return self._poisson(product, depth + 1)
         if rate in (0, 1):
-            whole = self.read(fields["event"], depth + 1)  # for its errors, too
+            whole = self.read(fields["event"], depth)  # for its errors, too
             return whole if rate else NoOp()
-        parts = self._joint(fields["event"], 1.0, depth + 1)
+        parts = self._joint(fields["event"], 1.0, depth)
         if NonPrivate() in parts:
             return NonPrivate()
-        if self.own == "replace-one" and self.multipliers == "sensitivity":
-            remedy = (
-                "Divide by the norm of one record's contribution, as dp_accounting documents, and "
-                "say 'norm'."
-            )
-            raise refusal(
-                "multipliers over the norm inside a sample", "multipliers", "sensitivity", remedy
-            )
+        clear = self.own == "add-remove" or self.multipliers == "norm"
+        fix = "Divide by the norm of one record's contribution, as dp_accounting documents: 'norm'."
+        expected = "multipliers over the norm inside a sample"
+        need(clear, expected, of="multipliers", got="sensitivity", fix=fix)
         return PoissonSampled(rate, compose(parts)) if parts else NoOp()
 
-    def _without_replacement(self, fields: Mapping[str, Any], depth: int) -> Event:
+    def _without_replacement(self, fields: Fields, depth: int) -> Event:
         """A batch of m among n records, a record replaced: q times the profile at 1 + (e^eps -
         1)/q, q = m/n, of the release on the batch (Balle, Barthe and Gaboardi 2018, Theorem 9).
         That is the profile of theory.md#t3 with c = d, the sensitivity."""
-        name = "SampledWithoutReplacementDpEvent"
-        if self.own != "replace-one":
-            remedy = (
-                f"{name} under add-remove: a batch of fixed size shows nothing only where the "
-                "number of records is public."
-            )
-            raise refusal("'replace-one' for this event", "neighbours", self.relation, remedy)
-        size = plain_number(fields["source_dataset_size"])
-        size = _checks.whole(at_least=1, source_dataset_size=size)
-        taken = _checks.whole(sample_size=plain_number(fields["sample_size"]))
-        if taken > size:
-            remedy = "Without replacement there are no more records."
-            raise refusal(f"a sample of at most {size}", name, taken, remedy)
-        parts = self._joint(fields["event"], self.share, depth + 1)
+        fix = "A batch of fixed size shows nothing only where the number of records is public."
+        known, expected = self.own == "replace-one", "'replace-one' for batches without replacement"
+        need(known, expected, of="neighbours", got=self.relation, fix=fix)
+        size, taken = _count(fields, "source_dataset_size", 1), _count(fields, "sample_size")
+        fix, expected = "Without replacement there are no more records.", f"at most {size}"
+        need(taken <= size, expected, of="sample_size", got=taken, fix=fix)
+        parts = self._joint(fields["event"], self.share, depth)
         if not parts or not taken:
             return NoOp()
         if NonPrivate() in parts:
@@ -525,99 +471,97 @@ class _Reader:
         """The noise events of one release on one batch."""
         name, fields = _described(given, depth)
         if name == "ComposedDpEvent":
-            inner = _listed(fields["events"], name)
-            return tuple(part for one in inner for part in self._joint(one, share, depth + 1))
+            each = (self._joint(one, share, depth + 1) for one in _inner(fields))
+            return tuple(part for parts in each for part in parts)
         if name == "SelfComposedDpEvent":
-            count = _checks.whole(count=plain_number(fields["count"]))
+            count = _count(fields, "count")
             parts = self._joint(fields["event"], share, depth + 1) if count else ()
-            if len(parts) * count > MOST_PARTS:
-                remedy = (
-                    "Sample each time anew, if that is what was done: SelfComposed of the sampled "
-                    "event."
-                )
-                raise refusal(f"at most {MOST_PARTS} releases on one batch", name, count, remedy)
+            expected = f"at most {MOST_PARTS} releases on one batch"
+            fix = "Sample each time anew, if that is what was done: SelfComposed of the sampled event."
+            need(len(parts) * count <= MOST_PARTS, expected, of=name, got=count, fix=fix)
             return parts * count
         found = NonPrivate() if name == "NonPrivateDpEvent" else _leaf(name, fields, share)
         if found is None:
-            remedy = (
-                "Inside a sample only Gaussian, Laplace and discrete Laplace noise has a price."
-            )
-            raise refusal("noise inside a sampled event", "event", name, remedy)
+            fix = "Inside a sample only Gaussian, Laplace and discrete Laplace noise has a price."
+            raise _refusal("noise inside a sampled event", "event", name, fix)
         return () if isinstance(found, NoOp) else (found,)
 
 
-def _rate(fields: Mapping[str, Any]) -> float:
-    return _checks.fraction(sampling_probability=plain_number(fields["sampling_probability"]))
+def _rate(fields: Fields) -> float:
+    return _checks.fraction(sampling_probability=_plain(fields["sampling_probability"]))
 
 
-def _leaf(name: str, fields: Mapping[str, Any], share: float) -> Event | None:
+def _count(fields: Fields, name: str, least: int = 0) -> int:
+    return _checks.whole(at_least=least, **{name: _plain(fields[name])})
+
+
+def _some(fields: Fields, name: str) -> float:
+    return _checks.non_negative(allow_inf=True, **{name: _plain(fields[name])})
+
+
+def _inner(fields: Fields) -> Sequence[Any]:
+    fix = "Pass ComposedDpEvent([...])."
+    return _listed(fields["events"], "ComposedDpEvent", "a list of events", fix)
+
+
+def _leaf(name: str, fields: Fields, share: float) -> Event | None:
     """A noise event; None of other names. Multiplier 0 is no noise, and an infinite one is nothing
     else. `share`: see `_Reader`; a replaced record moves integers by up to twice as much."""
     if name == "NoOpDpEvent":
         return NoOp()
     if name == "DiscreteLaplaceDpEvent":  # P(x) ~ exp(-a |x|): the scale is 1/a
-        decay = plain_number(fields["noise_parameter"])
-        decay = _checks.non_negative(allow_inf=True, noise_parameter=decay)
-        moved = plain_number(fields["sensitivity"])
-        moved = _checks.whole(at_least=1, sensitivity=moved) * round(1.0 / share)
+        decay = _some(fields, "noise_parameter")
+        moved = _count(fields, "sensitivity", 1) * round(1.0 / share)
         if math.isinf(decay):
             return NonPrivate()
         return DiscreteLaplace(1.0 / decay / moved, moved) if decay > 0 else NoOp()
     kind = {"GaussianDpEvent": Gaussian, "LaplaceDpEvent": Laplace}.get(name)
     if kind is None:
         return None
-    multiplier = plain_number(fields["noise_multiplier"])
-    multiplier = _checks.non_negative(allow_inf=True, noise_multiplier=multiplier)
+    multiplier = _some(fields, "noise_multiplier")
     if multiplier == 0:
         return NonPrivate()
     return NoOp() if math.isinf(multiplier) else kind(multiplier * share)
 
 
-def _zero_concentrated(fields: Mapping[str, Any], *, emptied: bool) -> Event:
+def _zero_concentrated(fields: Fields, *, emptied: bool) -> Event:
     """rho; where records are emptied, a replaced one is two steps away, and rho becomes 4 rho (Bun
     and Steinke 2016)."""
-    rho = _checks.non_negative(allow_inf=True, rho=plain_number(fields["rho"]))
-    if _checks.non_negative(allow_inf=True, xi=plain_number(fields.get("xi", 0.0))) > 0:
-        remedy = "A constant added to every Renyi divergence has no event here."
-        raise refusal("xi=0", "ZCDpEvent", "xi above 0", remedy)
+    rho, xi = _some(fields, "rho"), _some({"xi": 0.0, **fields}, "xi")
+    fix = "A constant added to every Renyi divergence has no event here."
+    need(xi == 0, "xi=0", of="ZCDpEvent", got="xi above 0", fix=fix)
     if math.isinf(rho):
         return NonPrivate()
     return ZeroConcentrated(rho * (4.0 if emptied else 1.0)) if rho > 0 else NoOp()
 
 
-def _described(given: object, depth: int) -> tuple[str, Mapping[str, Any]]:
+def _described(given: object, depth: int) -> tuple[str, Fields]:
     """The class and the fields of a DpEvent, of its named tuple, or of that as a JSON object, if it
     does not lie too deep."""
-    if depth > DEEPEST:
-        remedy = "Put them beside each other, in one ComposedDpEvent."
-        raise refusal(f"at most {DEEPEST} levels", "event", "more", remedy)
-    kind = type(given)
-    if isinstance(given, Mapping) and isinstance(given.get("class_name"), str):
-        named = given.items()
-        fields = {name: one for name, one in named if name not in ("class_name", "module_name")}
-        return given["class_name"], fields
-    if isinstance(getattr(given, "class_name", None), str) and hasattr(given, "_fields"):
-        return given.class_name, {name: getattr(given, name) for name in given._fields[2:]}  # type: ignore[attr-defined]
-    own = getattr(kind, "__attrs_attrs__", None)
-    if own is None or not kind.__module__.startswith("dp_accounting."):
-        remedy = (
-            "Pass an event of dp_accounting: accountant.ledger's, or what jax_privacy's dp_event "
-            "says."
-        )
-        raise refusal("a DpEvent", "event", given, remedy)
-    return kind.__name__, {field.name: getattr(given, field.name) for field in own}
-
-
-def _listed(values: object, name: str) -> Sequence[object]:
-    if isinstance(values, str | bytes) or not isinstance(values, Sequence):
-        raise refusal("a list of events", name, values, "Pass ComposedDpEvent([...]).")
-    return values
+    fix = "Put them beside each other, in one ComposedDpEvent."
+    need(depth <= DEEPEST, f"at most {DEEPEST} levels", of="event", got="more", fix=fix)
+    name = given.get("class_name") if isinstance(given, Mapping) else None
+    if isinstance(given, Mapping) and isinstance(name, str):
+        return name, {one: value for one, value in given.items() if not str(one).endswith("_name")}
+    name = getattr(given, "class_name", None)
+    if isinstance(name, str) and hasattr(given, "_fields"):
+        return name, {one: getattr(given, one) for one in given._fields[2:]}
+    own = getattr(type(given), "__attrs_attrs__", None)
+    if own is None or not type(given).__module__.startswith("dp_accounting."):
+        fix = "Pass an event of dp_accounting: accountant.ledger's, or jax_privacy's dp_event."
+        raise _refusal("a DpEvent", "event", given, fix)
+    return type(given).__name__, {field.name: getattr(given, field.name) for field in own}
 
 
 # ---- documents
 
 MOST_BYTES = 1 << 26
-KINDS = ("event", "opacus", "dp_accounting")
+SAID = ("neighbours", "rows_per_person", "secure_noise")
+READERS: dict[str, tuple[Any, str, tuple[str, ...]]] = {
+    "opacus": (from_opacus, "history", ("sampling", "passes")),
+    "dp_accounting": (from_dp_event, "event", ("multipliers",)),
+}
+"""How each kind of content is read: by what, its field, and the options beside it."""
 DOCUMENT = Document(
     "the import",
     "Write it with Imported.write, or see the page on other libraries.",
@@ -632,62 +576,31 @@ def read_import(path: str | os.PathLike[str]) -> Imported:
 
 def parse_import(text: str) -> Imported:
     """The same, of the text."""
-    node = DOCUMENT.node(text)
-    node.only(
-        ("format", "version", "neighbours", "rows_per_person"),
-        (*KINDS, "library", "notes", "secure_noise"),
+    kinds = ("event", *READERS)
+    node = DOCUMENT.node(text).only(
+        ("format", "version", *SAID[:2]), (*kinds, "library", "notes", SAID[2])
     )
     node["format"].one_of((FORMAT,))
     node["version"].whole(at_least=FORMAT_VERSION, at_most=FORMAT_VERSION)
-    given = [kind for kind in KINDS if kind in node.mapping()]
+    known = node.mapping()
+    given = [kind for kind in kinds if kind in known]
     if len(given) != 1:
-        DOCUMENT.refuse(f"one of {', '.join(KINDS)}", ", ".join(given) or "none")
-    found = _spent(given[0], node)
-    if "notes" in node.mapping():
-        found = replace(found, notes=(*node["notes"].texts(), *found.notes))
-    return found
-
-
-def _spent(kind: str, node: Node) -> Imported:
-    inner, known = node[kind], node.mapping()
-    asked: dict[str, Any] = {
-        "neighbours": node["neighbours"].text(),
-        "rows_per_person": node["rows_per_person"].whole(at_least=1),
-        "secure_noise": node["secure_noise"].truth() if "secure_noise" in known else False,
-    }
-    named = node["library"].text() if "library" in known else None
+        DOCUMENT.refuse(f"one of {', '.join(kinds)}", ", ".join(given) or "none")
+    (kind,), asked = given, {name: known[name] for name in SAID if name in known}
+    library = node["library"].text() if "library" in known else None
+    notes = node["notes"].texts() if "notes" in known else ()
     if kind == "event":
-        library = "another library" if named is None else named
-        return Imported.of(from_dict(inner.value), library=library, **asked)
-    read = {"opacus": _of_opacus, "dp_accounting": _of_dp_event}
-    found = read[kind](inner, asked)
-    if named is None:
-        return found
-    return Imported.of(
-        found.events,
-        found.neighbours,
-        named,
-        rows_per_person=1,
-        notes=found.notes,
-        secure_noise=found.secure_noise,
-    )
-
-
-def _of_opacus(inner: Node, asked: dict[str, Any]) -> Imported:
-    inner.only(("history", "sampling"), ("passes",))
-    passes = inner["passes"].whole() if "passes" in inner.mapping() else None
-    history, sampling = (
-        [one.numbers(length=3) for one in inner["history"].list()],
-        inner["sampling"].text(),
-    )
-    steps = [
-        (z, rate, one.list()[2].whole())
-        for (z, rate, _), one in zip(history, inner["history"].list(), strict=True)
-    ]
-    return from_opacus(steps, sampling=sampling, passes=passes, **asked)
-
-
-def _of_dp_event(inner: Node, asked: dict[str, Any]) -> Imported:
-    inner.only(("event",), ("multipliers",))
-    over = inner["multipliers"].text() if "multipliers" in inner.mapping() else "norm"
-    return from_dp_event(inner["event"].mapping(), multipliers=over, **asked)
+        found = Imported.of(from_dict(known[kind]), library=library or "another library", **asked)
+    else:
+        read, content, options = READERS[kind]
+        inner = node[kind].only((content,), options).mapping()
+        said = {name: one for name, one in inner.items() if name != content}
+        if kind == "opacus" and "sampling" not in said:
+            node[kind].refuse("a field 'sampling'", "none")
+        found = read(inner[content], **asked, **said)
+    if library is not None:
+        found = Imported.of(
+            found.events, found.neighbours, library, rows_per_person=1, notes=found.notes
+        )
+    secure = _checks.truth(secure_noise=known.get("secure_noise", False))
+    return replace(found, notes=(*notes, *found.notes), secure_noise=secure)
