@@ -49,7 +49,7 @@ def mechanisms() -> list[tuple[str, str, Any]]:
             ("rate-constrained", fv.RateConstrainedClassifier(PARITY, **short, **more)),
             ("fermi", fv.FermiClassifier(**short, **more)),
             ("game", fv.OracleGameClassifier(PARITY, **more)),
-            ("post-processing", fv.OddsPostProcessor(constraints="equalized_odds:0.1", **more)),
+            ("post-processing", fv.FairPostProcessor(constraints="equalized_odds:0.1", **more)),
             ("group-objective", fv.GroupObjectiveClassifier(**more)),
             (
                 "group-objective (largest)",

@@ -95,7 +95,7 @@ def attempt(
         return "a measure", hostile.attempt(lambda: measure(GOOD.y, y, GOOD.groups)), ""
     clf = fitted[name]
     beside: dict[str, Any] = (
-        {"sensitive_features": GOOD.groups} if name == "OddsPostProcessor" else {}
+        {"sensitive_features": GOOD.groups} if name == "FairPostProcessor" else {}
     )
     if kind == "predict":
         X = drawn(rng, hostile.BAD_X, GOOD.X)

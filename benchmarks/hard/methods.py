@@ -114,8 +114,8 @@ def fermi(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
 
 
 def post(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
-    """`OddsPostProcessor`, which reads the group at prediction, with its own private base."""
-    return _ours(fv.OddsPostProcessor(None, wanted.constraint, **_shared(wanted, train)), train)
+    """`FairPostProcessor`, which reads the group at prediction, with its own private base."""
+    return _ours(fv.FairPostProcessor(None, wanted.constraint, **_shared(wanted, train)), train)
 
 
 def reduction(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:

@@ -25,15 +25,14 @@ SETS = ("communities",)
 def post_processed(rows: Coded, epsilon: float, gamma: float, seed: int, **more: Any) -> Any:
     """Algorithm 1 on all of Communities, as the paper runs it: in-sample, base rows public."""
     want = PAPER.published["communities"]
-    return fv.OddsPostProcessor(
+    return fv.FairPostProcessor(
         fv.RateConstrainedClassifier(None, epsilon=math.inf, protects="sensitive_features"),
         f"equalized_odds:{gamma}",
         epsilon=epsilon,
         delta=want["delta"],
         protects="sensitive_features",
-        confidence=1 - want["beta"],
+        solver=fv.Thresholds(confidence=1 - want["beta"], **more),
         random_state=seed,
-        **more,
     ).fit(rows)
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .estimators import CoefficientGrid as CoefficientGrid
     from .estimators import Descent as Descent
     from .estimators import Exponential as Exponential
+    from .estimators import FairPostProcessor as FairPostProcessor
     from .estimators import FermiClassifier as FermiClassifier
     from .estimators import GroupDescent as GroupDescent
     from .estimators import GroupLimits as GroupLimits
@@ -36,11 +37,9 @@ if TYPE_CHECKING:
     from .estimators import LinearOracle as LinearOracle
     from .estimators import Moments as Moments
     from .estimators import Monitor as Monitor
-    from .estimators import OddsPostProcessor as OddsPostProcessor
     from .estimators import Offsets as Offsets
     from .estimators import OracleGame as OracleGame
     from .estimators import OracleGameClassifier as OracleGameClassifier
-    from .estimators import ParityPostProcessor as ParityPostProcessor
     from .estimators import PenaltyDescent as PenaltyDescent
     from .estimators import PrivateTable as PrivateTable
     from .estimators import RateConstrainedClassifier as RateConstrainedClassifier

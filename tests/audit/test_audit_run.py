@@ -210,7 +210,7 @@ def test_counts_of_a_post_processor_are_projected_and_one_seed_is_found() -> Non
     base = made(
         fv.RateConstrainedClassifier, **SHORT | {"epsilon": 0.5, "delta": 1e-6}, random_state=0
     ).fit(encode(pair.common, SCHEMA))
-    clf = fv.OddsPostProcessor(base, "equalized_odds:0.1", schema=SCHEMA, epsilon=1.0, delta=1e-5)
+    clf = fv.FairPostProcessor(base, "equalized_odds:0.1", schema=SCHEMA, epsilon=1.0, delta=1e-5)
     target = FitTarget(clf, SCHEMA, pair, 0)
     assert not target.exact
     settings = {"delta": 1e-5, "risk": 0.05, "planned": 60}

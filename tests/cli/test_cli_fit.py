@@ -42,9 +42,8 @@ ASKED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     ),
     "post-processing": (
         (*PARITY, "--set", "group_aware=false", "--set", "predict_method=predict"),
-        {"solver__group_aware": False, "predict_method": "predict"},
+        {"solver__group_aware": False, "solver__predict_method": "predict"},
     ),
-    "parity-post-processing": (PARITY, {"max_gap": 0.1}),
     "game": ((*PARITY, "--set", "rounds=5"), {"rounds": 5}),
     "group-objective": (
         ("--objective", "gmean", "--constraint", "gmean:0.4", "--set", "rounds=5"),

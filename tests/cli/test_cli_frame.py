@@ -215,7 +215,6 @@ REFUSALS: dict[tuple[str, ...], tuple[str, str]] = {
         "--constraint: expected no bound",
         "--certify",
     ),
-    (*NEW, "--method", "parity-post-processing"): ("--constraint: expected demographic", "5%"),
     ("plan", "--schema", "t.toml", "--shares", "sex"): ("--shares: expected", "sex=f:0.3"),
     ("plan", "--schema", "t.toml", "--out", "x.png"): ("--out: expected a file ending", ".svg"),
     ("plan",): ("--schema: expected a value", "fairveil plan --help"),

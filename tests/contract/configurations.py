@@ -389,14 +389,17 @@ def _rows() -> list[Configuration]:
         # decisions changed after the fact
         R(
             "odds-certified",
-            lambda **options: fv.OddsPostProcessor(
+            lambda **options: fv.FairPostProcessor(
                 base(), fv.EqualizedOdds(0.3, confidence=0.9), **options
             ),
         ),
         R(
             "odds-decisions",
-            lambda **options: fv.OddsPostProcessor(
-                base(), "demographic_parity:0.1", predict_method="predict", **options
+            lambda **options: fv.FairPostProcessor(
+                base(),
+                "demographic_parity:0.1",
+                solver=fv.Thresholds(predict_method="predict"),
+                **options,
             ),
             **REPLACED,
             **BOTH,
@@ -404,14 +407,14 @@ def _rows() -> list[Configuration]:
         ),
         R(
             "odds-alone",
-            lambda **options: fv.OddsPostProcessor(base(), "equalized_odds:0.1", **options),
+            lambda **options: fv.FairPostProcessor(base(), "equalized_odds:0.1", **options),
             **ALONE,
             tags=frozenset({"aware"}),
         ),
         R(
             "parity-grades",
-            lambda **options: fv.ParityPostProcessor(
-                base(), 0.05, solver=fv.Offsets(rounds=4), **options
+            lambda **options: fv.FairPostProcessor(
+                base(), "demographic_parity:0.05", solver=fv.Offsets(rounds=4), **options
             ),
             **GRADES,
             tags=frozenset({"aware"}),

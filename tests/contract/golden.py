@@ -685,11 +685,11 @@ def tailored_regressor() -> dict[str, Any]:
 
 @golden(LIBRARIES)
 def odds_decisions() -> dict[str, Any]:
-    model = fv.OddsPostProcessor(
+    model = fv.FairPostProcessor(
         candidates()[0],
         "equalized_odds:0.1",
         public_base=True,
-        predict_method="predict",
+        solver=fv.Thresholds(predict_method="predict"),
         **SEEDED,
         **SENSITIVE,
     )
@@ -698,12 +698,11 @@ def odds_decisions() -> dict[str, Any]:
 
 @golden(LIBRARIES)
 def odds_scores() -> dict[str, Any]:
-    model = fv.OddsPostProcessor(
+    model = fv.FairPostProcessor(
         candidates()[0],
         "demographic_parity:0.1",
         public_base=True,
-        predict_method="predict_proba",
-        solver=fv.Thresholds(bins=4),
+        solver=fv.Thresholds(bins=4, predict_method="predict_proba"),
         **SEEDED,
         **REPLACED,
     )
@@ -712,11 +711,11 @@ def odds_scores() -> dict[str, Any]:
 
 @golden(LIBRARIES)
 def odds_persons() -> dict[str, Any]:
-    model = fv.OddsPostProcessor(
+    model = fv.FairPostProcessor(
         candidates()[0],
         "equalized_odds:0.1",
         public_base=True,
-        predict_method="predict",
+        solver=fv.Thresholds(predict_method="predict"),
         unit=ROWS.person,
         max_rows_per_unit=2,
         **SEEDED,
@@ -728,7 +727,7 @@ def odds_persons() -> dict[str, Any]:
 @golden(LIBRARIES)
 def odds_two_steps() -> dict[str, Any]:
     base = rated(None, epsilon=1.0, delta=5e-7, schema=schema(rows=360))
-    model = fv.OddsPostProcessor(base, "equalized_odds:0.1", schema=schema(rows=360), **SEEDED)
+    model = fv.FairPostProcessor(base, "equalized_odds:0.1", schema=schema(rows=360), **SEEDED)
     return of_table(model, aware=True)
 
 
@@ -737,7 +736,7 @@ def parity_grades() -> dict[str, Any]:
     base = LogisticRegression(max_iter=3).fit(ROWS.X, ROWS.grade)
     base.coef_ = np.array([[-1.0, -0.5, 0.5], [0.0, 0.25, 0.0], [1.0, 0.5, -0.5]])
     base.intercept_ = np.array([0.0, 0.125, 0.0])
-    model = fv.ParityPostProcessor(base, 0.1, public_base=True, **SEEDED)
+    model = fv.FairPostProcessor(base, "demographic_parity:0.1", public_base=True, **SEEDED)
     model.fit(ROWS.X, sensitive_features=ROWS.sex)
     return decided(model, ROWS.X, ROWS.grade, ROWS.sex, aware=True, weights=lambda m: m.offsets_)
 

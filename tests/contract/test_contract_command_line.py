@@ -40,7 +40,6 @@ MADE = ("--target", "hired", "--prediction", "prediction", "--sensitive", "sex")
 METHODS: dict[str, tuple[str, ...]] = {
     "rate-constrained": CONSTRAINT,
     "post-processing": CONSTRAINT,
-    "parity-post-processing": CONSTRAINT,
     "game": CONSTRAINT,
     "group-objective": CONSTRAINT,
     "fermi": (),
@@ -679,8 +678,7 @@ def _objects() -> dict[str, Callable[..., Any]]:
     plain, notion = fv.RateConstrainedClassifier(None), "demographic_parity:0.3"
     return {
         "rate-constrained": lambda **o: fv.RateConstrainedClassifier(notion, **o),
-        "post-processing": lambda **o: fv.OddsPostProcessor(plain, notion, **o),
-        "parity-post-processing": lambda **o: fv.ParityPostProcessor(plain, 0.3, **o),
+        "post-processing": lambda **o: fv.FairPostProcessor(plain, notion, **o),
         "game": lambda **o: fv.OracleGameClassifier(notion, **o),
         "group-objective": lambda **o: fv.GroupObjectiveClassifier("error", notion, **o),
         "fermi": lambda **o: fv.FermiClassifier("demographic_parity", **o),
@@ -832,4 +830,4 @@ def test_an_exported_query_decides_as_predict(method: str, models: Path) -> None
     assert set(query["prediction"]) == {"no", "yes"}
 
 
-RANDOMISED = {"game", "group-objective", "post-processing", "parity-post-processing"}
+RANDOMISED = {"game", "group-objective", "post-processing"}

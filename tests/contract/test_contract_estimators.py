@@ -22,7 +22,7 @@ CHECKED = [
     fv.OracleGameClassifier(rounds=3, epsilon=100.0, random_state=0),
     fv.GroupObjectiveRegressor(epsilon=float("inf")),
     fv.TailoredClassifier(),
-    fv.OddsPostProcessor(epsilon=float("inf")),
+    fv.FairPostProcessor(epsilon=float("inf")),
 ]
 
 

@@ -193,7 +193,7 @@ def _people(secret):
 
 def _base(speak, secret):
     X, y, A = _people(secret)
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         _Foreign(speak), public_base=True, constraints="demographic_parity:0.2", epsilon=5.0
     )
     clf.set_params(random_state=0, public_rows=60, delta=1e-4).fit(X, y, sensitive_features=A)
@@ -338,7 +338,7 @@ def test_guarantee_1_what_a_public_fit_of_a_base_says_does_not_hang_on_a_group(e
     other = np.where(np.arange(60) == 3, np.where(A == "a", "b", "a"), A)
 
     def fitted(groups):
-        clf = fv.OddsPostProcessor(
+        clf = fv.FairPostProcessor(
             LogisticRegression(max_iter=1), constraints="demographic_parity:0.2", epsilon=5.0
         )
         clf.set_params(protects="sensitive_features", random_state=0).fit(

@@ -84,8 +84,8 @@ def makers() -> dict[str, Callable[..., Any]]:
         "TailoredRegressor": lambda **o: made(
             fv.TailoredRegressor, **{**common, "target_bounds": (-1, 1), **o}
         ),
-        "OddsPostProcessor": lambda **o: made(
-            fv.OddsPostProcessor, _base(), gap, **{**common, "public_base": True, **o}
+        "FairPostProcessor": lambda **o: made(
+            fv.FairPostProcessor, _base(), gap, **{**common, "public_base": True, **o}
         ),
     }
 
@@ -594,7 +594,7 @@ BAD_CONSTRAINTS: list[Any] = [
     (x for x in (1,)),
 ]  # fmt: skip
 
-CONSTRAINED = ("RateConstrainedClassifier", "OracleGameClassifier", "OddsPostProcessor")
+CONSTRAINED = ("RateConstrainedClassifier", "OracleGameClassifier", "FairPostProcessor")
 
 
 @dataclass

@@ -35,7 +35,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bytes
         "table": made(
             fv.RateConstrainedClassifier, parity, solver=fv.Descent(rounds=2), **common
         ).fit(table, y, sensitive_features="w"),
-        "odds": made(fv.OddsPostProcessor, constraints=parity, **common).fit(
+        "odds": made(fv.FairPostProcessor, constraints=parity, **common).fit(
             X, y, sensitive_features=A
         ),
         "game": made(fv.OracleGameClassifier, constraints=parity, rounds=2, **common).fit(

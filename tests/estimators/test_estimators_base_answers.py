@@ -37,7 +37,7 @@ PARITY = "demographic_parity:0.02"
 GROUPS: dict[str, Any] = {"protects": "sensitive_features", "random_state": 0}
 
 
-def gap(clf: fv.OddsPostProcessor, X: Any = X, y: Any = Y, A: Any = A, **groups: Any) -> float:
+def gap(clf: fv.FairPostProcessor, X: Any = X, y: Any = Y, A: Any = A, **groups: Any) -> float:
     law = clf.predict_proba(X, **(groups or {"sensitive_features": A}))
     return float(fv.demographic_parity_gap(y, law, A, classes=clf.classes_.tolist()))
 
@@ -58,7 +58,7 @@ def gap(clf: fv.OddsPostProcessor, X: Any = X, y: Any = Y, A: Any = A, **groups:
     ],
 )
 def test_a_score_is_asked_for_where_there_is_one(base: Any, method: str) -> None:
-    clf = made(fv.OddsPostProcessor, base, PARITY, **GROUPS).fit(X, Y, sensitive_features=A)
+    clf = made(fv.FairPostProcessor, base, PARITY, **GROUPS).fit(X, Y, sensitive_features=A)
     assert clf.predict_method_ == method
     assert (clf.edges_ is None) == (method == "predict")
     assert clf.mixing_.shape == (2, 2 if method == "predict" else 1 + len(clf.edges_), 2)
@@ -66,7 +66,7 @@ def test_a_score_is_asked_for_where_there_is_one(base: Any, method: str) -> None
     assert gap(clf) <= max(clf.guarantee_.value_bounds) + 1e-9
     said = post_processing.OF_DECISIONS if method == "predict" else post_processing.OF_SCORES
     assert clf.constraint_report_.reason.endswith(said)
-    hard = made(fv.OddsPostProcessor, base, PARITY, predict_method="predict", **GROUPS).fit(
+    hard = made(fv.FairPostProcessor, base, PARITY, predict_method="predict", **GROUPS).fit(
         X, Y, sensitive_features=A
     )
     assert hard.edges_ is None
@@ -78,7 +78,7 @@ def test_a_score_is_asked_for_where_there_is_one(base: Any, method: str) -> None
 def test_what_is_asked_for_by_name_is_asked_and_must_be_there() -> None:
     base = LogisticRegression().fit(X, Y)
     both = [
-        made(fv.OddsPostProcessor, base, PARITY, predict_method=method, **GROUPS).fit(
+        made(fv.FairPostProcessor, base, PARITY, predict_method=method, **GROUPS).fit(
             X, Y, sensitive_features=A
         )
         for method in ("decision_function", "predict_proba")
@@ -98,11 +98,11 @@ def test_what_is_asked_for_by_name_is_asked_and_must_be_there() -> None:
         ({"estimator": base, "bins": 8, "predict_method": "predict"}, "bins is not used"),
     ):
         with pytest.raises(FairveilError, match=match):
-            made(fv.OddsPostProcessor, constraints=PARITY, **{**GROUPS, **wrong}).fit(
+            made(fv.FairPostProcessor, constraints=PARITY, **{**GROUPS, **wrong}).fit(
                 X, Y, sensitive_features=A
             )
     three = made(
-        fv.OddsPostProcessor, LogisticRegression(), PARITY, predict_method="predict_proba", **GROUPS
+        fv.FairPostProcessor, LogisticRegression(), PARITY, predict_method="predict_proba", **GROUPS
     )
     with pytest.raises(InputError, match="two classes"):
         three.fit(X, Y + (X[:, 0] > 2), sensitive_features=A)
@@ -116,9 +116,9 @@ def test_classes_in_another_order_turn_the_score_round() -> None:
     schema = fv.facts.Schema(facts, target="hired", sensitive=["group"])
     base = LogisticRegression().fit(table, words)
     turned = made(
-        fv.OddsPostProcessor, base, fv.DemographicParity(0.02), schema=schema, **GROUPS
+        fv.FairPostProcessor, base, fv.DemographicParity(0.02), schema=schema, **GROUPS
     ).fit(table, words, sensitive_features=A)
-    plain = made(fv.OddsPostProcessor, base, fv.DemographicParity(0.02), **GROUPS).fit(
+    plain = made(fv.FairPostProcessor, base, fv.DemographicParity(0.02), **GROUPS).fit(
         table, words, sensitive_features=A
     )
     assert turned.classes_.tolist() == ["yes", "no"]
@@ -141,7 +141,7 @@ def test_guarantee_1_edges_do_not_depend_on_private_rows() -> None:
     groups."""
     base = LogisticRegression().fit(X, Y)
     found = [
-        fv.OddsPostProcessor(base, PARITY, public_base=True, random_state=0)
+        fv.FairPostProcessor(base, PARITY, public_base=True, random_state=0)
         .fit(x, Y, sensitive_features=a)
         .edges_
         for x, a in ((X, A), (X * 100.0, A), (X - 3.0, 1 - A))
@@ -150,12 +150,12 @@ def test_guarantee_1_edges_do_not_depend_on_private_rows() -> None:
     assert found[0].tolist() == score_bins.fixed(len(found[0]) + 1).tolist()
     shuffled = RNG.permutation(A)
     public = [
-        made(fv.OddsPostProcessor, base, PARITY, **GROUPS).fit(X, Y, sensitive_features=a).edges_
+        made(fv.FairPostProcessor, base, PARITY, **GROUPS).fit(X, Y, sensitive_features=a).edges_
         for a in (A, shuffled)
     ]
     assert (public[0] == public[1]).all()
     assert public[0].tolist() != found[0].tolist()
-    given = fv.OddsPostProcessor(
+    given = fv.FairPostProcessor(
         base, PARITY, solver=fv.Thresholds(bins=[-1.0, 0.5]), public_base=True
     ).fit(X, Y, sensitive_features=A)
     assert given.edges_.tolist() == [-1.0, 0.0, 0.5]
@@ -165,7 +165,7 @@ def test_guarantee_1_the_number_of_bins_follows_public_numbers() -> None:
     base = LogisticRegression().fit(X, Y)
 
     def bins(**options: Any) -> int:
-        clf = made(fv.OddsPostProcessor, base, PARITY, public_base=True, random_state=0, **options)
+        clf = made(fv.FairPostProcessor, base, PARITY, public_base=True, random_state=0, **options)
         return 1 + len(clf.fit(X, Y, sensitive_features=A).edges_)
 
     assert bins(epsilon=0.1) == 24
@@ -178,26 +178,28 @@ def test_guarantee_1_the_number_of_bins_follows_public_numbers() -> None:
     assert bins(epsilon=math.inf) > 200
 
 
-def test_guarantee_1_the_number_of_rows_is_what_the_base_released_and_never_the_exact_one() -> None:
+def test_guarantee_1_the_number_of_rows_is_what_the_base_released_and_never_the_exact_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked: list[float | None] = []
+    edges_of, kind = wrapped.edges_of, fv.FairPostProcessor
 
-    class Told(fv.OddsPostProcessor):  # type: ignore[misc]
-        def _answers(self, asked_of: Any, base: Any, wishes: Any, plan: Any, X: Any) -> Any:
-            asked.append(
-                post_processing.known_rows(self.public_rows, asked_of, wishes.promise, base)
-            )
-            return super()._answers(asked_of, base, wishes, plan, X)
+    def told(bins: Any, scores: Any, plan: Any, rows: float | None) -> Any:
+        if scores is not None:
+            asked.append(rows)
+        return edges_of(bins, scores, plan, rows)
 
-    clf = Told(short(random_state=None), PARITY, epsilon=3.0, random_state=0).fit(
+    monkeypatch.setattr(wrapped, "edges_of", told)
+    clf = kind(short(random_state=None), PARITY, epsilon=3.0, random_state=0).fit(
         X, Y, sensitive_features=A
     )
     assert asked == [clf.estimator_.outcome_.rows]
     assert asked != [ROWS]
     fixed = LogisticRegression().fit(X, Y)
-    Told(fixed, PARITY, public_base=True, random_state=0).fit(X, Y, sensitive_features=A)
+    kind(fixed, PARITY, public_base=True, random_state=0).fit(X, Y, sensitive_features=A)
     # of other people: what it released is none of these rows' number
     ours = short().fit(X[:500], Y[:500])
-    Told(ours, PARITY, public_base=True, random_state=0).fit(X, Y, sensitive_features=A)
+    kind(ours, PARITY, public_base=True, random_state=0).fit(X, Y, sensitive_features=A)
     assert asked[1:] == [None, None]
 
 
@@ -218,11 +220,11 @@ def test_guarantee_2_nan_is_an_error_at_the_fit_and_at_prediction_and_infinity_i
     holey = X.copy()
     holey[7, 0] = math.nan
     with pytest.raises(InputError, match="NaN"):
-        made(fv.OddsPostProcessor, Scored(), PARITY, **GROUPS).fit(holey, Y, sensitive_features=A)
+        made(fv.FairPostProcessor, Scored(), PARITY, **GROUPS).fit(holey, Y, sensitive_features=A)
     far = X.copy()
     far[:50, 0], far[50:90, 0] = 99.0, -99.0
     for options in (GROUPS, {"epsilon": math.inf}, {"public_base": True, "random_state": 0}):
-        clf = made(fv.OddsPostProcessor, Scored(), PARITY, **options).fit(
+        clf = made(fv.FairPostProcessor, Scored(), PARITY, **options).fit(
             far, Y, sensitive_features=A
         )
         assert np.isfinite(clf.predict_proba(far, sensitive_features=A)).all()
@@ -232,7 +234,7 @@ def test_guarantee_2_nan_is_an_error_at_the_fit_and_at_prediction_and_infinity_i
 
 def test_guarantee_2_a_row_has_one_bin_alone_and_among_others() -> None:
     for base in (LogisticRegression(), KNeighborsClassifier(5)):
-        clf = fv.OddsPostProcessor(base, PARITY, epsilon=math.inf).fit(X, Y, sensitive_features=A)
+        clf = fv.FairPostProcessor(base, PARITY, epsilon=math.inf).fit(X, Y, sensitive_features=A)
         whole = clf.predict_proba(X[:60], sensitive_features=A[:60])
         alone = np.concatenate(
             [clf.predict_proba(X[i : i + 1], sensitive_features=A[i : i + 1]) for i in range(60)]
@@ -243,7 +245,7 @@ def test_guarantee_2_a_row_has_one_bin_alone_and_among_others() -> None:
 def test_constant_scores_are_one_bin_and_only_constants_are_left() -> None:
     base = DummyClassifier(strategy="prior")
     for options in (GROUPS, {"epsilon": math.inf}):
-        clf = made(fv.OddsPostProcessor, base, PARITY, **options).fit(X, Y, sensitive_features=A)
+        clf = made(fv.FairPostProcessor, base, PARITY, **options).fit(X, Y, sensitive_features=A)
         law = clf.predict_proba(X, sensitive_features=A)
         assert gap(clf) <= 0.02 + 1e-7
         assert np.ptp(law[A == 0], axis=0).max() == 0.0
@@ -256,7 +258,7 @@ def test_constant_scores_are_one_bin_and_only_constants_are_left() -> None:
 def test_without_privacy_the_gap_is_what_was_asked_and_the_error_that_of_fairlearn() -> None:
     fairlearn = pytest.importorskip("fairlearn.postprocessing")
     base = LogisticRegression().fit(X, Y)
-    clf = fv.OddsPostProcessor(base, fv.DemographicParity(0.0), epsilon=math.inf).fit(
+    clf = fv.FairPostProcessor(base, fv.DemographicParity(0.0), epsilon=math.inf).fit(
         X, Y, sensitive_features=A
     )
     peer = fairlearn.ThresholdOptimizer(
@@ -276,7 +278,7 @@ def test_without_privacy_the_gap_is_what_was_asked_and_the_error_that_of_fairlea
 def test_one_threshold_for_everybody_needs_no_group_at_prediction(tmp_path: Path) -> None:
     for method in ("auto", "predict"):
         clf = made(
-            fv.OddsPostProcessor,
+            fv.FairPostProcessor,
             LogisticRegression(),
             fv.DemographicParity(0.05),
             solver=fv.Thresholds(group_aware=False),
@@ -299,7 +301,7 @@ def test_one_threshold_for_everybody_needs_no_group_at_prediction(tmp_path: Path
         assert loaded.predict_proba(X).tobytes() == law.tobytes()
         assert (loaded.derandomise().mixing_ == one.mixing_).all()
     hard = made(
-        fv.OddsPostProcessor, LogisticRegression(), fv.DemographicParity(0.05), **GROUPS
+        fv.FairPostProcessor, LogisticRegression(), fv.DemographicParity(0.05), **GROUPS
     ).fit(X, Y, sensitive_features=A)
     assert any("reads a person's group" in sentence for sentence in hard.privacy_.not_covered)
 
@@ -313,23 +315,23 @@ def test_a_base_that_is_fitted_here_keeps_its_score_where_one_class_for_all_errs
     base = fv.RateConstrainedClassifier(random_state=4, public_rows=8000)
     alone = clone(base).set_params(epsilon=0.8, delta=0.8e-6).fit(x, y)
     assert np.ptp(alone.decision_function(x)) == 0
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         base, fv.FalseNegativeRate(0.2), random_state=0, public_rows=8000
     ).fit(x, y)
     assert np.ptp(clf.estimator_.decision_function(x)) > 0.5  # the same search, by the same seed
     assert 1 - clf.score(x, y) < 0.6
     assert (
-        fv.OddsPostProcessor(None, fv.FalseNegativeRate(0.2), random_state=0)
+        fv.FairPostProcessor(None, fv.FalseNegativeRate(0.2), random_state=0)
         .fit(x, y)
         .estimator_.randomised
         is None
     )
     asked = fv.RateConstrainedClassifier(randomised=False)
     kept = (
-        fv.OddsPostProcessor(asked, fv.FalseNegativeRate(0.2), random_state=0).fit(x, y).estimator_
+        fv.FairPostProcessor(asked, fv.FalseNegativeRate(0.2), random_state=0).fit(x, y).estimator_
     )
     assert kept.randomised is False  # as it was asked for
-    free = fv.OddsPostProcessor(None, None, random_state=0).fit(x, y).estimator_
+    free = fv.FairPostProcessor(None, None, random_state=0).fit(x, y).estimator_
     assert free.randomised is True
 
 
@@ -337,7 +339,7 @@ def test_without_chance_each_group_has_one_threshold_and_what_cannot_be_kept_is_
     for method in ("auto", "predict"):
         options: dict[str, Any] = {**GROUPS, "predict_method": method, "randomised": False}
         clf = made(
-            fv.OddsPostProcessor, LogisticRegression(), fv.DemographicParity(0.1), **options
+            fv.FairPostProcessor, LogisticRegression(), fv.DemographicParity(0.1), **options
         ).fit(X, Y, sensitive_features=A)
         assert set(np.unique(clf.mixing_)) <= {0.0, 1.0}
         assert not clf.model_.is_randomised
@@ -345,7 +347,7 @@ def test_without_chance_each_group_has_one_threshold_and_what_cannot_be_kept_is_
         first, again = (clf.predict(X, sensitive_features=A) for _ in range(2))
         assert (first == again).all()
         by_chance = made(
-            fv.OddsPostProcessor,
+            fv.FairPostProcessor,
             LogisticRegression(),
             fv.DemographicParity(0.1),
             **{**options, "randomised": True},
@@ -353,7 +355,7 @@ def test_without_chance_each_group_has_one_threshold_and_what_cannot_be_kept_is_
         one = by_chance.fit(X, Y, sensitive_features=A).derandomise()
         assert (one.mixing_ == clf.mixing_).all()
     notions = [fv.FalseNegativeRate(0.05), fv.FalseNegativeRate(0.05, positive=0)]
-    never = made(fv.OddsPostProcessor, LogisticRegression(), notions, randomised=False, **GROUPS)
+    never = made(fv.FairPostProcessor, LogisticRegression(), notions, randomised=False, **GROUPS)
     with pytest.warns(fv.errors.ConstraintNotMet, match="no table without chance"):
         never.fit(X, Y, sensitive_features=A)
 
@@ -363,7 +365,7 @@ def test_a_false_negative_bound_needs_no_coin_beyond_one_bin() -> None:
     y = (rng.random(20_000) < 0.09).astype(int)
     x = (1.9 * y + rng.normal(size=20_000))[:, np.newaxis]
     base = LogisticRegression().fit(x, y)
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         base, fv.FalseNegativeRate(0.2), public_base=True, random_state=0
     ).fit(x, y)
     law = clf.predict_proba(x)
@@ -371,8 +373,12 @@ def test_a_false_negative_bound_needs_no_coin_beyond_one_bin() -> None:
     assert law[y == 1, 0].mean() == pytest.approx(0.2, abs=0.03)
     cut = np.quantile(x[y == 1], 0.2)
     assert 1 - clf.score(x, y) <= ((x[:, 0] > cut) != y).mean() + 0.02
-    hard = fv.OddsPostProcessor(
-        base, fv.FalseNegativeRate(0.2), public_base=True, random_state=0, predict_method="predict"
+    hard = fv.FairPostProcessor(
+        base,
+        fv.FalseNegativeRate(0.2),
+        public_base=True,
+        random_state=0,
+        solver=fv.Thresholds(predict_method="predict"),
     ).fit(x, y)
     assert 1 - hard.score(x, y) > 0.5
 
@@ -382,7 +388,7 @@ def test_on_disk_to_the_bit_and_what_contradicts_is_refused(base: Any, tmp_path:
     import json
 
     clf = made(
-        fv.OddsPostProcessor, base, PARITY, solver=fv.Thresholds(bins=[-2.0, 0.5]), **GROUPS
+        fv.FairPostProcessor, base, PARITY, solver=fv.Thresholds(bins=[-2.0, 0.5]), **GROUPS
     ).fit(X, Y, sensitive_features=A)
     path = fv.save(clf, tmp_path / "model")
     given = None if base is None else clf.estimator_
@@ -407,9 +413,11 @@ def test_a_search_is_no_base_and_its_best_estimator_is_told(post: str) -> None:
     base = fv.RateConstrainedClassifier(None, solver=fv.Descent(rounds=2))
     search = fv.PrivateSearchCV(base, {"solver__clip": [0.5, 2.0]}, epsilon=1.0)
     made: Any = (
-        fv.OddsPostProcessor(search, "equalized_odds:0.2", epsilon=2.0)
+        fv.FairPostProcessor(search, "equalized_odds:0.2", epsilon=2.0)
         if post == "odds"
-        else fv.ParityPostProcessor(search, 0.05, epsilon=2.0)
+        else fv.FairPostProcessor(
+            search, "demographic_parity:0.05", solver=fv.Offsets(), epsilon=2.0
+        )
     )
     with pytest.raises(InputError, match="best_estimator_"):
         made.fit([[0.0], [1.0]], [0, 1], sensitive_features=["f", "m"])

@@ -40,7 +40,7 @@ def estimators(**given):
     yield made(fv.RateConstrainedClassifier, "demographic_parity:0.2", **rounds, **of)
     yield made(fv.RateConstrainedClassifier, None, **rounds, **of)
     yield made(fv.FermiClassifier, **rounds, **of)
-    yield made(fv.OddsPostProcessor, None, "equalized_odds:0.05", **of)
+    yield made(fv.FairPostProcessor, None, "equalized_odds:0.05", **of)
     yield made(fv.OracleGameClassifier, "equalized_odds:0.05", rounds=20, **of)
     yield made(fv.GroupObjectiveClassifier, "error", "demographic_parity:0.05", **of)
     yield made(fv.GroupObjectiveClassifier, "gmean", **of)
@@ -83,7 +83,7 @@ def test_without_privacy_errors_are_those_of_the_rows(estimator) -> None:
         # one deterministic rule may be worse than a mixture, and is here
         warnings.simplefilter("ignore", WorseThanBaseline)
         estimator.fit(X, y, sensitive_features=a)
-    if isinstance(estimator, fv.OddsPostProcessor):
+    if isinstance(estimator, fv.FairPostProcessor):
         law = estimator.predict_proba(X, sensitive_features=a)
         error = 1 - law[np.arange(len(y)), y].mean()
     else:
@@ -231,7 +231,7 @@ def test_a_mixture_survives_a_file(tmp_path) -> None:
     assert np.array_equal(again.predict_proba(X), clf.predict_proba(X))
     assert again.baselines_ == clf.baselines_
     assert again.constraint_report_ == clf.constraint_report_
-    base = fv.OddsPostProcessor(
+    base = fv.FairPostProcessor(
         again, "demographic_parity:0.2", epsilon=9.0, public_rows=len(y), random_state=0
     )
     base.fit(X, y, sensitive_features=a)  # a base that is randomized is drawn from, once

@@ -71,7 +71,7 @@ CLASSIFIERS: dict[str, Make] = {
     "tailored network": lambda **more: made(
         fv.TailoredClassifier, model=net(), solver=fv.GroupDescent(rounds=2), random_state=0, **more
     ),
-    "post-processor": quick(fv.OddsPostProcessor, constraints=PARITY),
+    "post-processor": quick(fv.FairPostProcessor, constraints=PARITY),
 }
 REGRESSORS: dict[str, Make] = {
     "group objective": quick(fv.GroupObjectiveRegressor, target_bounds=(0, 200), rounds=2),

@@ -213,7 +213,7 @@ def test_other_estimators_and_tables(kind: str) -> None:
     import pandas as pd
 
     if kind == "post-processing":
-        clf = fv.OddsPostProcessor(
+        clf = fv.FairPostProcessor(
             None,
             fv.EqualizedOdds(0.4, confidence=0.9),
             epsilon=3.0,

@@ -96,7 +96,7 @@ def test_public_people_are_counted_exactly() -> None:
 
 def test_models_of_the_library_that_read_groups_or_are_randomized() -> None:
     base = LogisticRegression().fit(X[:2000], Y[:2000])
-    chosen = fv.OddsPostProcessor(
+    chosen = fv.FairPostProcessor(
         base, "equalized_odds:0.02", protects="sensitive_features", random_state=0
     )
     chosen.fit(X[:2000], Y[:2000], sensitive_features=A[:2000])
@@ -110,7 +110,7 @@ def test_models_of_the_library_that_read_groups_or_are_randomized() -> None:
         random_state=0,
     )
     assert found.certified
-    assert found.model == "OddsPostProcessor"
+    assert found.model == "FairPostProcessor"
     with pytest.raises(InputError, match="groups"):
         fv.certify(chosen, X[2000:], Y[2000:], constraints="false_negative_rate:0.5", epsilon=1.0)
     game = fv.OracleGameClassifier(

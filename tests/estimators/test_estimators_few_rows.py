@@ -68,14 +68,14 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     ),
     "TailoredClassifier": lambda **k: fv.TailoredClassifier(solver=fv.GroupDescent(rounds=2), **k),
     "TailoredRegressor": lambda **k: fv.TailoredRegressor(**k),
-    "OddsPostProcessor": lambda **k: fv.OddsPostProcessor(base(), "equalized_odds:0.1", **k),
-    "ParityPostProcessor": lambda **k: fv.ParityPostProcessor(
-        base(), 0.05, solver=fv.Offsets(rounds=2), **k
+    "FairPostProcessor": lambda **k: fv.FairPostProcessor(base(), "equalized_odds:0.1", **k),
+    "offsets": lambda **k: fv.FairPostProcessor(
+        base(), "demographic_parity:0.05", solver=fv.Offsets(rounds=2), **k
     ),
     "PrivateSearchCV": lambda **k: searched("all", **k),
     "a selection": lambda **k: searched("selection", **k),
-    "a base's decisions": lambda **k: fv.OddsPostProcessor(
-        base(), "equalized_odds:0.1", predict_method="predict", **k
+    "a base's decisions": lambda **k: fv.FairPostProcessor(
+        base(), "equalized_odds:0.1", solver=fv.Thresholds(predict_method="predict"), **k
     ),
     "a certificate": lambda **k: fv.RateConstrainedClassifier(
         fv.DemographicParity(0.3, confidence=0.9), solver=SHORT, **k
@@ -125,7 +125,7 @@ SOURCES: dict[str, Callable[[Path, int, Schema], Any]] = {
 
 
 @pytest.mark.parametrize("persons", [False, True], ids=["rows", "persons"])
-@pytest.mark.parametrize("name", ["RateConstrainedClassifier", "OddsPostProcessor"])
+@pytest.mark.parametrize("name", ["RateConstrainedClassifier", "FairPostProcessor"])
 @pytest.mark.parametrize("source", SOURCES)
 def test_so_they_do_from_every_source(
     source: str, name: str, persons: bool, tmp_path: Path
@@ -175,7 +175,7 @@ def test_so_they_do_with_weights_and_in_certificates() -> None:
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 @pytest.mark.parametrize(
-    "name", ["RateConstrainedClassifier", "GroupObjectiveClassifier", "ParityPostProcessor"]
+    "name", ["RateConstrainedClassifier", "GroupObjectiveClassifier", "offsets"]
 )
 def test_weights_of_zero_alone_end_as_with_one_that_is_not(name: str, neighbours: str) -> None:
     """Which rows weigh something is private, as which rows there are."""

@@ -101,8 +101,9 @@ def test_bad_arguments_of_fit_are_refused(name: str, place: str) -> None:
     good = {"X": GOOD.X, "y": hostile.arguments(name, GOOD)["y"], "sensitive_features": GOOD.groups}
     if place == "y":
         table |= hostile.BAD_TARGETS if name in hostile.REGRESSORS else hostile.BAD_CLASSES
-    if name == "OddsPostProcessor":
-        leave = OF_THE_BASE if place == "X" else {"one class"}  # the base knows both classes
+    if name == "FairPostProcessor":
+        leave = OF_THE_BASE if place == "X" else {"one class", "None"}
+        # the base knows both classes, and offsets for parity need no labels
         table = {case: change for case, change in table.items() if case not in leave}
     base = good.get(place, np.ones(len(GOOD.y)))
     cases = ((case, {}, {place: built(change, base)}) for case, change in table.items())
@@ -120,7 +121,7 @@ def test_bad_options_are_refused(name: str) -> None:
     assert refuses(name, iter(cases), hostile.empty_ledger(f"options of {name}")) == {}
 
 
-@pytest.mark.parametrize("name", [name for name in MAKERS if name != "OddsPostProcessor"])
+@pytest.mark.parametrize("name", [name for name in MAKERS if name != "FairPostProcessor"])
 def test_good_inputs_of_all_kinds_are_taken(name: str) -> None:
     """And what holds the same numbers gives the same model; regressors do not scale sparse
     numbers."""
@@ -168,12 +169,12 @@ def test_bad_arguments_at_prediction_are_refused(name: str) -> None:
     fitted = MAKERS[name]().fit(**hostile.arguments(name, GOOD))
     y = hostile.arguments(name, GOOD)["y"]
     beside: dict[str, Any] = (
-        {"sensitive_features": GOOD.groups} if name == "OddsPostProcessor" else {}
+        {"sensitive_features": GOOD.groups} if name == "FairPostProcessor" else {}
     )
     calls: list[tuple[str, Callable[[], Any]]] = []
     for case, change in hostile.BAD_X.items():
         if case in {"one row", "a row too few"} or (
-            name == "OddsPostProcessor" and case in OF_THE_BASE
+            name == "FairPostProcessor" and case in OF_THE_BASE
         ):
             continue
         X = built(change, GOOD.X)

@@ -382,7 +382,14 @@ def test_groups_that_a_schema_does_not_declare_are_warned_of(
     of_sex = pd.Series(people["sex"], name="union")  # the schema's union is another column
     with pytest.warns(OtherGroups, match=r"got union.*read as sex"):
         short(PARITY, schema=schema).fit(table, sensitive_features=of_sex)
-    after = fv.ParityPostProcessor(None, schema=schema, epsilon=5.0, random_state=0)
+    after = fv.FairPostProcessor(
+        None,
+        "demographic_parity:0.05",
+        solver=fv.Offsets(),
+        schema=schema,
+        epsilon=5.0,
+        random_state=0,
+    )
     with pytest.warns(OtherGroups) as caught:  # and not by its base again
         after.fit(table, sensitive_features="union")
     assert len([one for one in caught if one.category is OtherGroups]) == 1

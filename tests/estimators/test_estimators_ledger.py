@@ -52,8 +52,8 @@ def rated(**options: Any) -> fv.RateConstrainedClassifier:
     )
 
 
-def post(base: Any = None, **options: Any) -> fv.OddsPostProcessor:
-    return made(fv.OddsPostProcessor, base, "demographic_parity:0.2", **{"epsilon": 1.0, **options})
+def post(base: Any = None, **options: Any) -> fv.FairPostProcessor:
+    return made(fv.FairPostProcessor, base, "demographic_parity:0.2", **{"epsilon": 1.0, **options})
 
 
 ALL: dict[str, Any] = {
@@ -63,7 +63,7 @@ ALL: dict[str, Any] = {
     "GroupObjectiveRegressor": made(
         fv.GroupObjectiveRegressor, target_bounds=(-2, 2), solver=fv.Moments(rounds=3), **SHORT
     ),
-    "OddsPostProcessor": post(rated(epsilon=9.0)),
+    "FairPostProcessor": post(rated(epsilon=9.0)),
     "OracleGameClassifier": made(
         fv.OracleGameClassifier, "demographic_parity:0.2", rounds=3, **SHORT
     ),
@@ -156,13 +156,13 @@ def test_every_estimator_records_what_it_costs_and_its_statement_has_the_receipt
         (COMMITTED, "RateConstrainedClassifier.fit"),
     ]
     assert lines(book) == [
-        *(base if name.startswith("Odds") else []),
+        *(base if name == "FairPostProcessor" else []),
         (RESERVED, f"{name}.fit"),
         (COMMITTED, f"{name}.fit"),
     ]
     parts = (
         [one.privacy_.plan]
-        if not name.startswith("Odds")
+        if not name == "FairPostProcessor"
         else [one.estimator_.privacy_.plan, one.privacy_.plan[-1:]]
     )
     assert charged(book) == sum(book.terms.cost(part, book.promise).units for part in parts) > 0
@@ -344,11 +344,11 @@ def test_a_fitted_base_is_charged_once_wherever_it_was_fitted(book: fv.Ledger) -
     assert Counter(lines(book)[4:]) == {
         (kind, purpose): 1
         for kind in (RESERVED, COMMITTED)
-        for purpose in ("OddsPostProcessor.fit", "OddsPostProcessor.fit: its base")
+        for purpose in ("FairPostProcessor.fit", "FairPostProcessor.fit: its base")
     }
     assert charged(book) == before + base + (before - base)
     other = budget()
-    asks_nothing = fitted(fv.OddsPostProcessor(known, ledger=other))
+    asks_nothing = fitted(fv.FairPostProcessor(known, ledger=other))
     assert kinds(other) == [RESERVED, COMMITTED]
     assert charged(other) == base
     assert sound(other, asks_nothing)
@@ -361,7 +361,7 @@ def test_a_base_with_the_receipt_of_another_release_is_charged(book: fv.Ledger) 
     dear.privacy_ = replace(dear.privacy_, ledger=cheap.privacy_.ledger)
     before = len(lines(book))
     fitted(post(dear), ledger=book)
-    assert (RESERVED, "OddsPostProcessor.fit: its base") in lines(book)[before:]
+    assert (RESERVED, "FairPostProcessor.fit: its base") in lines(book)[before:]
 
 
 def test_where_base_and_counts_do_not_both_fit_nothing_is_charged_if_that_can_be_foreseen(

@@ -477,7 +477,7 @@ def test_a_network_under_a_post_processor(tmp_path: Path) -> None:
     X, y, A = unfair(1500)
     for model in (None, net()):
         base = fv.FermiClassifier(strength=1.0, model=model, solver=fv.Descent(rounds=10))
-        clf = fv.OddsPostProcessor(base, "equalized_odds:0.2", epsilon=8.0, random_state=0)
+        clf = fv.FairPostProcessor(base, "equalized_odds:0.2", epsilon=8.0, random_state=0)
         clf.fit(X, y, sensitive_features=A)
         assert type(clf.estimator_) is fv.FermiClassifier
         assert clf.privacy_.epsilon <= 8.0
@@ -497,7 +497,7 @@ def test_a_network_that_is_fitted_under_a_post_processor(tmp_path: Path, images:
     """Images go to the base as they are."""
     X, y, A = images
     base = penalised(model=conv()).fit(X, y, sensitive_features=A)
-    clf = fv.OddsPostProcessor(base, "demographic_parity:0.3", epsilon=8.0, random_state=0).fit(
+    clf = fv.FairPostProcessor(base, "demographic_parity:0.3", epsilon=8.0, random_state=0).fit(
         X, y, sensitive_features=A
     )
     assert clf.privacy_.epsilon <= 8.0

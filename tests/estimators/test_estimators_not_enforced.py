@@ -74,15 +74,14 @@ def test_every_search_says_it(kind) -> None:
     assert not [one for one in caught if one.category is NotEnforced]
 
 
-def after_a_base(kind, epsilon, **given):
+def after_a_base(solver, epsilon, **given):
     base = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
-    bound = {"max_gap": 0.05} if kind is fv.ParityPostProcessor else {}
-    bound = bound or {"constraints": "demographic_parity:0.05"}
-    return kind(base, **bound, epsilon=epsilon, public_base=True, random_state=0, **given)
+    given |= {"constraints": "demographic_parity:0.05", "solver": solver}
+    return fv.FairPostProcessor(base, epsilon=epsilon, public_base=True, random_state=0, **given)
 
 
-@pytest.mark.parametrize("kind", [fv.OddsPostProcessor, fv.ParityPostProcessor])
-def test_a_post_processor_says_before_it_spends_that_nothing_can_be_enforced(kind) -> None:
+@pytest.mark.parametrize("solver", [fv.Thresholds(), fv.Offsets()])
+def test_a_post_processor_says_before_it_spends_that_nothing_can_be_enforced(solver) -> None:
     """The rows are public, or stated; what would do is enough, and what is enough is silent."""
     rng = np.random.default_rng(0)
     X, y, a = rng.normal(size=(300, 1)), rng.integers(2, size=300), rng.integers(2, size=300)
@@ -92,7 +91,9 @@ def test_a_post_processor_says_before_it_spends_that_nothing_can_be_enforced(kin
         with pytest.raises(
             NotEnforced, match="before anything is spent: noise will hide"
         ) as raised:
-            after_a_base(kind, 0.2, public_rows=300, ledger=ledger).fit(X, y, sensitive_features=a)
+            after_a_base(solver, 0.2, public_rows=300, ledger=ledger).fit(
+                X, y, sensitive_features=a
+            )
         said = str(raised.value)
         assert ledger.balance().spent == 0
         assert "if groups are equal in size" in said
@@ -102,20 +103,20 @@ def test_a_post_processor_says_before_it_spends_that_nothing_can_be_enforced(kin
         assert rows > 300
         assert epsilon > 0.2
         many = np.arange(rows) % 300  # in the place of the stated number
-        after_a_base(kind, 0.2, public_rows=rows).fit(
+        after_a_base(solver, 0.2, public_rows=rows).fit(
             X[many], y[many], sensitive_features=np.arange(rows) % 2
         )
         half = np.arange(300) % 2
-        after_a_base(kind, epsilon, public_rows=300).fit(X, y, sensitive_features=half)
+        after_a_base(solver, epsilon, public_rows=300).fit(X, y, sensitive_features=half)
 
 
-@pytest.mark.parametrize("kind", [fv.OddsPostProcessor, fv.ParityPostProcessor])
-def test_where_rows_are_private_a_post_processor_says_it_by_what_it_released(kind) -> None:
+@pytest.mark.parametrize("solver", [fv.Thresholds(), fv.Offsets()])
+def test_where_rows_are_private_a_post_processor_says_it_by_what_it_released(solver) -> None:
     rng = np.random.default_rng(0)
     X, y, a = rng.normal(size=(300, 1)), rng.integers(2, size=300), rng.integers(2, size=300)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        after_a_base(kind, 0.2).fit(X, y, sensitive_features=a)
+        after_a_base(solver, 0.2).fit(X, y, sensitive_features=a)
     said = [one for one in caught if issubclass(one.category, NotEnforced | ConstraintNotMet)]
     assert [one.filename for one in said] == [__file__]
     assert "before anything is spent" not in str(said[0].message)

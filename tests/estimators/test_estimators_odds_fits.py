@@ -37,7 +37,7 @@ def sample(
     return X, scores.argmax(axis=1), A
 
 
-def exact_gap(clf: fv.OddsPostProcessor, X: Any, y: Any, A: Any, **options: Any) -> float:
+def exact_gap(clf: fv.FairPostProcessor, X: Any, y: Any, A: Any, **options: Any) -> float:
     law = clf.predict_proba(X, sensitive_features=A)
     return fv.equalized_odds_gap(
         y, law, A, classes=clf.classes_.tolist(), undefined="skip", **options
@@ -53,9 +53,14 @@ def test_classes_groups_columns_and_protections(
 ) -> None:
     X, y, A = sample(classes, groups, columns)
     notion = fv.DemographicParity(0.1)
-    clf = fv.OddsPostProcessor(None, notion, epsilon=5.0, protects=protects, random_state=0).fit(
-        X, y, sensitive_features=A
-    )
+    clf = fv.FairPostProcessor(
+        None,
+        notion,
+        solver=fv.Thresholds(),
+        epsilon=5.0,
+        protects=protects,
+        random_state=0,
+    ).fit(X, y, sensitive_features=A)
     cells = groups * 2 ** (columns - 1)
     answers = classes if classes > 2 else 1 + len(clf.edges_)
     assert (clf.edges_ is None) == (classes > 2)
@@ -74,7 +79,7 @@ def test_classes_groups_columns_and_protections(
 
 def test_marginal_groups_of_two_columns() -> None:
     X, y, A = sample(2, 3, 2)
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         LogisticRegression(),
         fv.EqualizedOdds(0.02, groups="marginal"),
         protects="sensitive_features",
@@ -85,15 +90,15 @@ def test_marginal_groups_of_two_columns() -> None:
     assert exact_gap(LogisticRegression_gap(X, y), X, y, A, groups="marginal") > 0.1
 
 
-def LogisticRegression_gap(X: Any, y: Any) -> fv.OddsPostProcessor:  # noqa: N802
+def LogisticRegression_gap(X: Any, y: Any) -> fv.FairPostProcessor:  # noqa: N802
     """The base alone, behind the same face."""
-    return fv.OddsPostProcessor(LogisticRegression(), protects="sensitive_features").fit(X, y)
+    return fv.FairPostProcessor(LogisticRegression(), protects="sensitive_features").fit(X, y)
 
 
 def test_without_privacy_the_gap_is_what_was_asked() -> None:
     X, y, A = sample(2, 3, 1)
     for bound in (0.0, 0.03):
-        clf = fv.OddsPostProcessor(LogisticRegression(), fv.EqualizedOdds(bound), epsilon=math.inf)
+        clf = fv.FairPostProcessor(LogisticRegression(), fv.EqualizedOdds(bound), epsilon=math.inf)
         clf.fit(X, y, sensitive_features=A)
         assert exact_gap(clf, X, y, A) == pytest.approx(bound, abs=1e-7)
         assert clf.constraint_report_.met_in_training
@@ -103,7 +108,7 @@ def test_without_privacy_the_gap_is_what_was_asked() -> None:
 def test_the_theorems_slack_loosens_and_never_costs_error() -> None:
     X, y, A = sample(2, 2, 1)
     both = [
-        fv.OddsPostProcessor(
+        fv.FairPostProcessor(
             LogisticRegression(),
             fv.EqualizedOdds(0.01),
             protects="sensitive_features",
@@ -123,7 +128,7 @@ def test_the_theorems_slack_loosens_and_never_costs_error() -> None:
 
 def test_the_derandomised_one_is_measured_on_its_own() -> None:
     X, y, A = sample(2, 2, 1)
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         LogisticRegression(), fv.EqualizedOdds(0.15), epsilon=math.inf, random_state=0
     )
     clf.fit(X, y, sensitive_features=A)
@@ -145,7 +150,7 @@ def test_the_derandomised_one_is_measured_on_its_own() -> None:
 
 def test_score_is_expected_accuracy_with_weights() -> None:
     X, y, A = sample(2, 2, 1)
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         LogisticRegression(), fv.EqualizedOdds(0.0), protects="sensitive_features", random_state=0
     ).fit(X, y, sensitive_features=A)
     law, w = clf.predict_proba(X, sensitive_features=A), np.random.default_rng(0).uniform(size=ROWS)
@@ -162,7 +167,7 @@ def test_score_is_expected_accuracy_with_weights() -> None:
 def test_sample_weights_count_rows(protects: str) -> None:
     X, y, A = sample(2, 2, 1)
     w = np.random.default_rng(0).uniform(0.2, 1.0, size=ROWS)
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         None, fv.EqualizedOdds(0.05), epsilon=5.0, protects=protects, random_state=0
     )
     clf.fit(X, y, sensitive_features=A, sample_weight=w)
@@ -189,7 +194,7 @@ def test_any_container_gives_the_same_model(people: Columns) -> None:
     ]
     laws = []
     for X_, y_, sex_ in ways:
-        clf = fv.OddsPostProcessor(
+        clf = fv.FairPostProcessor(
             None, fv.EqualizedOdds(0.05), protects="sensitive_features", random_state=0
         )
         clf.fit(X_, y_, sensitive_features=sex_)
@@ -208,7 +213,7 @@ def test_a_base_may_take_what_no_table_holds() -> None:
     X = [["good", "bad", None][k] for k in rng.integers(3, size=800)]
     y = np.where(rng.random(800) < 0.2, "no", Words().predict(X))
     A = rng.integers(2, size=800).astype(bool)
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         Words(), fv.EqualizedOdds(0.05), protects="sensitive_features", random_state=0
     )
     clf.fit(X, y, sensitive_features=A)
@@ -222,7 +227,7 @@ def test_with_a_schema_rows_and_groups_are_coded_by_it(
     table = pd.DataFrame(
         {name: people[name] for name in ("age", "hours", "job", "union", "sex", "hired")}
     )
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         None, fv.EqualizedOdds(0.1), epsilon=5.0, schema=schema, random_state=0
     ).fit(table)
     assert clf.groups_ == ("f", "m")
@@ -230,12 +235,12 @@ def test_with_a_schema_rows_and_groups_are_coded_by_it(
     assert not any("read from the data" in fact.origin for fact in clf.privacy_.facts)
     assert clf.predict(table).shape == (800,)  # groups by the names of the schema
     coded = encode(people, schema)
-    from_rows = fv.OddsPostProcessor(None, fv.EqualizedOdds(0.1), epsilon=5.0, random_state=0).fit(
+    from_rows = fv.FairPostProcessor(None, fv.EqualizedOdds(0.1), epsilon=5.0, random_state=0).fit(
         coded
     )
     assert (from_rows.predict_proba(coded) == clf.predict_proba(table)).all()
     assert 0.4 < from_rows.score(coded) <= 1
-    theirs = fv.OddsPostProcessor(
+    theirs = fv.FairPostProcessor(
         LogisticRegression(),
         fv.EqualizedOdds(0.1),
         protects="sensitive_features",
@@ -244,13 +249,13 @@ def test_with_a_schema_rows_and_groups_are_coded_by_it(
     assert theirs.estimator_.feature_names_in_.tolist() == ["age", "hours"]
     assert theirs.predict(table).shape == (800,)
     with pytest.raises(InputError, match="features for the base"):
-        fv.OddsPostProcessor(LogisticRegression(), protects="sensitive_features").fit(coded)
+        fv.FairPostProcessor(LogisticRegression(), protects="sensitive_features").fit(coded)
 
 
 def test_the_population_alone_needs_no_groups_at_prediction() -> None:
     X, y, A = sample(2, 2, 1)
     for groups in ({}, {"sensitive_features": A}):
-        clf = fv.OddsPostProcessor(
+        clf = fv.FairPostProcessor(
             LogisticRegression(),
             fv.FalseNegativeRate(0.05),
             protects="sensitive_features",
@@ -267,7 +272,7 @@ def test_the_population_alone_needs_no_groups_at_prediction() -> None:
 def test_an_unseen_group_is_named_and_missing_groups_are_asked_for() -> None:
     X, y, A = sample(2, 2, 1)
     words = np.array(["f", "m"])[A["a0"]]
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         LogisticRegression(), fv.EqualizedOdds(0.05), protects="sensitive_features", random_state=0
     ).fit(X, y, sensitive_features=words)
     with pytest.raises(InputError, match=r"'x'") as error:
@@ -283,7 +288,7 @@ def test_an_unseen_group_is_named_and_missing_groups_are_asked_for() -> None:
     with pytest.raises(InputError, match="1 columns"):
         clf.predict(X, sensitive_features={"a": words, "b": words})
     with pytest.raises(InputError, match="groups, which EqualizedOdds compares"):
-        fv.OddsPostProcessor(
+        fv.FairPostProcessor(
             LogisticRegression(), fv.EqualizedOdds(0.1), protects="sensitive_features"
         ).fit(X, y)
 
@@ -291,11 +296,11 @@ def test_an_unseen_group_is_named_and_missing_groups_are_asked_for() -> None:
 def test_one_class_one_group_and_strange_decisions() -> None:
     X, y, A = sample(2, 2, 1)
     with pytest.raises(InputError, match="two classes"):
-        fv.OddsPostProcessor(None, fv.EqualizedOdds(0.1)).fit(
+        fv.FairPostProcessor(None, fv.EqualizedOdds(0.1)).fit(
             X, np.ones(ROWS, int), sensitive_features=A
         )
     with pytest.raises(InputError, match="two groups"):
-        fv.OddsPostProcessor(None, fv.EqualizedOdds(0.1)).fit(
+        fv.FairPostProcessor(None, fv.EqualizedOdds(0.1)).fit(
             X, y, sensitive_features=np.zeros(ROWS, int)
         )
 
@@ -304,12 +309,12 @@ def test_one_class_one_group_and_strange_decisions() -> None:
             return np.full(len(X), 7)
 
     with pytest.raises(InputError, match="7"):
-        fv.OddsPostProcessor(Strange(), fv.EqualizedOdds(0.1), protects="sensitive_features").fit(
+        fv.FairPostProcessor(Strange(), fv.EqualizedOdds(0.1), protects="sensitive_features").fit(
             X, y, sensitive_features=A
         )
     base = LogisticRegression().fit(X, y)
     with pytest.raises(InputError, match="base's classes"):
-        fv.OddsPostProcessor(base, protects="sensitive_features").fit(
+        fv.FairPostProcessor(base, protects="sensitive_features").fit(
             X, y + 1, sensitive_features=A
         )
 
@@ -317,7 +322,7 @@ def test_one_class_one_group_and_strange_decisions() -> None:
         def predict(self, X: Any) -> Any:
             return np.zeros(len(X), int)
 
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         One(), fv.EqualizedOdds(0.1), protects="sensitive_features", random_state=0
     )
     assert exact_gap(clf.fit(X, y, sensitive_features=A), X, y, A) <= 0.1 + 1e-9
@@ -326,7 +331,7 @@ def test_one_class_one_group_and_strange_decisions() -> None:
 def test_contradictions_warn_with_the_best_that_was_reached() -> None:
     X, y, A = sample(2, 2, 1)
     notions = [fv.FalseNegativeRate(0.01), fv.FalseNegativeRate(0.01, positive=0)]
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         LogisticRegression(), notions, protects="sensitive_features", random_state=0
     )
     with pytest.warns(ConstraintNotMet, match="contradict each other"):
@@ -337,7 +342,7 @@ def test_contradictions_warn_with_the_best_that_was_reached() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", NotEnforced)  # no noise is below a bound of 0
-        fv.OddsPostProcessor(
+        fv.FairPostProcessor(
             LogisticRegression(), fv.ErrorRateParity(0.0), protects="sensitive_features"
         ).fit(X, y, sensitive_features=A)
 
@@ -351,13 +356,13 @@ def test_contradictions_warn_with_the_best_that_was_reached() -> None:
         ({"ledger": object()}, "ledger"),
         ({"estimator": "forest"}, "classifier"),
         ({"estimator": LogisticRegression}, "classifier"),
-        ({"estimator": fv.OddsPostProcessor()}, "without groups"),
+        ({"estimator": fv.FairPostProcessor()}, "without groups"),
     ],
 )
 def test_arguments_are_checked(options: dict[str, Any], match: str) -> None:
     X, y, A = sample(2, 2, 1)
     with pytest.raises(fv.errors.FairveilError, match=match):
-        made(fv.OddsPostProcessor, **{"constraints": fv.EqualizedOdds(0.1), **options}).fit(
+        made(fv.FairPostProcessor, **{"constraints": fv.EqualizedOdds(0.1), **options}).fit(
             X, y, sensitive_features=A
         )
 
@@ -371,7 +376,7 @@ def test_on_disk_to_the_bit(base: Any, notion: Any, tmp_path: Path) -> None:
     X, y, A = sample(2, 2, 1)
     if base == "fitted":
         base = short(protects="sensitive_features", random_state=None).fit(X, y)
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         base, notion, protects="sensitive_features", random_state=0, epsilon=2.0
     )
     clf.fit(X, y, sensitive_features=A)
@@ -420,7 +425,7 @@ def test_a_base_that_is_randomized_is_followed_in_distribution_whatever_the_orde
     }
     schema = fv.facts.Schema(facts, target="hired", sensitive=["group"])
     # a bound that everything keeps: decisions are the base's own, in distribution
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         base, fv.EqualizedOdds(0.99), epsilon=math.inf, schema=schema, random_state=0
     )
     clf.fit(table, words, sensitive_features=A)
@@ -449,7 +454,7 @@ def test_a_mixture_of_candidates_is_followed_in_distribution() -> None:
         solver=fv.OracleGame(candidates=listed),
     ).fit(X, y, sensitive_features=A)
     assert 0 < base.plays_[0] < 1
-    clf = fv.OddsPostProcessor(base, fv.EqualizedOdds(0.99), epsilon=math.inf, random_state=0).fit(
+    clf = fv.FairPostProcessor(base, fv.EqualizedOdds(0.99), epsilon=math.inf, random_state=0).fit(
         X, y, sensitive_features=A
     )
     assert np.allclose(clf.predict_proba(X, sensitive_features=A), base.predict_proba(X))
@@ -461,7 +466,7 @@ def test_groups_under_half_the_names_of_the_fit_are_refused() -> None:
     """By name or by position: a column that is named as another one of the fit must not be taken
     for the first."""
     X, y, A = sample(2, 2, 2)
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         LogisticRegression(),
         "demographic_parity:0.1",
         protects="sensitive_features",
@@ -479,7 +484,7 @@ def test_groups_under_half_the_names_of_the_fit_are_refused() -> None:
 
 def test_derandomise_after_a_change_of_constraints_asks_for_a_fit() -> None:
     X, y, A = sample(2, 2, 1)
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         LogisticRegression(),
         "demographic_parity:0.1",
         protects="sensitive_features",

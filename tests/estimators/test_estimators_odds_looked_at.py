@@ -37,12 +37,12 @@ def before() -> fv.GroupObjectiveClassifier:
     return unfitted().fit(X, Y)
 
 
-def after(base: Any, weights: bool = False, **options: Any) -> fv.OddsPostProcessor:
-    clf = made(fv.OddsPostProcessor, base, "equalized_odds:0.1", **{**PROMISE, **options})
+def after(base: Any, weights: bool = False, **options: Any) -> fv.FairPostProcessor:
+    clf = made(fv.FairPostProcessor, base, "equalized_odds:0.1", **{**PROMISE, **options})
     return clf.fit(X, Y, sensitive_features=A, sample_weight=np.ones(ROWS) if weights else None)
 
 
-def said(clf: fv.OddsPostProcessor, heading: str) -> str:
+def said(clf: fv.FairPostProcessor, heading: str) -> str:
     return next(line for line in clf.privacy_.summary().splitlines() if line.startswith(heading))
 
 
@@ -117,7 +117,7 @@ def test_guarantee_1_a_base_without_a_plan_is_charged_what_its_filter_allows(del
 
 
 def test_guarantee_1_where_nothing_is_asked_after_it_the_base_is_all_there_is() -> None:
-    clf = made(fv.OddsPostProcessor, before(), None, **PROMISE).fit(X, Y, sensitive_features=A)
+    clf = made(fv.FairPostProcessor, before(), None, **PROMISE).fit(X, Y, sensitive_features=A)
     assert clf.privacy_.plan == before().privacy_.plan
     assert clf.privacy_.epsilon == accounting.epsilon(before().privacy_.events, 1e-3)
     assert BASE_FACT not in {fact.name for fact in clf.privacy_.facts}

@@ -41,12 +41,12 @@ class Given:
         return np.asarray(X)[:, 0].astype(int)
 
 
-def fit(base: Any = None, **options: Any) -> fv.OddsPostProcessor:
+def fit(base: Any = None, **options: Any) -> fv.FairPostProcessor:
     options = {"constraints": ODDS, "random_state": 0, **options}
-    return made(fv.OddsPostProcessor, base, **options).fit(X, Y, sensitive_features=A)
+    return made(fv.FairPostProcessor, base, **options).fit(X, Y, sensitive_features=A)
 
 
-def exact_counts(clf: fv.OddsPostProcessor) -> Any:
+def exact_counts(clf: fv.FairPostProcessor) -> Any:
     """What was asked about, without noise: rows by group, label and bin of the base's score."""
     truth = np.zeros((2, 2, 1 + len(clf.edges_)))
     np.add.at(truth, (A, Y, np.searchsorted(clf.edges_, clf.estimator_.decision_function(X))), 1.0)
@@ -214,7 +214,7 @@ def test_what_was_read_from_the_data_is_said_also_where_the_base_was_told_it_by_
     schema = fv.facts.Schema({"a": number, "b": number, "y": fv.facts.Category((0, 1))}, target="y")
     base = short(epsilon=0.3, schema=schema).fit(table, Y)
     facts = (
-        fv.OddsPostProcessor(base, ODDS, random_state=0)
+        fv.FairPostProcessor(base, ODDS, random_state=0)
         .fit(table, Y, sensitive_features=A)
         .privacy_.facts
     )
@@ -225,7 +225,7 @@ def test_what_was_read_from_the_data_is_said_also_where_the_base_was_told_it_by_
         schema, columns={**schema.columns, "s": fv.facts.Category((0, 1))}, sensitive=("s",)
     )
     told = (
-        fv.OddsPostProcessor(own, ODDS, random_state=0, schema=with_groups)
+        fv.FairPostProcessor(own, ODDS, random_state=0, schema=with_groups)
         .fit(table, Y, sensitive_features=A)
         .privacy_.facts
     )
@@ -252,7 +252,7 @@ def test_guarantee_2_a_base_that_reads_the_group_at_prediction_is_refused(
         random_state=1,
     )
     base = game.fit(rows, sensitive_features=["sex"]) if fitted else game
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         FrozenEstimator(base) if frozen else base,
         ODDS,
         protects="sensitive_features",
@@ -300,7 +300,7 @@ def test_a_frozen_classifier_of_ours_is_the_classifier_itself() -> None:
         table, Y, sensitive_features="sex"
     )
     one, other = (
-        made(fv.OddsPostProcessor, given, ODDS, random_state=0, **groups).fit(
+        made(fv.FairPostProcessor, given, ODDS, random_state=0, **groups).fit(
             table, Y, sensitive_features="sex"
         )
         for given in (base, FrozenEstimator(base))
@@ -315,7 +315,7 @@ def test_where_features_are_public_none_is_the_group_over_again() -> None:
     copy = np.column_stack([X, A * 2.0])
     for base in (None, LogisticRegression()):
         with pytest.raises(PrivacyError, match="x3"):
-            fv.OddsPostProcessor(base, ODDS, protects="sensitive_features").fit(
+            fv.FairPostProcessor(base, ODDS, protects="sensitive_features").fit(
                 copy, Y, sensitive_features=A
             )
     import pandas as pd
@@ -323,10 +323,10 @@ def test_where_features_are_public_none_is_the_group_over_again() -> None:
     table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "sex": A})
     reads = LogisticRegression().fit(table, Y)
     with pytest.raises(PrivacyError, match="sex"):
-        fv.OddsPostProcessor(reads, ODDS, protects="sensitive_features").fit(
+        fv.FairPostProcessor(reads, ODDS, protects="sensitive_features").fit(
             table, Y, sensitive_features="sex"
         )
-    public = fv.OddsPostProcessor(reads, ODDS, public_base=True).fit(
+    public = fv.FairPostProcessor(reads, ODDS, public_base=True).fit(
         table, Y, sensitive_features="sex"
     )
     assert public.predict(table).shape == (ROWS,)
@@ -355,13 +355,13 @@ def test_a_copy_is_found_beside_missing_values_in_dates_in_the_index_and_among_o
         ({"a": X[:, 0], "copy": words}, "copy"),
     ):
         with pytest.raises(PrivacyError, match=f"column '{found}', whose value follows"):
-            fv.OddsPostProcessor(Given(), ODDS, protects="sensitive_features").fit(
+            fv.FairPostProcessor(Given(), ODDS, protects="sensitive_features").fit(
                 wrong, Y, sensitive_features=A
             )
     honest = table.assign(
         noisy=np.where(rng.random(ROWS) < 0.1, 1 - A, A), number=np.arange(ROWS), same=1, none=None
     )
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         Given(), "demographic_parity:0.1", protects="sensitive_features", random_state=0
     )
     honest["a"] = (X[:, 0] > 0).astype(int)
@@ -410,6 +410,8 @@ def test_guarantee_2_and_3_everything_follows_from_the_released_counts(
         "groups_",
         "predict_method_",
     }
+    known |= {"rates_", "noise_", "moved_"}  # None: of offsets alone
+    assert clf.rates_ is clf.noise_ is clf.moved_ is None
     shape = {"classes_", "n_features_in_", "sensitive_names_", "groups_named_", "baselines_"}
     assert {name for name in vars(clf) if name.endswith("_")} == known | shape
 
@@ -471,7 +473,7 @@ def test_a_base_that_reads_as_a_feature_what_is_protected_now_is_refused(told: b
     )
     rows, others = (encode(table, schema) for schema in (of_sex, of_race))
     base.fit(rows)
-    post = fv.OddsPostProcessor(base, "demographic_parity:0.3", schema=of_race, **alone)
+    post = fv.FairPostProcessor(base, "demographic_parity:0.3", schema=of_race, **alone)
     with pytest.raises(PrivacyError, match="does not read what is protected"):
         post.fit(others)
     with pytest.raises(SchemaError, match="the features"):  # of the same shape, and not the same

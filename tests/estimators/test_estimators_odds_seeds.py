@@ -31,10 +31,10 @@ def unfitted(kind: str = "choice", **options: Any) -> Any:
     return made(fv.RateConstrainedClassifier, None, solver=fv.Descent(rounds=3), **given)
 
 
-def after(base: Any, **options: Any) -> fv.OddsPostProcessor:
+def after(base: Any, **options: Any) -> fv.FairPostProcessor:
     # decisions may be drawn: with a seed, too
     given = {**PROMISE, "predict_method": "predict", **options}
-    return made(fv.OddsPostProcessor, base, "equalized_odds:0.2", **given).fit(
+    return made(fv.FairPostProcessor, base, "equalized_odds:0.2", **given).fit(
         X, Y, sensitive_features=A
     )
 
@@ -130,7 +130,7 @@ def test_a_seeded_base_makes_the_whole_insecure(fitted: bool, kind: str) -> None
 
 def test_a_seeded_base_without_constraints_is_insecure_too() -> None:
     base = unfitted(random_state=3).fit(X, Y)
-    clf = made(fv.OddsPostProcessor, base, None, **PROMISE).fit(X, Y, sensitive_features=A)
+    clf = made(fv.FairPostProcessor, base, None, **PROMISE).fit(X, Y, sensitive_features=A)
     assert (clf.privacy_.noise, clf.privacy_.stamps) == ("seeded", ("seeded-noise",))
 
 
@@ -141,11 +141,11 @@ def test_a_ledger_in_production_refuses_a_seeded_base_under_a_secure_post_proces
     base = unfitted(random_state=3).fit(X, Y)
     ledger = fv.Ledger.create(None, "people", 9.0, 1e-6, production=True)
     with pytest.raises(LedgerError, match="secure noise"):
-        made(fv.OddsPostProcessor, base, constraints, **PROMISE, ledger=ledger).fit(
+        made(fv.FairPostProcessor, base, constraints, **PROMISE, ledger=ledger).fit(
             X, Y, sensitive_features=A
         )
     with pytest.raises(LedgerError, match="secure noise"):
         made(
-            fv.OddsPostProcessor, unfitted(random_state=3), constraints, **PROMISE, ledger=ledger
+            fv.FairPostProcessor, unfitted(random_state=3), constraints, **PROMISE, ledger=ledger
         ).fit(X, Y, sensitive_features=A)
     assert {line.kind for line in ledger.history()} <= {"created", "reserved", "refunded"}

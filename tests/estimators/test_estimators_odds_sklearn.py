@@ -43,10 +43,10 @@ def routing() -> Iterator[None]:
         yield
 
 
-def fair(base: Any = None, **options: Any) -> fv.OddsPostProcessor:
+def fair(base: Any = None, **options: Any) -> fv.FairPostProcessor:
     options = {"epsilon": 5.0, "random_state": 0, "protects": "sensitive_features", **options}
     return made(
-        fv.OddsPostProcessor, base or LogisticRegression(), fv.EqualizedOdds(0.05), **options
+        fv.FairPostProcessor, base or LogisticRegression(), fv.EqualizedOdds(0.05), **options
     )
 
 
@@ -79,7 +79,7 @@ def test_a_fitted_base_is_used_as_it_is_and_frozen_ones_outlive_clone(table: pd.
 def test_in_a_pipeline_the_groups_go_to_the_last_step(table: pd.DataFrame) -> None:
     pipeline = make_pipeline(StandardScaler(), fair())
     X, y, sex = table[["a", "b"]], table["hired"], table["sex"]
-    pipeline.fit(X, y, oddspostprocessor__sensitive_features=sex)
+    pipeline.fit(X, y, fairpostprocessor__sensitive_features=sex)
     assert set(pipeline.predict(X, sensitive_features=sex)) == {"no", "yes"}
     assert GAP(pipeline, X, y, sensitive_features=sex) <= 0
 

@@ -116,9 +116,9 @@ def test_bounds_of_a_target() -> None:
 
 
 def test_the_base_of_a_post_processor() -> None:
-    post = fv.OddsPostProcessor(constraints="demographic_parity:0.3", random_state=0)
+    post = fv.FairPostProcessor(constraints="demographic_parity:0.3", random_state=0)
     assert facts(fitted(post))["base classifier"] == "library default"
-    post = fv.OddsPostProcessor(
+    post = fv.FairPostProcessor(
         fv.RateConstrainedClassifier(solver=fv.Descent(rounds=2)),
         "demographic_parity:0.3",
         random_state=0,

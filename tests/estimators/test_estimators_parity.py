@@ -1,9 +1,10 @@
-"""`ParityPostProcessor`: its price and statement, what it does, what it refuses."""
+"""`FairPostProcessor` with offsets: its price and statement, what it does, what it refuses."""
 
 from __future__ import annotations
 
 import math
 import pickle
+import warnings
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,7 @@ from fairveil.core import cost as accountant
 from fairveil.core.events import compose, spelled_out
 from fairveil.curator import Curator
 from fairveil.errors import BudgetError, FairveilError, InputError, PrivacyError
-from fairveil.facts import Cells
 from fairveil.methods import parity
-from fairveil.statement.check import READ_FROM_DATA
 from knobs import made
 
 RNG = np.random.default_rng(0)
@@ -40,14 +39,16 @@ BASE = LogisticRegression(max_iter=300).fit(X[:2000], Y[:2000])
 REST = slice(2000, None)
 
 
-def fit(base: Any = BASE, max_gap: float = 0.05, **options: Any) -> fv.ParityPostProcessor:
-    clf = made(
-        fv.ParityPostProcessor, base, max_gap, **{"random_state": 0, "public_base": True, **options}
-    )
+PARITY = "demographic_parity:0.05"
+
+
+def fit(base: Any = BASE, constraints: Any = PARITY, **options: Any) -> fv.FairPostProcessor:
+    given = {"random_state": 0, "public_base": True, "solver": fv.Offsets(), **options}
+    clf = made(fv.FairPostProcessor, base, constraints, **given)
     return clf.fit(X[REST], sensitive_features=A[REST])
 
 
-def gap_of(clf: fv.ParityPostProcessor) -> float:
+def gap_of(clf: fv.FairPostProcessor) -> float:
     law = clf.predict_proba(X[REST], sensitive_features=A[REST])
     return float(np.ptp([law[A[REST] == group].mean(axis=0) for group in "fmx"], axis=0).max())
 
@@ -83,7 +84,7 @@ def test_guarantee_2_the_same_answers_give_the_same_model(monkeypatch: pytest.Mo
         return next(told)
 
     monkeypatch.setattr(Curator, "answer", answer)
-    other = fv.ParityPostProcessor(BASE, 0.05, public_base=True, random_state=0).fit(
+    other = fv.FairPostProcessor(BASE, PARITY, public_base=True, random_state=0).fit(
         X[REST][::-1] * 3, sensitive_features=A[REST]
     )
     assert (other.offsets_ == first.offsets_).all()
@@ -111,23 +112,42 @@ def test_groups_get_every_class_at_nearly_equal_rates(epsilon: float, randomised
     assert (clf.noise_ == 0.0) == (epsilon == math.inf)
 
 
-def test_groups_are_read_from_the_data_unless_they_are_declared() -> None:
-    origins = {fact.name: fact.origin for fact in fit().privacy_.facts}
-    assert READ_FROM_DATA in origins.values()
-    named = Cells([("f", "m", "n", "x")], names=("sex",))
-    clf = fv.ParityPostProcessor(BASE, public_base=True, groups=named, random_state=0)
-    with pytest.warns(fv.errors.ConstraintNotMet, match="decisions: n"):  # nobody is in that group
-        clf.fit(X[REST], sensitive_features={"sex": A[REST]})
-    assert READ_FROM_DATA not in {fact.origin for fact in clf.privacy_.facts}
-    assert clf.offsets_.shape == (4, 3)
-    assert np.isfinite(clf.rates_).all()
+def test_without_a_solver_the_classes_and_the_labels_choose_the_rule() -> None:
+    options: dict[str, Any] = {"protects": "sensitive_features", "random_state": 0}
+    two = LogisticRegression().fit(X[:2000], Y[:2000] == "low")
+    groups = {"sensitive_features": A[REST]}
+
+    def rule(base: Any, constraints: Any, y: Any, **more: Any) -> str:
+        clf = fv.FairPostProcessor(base, constraints, **options, **more)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            clf.fit(X[REST], y, **groups)
+        assert (clf.rates_ is None) == (clf.guarantee_ is not None)
+        return "offsets" if hasattr(clf, "offsets_") else "tables"
+
+    assert rule(BASE, PARITY, Y[REST]) == rule(BASE, PARITY, None) == "offsets"
+    assert rule(LogisticRegression(), PARITY, Y[REST]) == "offsets"
+    assert rule(two, PARITY, Y[REST] == "low") == "tables"
+    assert rule(two, PARITY, None) == "offsets"
+    assert rule(BASE, "equalized_odds:0.9", Y[REST]) == "tables"
+    assert rule(BASE, PARITY, Y[REST], solver=fv.Thresholds()) == "tables"
+    assert rule(LinearSVC().fit(X[:200], Y[:200]), PARITY, Y[REST]) == "tables"
+    charged = fv.OracleGameClassifier(PARITY, rounds=3, epsilon=0.1, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert rule(charged.fit(X, Y, sensitive_features=A), PARITY, Y[REST]) == "tables"
+    for wrong in ("equalized_odds:0.1", None, [PARITY, "demographic_parity:0.1"]):
+        with pytest.raises(InputError, match="parity alone"):
+            fit(constraints=wrong)
+    with pytest.raises(InputError, match="randomised=False"):
+        fit().derandomise()
 
 
 def test_columns_of_the_table_may_be_named_and_several() -> None:
     table = pd.DataFrame(X, columns=list("abcd"))
     base = LogisticRegression().fit(table[:2000], Y[:2000])
     table = table.assign(sex=A, old=RNG.integers(2, size=ROWS))
-    clf = fv.ParityPostProcessor(base, public_base=True, epsilon=5.0, random_state=0).fit(
+    clf = fv.FairPostProcessor(base, PARITY, public_base=True, epsilon=5.0, random_state=0).fit(
         table[REST], sensitive_features=["sex", "old"]
     )
     assert clf.offsets_.shape == (6, 3)
@@ -146,19 +166,19 @@ def test_a_seed_repeats_and_a_pickle_decides_alike() -> None:
     again = pickle.loads(pickle.dumps(one))
     shown = {"sensitive_features": A[:20]}
     assert (again.predict_proba(X[:20], **shown) == one.predict_proba(X[:20], **shown)).all()
-    assert clone(one).get_params()["max_gap"] == 0.05
+    assert clone(one).get_params()["constraints"] == PARITY
 
 
 # the noise is secure, so no two fits are alike
 @pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
 def test_a_ledger_records_the_fit(tmp_path: Any) -> None:
     ledger = fv.Ledger.create(tmp_path / "l.db", "people", epsilon=1.0, delta=1e-5)
-    fv.ParityPostProcessor(BASE, public_base=True, epsilon=0.5, ledger=ledger).fit(
+    fv.FairPostProcessor(BASE, PARITY, public_base=True, epsilon=0.5, ledger=ledger).fit(
         X[REST], sensitive_features=A[REST]
     )
     assert 0.2 < ledger.balance().spent_share < 0.3
     with pytest.raises(FairveilError):
-        fv.ParityPostProcessor(BASE, public_base=True, epsilon=0.9, ledger=ledger).fit(
+        fv.FairPostProcessor(BASE, PARITY, public_base=True, epsilon=0.9, ledger=ledger).fit(
             X[REST], sensitive_features=A[REST]
         )
 
@@ -174,10 +194,9 @@ def test_numbers_that_offsets_cannot_have_are_refused_where_they_are_made(
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"max_gap": 5.0}, InputError, "max_gap"),
-        ({"max_gap": None}, FairveilError, "max_gap"),
+        ({"constraints": fv.DemographicParity(None)}, InputError, "parity alone"),
+        ({"constraints": "parity"}, FairveilError, "a name out of"),
         ({"delta": 0.0}, BudgetError, "delta"),
-        ({"groups": "sex"}, InputError, "product cells"),
         ({"epsilon": -1.0}, FairveilError, "epsilon"),
     ],
 )
@@ -229,7 +248,7 @@ def test_a_base_without_probabilities_is_refused(base: Any, message: str) -> Non
 
 
 def test_rows_without_groups_and_groups_of_other_rows_are_refused() -> None:
-    clf = fv.ParityPostProcessor(BASE, public_base=True)
+    clf = fv.FairPostProcessor(BASE, PARITY, public_base=True)
     with pytest.raises(InputError, match="sensitive_features"):
         clf.fit(X)
     with pytest.raises(InputError, match="4000"):

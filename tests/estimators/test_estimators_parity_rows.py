@@ -1,4 +1,4 @@
-"""`ParityPostProcessor` as a member of the house: bases, rows with and without labels, schemas,
+"""Offsets after a base as a member of the house: bases, rows with and without labels, schemas,
 weights, plans and files."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import fairveil as fv
 import knobs
 from fairveil.core import cost as accountant
 from fairveil.errors import ChecksumError, FairveilError, InputError, PrivacyError
-from fairveil.facts import Category, Cells, Number, Schema
+from fairveil.facts import Category, Number, Schema
 from fairveil.statement.check import READ_FROM_DATA
 
 ROWS = 3000
@@ -51,11 +51,11 @@ BASE = LogisticRegression().fit(FEATURES, Y)
 pytestmark = pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
 
 
-def made(base: Any = None, **options: Any) -> fv.ParityPostProcessor:
+def made(base: Any = None, **options: Any) -> fv.FairPostProcessor:
     return knobs.made(
-        fv.ParityPostProcessor,
+        fv.FairPostProcessor,
         base,
-        0.1,
+        "demographic_parity:0.1",
         **{"rounds": 5, "random_state": 0, "epsilon": 3.0, **options},
     )
 
@@ -65,7 +65,7 @@ def same(one: Any, other: Any, table: Any = TABLE, **how: Any) -> bool:
     return bool((found[0] == found[1]).all())
 
 
-class WithGroups(fv.ParityPostProcessor):
+class WithGroups(fv.FairPostProcessor):
     """Groups that come with the rows, as scikit-learn's checks pass none."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -89,7 +89,11 @@ class WithGroups(fv.ParityPostProcessor):
 @parametrize_with_checks(
     [
         WithGroups(
-            LogisticRegression(), epsilon=math.inf, solver=fv.Offsets(rounds=2), randomised=False
+            LogisticRegression(),
+            "demographic_parity:0.05",
+            epsilon=math.inf,
+            solver=fv.Offsets(rounds=2),
+            randomised=False,
         )
     ]
 )
@@ -153,14 +157,6 @@ def test_guarantee_2_a_schema_says_the_groups(labelled: bool) -> None:
     assert named.offsets_.shape == (3, 2)
 
 
-def test_declared_groups_are_those_of_a_base_that_is_fitted_here_too() -> None:
-    groups = Cells([("f", "m", "x")], names=("sex",))
-    clf = made(groups=groups).fit(FEATURES, Y, sensitive_features={"sex": SEX})
-    assert clf.cells_ == groups
-    with pytest.raises(InputError, match="groups=None"):
-        made(BASE, public_base=True, groups=groups, schema=SCHEMA).fit(TABLE)
-
-
 def test_weights_count_and_are_clipped_at_their_cap() -> None:
     weights = np.where(SEX == "f", 5.0, 1.0)
     capped = made(BASE, public_base=True, max_sample_weight=2.0)
@@ -181,8 +177,11 @@ def test_a_report_says_whether_the_gap_was_met() -> None:
     assert max(line.value for line in report.lines) == pytest.approx(clf.gap_)
     assert len(report.required) == 1
     with pytest.warns(fv.errors.ConstraintNotMet, match="a constraint is not met"):
-        fv.ParityPostProcessor(
-            BASE, 0.0, epsilon=math.inf, solver=fv.Offsets(rounds=2, temperature=1e-4)
+        fv.FairPostProcessor(
+            BASE,
+            "demographic_parity:0",
+            epsilon=math.inf,
+            solver=fv.Offsets(rounds=2, temperature=1e-4),
         ).fit(TABLE, sensitive_features=["sex"])
 
 
@@ -209,8 +208,7 @@ def planned_read() -> Any:
 def test_a_saved_estimator_decides_the_same_bits(
     tmp_path: Path, foreign: bool, randomised: bool
 ) -> None:
-    groups = Cells([("f", "m")], names=("sex",))
-    clf = made(BASE if foreign else None, public_base=foreign, randomised=randomised, groups=groups)
+    clf = made(BASE if foreign else None, public_base=foreign, randomised=randomised)
     clf.fit(TABLE, Y, sensitive_features=["sex"])
     fv.save(clf, tmp_path / "m")
     loaded = fv.load(tmp_path / "m", **({"estimator": BASE} if foreign else {}))
@@ -226,7 +224,6 @@ def test_a_saved_estimator_decides_the_same_bits(
     )
     assert loaded.constraint_report_ == clf.constraint_report_
     assert loaded.privacy_ == clf.privacy_
-    assert loaded.get_params()["groups"] == groups
     if foreign:
         with pytest.raises(InputError, match="base classifier"):
             fv.load(tmp_path / "m")

@@ -376,7 +376,7 @@ CERTIFIED = {
         **o,
     ),
     "after a base": lambda **o: made(
-        fv.OddsPostProcessor, constraints=fv.DemographicParity(0.3, confidence=0.9), **o
+        fv.FairPostProcessor, constraints=fv.DemographicParity(0.3, confidence=0.9), **o
     ),
     "penalty": lambda **o: made(
         fv.FermiClassifier, certify="demographic_parity:0.3", solver=fv.Descent(rounds=6), **o
@@ -512,7 +512,7 @@ def test_a_base_that_protects_persons_is_not_priced_with_rows():
     for whom in ({}, {"unit": "patient", "max_rows_per_unit": 3}):
         with pytest.raises(PrivacyError, match="a base without a unit of its own"):
             made(
-                fv.OddsPostProcessor, base, constraints="equalized_odds:0.1", epsilon=3.0, **whom
+                fv.FairPostProcessor, base, constraints="equalized_odds:0.1", epsilon=3.0, **whom
             ).fit(X, y, sensitive_features="sex")
     base.fit(X, y, sensitive_features="sex")
     options = {
@@ -522,12 +522,12 @@ def test_a_base_that_protects_persons_is_not_priced_with_rows():
         "random_state": 0,
     }
     with pytest.raises(PrivacyError, match="add-remove, by patient"):
-        made(fv.OddsPostProcessor, base, **options).fit(rest, y, sensitive_features="sex")
+        made(fv.FairPostProcessor, base, **options).fit(rest, y, sensitive_features="sex")
     with pytest.raises(PrivacyError, match="add-remove, by person"):
-        made(fv.OddsPostProcessor, base, unit=X["patient"], max_rows_per_unit=3, **options).fit(
+        made(fv.FairPostProcessor, base, unit=X["patient"], max_rows_per_unit=3, **options).fit(
             rest, y, sensitive_features="sex"
         )
-    other = made(fv.OddsPostProcessor, base, unit="patient", max_rows_per_unit=6, **options).fit(
+    other = made(fv.FairPostProcessor, base, unit="patient", max_rows_per_unit=6, **options).fit(
         X, y, sensitive_features="sex"
     )
     # both guarantees are of all rows of a person

@@ -85,7 +85,7 @@ def makers(relation):
     )
     return {
         "odds": lambda **noise: made(
-            fv.OddsPostProcessor,
+            fv.FairPostProcessor,
             Sign(),
             constraints="equalized_odds:0.1",
             public_base=True,
@@ -95,9 +95,9 @@ def makers(relation):
             **noise,
         ),
         "parity": lambda **noise: made(
-            fv.ParityPostProcessor,
+            fv.FairPostProcessor,
             Sign(),
-            max_gap=0.1,
+            constraints="demographic_parity:0.1",
             public_base=True,
             solver=fv.Offsets(rounds=4),
             **WHOM,
@@ -165,8 +165,11 @@ def test_planted_the_bound_of_one_row_is_caught(monkeypatch):
     assert max(float(np.linalg.norm(one)) for one in moves(make, "add-remove")) > 2.5 * max(stated)
 
 
-@pytest.mark.parametrize("estimator", [fv.OddsPostProcessor, fv.ParityPostProcessor])
-def test_a_base_that_is_fitted_with_the_counts_protects_the_same_persons(estimator, tmp_path):
+@pytest.mark.parametrize(
+    "asked",
+    [{}, {"constraints": "demographic_parity:0.05", "solver": fv.Offsets()}],
+)
+def test_a_base_that_is_fitted_with_the_counts_protects_the_same_persons(asked, tmp_path):
     rng = np.random.default_rng(0)
     ids = rng.permutation(np.repeat(np.arange(300), rng.integers(1, 7, 300)))
     sex = np.array(["f", "m"])[rng.integers(0, 2, 300)[ids]]
@@ -176,10 +179,10 @@ def test_a_base_that_is_fitted_with_the_counts_protects_the_same_persons(estimat
         (a > 0.1 * (sex == "f")).astype(int),
     )
     rest = {name: values for name, values in X.items() if name != "patient"}
-    by_name = estimator(unit="patient", max_rows_per_unit=4, **USUAL).fit(
+    by_name = fv.FairPostProcessor(**asked, unit="patient", max_rows_per_unit=4, **USUAL).fit(
         X, y, sensitive_features="sex"
     )
-    by_values = estimator(unit=X["patient"], max_rows_per_unit=4, **USUAL).fit(
+    by_values = fv.FairPostProcessor(**asked, unit=X["patient"], max_rows_per_unit=4, **USUAL).fit(
         rest, y, sensitive_features="sex"
     )
     assert (
@@ -205,4 +208,6 @@ def test_a_base_that_is_fitted_with_the_counts_protects_the_same_persons(estimat
     for values in fv.save(by_values, tmp_path / "values").rglob("*"):
         assert not values.is_file() or b"p17" not in values.read_bytes()
     with pytest.raises(InputError, match="no sensitive feature"):
-        estimator(unit="sex", max_rows_per_unit=4, **USUAL).fit(X, y, sensitive_features="sex")
+        fv.FairPostProcessor(**asked, unit="sex", max_rows_per_unit=4, **USUAL).fit(
+            X, y, sensitive_features="sex"
+        )

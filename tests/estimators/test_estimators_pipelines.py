@@ -191,7 +191,7 @@ def test_a_post_processor_names_a_step_once() -> None:
     pipe = Pipeline(
         [
             ("scale", StandardScaler()),
-            ("clf", fv.OddsPostProcessor(constraints="demographic_parity:0.3")),
+            ("clf", fv.FairPostProcessor(constraints="demographic_parity:0.3")),
         ]
     )
     assert len(warned(lambda: pipe.fit(X, Y, clf__sensitive_features=A))) == 1

@@ -139,7 +139,7 @@ def test_the_plan_is_the_one_that_a_fit_makes(clf: Any, schema: Any) -> None:
 @pytest.mark.parametrize("base", [None, LogisticRegression()], ids=["ours", "another's"])
 def test_a_post_processor_plans_its_base_too(base: Any) -> None:
     protects = "records" if base is None else "sensitive_features"
-    clf = fv.OddsPostProcessor(base, ODDS, schema=schema_of(), random_state=0, protects=protects)
+    clf = fv.FairPostProcessor(base, ODDS, schema=schema_of(), random_state=0, protects=protects)
     X, y = table()
     features = np.column_stack([X["a"], X["b"]])
     fitted = clf.fit(features, y, sensitive_features=X["sex"])
@@ -154,7 +154,7 @@ def test_a_base_that_was_fitted_before_is_counted_as_the_fit_counts_it() -> None
     base = fv.RateConstrainedClassifier(
         epsilon=0.5, delta=5e-7, schema=schema_of(), random_state=0, solver=fv.Descent(rounds=10)
     ).fit(X, y)
-    clf = fv.OddsPostProcessor(base, ODDS, schema=schema_of(), random_state=0)
+    clf = fv.FairPostProcessor(base, ODDS, schema=schema_of(), random_state=0)
     counts = clf._search(Unread(schema_of(), ROWS).read)
     assert clf.fit(X, y, sensitive_features=["sex"]).privacy_.events[-1] == counts.event
 
@@ -188,7 +188,7 @@ SITUATIONS = [
         fv.RateConstrainedClassifier,
         {"constraints": "false_negative_rate:0.7", "epsilon": 2.0, "solver": fv.Descent(rounds=40)},
     ),
-    (fv.OddsPostProcessor, {"constraints": "equalized_odds:0.05", "epsilon": 1.0, **GROUPS}),
+    (fv.FairPostProcessor, {"constraints": "equalized_odds:0.05", "epsilon": 1.0, **GROUPS}),
     (
         fv.OracleGameClassifier,
         {"constraints": "demographic_parity:0.05", "epsilon": 1.0, "rounds": 60},
@@ -220,7 +220,7 @@ def test_the_planned_noise_is_what_fits_have(made: Any, options: dict[str, Any])
             looks.append(clf.outcome_.looks)
         else:
             law = clf.predict_proba(
-                X, **({"sensitive_features": ["sex"]} if made is fv.OddsPostProcessor else {})
+                X, **({"sensitive_features": ["sex"]} if made is fv.FairPostProcessor else {})
             )
         system = resolve(notion, clf.cells_, (False, True))
         histogram = np.zeros(system.shape)
@@ -360,7 +360,7 @@ def test_what_is_missing_or_wrong_is_said(given: dict[str, Any], words: str) -> 
     "clf",
     [
         fv.RateConstrainedClassifier(PARITY, delta=0.01),
-        fv.OddsPostProcessor(None, ODDS, delta=0.01),
+        fv.FairPostProcessor(None, ODDS, delta=0.01),
     ],
 )
 def test_warnings_of_public_facts_are_heard_once(clf: Any) -> None:

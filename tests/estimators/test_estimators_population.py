@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::fairveil.errors.FairveilWarning
 MADE: dict[str, Any] = {
     "descent": lambda: fv.RateConstrainedClassifier(ODDS, epsilon=INF),
     "many classes": lambda: fv.RateConstrainedClassifier(ODDS, epsilon=INF),
-    "post": lambda: fv.OddsPostProcessor(None, ODDS, epsilon=INF),
+    "post": lambda: fv.FairPostProcessor(None, ODDS, epsilon=INF),
     "game": lambda: fv.OracleGameClassifier(ODDS, epsilon=INF, rounds=20),
     "objective": lambda: fv.GroupObjectiveClassifier(
         "error", [ODDS, "gmean:0.5", "gini:0.4"], epsilon=INF
@@ -39,7 +39,7 @@ MADE: dict[str, Any] = {
 def drawn(model: Any, y: Any, rounds: int = 400) -> np.ndarray:
     """The deviations of constraints' values of this very model over draws of its rows with
     replacement."""
-    grouped = {"sensitive_features": A} if isinstance(model, fv.OddsPostProcessor) else {}
+    grouped = {"sensitive_features": A} if isinstance(model, fv.FairPostProcessor) else {}
     law = model.predict_proba(X, **grouped)
     if isinstance(model, fv.RateConstrainedClassifier):
         law = np.eye(law.shape[1])[law.argmax(axis=1)]

@@ -213,8 +213,11 @@ def test_weights_that_follow_from_the_group_are_refused(
     made: dict[str, tuple[Any, tuple[Any, ...]]] = {
         "by a schema": (short(protects=SENSITIVE), (encode(people, schema),)),
         "as it comes": (short(protects=SENSITIVE), (X, y)),
-        "after a base": (fv.OddsPostProcessor(fitted, "equalized_odds:0.1", **options), (X, y)),
-        "unlabelled": (fv.ParityPostProcessor(fitted, 0.1, **options), (X,)),
+        "after a base": (fv.FairPostProcessor(fitted, "equalized_odds:0.1", **options), (X, y)),
+        "unlabelled": (
+            fv.FairPostProcessor(fitted, "demographic_parity:0.1", solver=fv.Offsets(), **options),
+            (X,),
+        ),
     }
     estimator, rows = made[kind]
     groups = {} if kind == "by a schema" else {"sensitive_features": sex}

@@ -119,7 +119,7 @@ def test_a_certificate_of_released_groups_is_refused(released):
 
 @pytest.mark.parametrize(
     "kind",
-    [fv.OracleGameClassifier, fv.FermiClassifier, fv.OddsPostProcessor, fv.TailoredClassifier],
+    [fv.OracleGameClassifier, fv.FermiClassifier, fv.FairPostProcessor, fv.TailoredClassifier],
 )
 def test_others_name_what_they_were_given(kind, released):
     X, y, _ = people()

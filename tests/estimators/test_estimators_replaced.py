@@ -37,7 +37,7 @@ MAKERS: dict[str, Any] = {
         **more,
     ),
     "post-processing": lambda **more: made(
-        fv.OddsPostProcessor, None, NOTION, public_rows=2000, random_state=0, **more
+        fv.FairPostProcessor, None, NOTION, public_rows=2000, random_state=0, **more
     ),
     "game": lambda **more: made(
         fv.OracleGameClassifier,
@@ -52,7 +52,7 @@ MAKERS: dict[str, Any] = {
 
 
 def _law(clf: Any) -> np.ndarray:
-    given = {"sensitive_features": A} if isinstance(clf, fv.OddsPostProcessor) else {}
+    given = {"sensitive_features": A} if isinstance(clf, fv.FairPostProcessor) else {}
     return (
         clf.predict_proba(X, **given)
         if not hasattr(clf.model_, "intercept")

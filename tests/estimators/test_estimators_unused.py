@@ -49,14 +49,14 @@ MODES: list[tuple[Any, dict[str, Any]]] = [
             "protects": "sensitive_features",
         },
     ),
-    (fv.OddsPostProcessor, {"estimator": READY, "constraints": ODDS, "public_base": True}),
-    (fv.OddsPostProcessor, {"estimator": READY, "public_base": True}),
+    (fv.FairPostProcessor, {"estimator": READY, "constraints": ODDS, "public_base": True}),
+    (fv.FairPostProcessor, {"estimator": READY, "public_base": True}),
     (
-        fv.OddsPostProcessor,
+        fv.FairPostProcessor,
         {"estimator": LogisticRegression(), "constraints": ODDS, "protects": "sensitive_features"},
     ),
     (
-        fv.OddsPostProcessor,
+        fv.FairPostProcessor,
         {"estimator": READY, "constraints": ODDS, "public_base": True, "predict_method": "predict"},
     ),
     (fv.GroupObjectiveClassifier, {"rounds": 2}),

@@ -154,7 +154,7 @@ def _post(base: Any, **options: Any) -> Any:
         "random_state": 0,
         **options,
     }
-    return _fit(made(fv.OddsPostProcessor, base, "equalized_odds:0.02", **given))
+    return _fit(made(fv.FairPostProcessor, base, "equalized_odds:0.02", **given))
 
 
 def _parity(base: Any = None, *, y: Any = None, sensitive: Any = "sex", **options: Any) -> Any:
@@ -166,7 +166,11 @@ def _parity(base: Any = None, *, y: Any = None, sensitive: Any = "sex", **option
         "temperature": 0.1,
         **options,
     }
-    return _fit(made(fv.ParityPostProcessor, base, 0.02, **given), y, sensitive)
+    return _fit(
+        made(fv.FairPostProcessor, base, "demographic_parity:0.02", solver=fv.Offsets(), **given),
+        y,
+        sensitive,
+    )
 
 
 def _rate(**options: Any) -> Any:
@@ -223,7 +227,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
         made(fv.GroupObjectiveClassifier, "error", loss="log", schema=schema(), **SEEN)
     ),
     "thresholds by two columns": lambda: _fit(
-        made(fv.OddsPostProcessor, None, PARITY, schema=schema(sensitive=("sex", "old")), **SEEN),
+        made(fv.FairPostProcessor, None, PARITY, schema=schema(sensitive=("sex", "old")), **SEEN),
         sensitive=["sex", "old"],
     ),
     "decisions by group": lambda: _post(None, predict_method="predict"),
@@ -269,13 +273,13 @@ def foreign(scores: bool) -> Any:
     X = np.column_stack([table["age"], table["hours a week"]])
     base = LogisticRegression().fit(X, labels(table))
     method = "auto" if scores else "predict"
-    clf = fv.OddsPostProcessor(
+    clf = fv.FairPostProcessor(
         base,
         "equalized_odds:0.02",
         epsilon=3.0,
         random_state=0,
         public_base=True,
-        predict_method=method,
+        solver=fv.Thresholds(predict_method=method),
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -293,7 +297,9 @@ def foreign_moved(*, randomised: bool) -> Any:
         "public_base": True,
         "temperature": 0.1,
     }
-    clf = made(fv.ParityPostProcessor, base, 0.02, randomised=randomised, **options)
+    clf = made(
+        fv.FairPostProcessor, base, PARITY, solver=fv.Offsets(), randomised=randomised, **options
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return clf.fit(X, sensitive_features=table["sex"])

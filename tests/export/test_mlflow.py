@@ -51,7 +51,7 @@ def models() -> dict[str, Any]:
             fv.RateConstrainedClassifier("demographic_parity:0.2", epsilon=5.0, random_state=0)
         ),
         "game": fitted(made(fv.OracleGameClassifier, "demographic_parity:0.1", rounds=10, **SEEN)),
-        "post": fitted(made(fv.OddsPostProcessor, None, "equalized_odds:0.1", **SEEN)),
+        "post": fitted(made(fv.FairPostProcessor, None, "equalized_odds:0.1", **SEEN)),
     }
 
 

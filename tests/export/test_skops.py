@@ -40,7 +40,7 @@ MAKERS: dict[str, Any] = {
     "game": lambda: fitted(
         made(fv.OracleGameClassifier, "demographic_parity:0.1", rounds=10, **SEEN)
     ),
-    "post": lambda: fitted(made(fv.OddsPostProcessor, None, "equalized_odds:0.1", **SEEN)),
+    "post": lambda: fitted(made(fv.FairPostProcessor, None, "equalized_odds:0.1", **SEEN)),
 }
 pytestmark = pytest.mark.filterwarnings("ignore::fairveil.errors.FairveilWarning")
 

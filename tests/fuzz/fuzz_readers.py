@@ -77,7 +77,7 @@ def fitted(*, all_kinds: bool) -> dict[str, Any]:
             "table": made(
                 fv.RateConstrainedClassifier, parity, solver=fv.Descent(rounds=3), **common
             ).fit(table, y, sensitive_features="w"),
-            "odds": made(fv.OddsPostProcessor, constraints=parity, **common).fit(
+            "odds": made(fv.FairPostProcessor, constraints=parity, **common).fit(
                 X, y, sensitive_features=A
             ),
             "objective": made(
@@ -114,7 +114,11 @@ def fitted(*, all_kinds: bool) -> dict[str, Any]:
                 X, y.astype(float), sensitive_features=A
             ),
             "offsets": made(
-                fv.ParityPostProcessor, None, 0.1, solver=fv.Offsets(rounds=3), **common
+                fv.FairPostProcessor,
+                None,
+                "demographic_parity:0.1",
+                solver=fv.Offsets(rounds=3),
+                **common,
             ).fit(X, y, sensitive_features=A),
             "descent": made(fv.TailoredClassifier, solver=fv.GroupDescent(rounds=3), **common).fit(
                 X, y, sensitive_features=A

@@ -367,15 +367,17 @@ def counted(how: str, rows: Any, models: Any, folder: Path) -> tuple[Any, ...]:
         audit = fv.private_audit(models["linear"], rows, **fixed)
         return audit.counts.tobytes(), str(audit.difference("selection_rate[yes]"))
     if how == "odds":
-        base = fv.OddsPostProcessor(constraints="equalized_odds:0.1", **fixed)
+        base = fv.FairPostProcessor(constraints="equalized_odds:0.1", **fixed)
         return (base.fit(rows).model_.mixing.tobytes(),)
     if how == "odds of a base":
         fixed |= {"constraints": "demographic_parity:0.1", "epsilon": 2.0}
-        found = made(fv.OddsPostProcessor, models["linear"], **fixed).fit(rows)
+        found = made(fv.FairPostProcessor, models["linear"], **fixed).fit(rows)
         return (found.model_.mixing.tobytes(),)
     base, public = (None, {}) if how == "offsets" else (models["linear"], {"public_base": True})
     solver = fv.Offsets(rounds=6)
-    found = made(fv.ParityPostProcessor, base, 0.1, solver=solver, **fixed, **public).fit(rows)
+    found = made(
+        fv.FairPostProcessor, base, "demographic_parity:0.1", solver=solver, **fixed, **public
+    ).fit(rows)
     return found.offsets_.tobytes(), found.rates_.tobytes(), found.privacy_.events
 
 

@@ -220,7 +220,7 @@ def test_a_fit_names_what_it_asked() -> None:
     # of the fit, and of what it is compared with
     assert int(told["gradient sum (Gaussian noise)"]) >= 5
     assert "cell counts (Gaussian noise)" in told
-    post = fv.OddsPostProcessor(constraints="demographic_parity:0.3", random_state=0).fit(
+    post = fv.FairPostProcessor(constraints="demographic_parity:0.3", random_state=0).fit(
         X, y, sensitive_features=A
     )
     rows = [row[0] for row in table(post.privacy_)]

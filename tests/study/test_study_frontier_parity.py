@@ -1,4 +1,4 @@
-"""Frontiers of `ParityPostProcessor`: guarantees of `study/of_parity.py`, and what is measured."""
+"""Frontiers of `FairPostProcessor`: their price, and what is measured."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def tables() -> tuple[Any, tuple[Any, Any, Any], tuple[Any, Any, Any]]:
     return LogisticRegression().fit(*parts[0][:2]), parts[1], parts[2]
 
 
-def template(**options: Any) -> fv.ParityPostProcessor:
+def template(**options: Any) -> fv.FairPostProcessor:
     return made(
-        fv.ParityPostProcessor,
+        fv.FairPostProcessor,
         tables()[0],
         public_base=True,
         solver=fv.Offsets(rounds=10),
@@ -53,7 +53,7 @@ def test_guarantee_1_each_model_is_its_own_fit_and_names_the_price_of_all() -> N
     _, rows, _ = tables()
     assert len(found().models) == 8
     for (epsilon, gap, seed), clf in found().models.items():
-        own = template(epsilon=epsilon, max_gap=gap, random_state=seed)
+        own = template(epsilon=epsilon, constraints=fv.DemographicParity(gap), random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             own.fit(rows[0], sensitive_features=rows[2])
@@ -81,6 +81,24 @@ def test_gaps_and_errors_are_those_of_held_out_rows() -> None:
         assert run.error == pytest.approx(1.0 - law[np.arange(len(y)), y].mean(), abs=1e-9)
     lines = {(line["epsilon"], line["target"]): line for line in found().table()}
     assert lines[2.0, 0.05]["held_out_gap"] < 0.1 < lines[2.0, 0.2]["held_out_gap"]
+
+
+@pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
+def test_thresholds_are_swept_for_any_notion_and_a_gap_of_none_is_the_base() -> None:
+    base, rows, test = tables()
+    swept = fv.frontier(
+        *rows,
+        constraint=fv.EqualizedOdds,
+        gaps=(None, 0.1),
+        epsilons=(1.0,),
+        seeds=1,
+        test=test,
+        estimator=fv.FairPostProcessor(base, public_base=True),
+    )
+    free, kept = swept.table()
+    assert free["target"] is None
+    assert kept["held_out_gap"] < free["held_out_gap"]
+    assert 0.99 < swept.privacy.epsilon <= 1.0
 
 
 def test_it_is_written_and_drawn() -> None:
@@ -121,6 +139,7 @@ def test_guarantee_2_a_ledger_without_room_for_all_is_asked_nothing() -> None:
     [
         ({"constraint": fv.EqualizedOdds}, {}, "demographic parity"),
         ({"gaps": (None, 0.1)}, {}, "demographic parity"),
+        ({}, {"constraints": "demographic_parity:0.1"}, "constraints"),
         ({}, {"public_base": False}, "public"),
         ({}, {"estimator": None}, "public"),
     ],

@@ -64,7 +64,7 @@ def test_networks_are_swept_one_by_one_and_each_is_the_fit_alone(rows: Any) -> N
     [
         (
             fv.FermiClassifier(),
-            "or a ParityPostProcessor, got 'FermiClassifier'.*what is swept is a bound",
+            "or a FairPostProcessor, got 'FermiClassifier'.*what is swept is a bound",
         ),
         (fv.RateConstrainedClassifier(checkpoint=Path("here")), "checkpoint: expected None"),
     ],

@@ -344,7 +344,7 @@ def test_bad_input_is_refused_before_anything_is_spent(more, words) -> None:
 
 
 @pytest.mark.parametrize(
-    "estimator", [LogisticRegression(), fv.OddsPostProcessor(), fv.GroupObjectiveRegressor(), None]
+    "estimator", [LogisticRegression(), fv.FairPostProcessor(), fv.GroupObjectiveRegressor(), None]
 )
 def test_what_cannot_be_searched_is_refused(estimator) -> None:
     X, y, _ = rows(60)

@@ -82,7 +82,7 @@ def asked(ask: Ask) -> Asked:
     if unknown:
         remedy = f"fairveil fit --method {ask.method} --help lists them."
         raise wrong("grid", "a parameter", unknown[0], remedy, own)
-    if grid and ask.method.endswith("post-processing"):
+    if grid and ask.method == "post-processing":
         remedy = "Pass another --method, or search the base in Python."
         raise wrong("method", "a method that can be searched", ask.method, remedy)
     arguments = {} if grid else dict(promise)
@@ -130,13 +130,6 @@ def _required(ask: Ask, fields: Any) -> tuple[tuple[Notion, ...], dict[str, Any]
         kept = [_sure(one, sure) for one in parsed.notions]
         return parsed.notions, {"constraint": [*parsed.bounds, *kept] or None}
     notions = tuple(parse(text) for text in listed)
-    if "max_gap" in fields:
-        gap = getattr(notions[0], "max_gap", None) if len(notions) == 1 else None
-        if gap is None or notions[0] != parse(f"demographic_parity:{gap}"):
-            remedy = "Pass --constraint demographic_parity:5%, or --method post-processing."
-            got = ", ".join(listed) or "none"
-            raise wrong("constraint", "demographic_parity and a bound", got, remedy)
-        return notions, {"max_gap": gap}
     return notions, {"constraints": [_sure(one, sure) for one in notions] or None}
 
 

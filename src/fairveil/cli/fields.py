@@ -17,8 +17,7 @@ from ..estimators.words import WORDS, entries, sections
 
 METHODS = {
     "rate-constrained": ("rate_constrained", "RateConstrainedClassifier"),
-    "post-processing": ("post_processing", "OddsPostProcessor"),
-    "parity-post-processing": ("post_processing", "ParityPostProcessor"),
+    "post-processing": ("post_processing", "FairPostProcessor"),
     "game": ("oracle_game", "OracleGameClassifier"),
     "group-objective": ("group_objective", "GroupObjectiveClassifier"),
     "fermi": ("fermi", "FermiClassifier"),

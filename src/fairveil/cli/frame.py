@@ -321,7 +321,7 @@ def settable(method: str, model: str = "additive", *, search: bool = False) -> d
     """What `--set` may name: parameters that no option of `fit` stands for, and settings."""
     taken = {str(one.name) for one in app.commands["fit"].params}
     taken -= {"method", "holdout"} if search else {"method"}
-    taken |= {"constraints", "max_gap", "random_state", "estimator", "solver", "limits"}
+    taken |= {"constraints", "random_state", "estimator", "solver", "limits"}
     fields = {**parameters(method), **knobs(method, model, search=search)}
     return {name: one for name, one in fields.items() if name not in taken}
 

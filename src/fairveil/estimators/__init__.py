@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from .group_objective import GroupObjectiveClassifier as GroupObjectiveClassifier
     from .group_objective_regressor import GroupObjectiveRegressor as GroupObjectiveRegressor
     from .oracle_game import OracleGameClassifier as OracleGameClassifier
-    from .post_processing import OddsPostProcessor as OddsPostProcessor
-    from .post_processing import ParityPostProcessor as ParityPostProcessor
+    from .post_processing import FairPostProcessor as FairPostProcessor
     from .rate_constrained import RateConstrainedClassifier as RateConstrainedClassifier
     from .reading.additive import Additive as Additive
     from .reading.soft_groups import SoftGroups as SoftGroups

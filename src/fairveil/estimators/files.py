@@ -67,7 +67,7 @@ from .group_objective import GroupObjectiveClassifier
 from .group_objective_regressor import GroupObjectiveRegressor
 from .mixing import rule_of
 from .oracle_game import OracleGameClassifier
-from .post_processing import OddsPostProcessor, ParityPostProcessor
+from .post_processing import FairPostProcessor
 from .rate_constrained import RateConstrainedClassifier
 from .reading import agreement
 from .reading.additive import Additive
@@ -335,36 +335,31 @@ def _set_released(estimator: ReleasedClassifier, read: Read) -> None:
     estimator.error_, estimator.report_ = read("error"), read("report")
 
 
-def _set_odds(estimator: OddsPostProcessor, read: Read) -> None:
-    if not isinstance(read.model, PostProcessedModel):
-        raise broken("a post-processed model", type(read.model).__name__)
-    _set_after_a_base(estimator, read)
-    estimator.released_, estimator.guarantee_ = read("released"), read("guarantee")
-    asked = read("predict_method")
-    if asked not in ((wrapped.DECIDED,) if read.model.edges is None else wrapped.SCORES):
-        read.content["predict_method"].refuse("how the base of this model is asked", asked)
-    estimator._set_base(read.base, read.model, asked)
-
-
-def _set_parity(estimator: ParityPostProcessor, read: Read) -> None:
-    if not isinstance(read.model, ShiftedModel):
-        raise broken("a shifted model", type(read.model).__name__)
-    for name, shape in (
-        ("rates", read.model.offsets.shape),
-        ("moved", read.model.offsets.shape[:1]),
-    ):
+def _set_post_processor(estimator: FairPostProcessor, read: Read) -> None:
+    model = read.model
+    if not isinstance(model, PostProcessedModel | ShiftedModel):
+        raise broken("a post-processed or shifted model", type(model).__name__)
+    shapes, shifted = {}, False
+    known: tuple[str, ...] = wrapped.SCORES
+    if isinstance(model, ShiftedModel):
+        shapes = {"rates": model.offsets.shape, "moved": model.offsets.shape[:1]}
+        shifted, known = True, ("predict_proba",)
+    elif model.edges is None:
+        known = (wrapped.DECIDED,)
+    for name in ("rates", "moved", "noise"):
         found = read(name)
-        if found.shape != shape:
-            read.content[name]["shape"].refuse(f"{list(shape)}", list(found.shape))
+        if (found is not None) is not shifted:
+            read.content[name].refuse("a value of offsets alone", found)
+        if name in shapes and found.shape != shapes[name]:
+            read.content[name]["shape"].refuse(f"{list(shapes[name])}", list(found.shape))
         setattr(estimator, f"{name}_", found)
-    estimator.noise_ = read("noise")
-    _set_after_a_base(estimator, read)
-    estimator._set_model(read.base, read.model)
-
-
-def _set_after_a_base(estimator: OddsPostProcessor | ParityPostProcessor, read: Read) -> None:
+    asked = read("predict_method")
+    if asked not in known:
+        read.content["predict_method"].refuse("how the base of this model is asked", asked)
     estimator.constraint_report_ = read("report")
     estimator.sensitive_names_, estimator.groups_named_ = read("sensitive"), read("named")
+    estimator.released_, estimator.guarantee_ = read("released"), read("guarantee")
+    estimator._set_model(read.base, model, asked)
 
 
 @dataclass(frozen=True)
@@ -395,12 +390,6 @@ _regression: Any = {
     "outcome": (RegressionOutcome, "outcome_"),
     "target": (TargetScale, "target_"),
 }
-_after: Any = {
-    "base": (str, "estimator_"),
-    "sensitive": (tuple[str, ...], "sensitive_names_"),
-    "named": (bool, "groups_named_"),
-    "report": (ConstraintReport, "constraint_report_"),
-}
 KINDS: dict[type[Any], Written] = {
     RateConstrainedClassifier: Written(_descent, _set_classifier),
     FermiClassifier: Written(_descent, _set_classifier),
@@ -420,23 +409,20 @@ KINDS: dict[type[Any], Written] = {
         {**_coded, "error": (float, "error_"), "report": (tuple[SoftValue, ...], "report_")},
         _set_released,
     ),
-    OddsPostProcessor: Written(
+    FairPostProcessor: Written(
         {
-            **_after,
+            "base": (str, "estimator_"),
+            "sensitive": (tuple[str, ...], "sensitive_names_"),
+            "named": (bool, "groups_named_"),
+            "report": (ConstraintReport, "constraint_report_"),
             "predict_method": (str, "predict_method_"),
             "released": (Released | None, "released_"),
             "guarantee": (MixingGuarantee | None, "guarantee_"),
+            "rates": (np.ndarray | None, "rates_"),
+            "noise": (float | None, "noise_"),
+            "moved": (np.ndarray[Any, np.dtype[np.bool_]] | None, "moved_"),
         },
-        _set_odds,
-    ),
-    ParityPostProcessor: Written(
-        {
-            **_after,
-            "rates": (np.ndarray, "rates_"),
-            "noise": (float, "noise_"),
-            "moved": (np.ndarray[Any, np.dtype[np.bool_]], "moved_"),
-        },
-        _set_parity,
+        _set_post_processor,
     ),
 }
 BY_NAME = {cls.__name__: cls for cls in KINDS}

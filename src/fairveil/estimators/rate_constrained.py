@@ -64,7 +64,7 @@ class RateConstrainedClassifier(DescentClassifier):
     See Also
     --------
     FermiClassifier : Trades the error against a penalty, where no bound is required.
-    OddsPostProcessor : Keeps a classifier as it is, and changes its decisions.
+    FairPostProcessor : Keeps a classifier as it is, and changes its decisions.
     OracleGameClassifier : Mixture of classifiers from a private game.
 
     Notes

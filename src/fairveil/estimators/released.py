@@ -1223,7 +1223,7 @@ def release_groups(
     See Also
     --------
     ReleasedClassifier : Classifier from a release.
-    OddsPostProcessor : Releases counts for one classifier alone.
+    FairPostProcessor : Releases counts for one classifier alone.
     Reports : Groups that were flipped with known rates.
     SoftGroups : Distributions over groups.
 

@@ -914,7 +914,7 @@ def fair_scorer(
 
 
 def _takes_groups(estimator: object, response: str) -> bool:
-    """Whether its decisions need the groups: those of an `OddsPostProcessor`, or of a pipeline that
+    """Whether its decisions need the groups: those of an `FairPostProcessor`, or of a pipeline that
     ends in one, which hands them on."""
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     method = getattr(last, response, None)

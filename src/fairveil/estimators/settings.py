@@ -782,6 +782,7 @@ class OracleGame(Setting):
 # Settings of post-processors: `Thresholds`, `Offsets`.
 
 SLACKS = ("none", "theorem")
+ANSWERS = ("auto", "decision_function", "predict_proba", "predict")
 BASE = "Pass base_share=0.8, for example."
 
 
@@ -789,7 +790,7 @@ BASE = "Pass base_share=0.8, for example."
 class Thresholds(Setting):
     """Settings of thresholds, or tables of decisions, from one private histogram.
 
-    Pass it as ``solver=`` to `OddsPostProcessor`.
+    Pass it as ``solver=`` to `FairPostProcessor`.
 
     Parameters
     ----------
@@ -804,13 +805,18 @@ class Thresholds(Setting):
         ``"none"``: constraints hold at the released counts. ``"theorem"``: bounds are loosened by
         the size of the noise, so that the best table without noise stays feasible. This is Theorem
         3.1 of the paper, and `max_gap` is then exceeded.
+    confidence : float, default=0.95
+        Probability, over the noise, with which the bounds in `guarantee_` hold.
+    predict_method : {"auto", "decision_function", "predict_proba", "predict"}, default="auto"
+        Output of the base that is changed. ``"auto"``: its score, if it has one and two classes.
+        ``"predict_proba"`` is read as a logit, and ``"predict"`` gives decisions.
     base_share : float, default=0.8
         Share of epsilon and delta for a base that is fitted here and reads protected data. The
         counts get the rest.
 
     See Also
     --------
-    Offsets : Of `ParityPostProcessor`.
+    Offsets : For demographic parity of many classes, or on rows without labels.
 
     Examples
     --------
@@ -821,17 +827,28 @@ class Thresholds(Setting):
     bins: Any = None
     group_aware: bool = True
     slack: str = "none"
+    confidence: float = 0.95
+    predict_method: str = "auto"
     base_share: float = 0.8
 
     def _rules(self) -> dict[str, Callable[[Any], object]]:
-        return {"slack": lambda value: _checks.one_of(SLACKS, slack=value), "base_share": _share}
+        remedy = "Pass confidence=0.95, for example."
+        return {
+            "slack": lambda value: _checks.one_of(SLACKS, slack=value),
+            "confidence": lambda value: _checks.fraction(
+                confidence=value, low_open=True, high_open=True, remedy=remedy
+            ),
+            "predict_method": lambda value: _checks.one_of(ANSWERS, predict_method=value),
+            "base_share": _share,
+        }
 
 
 @setting
 class Offsets(Setting):
     """Settings of offsets by group, found by noisy steps.
 
-    Pass it as ``solver=`` to `ParityPostProcessor`.
+    Pass it as ``solver=`` to `FairPostProcessor`. They keep demographic parity of any number of
+    classes.
 
     Parameters
     ----------
@@ -846,7 +863,7 @@ class Offsets(Setting):
 
     See Also
     --------
-    Thresholds : Of `OddsPostProcessor`.
+    Thresholds : For other constraints.
 
     Examples
     --------

@@ -73,7 +73,7 @@ from .reading.inputs import read, weights_of
 from .reading.training import Coded, ReadOptions, Training
 from .reading.units import Whose, require_apart
 from .reading.unread import Read
-from .settings import stated
+from .settings import ANSWERS, stated
 
 # ------------------------------ bases
 # The classifier inside a post-processor: used as it is or fitted, and what its making cost of the
@@ -288,7 +288,7 @@ def prepare(
     `X` is without sensitive columns for classifiers of others; ours leave them out by themselves.
     """
     if estimator is not None and is_fitted(estimator):
-        return _as_it_is(estimator, wishes)
+        return as_it_is(estimator, wishes)
     if estimator is None or carries_a_promise(estimator):
         chosen = _promised(estimator, wishes, spare)
         groups = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
@@ -305,7 +305,7 @@ def planned(estimator: object, wishes: BaseOptions, read: Read, *, spare: bool) 
     """What the base will have cost, before there are rows; and its search, where it is fitted under
     a promise of its own."""
     if estimator is not None and is_fitted(estimator):
-        return _as_it_is(estimator, wishes), None
+        return as_it_is(estimator, wishes), None
     if estimator is None or carries_a_promise(estimator):
         chosen = copy.copy(_promised(estimator, wishes, spare))
         search = chosen._search(read)
@@ -376,7 +376,8 @@ def _same(one: object, other: object) -> bool:
     )
 
 
-def _as_it_is(estimator: object, wishes: BaseOptions) -> Base:
+def as_it_is(estimator: object, wishes: BaseOptions) -> Base:
+    """A base that is fitted, and what of its making is charged."""
     promise = wishes.promise
     statement = parts_of(estimator).privacy
     if not promise.is_private:
@@ -908,7 +909,6 @@ def _classes(
 
 AUTO, DECIDED = "auto", "predict"
 SCORES = ("decision_function", "predict_proba")
-METHODS = (AUTO, *SCORES, DECIDED)
 FURTHEST = 1e300
 
 
@@ -959,14 +959,14 @@ def answers_of(
 
 def check_answers(wanted: object, bins: object) -> None:
     """Refuse what can be refused before any row is read."""
-    _checks.one_of(METHODS, predict_method=wanted)
+    _checks.one_of(ANSWERS, predict_method=wanted)
     if bins is not None:
         _edges_given(bins)
 
 
 def method_of(base: object, wanted: object, classes: Sequence[Any]) -> str:
     """Which of the base's methods is asked; "auto": its score, where it has one of two classes."""
-    _checks.one_of(METHODS, predict_method=wanted)
+    _checks.one_of(ANSWERS, predict_method=wanted)
     if wanted == DECIDED:
         return DECIDED
     has = [name for name in SCORES if _scores_two(base, classes) and hasattr(base, name)]
@@ -1863,42 +1863,6 @@ def _unlabelled_by_schema(X: TableLike, sensitive: ColumnsLike, schema: Schema) 
         beside is None,
         bare.features if there else (),
     )
-
-
-def with_groups(asked: DecidedRows, cells: Cells) -> DecidedRows:
-    """The same rows with groups that were declared, which need not all occur."""
-    training = asked.training
-    layout = training.rows.layout
-    require_groups(bool(layout.sensitive))
-    (block,) = training.rows.given.blocks()
-    columns = {
-        name: np.array(values, dtype=object)[np.asarray(block.sensitive)[at]]
-        for at, (name, values) in enumerate(
-            zip(layout.sensitive_names, layout.sensitive, strict=True)
-        )
-    }
-    found, codes = read_groups(columns, block.rows, groups=cells)
-    layout = replace(layout, sensitive=found.columns, sensitive_names=found.names)
-    none = np.empty((0, block.rows))
-    given = RowBlock(
-        none,
-        none.astype(np.uint8),
-        block.labels,
-        codes,
-        block.weights if training.rows.weighted else None,
-    )
-    held = Rows(
-        Coded(layout, (given,)),
-        max_sample_weight=training.rows.max_sample_weight,
-        units=training.rows.persons,
-    )
-    others = [fact for fact in training.facts if not fact.name.startswith("groups of ")]
-    named = zip(found.names, found.columns, strict=True)
-    facts = [
-        PublicFact(f"groups of {in_words([name])}", in_words(values), "argument")
-        for name, values in named
-    ]
-    return replace(asked, training=replace(training, rows=held, facts=(*others, *facts)))
 
 
 def require_groups(there: bool) -> None:

@@ -18,7 +18,7 @@ from ..data import Encoding
 from ..errors import InputError
 from ..estimators import wrapped
 from ..estimators.faces import CodedEstimator
-from ..estimators.post_processing import OddsPostProcessor, ParityPostProcessor
+from ..estimators.post_processing import FairPostProcessor
 from ..estimators.reading.coding import RowsCoding, SchemaCoding, TableCoding
 from ..estimators.reading.fitted_parts import parts_of
 from ..estimators.reading.shapes import Shapes
@@ -116,7 +116,7 @@ def refusal(
 def opened(model: object) -> Any:
     """The fitted estimator of this library that is inside, if its model is plain numbers."""
     inside = wrapped.thawed(model)
-    ours = CodedEstimator | OddsPostProcessor | ParityPostProcessor | ReleasedClassifier
+    ours = CodedEstimator | FairPostProcessor | ReleasedClassifier
     if not isinstance(inside, ours):
         remedy = "Pass a fitted estimator of Fairveil, or fairveil.load(folder)."
         raise InputError.expected(
@@ -169,7 +169,7 @@ def inputs_of(estimator: Any) -> Inputs:
     """The columns that an opened estimator reads. Of a post-processor those of its base; then those
     of the group."""
     reader, cells = estimator, _cells(estimator)
-    if isinstance(estimator, OddsPostProcessor | ParityPostProcessor):
+    if isinstance(estimator, FairPostProcessor):
         reader = own_base(estimator)
     groups = () if cells is None else tuple(map(word_column, cells.names, cells.columns))
     if reader is None:

@@ -26,9 +26,15 @@ from ..errors import InputError
 from ..estimators import wrapped
 from ..estimators.faces import CodedRegressor, LinearClassifier
 from ..estimators.group_objective import GroupObjectiveClassifier
-from ..estimators.post_processing import CLOSE, OddsPostProcessor, ParityPostProcessor
+from ..estimators.post_processing import CLOSE, FairPostProcessor
 from ..estimators.reading.shapes import Side
-from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel
+from ..models import (
+    DerandomisedModel,
+    GroupedLinearModel,
+    LinearModel,
+    MixtureModel,
+    ShiftedModel,
+)
 from ..models.postprocessed import SURE
 from .columns import (
     CODE,
@@ -154,13 +160,13 @@ def _results(lines: _Lines, estimator: Any) -> list[tuple[str, str]]:
         score = lines.linear(np.asarray(model.weights), float(model.intercept))
         scaled = f"{_number(target.half)} * {score} + {_number(target.centre)}"
         return [(PREDICTION, lines.unless_refused(_double(lines.let(scaled, score))))]
-    if isinstance(estimator, OddsPostProcessor):
-        law, drawn = _mixed_table(lines, estimator)
-    elif isinstance(estimator, ParityPostProcessor):
+    own = isinstance(estimator, FairPostProcessor)
+    if isinstance(estimator.model_, ShiftedModel):
         law, drawn = _moved(lines, estimator), estimator.model_.temperature is not None
+    elif own:
+        law, drawn = _mixed_table(lines, estimator)
     else:
         law, drawn = lines.decisions(estimator.model_), _draws(estimator)
-    own = isinstance(estimator, OddsPostProcessor | ParityPostProcessor)
     probabilities = law if own else _probabilities(lines, estimator)
     code = lines.drawn(law) if drawn else lines.certain(law)
     classes = plain(estimator.classes_)
@@ -197,7 +203,7 @@ def _probabilities(lines: _Lines, estimator: Any) -> Names:
     return lines.decisions(model)
 
 
-def _mixed_table(lines: _Lines, estimator: OddsPostProcessor) -> tuple[Names, bool]:
+def _mixed_table(lines: _Lines, estimator: FairPostProcessor) -> tuple[Names, bool]:
     """A table by group, applied to bins of the base's score, or to its decisions; and whether
     chance decides."""
     model, base, drawn = estimator.model_, own_base(estimator), False
@@ -223,7 +229,7 @@ def _mixed_table(lines: _Lines, estimator: OddsPostProcessor) -> tuple[Names, bo
     return lines.tabled(answer, model.mixing), by_chance or drawn
 
 
-def _moved(lines: _Lines, estimator: ParityPostProcessor) -> Names:
+def _moved(lines: _Lines, estimator: FairPostProcessor) -> Names:
     """Probabilities less offsets by group: drawn by their softmax at a temperature, or the largest
     decides."""
     model, base, classes = estimator.model_, own_base(estimator), plain(estimator.classes_)

@@ -42,7 +42,7 @@ from ..errors import (
     WeakDelta,
     WeakEpsilon,
 )
-from ..estimators import ParityPostProcessor, RateConstrainedClassifier, fitting
+from ..estimators import FairPostProcessor, RateConstrainedClassifier, fitting
 from ..estimators import batched as batched
 from ..estimators.batched import Job
 from ..estimators.fitting import PlannedFit, require_room
@@ -80,7 +80,7 @@ def frontier(
     epsilons: Iterable[float] = EPSILONS,
     seeds: int | Iterable[int] | None = None,
     test: TableLike = None,
-    estimator: RateConstrainedClassifier | ParityPostProcessor | None = None,
+    estimator: RateConstrainedClassifier | FairPostProcessor | None = None,
     published: Iterable[Series] = (),
     progress: bool = True,
 ) -> Frontier:
@@ -109,9 +109,9 @@ def frontier(
         noise is secret a number means None. None: one model a point, with secure noise.
     test : tuple (X, y, sensitive_features), default=None
         Rows that are held out of training. None: errors are not known.
-    estimator : RateConstrainedClassifier or ParityPostProcessor, default=None
+    estimator : RateConstrainedClassifier or FairPostProcessor, default=None
         Carries the parameters that all models share, such as `protects`, `delta`, `schema`, `model`
-        and `ledger`. A `ParityPostProcessor` needs a fitted base with ``public_base=True``, and its
+        and `ledger`. A `FairPostProcessor` needs a fitted base with ``public_base=True``, and its
         models are fitted one by one. None: a `RateConstrainedClassifier` with the defaults.
     published : iterable of Series, default=()
         Curves of others for the plot.
@@ -156,9 +156,9 @@ def frontier(
         Family.of(constraint, _numbers("gaps", gaps)),
     )
     curves = tuple(published)
-    if isinstance(estimator, ParityPostProcessor):
+    if isinstance(estimator, FairPostProcessor):
         with bar("Frontier") if progress else nullcontext() as tick:
-            runs, statement, rows, models = _of_parity(
+            runs, statement, rows, models = _after_a_base(
                 estimator, (X, y, sensitive_features), sweep, chosen, family, test, tick
             )
         _warn(runs)
@@ -231,7 +231,7 @@ def _template(estimator: object) -> RateConstrainedClassifier:
             "Fit others one by one; each statement is charged by itself."
         )
         got = type(estimator).__name__
-        expected = "a RateConstrainedClassifier or a ParityPostProcessor"
+        expected = "a RateConstrainedClassifier or a FairPostProcessor"
         raise InputError.expected(expected, of="estimator", got=got, remedy=remedy)
     if estimator.constraints is not None:
         remedy = (
@@ -352,12 +352,12 @@ def _warn(runs: Sequence[Run]) -> None:
         warnings.warn(text, ConstraintNotMet, stacklevel=3)
 
 
-# Offsets of a post-processor, fitted one by one after one public base: its events hang on epsilon and
-# the number of rounds alone
+# A post-processor, fitted one by one after one public base: its events depend on epsilon, its groups
+# and the solver alone
 
 
-def _of_parity(
-    template: ParityPostProcessor,
+def _after_a_base(
+    template: FairPostProcessor,
     rows: tuple[Any, Any, Any],
     epsilons: Sequence[float],
     seeds: Sequence[int | None],
@@ -366,7 +366,7 @@ def _of_parity(
     tick: Progress | None,
 ) -> tuple[tuple[Run, ...], PrivacyStatement, int | None, dict[Key, Any]]:
     """All runs, one statement of all, how many rows were held out, and the models."""
-    _require_parity(template, family)
+    _require_public_base(template)
     keys = [
         (e, gap, seed)
         for e in epsilons
@@ -375,12 +375,17 @@ def _of_parity(
     ]
     own = template.get_params(deep=False)
     models = {
-        key: ParityPostProcessor(
-            **{**own, "epsilon": key[0], "max_gap": key[1], "random_state": key[2]}
+        key: FairPostProcessor(
+            **{
+                **own,
+                "epsilon": key[0],
+                "constraints": family.asked_of(key[1]),
+                "random_state": key[2],
+            }
         )
         for key in keys
     }
-    planned = [_told(one, rows) for one in models.values()]
+    planned = [one._priced(*rows) for one in models.values()]
     events = [event for _, event in planned]
     whole = promise_of_all([promise for promise, _ in planned], events)
     ledger = fitting.ledger_of(template, planned[0][0])
@@ -395,7 +400,7 @@ def _of_parity(
             one.fit(rows[0], rows[1], sensitive_features=rows[2])
         stated = one.privacy_
         one.privacy_ = replace(stated, tuning=tuning, not_covered=(*stated.not_covered, *beside))
-        runs.append(_parity_run(key, one, family, test))
+        runs.append(_run_after(key, one, family, test))
         if tick is not None:
             tick(done, len(models))
     return (
@@ -406,31 +411,19 @@ def _of_parity(
     )
 
 
-def _require_parity(template: ParityPostProcessor, family: Family) -> None:
-    parity = all(
-        type(notion) is DemographicParity for notions in family.notions for notion in notions
-    )
-    if not parity or None in family.bounds:
-        remedy = "Leave constraint=DemographicParity, and give every gap as a number."
-        got = family.name if not parity else "a gap of None"
-        raise InputError.expected(
-            "gaps of demographic parity", of="constraint", got=got, remedy=remedy
-        )
+def _require_public_base(template: FairPostProcessor) -> None:
+    if template.constraints is not None:
+        remedy = "Pass frontier(..., constraint=DemographicParity), for example."
+        got = template.constraints
+        raise InputError.expected("None", of="estimator.constraints", got=got, remedy=remedy)
     if not template.public_base or template.estimator is None:
-        remedy = "Fit the base to other rows, and pass ParityPostProcessor(base, public_base=True)."
+        remedy = "Fit the base to other rows, and pass FairPostProcessor(base, public_base=True)."
         raise InputError.expected(
             "a fitted base that is public", of="estimator", got="another", remedy=remedy
         )
 
 
-def _told(one: ParityPostProcessor, rows: tuple[Any, Any, Any]) -> tuple[Promise, Event]:
-    """What its fit keeps, and what it will ask: rows are read for their shape alone."""
-    promise, wishes = one._told()
-    asked = one._asked(*rows, None, wishes)
-    return promise, one._plan_of(promise, (), asked.training).event
-
-
-def _parity_run(key: Key, one: ParityPostProcessor, family: Family, test: Any) -> Run:
+def _run_after(key: Key, one: FairPostProcessor, family: Family, test: Any) -> Run:
     report, gap = one.constraint_report_, key[1]
     noise = max((line.noise for line in report.lines), default=0.0)
     run = Run(
