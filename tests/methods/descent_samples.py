@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -75,15 +76,19 @@ def others_of(X, y, A, i: int, neighbours: str) -> list[Rows]:
     return others
 
 
-def distance(measurements: list[Measurement], rows: Rows, other: Rows, promise: Promise) -> float:
-    """|answer(rows) - answer(other)|^2 over squared noise, for one joint release at the same
-    released parameters."""
-    total = 0.0
-    for measurement in measurements:
-        scale = measurement.question.scale(rows.layout, None)
-        (one,), (two,) = (
-            totals([(measurement.question, [scale])], side, side.blocks()) for side in (rows, other)
-        )
-        size = measurement.multiplier * scale.bound.sensitivity(promise.neighbours)
-        total += float((((one - two) * scale.unit / size) ** 2).sum())
-    return total
+def distances(
+    releases: Sequence[Sequence[Measurement]], rows: Rows, others: Sequence[Rows], promise: Promise
+) -> np.ndarray:
+    """By other rows and joint release: |answer(rows) - answer(other)|^2 over squared noise, at the
+    same released parameters."""
+    found = np.zeros((len(others), len(releases)))
+    for k, release in enumerate(releases):
+        for measurement in release:
+            scale = measurement.question.scale(rows.layout, None)
+            size = measurement.multiplier * scale.bound.sensitivity(promise.neighbours)
+            own, *theirs = (
+                totals([(measurement.question, [scale])], side, side.blocks())[0]
+                for side in (rows, *others)
+            )
+            found[:, k] += [(((own - one) * scale.unit / size) ** 2).sum() for one in theirs]
+    return found

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from descent_samples import distance
+from descent_samples import distances
 
+from covering import pairs
 from fairveil import Promise
 from fairveil.audit import Tape, Witness
 from fairveil.core.cost import gaussian_mu
@@ -136,9 +137,7 @@ def recorded(rows: Rows, search: PrimalDual, seed: int = 0) -> tuple[Any, Tape]:
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("relation", PROMISES)
-@pytest.mark.parametrize("notion", NOTIONS)
-@pytest.mark.parametrize("rate", [None, 0.2])
+@pytest.mark.parametrize(("relation", "notion", "rate"), pairs(PROMISES, NOTIONS, [None, 0.2]))
 def test_a_plan_costs_the_promise_and_the_log_is_the_plan(relation, notion, rate) -> None:
     promise = PROMISES[relation]
     rows = rows_from(*table())
@@ -279,9 +278,9 @@ def pressed(search: PrimalDual, rows: Rows, seed: int = 3) -> tuple[list[Measure
     return [asked, *[one.about(one.question.at(model)) for one in histograms]], costs
 
 
-@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("notion", NOTIONS)
-@pytest.mark.parametrize("strength", [0.3, 20.0])
+@pytest.mark.parametrize(
+    ("relation", "notion", "strength"), pairs(["add-remove", "replace-one"], NOTIONS, [0.3, 20.0])
+)
 def test_no_neighbour_is_further_away_in_a_round_than_its_noise_says(
     relation, notion, strength
 ) -> None:
@@ -299,20 +298,19 @@ def test_no_neighbour_is_further_away_in_a_round_than_its_noise_says(
     ]
     assert measurements[0].question.loss == "log"
     limit = 1 / search.planned.gradient_multiplier**2 + 1 / search.planned.histogram_multiplier**2
-    found = []
+    others = []
     for i in range(len(y)):
         keep = np.arange(len(y)) != i
         if relation == "add-remove":
-            found.append(
-                distance(measurements, rows, rows_from(X[keep], y[keep], [A[0][keep]]), promise)
-            )
+            others.append(rows_from(X[keep], y[keep], [A[0][keep]]))
             continue
         for label, group, size in itertools.product((0, 1), (0, 1), (-50.0, 50.0)):
             X2, y2, A2 = X.copy(), y.copy(), A[0].copy()
             X2[i], y2[i], A2[i] = size * np.sign(X[i]), label, group
-            found.append(distance(measurements, rows, rows_from(X2, y2, [A2]), promise))
-    assert max(found) <= limit * (1 + 1e-9)
-    assert max(found) >= limit / 1.5**2
+            others.append(rows_from(X2, y2, [A2]))
+    found = distances([measurements], rows, others, promise)
+    assert found.max() <= limit * (1 + 1e-9)
+    assert found.max() >= limit / 1.5**2
 
 
 def public_parts(
@@ -334,14 +332,15 @@ def public_parts(
     return out
 
 
-@pytest.mark.parametrize("notion", NOTIONS)
-@pytest.mark.parametrize(("classes", "groups"), [(2, (2,)), (2, (4,)), (3, (2, 3))])
-@pytest.mark.parametrize("mode", ["product", "marginal"])
+@pytest.mark.parametrize(
+    ("notion", "sizes", "mode"),
+    pairs(NOTIONS, [(2, (2,)), (2, (4,)), (3, (2, 3))], ["product", "marginal"]),
+)
 def test_with_features_public_no_change_of_group_moves_more_than_the_public_maximum_and_some_moves_as_much(
-    notion, classes, groups, mode
+    notion, sizes, mode
 ) -> None:
-    promise = PROMISES["sensitive features"]
-    X, y, A = table(n=12, classes=classes, groups=groups)
+    promise, (classes, groups) = PROMISES["sensitive features"], sizes
+    X, y, A = table(n=8, classes=classes, groups=groups)
     rows = rows_from(X, y, A, classes, groups)
     search = search_for(rows, promise, 3.0, notion, settings(promise, rounds=8, clip=1e6), mode)
     measurements, costs = pressed(search, rows)
@@ -540,10 +539,17 @@ def test_without_noise_it_ends_where_no_model_has_less_loss_plus_information() -
     assert objective(np.zeros(4)) > best.fun + 0.01
 
 
-@pytest.mark.parametrize("notion", NOTIONS)
-@pytest.mark.parametrize("mode", ["product", "marginal"])
-@pytest.mark.parametrize(("classes", "groups"), [(2, (5,)), (3, (2, 3)), (5, (2,))])
-def test_many_classes_groups_and_columns(notion, mode, classes, groups) -> None:
+@pytest.mark.parametrize(
+    ("notion", "mode", "sizes"),
+    [
+        (NOTIONS[0], "marginal", (2, (5,))),
+        (NOTIONS[1], "product", (3, (2, 3))),
+        (NOTIONS[2], "marginal", (3, (2, 3))),
+        (NOTIONS[0], "product", (5, (2,))),
+    ],
+)
+def test_many_classes_groups_and_columns(notion, mode, sizes) -> None:
+    classes, groups = sizes
     rows = rows_from(*table(n=900, classes=classes, groups=groups), classes=classes, groups=groups)
     few = Settings(thresholds_share=0.0, most_rounds=250)
     plain, fair = (run(rows, EXACT, s, notion, few, mode=mode)[0] for s in (0.0, 4.0))

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from covering import pairs
+
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
@@ -159,9 +161,18 @@ def recorded(rows: Rows, search: NetworkDescent, seed: int = 0) -> tuple[Any, Ta
 # ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("relation", PROMISES)
-@pytest.mark.parametrize("rate", [None, 0.25, 0.3])
-@pytest.mark.parametrize("player", ["fermi", "constraints"])
+@pytest.mark.parametrize(
+    ("relation", "rate", "player"),
+    [
+        ("add-remove", None, "fermi"),
+        ("add-remove", 0.3, "constraints"),
+        ("replace-one", None, "constraints"),
+        ("replace-one", 0.25, "fermi"),
+        ("sensitive features", None, "fermi"),
+        ("sensitive features", 0.25, "constraints"),
+        ("sensitive features", 0.3, "fermi"),
+    ],
+)
 def test_guarantee_1_a_plan_costs_the_promise_and_the_log_is_the_plan(
     relation, rate, player
 ) -> None:
@@ -306,13 +317,14 @@ def sums(
     return out
 
 
-@pytest.mark.parametrize("notion", fermi.NOTIONS)
-@pytest.mark.parametrize("mode", ["product", "marginal"])
-@pytest.mark.parametrize(("classes", "groups"), [(2, (2,)), (3, (2, 3))])
+@pytest.mark.parametrize(
+    ("notion", "mode", "sizes"),
+    pairs(fermi.NOTIONS, ["product", "marginal"], [(2, (2,)), (3, (2, 3))]),
+)
 def test_a_change_of_group_moves_private_questions_within_their_bounds_and_exact_ones_not_at_all(
-    notion, mode, classes, groups
+    notion, mode, sizes
 ) -> None:
-    promise = PROMISES["sensitive features"]
+    promise, (classes, groups) = PROMISES["sensitive features"], sizes
     X, y, A = table(n=10, classes=classes, groups=groups)
     rows = rows_from(X, y, A, classes, groups)
     search = fermi_for(rows, promise, 50.0, notion, settings(clip=0.3), mode)
@@ -382,14 +394,16 @@ def test_no_neighbour_moves_a_round_further_than_its_noise_says(relation) -> Non
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("notion", ["demographic_parity", "equalized_odds"])
 @pytest.mark.parametrize(
-    ("mode", "groups"), [("product", (2,)), ("product", (2, 3)), ("marginal", (2, 3))]
+    ("notion", "shape", "classes"),
+    pairs(
+        ["demographic_parity", "equalized_odds"],
+        [("product", (2,)), ("product", (2, 3)), ("marginal", (2, 3))],
+        [2, 4],
+    ),
 )
-@pytest.mark.parametrize("classes", [2, 4])
-def test_exact_and_private_parts_together_are_the_whole_gradient(
-    notion, mode, groups, classes
-) -> None:
+def test_exact_and_private_parts_together_are_the_whole_gradient(notion, shape, classes) -> None:
+    mode, groups = shape
     promise = PROMISES["sensitive features"]
     rows = rows_from(*table(n=60, classes=classes, groups=groups), classes=classes, groups=groups)
     search = fermi_for(rows, promise, 3.0, notion, settings(clip=1e5), mode)
@@ -461,9 +475,14 @@ def loss_of(rows: Rows, net: Skeleton, weights, X, y) -> float:
     return float(nn.functional.cross_entropy(z, torch.tensor(y)))
 
 
-@pytest.mark.parametrize(("classes", "outputs"), [(2, 1), (2, 2), (5, 5)])
-@pytest.mark.parametrize("notion", fermi.NOTIONS)
-@pytest.mark.parametrize("batches", [None, 0.2])
+@pytest.mark.parametrize(
+    ("classes", "outputs", "notion", "batches"),
+    [
+        (2, 1, fermi.NOTIONS[0], None),
+        (2, 2, fermi.NOTIONS[1], 0.2),
+        (5, 5, fermi.NOTIONS[2], 0.2),
+    ],
+)
 def test_without_noise_the_penalty_lowers_the_information_and_the_loss_is_learnt(
     classes, outputs, notion, batches
 ) -> None:
@@ -514,8 +533,10 @@ def test_one_output_is_two_where_the_first_is_held_at_zero() -> None:
     assert histograms[0] == pytest.approx(histograms[1], rel=1e-5)
 
 
-@pytest.mark.parametrize("epsilon", [math.inf, 30.0])
-@pytest.mark.parametrize("protects", ["records", "sensitive_features"])
+@pytest.mark.parametrize(
+    ("epsilon", "protects"),
+    [(math.inf, "records"), (30.0, "records"), (30.0, "sensitive_features")],
+)
 def test_the_duals_of_constraints_press_on_a_network(epsilon, protects) -> None:
     X, y, A = table(n=1500)
     rows, promise = rows_from(X, y, A), Promise(epsilon, 1e-5, protects)

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from descent_samples import distance, others_of, rows_from, run, search_for, table
+from descent_samples import distances, others_of, rows_from, run, search_for, table
 from scipy.optimize import minimize
 
 from fairveil import (
@@ -70,13 +70,15 @@ def heard(rows, promise, settings, notions=NOTION, seed=1, **kwargs):
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("companion", [False, True], ids=["alone", "with a companion"])
 @pytest.mark.parametrize(
-    "notion",
-    [DemographicParity(0.02), EqualizedOdds(0.02), FalseNegativeRate(0.1)],
-    ids=lambda n: n.kind,
+    ("notion", "companion", "grown"),
+    [
+        (DemographicParity(0.02), True, False),
+        (EqualizedOdds(0.02), False, True),
+        (FalseNegativeRate(0.1), True, True),
+    ],
+    ids=["parity beside a companion", "odds, a grown clip", "rate, beside one, a grown clip"],
 )
-@pytest.mark.parametrize("grown", [False, True], ids=["the least clip", "a grown clip"])
 def test_no_neighbour_is_further_away_than_the_promise_in_one_step_or_in_a_whole_fit(
     neighbours, notion, companion, grown, monkeypatch
 ) -> None:
@@ -85,30 +87,29 @@ def test_no_neighbour_is_further_away_than_the_promise_in_one_step_or_in_a_whole
     promise's mu^2, and the worst comes near it."""
     monkeypatch.setattr(duals, "HEARD", 0.0)  # of so few rows the rounds would ask otherwise
     promise = Promise(1.0, 1e-5, neighbours=neighbours)
-    X, y, A = table(n=40)
+    X, y, A = table(n=20)
     # they contradict each other: one is at the clip all the time
     X[:2], y[:2], A[0][:2] = [30.0, -30.0, 30.0], [0, 1], 0
     rows = rows_from(X, y, A)
     # steps are small: noise leaves room
     settings = Settings(rounds=8, rate_most=1e-4 if grown else 1.0)
-    told = {"public_rows": 40} if grown and not promise.rows_are_public else {}
+    told = {"public_rows": 20} if grown and not promise.rows_are_public else {}
     plan, tape, _, _ = heard(rows, promise, settings, [notion], companion=companion, **told)
-    assert (plan.clip_at(40.0) > 2 * plan.clip) == grown
+    assert (plan.clip_at(20.0) > 2 * plan.clip) == grown
     mu2 = gaussian_mu(promise.epsilon, promise.delta) ** 2
     steps = 1 / plan.gradient_multiplier**2 + 1 / plan.histogram_multiplier**2
-    found = []
-    for i in range(len(y)):
-        for other in others_of(X, y, A, i, neighbours):
-            releases = [distance(one.measurements, rows, other, promise) for one in tape.heard]
-            assert max(releases[1 : 1 + settings.rounds]) <= steps * (1 + 1e-9)
-            found.append(sum(releases))
+    others = [other for i in range(len(y)) for other in others_of(X, y, A, i, neighbours)]
+    moved = distances([one.measurements for one in tape.heard], rows, others, promise)
+    assert moved[:, 1 : 1 + settings.rounds].max() <= steps * (1 + 1e-9)
+    found = moved.sum(axis=1)
     assert max(found) <= mu2 * (1 + 1e-9)
     assert max(found) >= (0.5 if neighbours == "add-remove" else 0.2) * mu2
 
 
-@pytest.mark.parametrize("companion", [False, True], ids=["alone", "with a companion"])
 @pytest.mark.parametrize(
-    "notion", [DemographicParity(0.02), EqualizedOdds(0.02)], ids=lambda n: n.kind
+    ("notion", "companion"),
+    [(DemographicParity(0.02), False), (EqualizedOdds(0.02), True)],
+    ids=["parity alone", "odds with a companion"],
 )
 def test_a_change_of_a_sensitive_value_stays_under_the_promise(notion, companion) -> None:
     """The same with sensitive features alone protected: exact answers are equal, noisy ones within
@@ -187,8 +188,9 @@ def test_questions_tell_no_more_apart_than_constraints_need() -> None:
 # -- many models -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("protects", ["records", "sensitive_features"])
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(
+    ("protects", "classes"), [("records", 3), ("sensitive_features", 2), ("sensitive_features", 3)]
+)
 def test_guarantee_4_a_model_is_the_same_alone_and_among_others(protects, classes) -> None:
     rows = rows_from(*table(n=500, classes=classes), classes=classes)
     promise = Promise(6.0, 1e-5, protects)
@@ -264,7 +266,7 @@ def test_without_privacy_a_constraint_is_met_at_nearly_the_least_loss() -> None:
         gap = abs((z[a == 1] > 0).mean() - (z[a == 0] > 0).mean())
         return float(np.logaddexp(0, np.where(y == 1, -z, z)).mean()), gap
 
-    axes = np.linspace(-1, 1, 21), np.linspace(-0.5, 3, 36), np.linspace(0, 4, 21)
+    axes = np.linspace(-1, 1, 11), np.linspace(-0.5, 3, 29), np.linspace(0, 4, 11)
     grid = [value(*weights) for weights in itertools.product(*axes)]
     best = min(loss for loss, gap in grid if gap <= 0.1)
     loss, gap = value(*outcome.weights[0])
@@ -301,11 +303,12 @@ NOTIONS = [
 ]
 
 
-@pytest.mark.parametrize("notion", NOTIONS, ids=range(len(NOTIONS)))
-@pytest.mark.parametrize("classes", [2, 5])
+@pytest.mark.parametrize(
+    ("notion", "classes"), [(notion, 2 + 3 * (at % 2)) for at, notion in enumerate(NOTIONS)]
+)
 def test_every_notion_comes_nearer_to_its_bound(notion, classes) -> None:
     groups = (2,)
-    rows = rows_from(*table(n=4000, classes=classes, groups=groups), classes=classes, groups=groups)
+    rows = rows_from(*table(n=2500, classes=classes, groups=groups), classes=classes, groups=groups)
     promise = Promise(INF, 1e-5)
     settings = Settings(most_rounds=300)
     outcome, _, search = run(rows, promise, [notion], settings)
@@ -559,9 +562,10 @@ def test_a_far_threshold_is_not_taken_for_its_luck() -> None:
     assert primal_dual.choose(*known, lambda bins: np.full(2, 0.05), 4000.0, 4000.0).at == 0.0
 
 
-@pytest.mark.parametrize("epsilon", [2.0, math.inf])
-@pytest.mark.parametrize("protects", ["records", "sensitive_features"])
-@pytest.mark.parametrize("bound", [0.2, 0.05])
+@pytest.mark.parametrize(
+    ("epsilon", "protects", "bound"),
+    [(2.0, "records", 0.05), (2.0, "sensitive_features", 0.2), (math.inf, "records", 0.05)],
+)
 def test_what_was_asked_is_met_where_every_feature_goes_with_the_group(
     epsilon, protects, bound
 ) -> None:
@@ -573,9 +577,9 @@ def test_what_was_asked_is_met_where_every_feature_goes_with_the_group(
     gaps = []
     for table_seed in (1, 2, 3):
         rng = np.random.default_rng(table_seed)
-        a = rng.integers(0, 2, 8000)
-        X = rng.normal(size=(8000, 3)) + 0.8 * (a - 0.5)[:, None]
-        y = (X.sum(axis=1) + rng.normal(size=8000) > 0).astype(int)
+        a = rng.integers(0, 2, 5000)
+        X = rng.normal(size=(5000, 3)) + 0.8 * (a - 0.5)[:, None]
+        y = (X.sum(axis=1) + rng.normal(size=5000) > 0).astype(int)
         rows = rows_from(X, y, [a])
         outcome, _, _ = run(rows, Promise(epsilon, 1e-5, protects), [DemographicParity(bound)])
         decided = X @ outcome.weights[0, 1:] + outcome.weights[0, 0] > 0
@@ -586,15 +590,14 @@ def test_what_was_asked_is_met_where_every_feature_goes_with_the_group(
     assert max(gaps) <= bound + 0.03
 
 
-@pytest.mark.parametrize("groups", [2, 8])
-def test_the_stated_noise_is_that_of_the_reported_values(groups: int) -> None:
+def test_the_stated_noise_is_that_of_the_reported_values() -> None:
     """A model that decides alike for everybody has gaps of exactly 0: what is reported is noise
     alone, of decisions and of the counts that divide. 100 runs: a ratio of deviations beyond 1.25
     or below 0.75 has less than 1 chance in 1,000."""
     rng = np.random.default_rng(0)
-    X, y, a = rng.normal(size=(3000, 1)), np.ones(3000, int), np.arange(3000) % groups
+    X, y, a = rng.normal(size=(3000, 1)), np.ones(3000, int), np.arange(3000) % 8
     y[:30] = 0
-    rows = rows_from(X, y, [a], groups=(groups,))
+    rows = rows_from(X, y, [a], groups=(8,))
     settings, ratios, broken = Settings(rounds=3, rate_most=1e-3), [], 0
     for seed in range(100):
         outcome, _, _ = run(rows, ONE, [DemographicParity(0.5)], settings, seed)
@@ -648,13 +651,10 @@ def test_no_neighbour_is_further_away_than_the_price_of_any_other_round(
     assert curator.statement().check() == []
     steps = 1 / plan.gradient_multiplier**2 + 1 / plan.histogram_multiplier**2
     assert plan.whole_multiplier == pytest.approx(steps**-0.5, rel=1e-12)
-    largest, whole = 0.0, 0.0
-    for i in range(len(y)):
-        for other in others_of(X, y, A, i, neighbours):
-            moved = [distance(answer.measurements, rows, other, promise) for answer in tape.heard]
-            largest, whole = max(largest, *moved[1:9]), max(whole, sum(moved))
-    assert 0.9 * steps <= largest <= steps * (1 + 1e-9)
-    assert whole <= gaussian_mu(promise.epsilon, promise.delta) ** 2 * (1 + 1e-9)
+    others = [other for i in range(len(y)) for other in others_of(X, y, A, i, neighbours)]
+    moved = distances([answer.measurements for answer in tape.heard], rows, others, promise)
+    assert 0.9 * steps <= moved[:, 1:9].max() <= steps * (1 + 1e-9)
+    assert moved.sum(axis=1).max() <= gaussian_mu(promise.epsilon, promise.delta) ** 2 * (1 + 1e-9)
 
 
 def noise_of(tape, rows, promise, plan) -> tuple[float, float]:
@@ -783,12 +783,12 @@ def test_values_are_those_of_the_model_that_is_returned(hidden) -> None:
 
 
 def test_coefficients_have_no_more_noise_than_is_stated(hidden) -> None:
-    """120 fits of rows without a pattern and next to no curvature: the bound is above what is seen,
-    and less than 2.5 times that. A quarter above has less than 1 chance in 1,000."""
+    """60 fits of rows without a pattern and next to no curvature: the bound is above what is seen,
+    and less than 2.5 times that. A third above has less than 1 chance in 1,000."""
     X, y, A = table(n=400)
     rows = rows_from(0.01 * X, y, A)
     settings = Settings(rounds=16, free_rounds=4)
-    found = [run(rows, ONE, NOTION, settings, seed, companion=True)[0] for seed in range(120)]
+    found = [run(rows, ONE, NOTION, settings, seed, companion=True)[0] for seed in range(60)]
     stated = found[0].weight_noise
     deviation = np.std([one.weights[0, 1:] for one in found], axis=0).max()
-    assert 0.4 * stated < deviation < 1.25 * stated
+    assert 0.4 * stated < deviation < 1.33 * stated
