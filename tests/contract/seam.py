@@ -139,6 +139,6 @@ def undecided(stream: Any, bits: int = 64) -> Any:
 
 def side_by_side(streams: list[Any], scales: list[float], sizes: list[int]) -> npt.NDArray[Any]:
     """The noise of several models that are answered together, each from a stream of its own."""
-    from fairveil.core.noise import rounded_gaussians
+    from fairveil.core.noise import Gaussians
 
-    return rounded_gaussians(streams, scales, sizes)
+    return Gaussians(scales, sizes).draw(streams)

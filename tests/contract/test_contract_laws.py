@@ -50,19 +50,12 @@ def geometric(scale: float) -> Callable[[Any], Any]:
     return lambda x: (1 - q) / (1 + q) * q ** np.abs(x)
 
 
-def discrete(sigma: float) -> Callable[[Any], Any]:
-    grid = np.arange(-int(40 * sigma) - 5, int(40 * sigma) + 6)
-    whole = np.exp(-(grid**2.0) / (2 * sigma**2)).sum()
-    return lambda x: np.exp(-(x**2.0) / (2 * sigma**2)) / whole
-
-
 @pytest.mark.parametrize("size", [4_000, DRAWS])
 @pytest.mark.parametrize("scale", [0.4, 3.0, 25.0])
 def test_draws_follow_their_laws(scale: float, size: int) -> None:
     """Small and large answers are made by two samplers."""
     compared(stream().rounded_gaussian(scale, size), rounded(scale))
     compared(stream().discrete_laplace(scale, size), geometric(scale))
-    compared(stream().discrete_gaussian(scale, size), discrete(scale))
 
 
 @pytest.mark.parametrize("size", [4_000, DRAWS])
@@ -86,8 +79,6 @@ EXACT: dict[str, Callable[[Any], Any]] = {
     "scales": lambda s: s.rounded_gaussian(np.geomspace(0.1, 1e9, 200)),
     "laplace": lambda s: s.discrete_laplace(0.7, 400),
     "wide laplace": lambda s: s.discrete_laplace(40.0, 300),
-    "discrete gaussian": lambda s: s.discrete_gaussian(0.6, 300),
-    "wide discrete gaussian": lambda s: s.discrete_gaussian(12.5, 300),
     "batch": lambda s: s.poisson_batch(3_000, 0.1),
     "choice": lambda s: [s.choose(np.arange(8.0) % 5, 0.7) for _ in range(20)],
 }

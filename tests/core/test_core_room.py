@@ -13,7 +13,7 @@ import fairveil
 
 ROOM = Path(fairveil.__file__).parent / "core"
 MOST_LINES = 9_600
-OUTSIDE = {"numpy", "scipy", "numba", "randomgen"}
+OUTSIDE = {"numpy", "scipy", "numba"}
 
 
 def imported(path: Path) -> Iterator[str]:

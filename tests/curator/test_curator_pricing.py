@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from fairveil.core.events import (
-    DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
     NonPrivate,
@@ -197,9 +196,6 @@ def test_counts_by_discrete_noise(rows_of):
     assert describe(
         [Measurement(counts, 2.0, "discrete-laplace")], rows.layout, SENSITIVE
     ) == DiscreteLaplace(2.0, 2)
-    assert describe(
-        [Measurement(counts, 2.0, "discrete-gaussian")], rows.layout, ADD
-    ) == DiscreteGaussian(2.0)
     two = CellCounts(rows.cells("marginal"))
     assert describe(
         [Measurement(two, 2.0, "discrete-laplace")], rows.layout, REPLACE

@@ -14,7 +14,7 @@ from mpmath import mp, mpf
 
 from fairveil.core import chacha, exact, fast, noise
 from fairveil.core.fast import SLACK
-from fairveil.core.noise import NoiseSource, Stream, rounded_gaussians
+from fairveil.core.noise import Gaussians, NoiseSource, Stream
 
 CASES: dict[str, Callable[[Stream], Any]] = {
     "a gradient's scale": lambda s: s.rounded_gaussian(1.3 * 2.0**36, 700),
@@ -166,7 +166,7 @@ def test_a_coin_that_is_extended_is_fair(k: int, digits: int) -> None:
 def test_side_by_side_is_one_by_one() -> None:
     sizes, scales = [500, 20, 100, 0], [1e9, 7.0, 2.0**50, 3.0]
     together, alone = ([stream(i) for i in range(4)] for _ in range(2))
-    found = rounded_gaussians(together, scales, sizes)
+    found = Gaussians(scales, sizes).draw(together)
     wanted = [one.rounded_gaussian(*how) for one, *how in zip(alone, scales, sizes, strict=True)]
     np.testing.assert_array_equal(found, np.concatenate(wanted))
 

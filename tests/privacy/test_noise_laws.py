@@ -64,10 +64,6 @@ def normalised(weight: Callable[[int], float], reach: int) -> Callable[[int], fl
     return lambda x: weight(x) / total
 
 
-def discrete_gaussian_chance(sigma: float) -> Callable[[int], float]:
-    return normalised(lambda x: math.exp(-x * x / (2 * sigma * sigma)), int(12 * sigma) + 12)
-
-
 def discrete_laplace_chance(scale: float) -> Callable[[int], float]:
     return lambda x: math.tanh(0.5 / scale) * math.exp(-abs(x) / scale)
 
@@ -75,7 +71,6 @@ def discrete_laplace_chance(scale: float) -> Callable[[int], float]:
 LAWS = {
     "rounded_gaussian": rounded_gaussian_chance,
     FEW: rounded_gaussian_chance,
-    "discrete_gaussian": discrete_gaussian_chance,
     "discrete_laplace": discrete_laplace_chance,
 }
 
@@ -91,14 +86,13 @@ def test_distributions_on_the_integers(law: str, scale: float) -> None:
     assert p_value(draws, LAWS[law](scale / 1.5), reach) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", ["discrete", "floor", "towards zero"])
+@pytest.mark.parametrize("name", ["floor", "towards zero"])
 def test_a_gaussian_rounded_otherwise_is_distinguished(name: str) -> None:
     """Power of the test above at its own sample size: near misses of the distribution are
     rejected."""
     scale, size = 0.8, 200_000
     near = scale * np.random.default_rng(5).standard_normal(size)
-    discrete = stream("x").discrete_gaussian(scale, size)
-    wrong = {"discrete": discrete, "floor": np.floor(near), "towards zero": np.trunc(near)}[name]
+    wrong = {"floor": np.floor(near), "towards zero": np.trunc(near)}[name]
     assert p_value(wrong.astype(np.int64), rounded_gaussian_chance(scale), 12) < FALSE_ALARM
     assert p_value(np.rint(near).astype(np.int64), rounded_gaussian_chance(scale), 12) > FALSE_ALARM
 
@@ -259,7 +253,6 @@ def test_the_exact_probabilities_are_the_papers() -> None:
         laplace = 1 / (2 * math.sinh(0.5 / 2.7) ** 2)
         known = {
             "rounded_gaussian": 2.7**2 + 1 / 12,
-            "discrete_gaussian": 2.7**2,
             "discrete_laplace": laplace,
         }
         assert math.fsum(values) == pytest.approx(1.0, abs=1e-9)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairveil.core.noise import NoiseSource, Stream, encode_path, rounded_gaussians
+from fairveil.core.noise import Gaussians, NoiseSource, Stream, encode_path
 from fairveil.errors import InputError
 
 SCALES = [12.5, 0.9 * 2.0**50, 5e-324, 1e6, 0.3]
@@ -26,7 +26,7 @@ def test_side_by_side_is_one_by_one(blur: int) -> None:
     """With `blur` bits unknown to the fast path most draws are made by the exact one, in the middle
     of a stream."""
     together, alone = streams(blur), streams()
-    found = rounded_gaussians(together, SCALES, SIZES)
+    found = Gaussians(SCALES, SIZES).draw(together)
     wanted = [
         stream.rounded_gaussian(scale, size)
         for stream, scale, size in zip(alone, SCALES, SIZES, strict=True)
@@ -45,16 +45,16 @@ def test_a_stream_drawn_from_is_refused() -> None:
     first, second = streams()[:2]
     first.words(1)
     with pytest.raises(InputError, match="already drawn from"):
-        rounded_gaussians([second, first], [1.0, 1.0], [3, 3])
+        Gaussians([1.0, 1.0], [3, 3]).draw([second, first])
     with pytest.raises(InputError, match="already drawn from"):
-        rounded_gaussians([second, second], [1.0, 1.0], [3, 3])
+        Gaussians([1.0, 1.0], [3, 3]).draw([second, second])
     with pytest.raises(InputError, match="2 sizes"):
-        rounded_gaussians([second], [1.0], [3, 3])
+        Gaussians([1.0], [3, 3]).draw([second])
     with pytest.raises(InputError, match=r"at most 2\^50"):
-        rounded_gaussians([second], [2.0**51], [3])
+        Gaussians([2.0**51], [3]).draw([second])
     with pytest.raises(InputError, match="size"):
-        rounded_gaussians([second], [2.0], [-1])
-    assert rounded_gaussians([], [], []).size == 0
+        Gaussians([2.0], [-1]).draw([second])
+    assert Gaussians([], []).draw([]).size == 0
 
 
 def test_keys_do_not_depend_on_what_was_derived_before() -> None:

@@ -535,8 +535,9 @@ def from_json_dict(values: object) -> Event:
 
 def from_dict(values: object) -> Event:
     """The inverse of `Event.to_dict`."""
-    fix, found = "Write events with to_dict().", values if isinstance(values, Mapping) else {}
-    kind = found.get("kind")
+    fix = "Write events with to_dict()."
+    found: Mapping[str, Any] = values if isinstance(values, Mapping) else {}
+    kind: Any = found.get("kind")
     known = isinstance(kind, str) and kind in KINDS
     words = f"an object whose 'kind' is one of {sorted(KINDS)}"
     need(known, words, of="event", got=brief(values), fix=fix)

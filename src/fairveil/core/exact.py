@@ -137,12 +137,12 @@ def _whole_part(u: Uniform) -> int:
             u.extend()
 
 
-def _die(tape: Tape, m: int) -> int:
+def below(half: Callable[[], int], m: int) -> int:
     """Uniform on 0..m-1 by multiplication and rejection (Lemire), from halves."""
     # 2^32 values cannot be shared evenly among m faces; the excess is thrown again.
     least = (1 << 32) % m
     while True:
-        product = tape.half() * m
+        product = half() * m
         if product % (1 << 32) >= least:
             return product >> 32
 
@@ -160,7 +160,7 @@ def _shortfall(tape: Tape, k: int, x: Uniform) -> bool:
         if not z.below(y):
             return even
         # Stops at 0, and at 1 with probability 1 - x: what is left is (2k + x)/(2k + 2).
-        die = _die(tape, 2 * k + 2)
+        die = below(tape.half, 2 * k + 2)
         if die == 0 or (die == 1 and not Uniform(tape, tape.half(), 32).below(x)):
             return even
         y, even = z, not even
@@ -269,54 +269,15 @@ def _floor_of(
         u.extend()
 
 
-def _laplace(tape: Tape, scale: Decimal) -> tuple[int, int]:
-    while True:
-        size = _floor_of(Uniform(tape, tape.word(), 64), lambda context: scale, 0, divide=False)
-        sign = tape.half() & 1
-        # Minus zero is drawn again, else 0 would have twice its probability.
-        if size or not sign:
-            return size, sign
-
-
 def discrete_laplace(tape: Tape, scale: float) -> int:
     """P(x) ~ exp(-|x| / scale): floor(scale E) has P(size >= g) = exp(-g/scale); a fair sign; minus
-    zero is drawn again."""
-    size, sign = _laplace(tape, Decimal(scale))
-    return -size if sign else size
-
-
-def discrete_gaussian(tape: Tape, sigma: float) -> int:
-    """P(x) ~ exp(-x^2 / (2 sigma^2)) by Canonne, Kamath and Steinke's algorithm 3, sigma the float
-    as a rational number.
-
-    Differs: their Bernoulli(exp(-c)) counts falling runs; here one uniform is compared with
-    exp(-c). The same distribution.
-    """
-    variance = Fraction(sigma) ** 2
-    t = int(sigma) + 1
+    zero is drawn again, else 0 would have twice its probability."""
     while True:
-        size, sign = _laplace(tape, Decimal(t))
-        # In fractions: the acceptance of algorithm 3 is compared without any rounding.
-        cost = (size - variance / t) ** 2 / (2 * variance)
-        if _coin(Uniform(tape, tape.word(), 64), cost):
+        u = Uniform(tape, tape.word(), 64)
+        size = _floor_of(u, lambda context: Decimal(scale), 0, divide=False)
+        sign = tape.half() & 1
+        if size or not sign:
             return -size if sign else size
-
-
-def _coin(u: Uniform, cost: Fraction) -> bool:
-    """True with probability exp(-cost)."""
-    # exp turns an absolute error into a relative one: below 10^6 x 10^-p, inside `widened`
-    capped = min(cost, Fraction(10**6))
-    while True:
-        context = context_of(u.bits)
-        exponent = context.divide(Decimal(capped.numerator), Decimal(capped.denominator))
-        chance = context.exp(exponent.copy_negate())
-        low = Decimal(0) if capped < cost else widened(chance, context, -1)
-        unit = Decimal(1 << u.bits)
-        if context.divide(Decimal(u.known + 1), unit) <= low:
-            return True
-        if context.divide(Decimal(u.known), unit) >= widened(chance, context, 1):
-            return False
-        u.extend()
 
 
 def choose(

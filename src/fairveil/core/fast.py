@@ -15,7 +15,6 @@ eight ChaCha blocks. `blur` (or `slack`) makes the fast path pretend not to know
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -168,34 +167,29 @@ def scaled(bits, k, fraction, blur):  # type: ignore[no-untyped-def]
 
 
 @released
-def rounded_gaussian(state, buffer, scales, out, start, blur):  # type: ignore[no-untyped-def]
-    """round(scale G) for each coordinate from `start`; the index of the first that is undecided, or
-    out.size.
-
-    `scales` holds the bits of one float, or of one a coordinate.
-    """
-    step = 0 if scales.size == 1 else 1
-    for i in range(start, out.size):
-        mark = state[POSITION]
-        sign, k, fraction = _normal(state, buffer)
-        value = scaled(scales[i * step], k, fraction, blur) if sign != 2 else np.int64(-1)
-        if value < 0:
-            rewind(state, buffer, mark)
-            return i
-        out[i] = -value if sign == 1 else value
-    return out.size
-
-
-@released
 def rounded_gaussians(states, buffers, bits, starts, out, reached, blur):  # type: ignore[no-untyped-def]
-    """`rounded_gaussian` of many streams: out[starts[s] : starts[s + 1]] from stream s, with the
-    scale of bits[s].
+    """round(scale G) for the coordinates of many streams: out[starts[s] : starts[s + 1]] from stream
+    s, from the one of number reached[s] on, which becomes that of the first that is undecided, or
+    how many there are.
 
-    reached[s]: how far stream s came, as `rounded_gaussian` returns it.
+    `bits`: those of one float a stream; of one stream those of one a coordinate, too.
     """
+    apart = bits.size > 1 and states.shape[0] == 1
     for s in range(states.shape[0]):
-        part = out[starts[s] : starts[s + 1]]
-        reached[s] = rounded_gaussian(states[s], buffers[s], bits[s : s + 1], part, 0, blur)
+        state, buffer = states[s], buffers[s]
+        i = starts[s] + reached[s]
+        while i < starts[s + 1]:
+            mark = state[POSITION]
+            sign, k, fraction = _normal(state, buffer)
+            value = np.int64(-1)
+            if sign != 2:
+                value = scaled(bits[i if apart else s], k, fraction, blur)
+            if value < 0:
+                rewind(state, buffer, mark)
+                break
+            out[i] = -value if sign == 1 else value
+            i += 1
+        reached[s] = i - starts[s]
 
 
 @kernel
@@ -268,70 +262,23 @@ def poisson_batch(state, buffer, rows, mean_gap, out, slack):  # type: ignore[no
 
 
 @kernel
-def _laplace(state, buffer, scale, slack):  # type: ignore[no-untyped-def]
-    """(decided, |Y|, sign) of a discrete Laplace of this scale: floor(scale E), and never minus
-    zero."""
-    while True:
-        exponential, error = _exponential(word(state, buffer))
-        size = exponential * scale
-        error = (scale * error + size * SLACK) * slack
-        floor = np.floor(size - error)
-        if not (floor >= 0 and size + error < floor + 1 and size < 2.0**52):
-            return False, np.int64(0), ZERO
-        sign = half(state, buffer) & ONE
-        if sign == ZERO or floor > 0:
-            return True, np.int64(floor), sign
-
-
-@kernel
 def discrete_laplace(state, buffer, scale, out, start, slack):  # type: ignore[no-untyped-def]
-    """P(x) ~ exp(-|x| / scale) for each coordinate from `start`; the index of the first undecided
-    one, or out.size."""
+    """P(x) ~ exp(-|x| / scale) for each coordinate from `start`: floor(scale E) with a fair sign,
+    and never minus zero. The index of the first undecided one, or out.size."""
     for i in range(start, out.size):
         mark = state[POSITION]
-        decided, size, sign = _laplace(state, buffer, scale, slack)
-        if not decided:
-            rewind(state, buffer, mark)
-            return i
-        out[i] = -size if sign == ONE else size
-    return out.size
-
-
-@kernel
-def _discrete_normal(state, buffer, sigma, slack):  # type: ignore[no-untyped-def]
-    """(decided, |Y|, sign): a discrete Laplace of scale t = floor(sigma) + 1, kept with probability
-    exp(-(|Y| - sigma^2/t)^2 / (2 sigma^2)) (Canonne, Kamath and Steinke, algorithm 3)."""
-    t = math.floor(sigma) + 1.0
-    centre = sigma * sigma / t
-    while True:
-        decided, size, sign = _laplace(state, buffer, t, slack)
-        if not decided:
-            return False, size, sign
-        away = abs(size - centre)
-        blur = (size + centre) * SLACK
-        cost = away * away / (2.0 * sigma * sigma)
-        error = blur * (2.0 * away + blur) / (2.0 * sigma * sigma) + cost * SLACK
-        chance = math.exp(-cost)
-        u = (np.float64(word(state, buffer)) + 0.5) * _WORD
-        # |e^-x' - e^-x| <= 2 error e^-x while error < 1
-        tolerance = (chance * (2.0 * error + SLACK) + u * SLACK + 2.0 * _WORD) * slack
-        if not error < 1.0 or not abs(u - chance) > tolerance:
-            return False, size, sign
-        if u < chance:
-            return True, size, sign
-
-
-@kernel
-def discrete_gaussian(state, buffer, sigma, out, start, slack):  # type: ignore[no-untyped-def]
-    """P(x) ~ exp(-x^2 / (2 sigma^2)) for each coordinate from `start`; the index of the first
-    undecided one, or out.size."""
-    for i in range(start, out.size):
-        mark = state[POSITION]
-        decided, size, sign = _discrete_normal(state, buffer, sigma, slack)
-        if not decided:
-            rewind(state, buffer, mark)
-            return i
-        out[i] = -size if sign == ONE else size
+        while True:
+            exponential, error = _exponential(word(state, buffer))
+            size = exponential * scale
+            error = (scale * error + size * SLACK) * slack
+            floor = np.floor(size - error)
+            if not (floor >= 0 and size + error < floor + 1 and size < 2.0**52):
+                rewind(state, buffer, mark)
+                return i
+            sign = half(state, buffer) & ONE
+            if sign == ZERO or floor > 0:
+                out[i] = -np.int64(floor) if sign == ONE else np.int64(floor)
+                break
     return out.size
 
 
@@ -373,7 +320,7 @@ def choose(state, buffer, excess, rate, low, drawn, slack):  # type: ignore[no-u
 
 
 # Rounded Gaussians of many coordinates, 32 proposals at a time: two and a half times as fast as one
-# by one. The distribution is that of `rounded_gaussian`, from other bits: a proposal takes four
+# by one. The distribution is that of `rounded_gaussians`, from other bits: a proposal takes four
 # halves, whatever becomes of it, so that all of a buffer are looked at side by side. As there, a
 # draw that floats or 64 digits cannot decide is left to `exact`.
 
@@ -390,11 +337,6 @@ def room() -> tuple[Any, ...]:
     """Memory to work in: chances, powers of two, the bits of these, whole parts."""
     powers = np.empty(_PROPOSALS)
     return np.empty(_PROPOSALS), powers, powers.view(np.int64), np.empty(_PROPOSALS, np.uint32)
-
-
-def in_room() -> Any:
-    """`many_gaussians` with memory of its own, so that it takes what `rounded_gaussian` takes."""
-    return partial(many_gaussians, room=room())
 
 
 @kernel

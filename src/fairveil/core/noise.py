@@ -14,10 +14,7 @@ Guarantees
        `is_secure == False`, and its streams do too.
     2. A source returns each path once: a key never serves two releases.
     3. A secure source or stream is never copied: pickling and copying it, and drawing from it after
-       a fork, is an error. So it is for the NumPy generator that a stream returns, whose state
-       nobody sees, sets or spawns from. What reaches its bits in a forked child by another way (a
-       method that was bound before, another `Generator` around the same bits) draws under a fresh
-       key: nothing that the parent draws.
+       a fork, is an error.
     4. Streams of different paths have different keys; the encoding of paths is injective.
     5. Each sampler returns what an ideal machine with infinitely many random bits would (no total
        variation is lost).
@@ -35,7 +32,6 @@ import math
 import operator
 import os
 import secrets
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -54,7 +50,6 @@ SEEDED = (
     "the noise away"
 )
 _MAIN, _EXTENSION, _FLOATS = 0, 1, 2  # lanes: words, further digits, floats
-ROUNDS = 20
 
 
 class NoiseSource:
@@ -196,14 +191,14 @@ class Stream:
     integer).
     """
 
-    __slots__ = ("_blur", "_buffer", "_generator", "_key", "_pid", "_state", "_tape", "path")
+    __slots__ = ("_apart", "_blur", "_buffer", "_key", "_pid", "_state", "_tape", "path")
 
     def __init__(self, key: bytes, path: tuple[str | int, ...], pid: int | None) -> None:
         self._key, self.path, self._pid = key, path, pid
         self._state: NDArray[np.uint64] | None = None
         self._buffer: NDArray[np.uint32] | None = None
         self._tape: exact.Tape | None = None
-        self._generator: np.random.Generator | None = None
+        self._apart: Any = None  # state and buffer of the lane of floats
         # low bits that the fast path pretends not to know; a test's knob, which cannot change an
         # answer
         self._blur = 0
@@ -236,26 +231,33 @@ class Stream:
         self, scales: NDArray[np.float64], out: NDArray[np.int64], at: int, left: bool = False
     ) -> None:
         """The draws from `at` on, which was `left` undecided: what is left is made exactly."""
-        head = (*self._ready(), scales.view(np.uint64), out)
-        kernel, law, blur = _fast().rounded_gaussian, exact.normal, np.uint64(self._blur)
-        if out.size >= LARGE:
-            kernel, law = _fast().in_room(), exact.normal_by_coin
-        at = at if left else kernel(*head, at, blur)
-        while at < out.size:
+        (state, buffer), fast, large = self._ready(), _fast(), out.size >= LARGE
+        law, blur = exact.normal_by_coin if large else exact.normal, np.uint64(self._blur)
+        bits, ends = scales.view(np.uint64), np.array([0, out.size])
+        room = fast.room() if large else None
+        while True:
+            if large and not left:
+                at = fast.many_gaussians(state, buffer, bits, out, at, blur, room)
+            elif not left:
+                reached, one = np.array([at]), (state[np.newaxis], buffer[np.newaxis])
+                fast.rounded_gaussians(*one, bits, ends, out, reached, blur)
+                at = int(reached[0])
+            if at >= out.size:
+                return
             scale = float(scales[at if scales.size > 1 else 0])
             out[at] = exact.rounded_gaussian(self._digits(), scale, law)
-            at = kernel(*head, at + 1, blur)
-
-    def discrete_gaussian(self, sigma: float, size: int) -> NDArray[np.int64]:
-        """P(x) ~ exp(-x^2 / (2 sigma^2)) on the integers, exactly (Canonne, Kamath and Steinke
-        2020)."""
-        sigma = _scale(sigma=sigma)
-        return self._each(_fast().discrete_gaussian, exact.discrete_gaussian, sigma, size)
+            at, left = at + 1, False
 
     def discrete_laplace(self, scale: float, size: int) -> NDArray[np.int64]:
         """P(x) ~ exp(-|x| / scale) on the integers, exactly."""
-        scale = _scale(scale=scale)
-        return self._each(_fast().discrete_laplace, exact.discrete_laplace, scale, size)
+        scale, kernel = _scale(scale=scale), _fast().discrete_laplace
+        head, slack = (*self._ready(), scale), 2.0**self._blur
+        out = np.empty(checks.whole(size=size), dtype=np.int64)
+        at = kernel(*head, out, 0, slack)
+        while at < out.size:
+            out[at] = exact.discrete_laplace(self._digits(), scale)
+            at = kernel(*head, out, at + 1, slack)
+        return out
 
     def choose(self, scores: ArrayLike, rate: float) -> int:
         """The exponential mechanism: index i with probability exp(-rate scores_i) / sum_j exp(-rate
@@ -308,26 +310,18 @@ class Stream:
             state[fast.CURSOR] = min(row + 1, rows)
         return out[: int(state[fast.COUNT])]
 
-    def generator(self) -> np.random.Generator:
-        """NumPy's floats over this stream's key, for initialisation and prediction. Not for noise:
-        those distributions are not exact.
+    def uniforms(self, size: int) -> NDArray[np.float64]:
+        """Floats in [0, 1), multiples of 2^-53, for divisions of rows and numbers of runs. Their
+        words are a lane apart from those of the samplers."""
+        words = np.empty(checks.whole(size=size), dtype=np.uint64)
+        _fast().words(*self._lane(), words)
+        return np.asarray((words >> np.uint64(11)) * 2.0**-53)
 
-        The same generator each time; its words are a lane apart from those of the samplers. That of
-        a secure stream cannot be copied, pickled or used after a fork, as the stream cannot.
-        """
-        self._check()
-        if self._generator is None:
-            counter = _FLOATS << 68  # randomgen counts 32-bit words, 16 a block
-            self._generator = _floats(self._key, counter, self._pid)
-        return self._generator
-
-    def uniforms(self, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        """Floats in [0, 1), for initialisation and prediction."""
-        return self.generator().random(size)
-
-    def normals(self, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        """Normal floats, for initialisation. Not for noise."""
-        return self.generator().standard_normal(size)
+    def below(self, count: int) -> int:
+        """A whole number from 0 to count - 1, each equally likely; from the lane of floats."""
+        number, lane = checks.whole(at_least=1, count=count), self._lane()
+        need(number < 1 << 32, "at most 2^32", of="count", got=count, fix="Draw from fewer.")
+        return 0 if number == 1 else exact.below(lambda: int(_fast().half(*lane)), number)
 
     def __repr__(self) -> str:
         return f"<Stream {'/'.join(map(str, self.path))}, {SECURE if self.is_secure else SEEDED}>"
@@ -345,6 +339,12 @@ class Stream:
             self._state, self._buffer = _fast().new_state(self._key, _MAIN)
         return self._state, self._buffer
 
+    def _lane(self) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+        self._check()
+        if self._apart is None:
+            self._apart = _fast().new_state(self._key, _FLOATS)
+        return self._apart  # type: ignore[no-any-return]
+
     def _digits(self) -> exact.Tape:
         """The words as Python integers, for the draws that the fast path leaves undecided."""
         if self._tape is None:
@@ -356,38 +356,6 @@ class Stream:
                 lambda: int(fast.word(*more)),
             )
         return self._tape
-
-    def _each(
-        self,
-        kernel: Callable[..., int],
-        law: Callable[[exact.Tape, float], int],
-        scale: float,
-        size: int,
-    ) -> NDArray[np.int64]:
-        state, buffer = self._ready()
-        out = np.empty(checks.whole(size=size), dtype=np.int64)
-        slack = 2.0**self._blur
-        at = kernel(state, buffer, scale, out, 0, slack)
-        while at < out.size:
-            out[at] = law(self._digits(), scale)
-            at = kernel(state, buffer, scale, out, at + 1, slack)
-        return out
-
-
-def rounded_gaussians(
-    streams: Sequence[Stream], scales: Sequence[float], sizes: Sequence[int]
-) -> NDArray[np.int64]:
-    """`stream.rounded_gaussian(scale, size)` of each stream, to the bit and one after the other, in
-    one compiled pass.
-
-    For joint answers about many models, whose noise comes from a stream each. The streams must be
-    new ones.
-
-    >>> one, other = (NoiseSource.seeded(7).stream("noise", n) for n in (1, 2))
-    >>> rounded_gaussians([one, other], [10.0, 1e6], [4, 2])
-    array([    -12,      -2,     -10,     -15, -219748, -268257])
-    """
-    return Gaussians(scales, sizes).draw(streams)
 
 
 def symmetric_gaussians(
@@ -408,7 +376,13 @@ def symmetric_gaussians(
 
 
 class Gaussians:
-    """`rounded_gaussians` of these scales and sizes, checked and laid out once for many draws."""
+    """`stream.rounded_gaussian(scale, size)` of a stream for each scale and size, to the bit and one
+    after the other, in one compiled pass: checked and laid out once for many draws.
+
+    >>> one, other = (NoiseSource.seeded(7).stream("noise", n) for n in (1, 2))
+    >>> Gaussians([10.0, 1e6], [4, 2]).draw([one, other])
+    array([    -12,      -2,     -10,     -15, -219748, -268257])
+    """
 
     __slots__ = ("_bits", "_scales", "_starts", "sizes")
 
@@ -435,7 +409,7 @@ class Gaussians:
             fix="Pass a stream a scale, each once, and none already drawn from.",
         )
         out = np.empty(sum(self.sizes), dtype=np.int64)
-        reached = np.empty(len(streams), dtype=np.int64)
+        reached = np.zeros(len(streams), dtype=np.int64)
         if max(self.sizes, default=0) >= LARGE:
             for s, stream in enumerate(streams):
                 part = out[self._starts[s] : self._starts[s + 1]]
@@ -533,92 +507,3 @@ def refuse_copy(what: str) -> NoReturn:
         got=f"a copy or pickle of {what}",
         remedy="A copied key gives the same noise twice: make a new source where it is needed.",
     )
-
-
-# NumPy generators over a secure key that cannot be copied, pickled or looked into, and that a
-# forked child cannot continue with.
-
-NEEDED = frozenset(
-    ("capsule", "lock", "random_raw", "__class__", "__dict__", "__doc__", "__module__")
-)
-"""What a `Generator` reads of its bits, and what everybody may."""
-COPIES = ("__reduce__", "__reduce_ex__", "__getstate__", "__copy__", "__deepcopy__")
-_HANDED_OUT: weakref.WeakSet[Any] = weakref.WeakSet()
-
-
-def _floats(key: bytes, counter: int, pid: int | None) -> np.random.Generator:
-    """The generator over this key from this counter on; of a secure key for the process of this
-    number alone."""
-    from randomgen import ChaCha
-
-    kind, around = (ChaCha, np.random.Generator) if pid is None else _guarded()
-    bits = kind(key=int.from_bytes(key, "little"), counter=counter, rounds=ROUNDS)
-    generator: np.random.Generator = around(bits)
-    if pid is not None:
-        object.__setattr__(bits, "_pid", pid)
-        object.__setattr__(generator, "_pid", pid)
-        _HANDED_OUT.add(bits)
-    return generator
-
-
-@functools.cache
-def _guarded() -> tuple[Any, Any]:
-    """ChaCha20 whose state stays inside, and NumPy's generator over it."""
-    from randomgen import ChaCha
-
-    class GuardedBits(ChaCha):  # type: ignore[misc]  # randomgen has no types
-        _pid: int | None = None
-
-        def __getattribute__(self, name: str) -> Any:
-            pid = object.__getattribute__(self, "_pid")
-            if pid is not None:  # made, and returned
-                _refuse(name, pid)
-                if name not in NEEDED:
-                    _keep_out(name)
-            return super().__getattribute__(name)
-
-        def __setattr__(self, name: str, value: object) -> None:
-            _keep_out(name)
-
-        def __reduce_ex__(self, protocol: object) -> NoReturn:
-            refuse_copy("the generator of a secure stream")
-
-        def __reduce__(self) -> NoReturn:
-            refuse_copy("the generator of a secure stream")
-
-    class GuardedGenerator(np.random.Generator):
-        _pid: int | None = None
-
-        def __getattribute__(self, name: str) -> Any:
-            pid = object.__getattribute__(self, "_pid")
-            if pid is not None:
-                _refuse(name, pid)
-            return super().__getattribute__(name)
-
-    def renew() -> None:
-        """In a forked child: other keys, for whatever still reaches the bits."""
-        # A forked child has the parent's memory, its key too: noise drawn twice can be subtracted.
-        for bits in list(_HANDED_OUT):
-            fresh = ChaCha.state.__get__(ChaCha(key=secrets.randbits(256), rounds=ROUNDS))
-            ChaCha.state.__set__(bits, fresh | {"bit_generator": GuardedBits.__name__})
-
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=renew)
-    return GuardedBits, GuardedGenerator
-
-
-def _keep_out(name: str) -> NoReturn:
-    raise PrivacyError.expected(
-        "random numbers",
-        of="generator of a secure stream",
-        got=f"bit_generator.{name}",
-        remedy="Draw from it; its state is secret. For a state of your own use "
-        "numpy.random.default_rng.",
-    )
-
-
-def _refuse(name: str, pid: int) -> None:
-    if os.getpid() != pid:
-        refuse_fork()
-    if name in COPIES:
-        refuse_copy("the generator of a secure stream")

@@ -379,8 +379,6 @@ def _drawn(one: Measurement, noise: Need, stream: Stream) -> Ints:
     size: Any = noise.size
     if one.noise == "discrete-laplace":
         return stream.discrete_laplace(size, math.prod(noise.shape))
-    if one.noise == "discrete-gaussian":
-        return stream.discrete_gaussian(size, math.prod(noise.shape))
     if isinstance(inner_of(one.question), GramMatrices):
         return symmetric_gaussians(stream, size, noise.shape)
     return stream.rounded_gaussian(size.ravel())

@@ -27,7 +27,6 @@ from .._types import Floats
 from ..core.bound import OUTWARDS, product_up
 from ..core.errors import PrivacyError, need
 from ..core.events import (
-    DiscreteGaussian,
     DiscreteLaplace,
     Event,
     Exponential,
@@ -55,7 +54,7 @@ from .totals import public_scale
 from .totals.person_pass import scale_by_person
 
 Deciding = PredictionHistogram | AttachedHistogram | ScoreHistogram
-NOISES = ("gaussian", "discrete-gaussian", "discrete-laplace")
+NOISES = ("gaussian", "discrete-laplace")
 LARGEST_MULTIPLIER = 2.0**18
 """Beyond, an answer is noise and nothing else; the exact sampler ends at 2^50 grid units."""
 
@@ -291,8 +290,6 @@ def _noise_event(
         column = partition_of(question.cells, layout)
         return PerCell((tuple(vector.tolist()),), (within,), column=column)
     multiplier = float(one.multiplier)
-    if one.noise == "discrete-gaussian":
-        return DiscreteGaussian(multiplier)
     if one.noise == "discrete-laplace":
         fix = "At equal cost it has less noise a cell (theory.md#raco)."
         words, plain = "Gaussian noise on a Poisson batch", not isinstance(batch, Poisson)

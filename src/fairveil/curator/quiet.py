@@ -35,7 +35,6 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -78,8 +77,7 @@ def quietly(troubles: Troubles, function: Callable[..., T], *args: Any, **kwargs
     code = _Code(troubles)
     try:
         try:
-            # Inside of the try: an interrupt between the two lines would leave the window open for
-            # good.
+            # Inside of the try: an interrupt between the two would leave the window open for good.
             _window.enter(code)
             # A context of its own, thrown away afterwards: whatever is set in it needs no undoing.
             result: T = contextvars.copy_context().run(_as_code, code, function, *args, **kwargs)
@@ -135,144 +133,10 @@ def _speaker() -> _Code | None:
         thread = threading.current_thread()
         code = _started.get(thread)
         if code is None and isinstance(thread, threading._DummyThread):
-            code = _window.only()  # a thread of compiled code, torch's, say
+            # a thread of compiled code, torch's, say: whose it must be, else nobody is told
+            one = len(_window.told) == 1
+            code = next(iter(_window.users), None) if one else _Code(Troubles())
     return code
-
-
-# -- what is changed for a while, each step of which can be done again ---------------------------
-
-
-class _Place:
-    """An attribute that is another for a while; what `make` gives must do no harm when it stays for
-    good, because another program may have kept it, to put it back later."""
-
-    def __init__(self, owner: object, name: str, make: Callable[[Any], Any]) -> None:
-        self._owner, self._name, self._make = owner, name, make
-        self._own: Any = None  # what the owner itself has there; else it is its class's
-        self._ours: Any = None
-
-    def begin(self) -> None:
-        found = self._owner.__dict__.get(self._name)
-        if found is not None and found is self._ours:
-            return
-        if self._ours is None or found is not self._own:
-            self._own, self._ours = found, self._make(getattr(self._owner, self._name))
-        setattr(self._owner, self._name, self._ours)
-
-    def end(self) -> None:
-        """Take it away, unless somebody else has put another in its place since."""
-        if self._ours is None or self._owner.__dict__.get(self._name) is not self._ours:
-            return
-        if self._own is None:
-            delattr(self._owner, self._name)
-        else:
-            setattr(self._owner, self._name, self._own)
-
-
-class _Descriptors:
-    """Descriptors 1 and 2, where compiled code and other programs write, led into memory. Where
-    they lead otherwise is kept under numbers that stay the same for good: another thread may be
-    about to write there."""
-
-    def __init__(self) -> None:
-        self._memory = -1
-        self._kept: dict[int, int] = {}
-        self._away: dict[int, int] = {}
-        self.streams: tuple[Any, ...] = ()
-
-    def begin(self) -> None:
-        """Lead them away, after what was written before. One that is closed stays closed."""
-        self._flush()
-        for descriptor in (1, 2):
-            with suppress(OSError):
-                if self._memory < 0:
-                    self._memory = _memory()
-                if descriptor not in self._kept:
-                    self._kept[descriptor] = os.dup(self._memory)
-                if descriptor not in self._away:  # else a beginning was interrupted
-                    os.dup2(descriptor, self._kept[descriptor], inheritable=False)
-                    self._away[descriptor] = self._kept[descriptor]
-                os.dup2(self._memory, descriptor)
-
-    def write(self, descriptor: int, stream: object, text: object) -> bool:
-        """Write what another thread prints to where the descriptor leads otherwise; False where it
-        does not."""
-        kept = self._away.get(descriptor)
-        if kept is None or not isinstance(text, str):
-            return False
-        lines = text if os.linesep == "\n" else text.replace("\n", os.linesep)
-        how = (getattr(stream, "encoding", None), getattr(stream, "errors", None))
-        left = memoryview(lines.encode(how[0] or "utf-8", how[1] or "strict"))
-        while left:
-            left = left[os.write(kept, left) :]
-        return True
-
-    def end(self) -> None:
-        """Lead them back."""
-        if self._away:
-            self._flush()
-        for descriptor, kept in list(self._away.items()):
-            os.dup2(kept, descriptor)
-            self._away.pop(descriptor)
-
-    def drained(self) -> str:
-        """What was written, once; and let go of where the descriptors lead: whoever reads there may
-        wait for its end."""
-        if self._memory < 0:
-            return ""
-        for kept in self._kept.values():
-            os.dup2(self._memory, kept, inheritable=False)
-        if not os.fstat(self._memory).st_size:
-            return ""
-        os.lseek(self._memory, 0, os.SEEK_SET)
-        found = os.read(self._memory, MOST_BYTES)
-        os.lseek(self._memory, 0, os.SEEK_SET)
-        os.ftruncate(self._memory, 0)
-        return found.decode("utf-8", "replace")
-
-    def forget(self) -> None:
-        """In a forked child: lead them back, and leave the memory to the parent."""
-        self.end()
-        for mine in (*self._kept.values(), *((self._memory,) if self._memory >= 0 else ())):
-            os.close(mine)
-        self._kept.clear()
-        self._memory = -1
-
-    def _flush(self) -> None:
-        for stream in self.streams:
-            if _number(stream) in (1, 2):
-                # closed, or its reader is gone: its owner will be told when she writes
-                with suppress(Exception):
-                    stream.flush()
-        library, streams = _c_streams()
-        for stream in streams:
-            library.fflush(stream)
-
-
-def _number(stream: Any) -> int:
-    """The descriptor of a stream, or -1."""
-    try:
-        return int(stream.fileno())
-    except Exception:  # whatever stands in the place of a stream may have none
-        return -1
-
-
-def _memory() -> int:
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("fairveil")
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
-
-
-@cache
-def _c_streams() -> tuple[Any, list[ctypes.c_void_p]]:
-    """The C library, and those of its streams that can be found."""
-    found, library = list[ctypes.c_void_p](), None
-    for symbol in ("stdout", "stderr", "__stdoutp", "__stderrp"):
-        with suppress(OSError, ValueError, TypeError):
-            library = ctypes.CDLL(None)
-            found.append(ctypes.c_void_p.in_dll(library, symbol))
-    return library, found
 
 
 class _ByUserCode:
@@ -292,25 +156,35 @@ _FILTER: Any = ("always", _ByUserCode(), Warning, None, 0)
 
 class _Window:
     """What is changed in the process while user code runs in any thread: opened by the first,
-    closed by the last."""
+    closed by the last. What is put in the place of something passes on whatever is not user code's:
+    another program may have kept it, to put it back later."""
 
     def __init__(self) -> None:
         self.users: dict[_Code, None] = {}
+        self.told: dict[int, Troubles] = {}
+        self.away: dict[int, int] = {}  # where descriptors lead otherwise
+        # numbers that stay the same for good: another thread may be about to write there
+        self._memory, self._spare = -1, dict[int, int]()
+        self._undo: list[Callable[[], None]] = []  # each can be done again
         self._lock = threading.RLock()
-        self._is_open = False
-        self._places: list[_Place] = []
-        self._lists: list[list[Any]] = []
-        self._told: list[Troubles] = []
-        self._descriptors = _Descriptors()
 
     def enter(self, code: _Code) -> None:
         """One more piece of user code."""
         with self._lock:
             self.users[code] = None
-            if not any(code.troubles is one for one in self._told):
-                self._told.append(code.troubles)
-            if not self._is_open:
-                self._open()
+            self.told[id(code.troubles)] = code.troubles
+            if len(self.users) > 1:
+                return
+            self._close()  # what an interrupt left open
+            self.told[id(code.troubles)] = code.troubles
+            self._undo += [self.told.clear, self._lead_back]
+            self._lead_away()
+            for owner, name, make in (*_streams(), *_HOOKS):
+                self._put(owner, name, make)
+            filters: Any = warnings.filters
+            self._undo.append(lambda: _take_out(filters))
+            filters.insert(0, _FILTER)
+            _look_again()
 
     def leave(self, code: _Code) -> None:
         """It has ended."""
@@ -320,58 +194,108 @@ class _Window:
             if not self.users:
                 self._close()
 
-    def only(self) -> _Code:
-        """Whoever it must be, where there is no choice; else nobody is told."""
-        codes = list(self.users)
-        return codes[0] if len(self._told) == 1 and codes else _Code(Troubles())
-
     def forked(self) -> None:
-        """In a child: its one thread goes on. Where that runs user code, all stays; else nobody
-        would ever end it, and the child must not write what the parent has kept of its rows."""
+        """In a child: where its one thread runs user code, all stays; else nobody would ever end
+        it, and the child must not write what the parent has kept of its rows."""
         self._lock = threading.RLock()
-        if self.users and _speaker() is not None:
-            return
-        self.users.clear()
-        self._told.clear()
-        self._descriptors.forget()
-        self._close()
-
-    def _open(self) -> None:
-        if len(self.users) > 1:  # another's beginning was interrupted
-            for place in self._places:
-                place.end()
-        streams = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
-        if not self._places or list(map(id, streams)) != list(map(id, self._descriptors.streams)):
-            self._descriptors.streams = streams
-            self._places = [*_streams(self._descriptors), *_HOOKS]
-        self._descriptors.begin()
-        for place in self._places:
-            place.begin()
-        filters: Any = warnings.filters
-        # User code may put another list in place of this one; the filter has to be taken out of
-        # both.
-        self._lists.append(filters)
-        filters.insert(0, _FILTER)
-        _look_again()
-        self._is_open = True
+        if self.users and _speaker() is None:
+            self.users.clear()
+            self.told.clear()
+            self._memory, memory = -1, self._memory
+            self._close()
+            for mine in (*self._spare.values(), memory):
+                os.close(mine)
+            self._spare.clear()
 
     def _close(self) -> None:
-        self._descriptors.end()
-        for place in reversed(self._places):
-            place.end()
-        current: Any = warnings.filters
-        for kept in (current, *(one for one in self._lists if one is not current)):
-            # An interrupted opening may have put it in twice.
-            while _FILTER in kept:
-                kept.remove(_FILTER)
-        written = self._descriptors.drained()
+        while self._undo:
+            self._undo[-1]()
+            self._undo.pop()
+
+    def _put(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        own, ours = owner.__dict__.get(name), make(getattr(owner, name))
+
+        def back() -> None:
+            if owner.__dict__.get(name) is ours:  # else somebody has put another there since
+                delattr(owner, name) if own is None else setattr(owner, name, own)
+
+        self._undo.append(back)
+        setattr(owner, name, ours)
+
+    def _lead_away(self) -> None:
+        """Descriptors 1 and 2, where compiled code and other programs write, lead into memory for a
+        while. One that is closed stays closed."""
+        _flush()
+        for descriptor in (1, 2):
+            with suppress(OSError):
+                if self._memory < 0:
+                    with tempfile.TemporaryFile(buffering=0) as file:
+                        self._memory = os.dup(file.fileno())
+                if descriptor not in self._spare:
+                    self._spare[descriptor] = os.dup(self._memory)
+                os.dup2(descriptor, self._spare[descriptor], inheritable=False)
+                self.away[descriptor] = self._spare[descriptor]
+                os.dup2(self._memory, descriptor)
+
+    def _lead_back(self) -> None:
+        """Lead them back, and let go of where they lead: whoever reads there may wait for its
+        end."""
+        _flush()
+        for descriptor, kept in list(self.away.items()):
+            os.dup2(kept, descriptor)
+            self.away.pop(descriptor)
+        if self._memory < 0:
+            return
+        for kept in self._spare.values():
+            os.dup2(self._memory, kept, inheritable=False)
+        os.lseek(self._memory, 0, os.SEEK_SET)
+        written = os.read(self._memory, MOST_BYTES)
         # Compiled code has no name: where two pieces ran, nobody can say whose the words are.
-        if len(self._told) == 1:
-            for line in written.splitlines():
-                self._told[0].tell("written to descriptor 1 or 2", line)
-        self._lists.clear()
-        self._told.clear()
-        self._is_open = False
+        for troubles in self.told.values() if len(self.told) == 1 else ():
+            for line in written.decode("utf-8", "replace").splitlines():
+                troubles.tell("written to descriptor 1 or 2", line)
+        os.lseek(self._memory, 0, os.SEEK_SET)
+        os.ftruncate(self._memory, 0)
+
+    def write(self, stream: Any, text: object) -> bool:
+        """Write what another thread prints to where its descriptor leads otherwise; False where
+        none is led away."""
+        kept = self.away.get(_number(stream))
+        if kept is None or not isinstance(text, str):
+            return False
+        lines = text if os.linesep == "\n" else text.replace("\n", os.linesep)
+        left = memoryview(lines.encode(stream.encoding or "utf-8", stream.errors or "strict"))
+        while left:
+            left = left[os.write(kept, left) :]
+        return True
+
+
+def _number(stream: Any) -> int:
+    """The descriptor of a stream, or -1."""
+    try:
+        return int(stream.fileno())
+    except Exception:  # whatever stands in the place of a stream may have none
+        return -1
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        if _number(stream) in (1, 2):
+            # closed, or its reader is gone: its owner will be told when she writes
+            with suppress(Exception):
+                stream.flush()  # type: ignore[union-attr]
+    for symbol in ("stdout", "stderr", "__stdoutp", "__stderrp"):  # of C, where they can be found
+        with suppress(OSError, ValueError, TypeError):
+            library = ctypes.CDLL(None)
+            library.fflush(ctypes.c_void_p.in_dll(library, symbol))
+
+
+def _take_out(filters: Any) -> None:
+    """User code may put another list in place of this one; the filter is taken out of both."""
+    current: Any = warnings.filters
+    for kept in (filters, current):
+        while _FILTER in kept:
+            kept.remove(_FILTER)
 
 
 def _look_again() -> None:
@@ -385,7 +309,10 @@ def _look_again() -> None:
         module._filters_mutated_lock_held()
 
 
-def _streams(descriptors: _Descriptors) -> Iterator[_Place]:
+Place = tuple[Any, str, Callable[[Any], Any]]
+
+
+def _streams() -> Iterator[Place]:
     """Where streams are written to, each stream once; whoever held one before holds it still."""
     seen: list[Any] = [None]
     for name, where in (("stdout", "printed"), ("stderr", "written to standard error")):
@@ -395,34 +322,32 @@ def _streams(descriptors: _Descriptors) -> Iterator[_Place]:
                 continue
             seen.append(stream)
             if isinstance(getattr(stream, "__dict__", None), dict):
-                yield _Place(stream, "write", _writing(where, stream, descriptors))
+                yield stream, "write", _writing(where, stream)
             else:  # it takes no attributes
-                yield _Place(sys, attribute, _StandIn(where, descriptors))
+                yield sys, attribute, _standing_in(where)
 
 
-class _StandIn:
-    """A stream, but for what is written to it; called with a stream it makes another for that."""
+def _standing_in(where: str) -> Callable[[Any], Any]:
+    def make(stream: Any) -> Any:
+        """A stream, but for what is written to it."""
 
-    def __init__(self, where: str, descriptors: _Descriptors, stream: Any = None) -> None:
-        self._where, self._descriptors, self._stream = where, descriptors, stream
-        if stream is not None:
-            self.write = _writing(where, stream, descriptors)(stream.write)
+        class StandIn:
+            write = staticmethod(_writing(where, stream)(stream.write))
 
-    def __call__(self, stream: Any) -> _StandIn:
-        return _StandIn(self._where, self._descriptors, stream)
+            def __getattr__(self, name: str) -> Any:
+                return getattr(stream, name)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+        return StandIn()
+
+    return make
 
 
-def _writing(where: str, stream: Any, descriptors: _Descriptors) -> Callable[[Any], Any]:
-    descriptor = _number(stream)
-
+def _writing(where: str, stream: Any) -> Callable[[Any], Any]:
     def make(write: Callable[[str], int]) -> Any:
         def written(text: Any) -> Any:
             code = _speaker()
             if code is None:
-                return write(text) if not descriptors.write(descriptor, stream, text) else len(text)
+                return len(text) if _window.write(stream, text) else write(text)
             if not isinstance(text, str):
                 raise TypeError(f"write() argument must be str, not {type(text).__name__}")
             code.printed(where, text)
@@ -474,12 +399,12 @@ def _starting(start: Callable[..., None]) -> Any:
     return started
 
 
-_HOOKS = (
-    _Place(warnings, "_showwarnmsg", _or_told(_warned)),
-    _Place(logging.Logger, "handle", _or_told(_logged)),
-    _Place(sys, "unraisablehook", _or_told(_raised)),
-    _Place(threading, "excepthook", _or_told(_raised)),
-    _Place(threading.Thread, "start", _starting),
+_HOOKS: tuple[Place, ...] = (
+    (warnings, "_showwarnmsg", _or_told(_warned)),
+    (logging.Logger, "handle", _or_told(_logged)),
+    (sys, "unraisablehook", _or_told(_raised)),
+    (threading, "excepthook", _or_told(_raised)),
+    (threading.Thread, "start", _starting),
 )
 _window = _Window()
 if hasattr(os, "register_at_fork"):

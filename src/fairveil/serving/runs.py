@@ -560,7 +560,7 @@ class Rule:
             table = np.asarray(table, np.int64)
         elif count < decisions:
             node["count"].refuse(f"at least {decisions} codes", count)
-        chance = NoiseSource.secure().stream("prediction").generator()
+        chance = np.random.default_rng()
         return Rule(model, edges, cells, table, count, node["title"].text()[:200], chance)
 
     @property

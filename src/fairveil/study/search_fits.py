@@ -208,10 +208,10 @@ class Fits:
         are forgotten as they come."""
         source = NoiseSource.of(derived_seed(self._seed, 1 << 20))
         kept: Run | None = None
-        draws = source.stream("sampling", "candidates").generator()
+        draws = source.stream("sampling", "candidates")
         for number in range(search_price.runs(price.mean, price.shape, source)):
             try:
-                found = self.run(among[int(draws.integers(len(among)))], price, number)
+                found = self.run(among[draws.below(len(among))], price, number)
             except Exception:
                 raise _failed() from None
             kept = found if kept is None or found.score > kept.score else kept
