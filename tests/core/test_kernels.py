@@ -12,7 +12,8 @@ import pytest
 from fairveil.core import kernels as elementary
 from fairveil.core import sums
 from fairveil.core.promise import Promise
-from fairveil.core.sums import Facts, Run
+from fairveil.core.questions import Facts, Linear, Sum
+from fairveil.core.sums import Run
 from fairveil.curator import Rows
 
 SIZES = (8, 16, 7, 14, 6, 5, 41)
@@ -42,7 +43,7 @@ def table(n: int = 3001, classes: int = 2, far: float = 1e8, *, sparse: bool = F
     )
 
 
-def asked(rows: Rows, models: int, options: dict[str, Any]) -> tuple[sums.Sum, sums.Sum]:
+def asked(rows: Rows, models: int, options: dict[str, Any]) -> tuple[Sum, Sum]:
     rng, facts = np.random.default_rng(1), Facts(rows.layout, Promise(1.0, 1e-6), 1.0)
     outputs = 1 if len(rows.layout.classes or ()) == 2 else 3
     cells = rows.cells("marginal")
@@ -53,10 +54,9 @@ def asked(rows: Rows, models: int, options: dict[str, Any]) -> tuple[sums.Sum, s
     )
     loss, pull = options["loss"], np.linspace(0.8, 0.3, models)
     paid = None if loss == "squared" else costs
-    how = (loss, pull, options["sharpness"])
-    gradient = sums.gradient(facts, w, options["clip"], cells, paid, *how, **own)
-    kind = (True, options["kind"], options["sharpness"])
-    return gradient, sums.decisions(facts, w, cells, *kind)
+    model = Linear(w, options["sharpness"])
+    gradient = sums.gradient(facts, model, options["clip"], cells, paid, loss, pull, **own)
+    return gradient, sums.decisions(facts, model, cells, options["kind"], True)
 
 
 OPTIONS = [

@@ -3,18 +3,21 @@ relation, and it is the sum of what rows add."""
 
 from __future__ import annotations
 
-import inspect
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fairveil.core import sums
+from fairveil.core import by_cell, sums
+from fairveil.core.by_cell import ByCell, Weighed
 from fairveil.core.errors import FairveilError, InputError, PrivacyError
 from fairveil.core.promise import Promise, Unit
-from fairveil.core.sums import Facts, Run, Sum
+from fairveil.core.questions import Facts, Kind, Linear, Sum
+from fairveil.core.rows import Block
+from fairveil.core.sums import Run
 from fairveil.facts import Cells, RowLayout
 
 LAYOUT_GROUPS = (((0, 1, 2), (0, 1)), ("g", "h"))
@@ -29,30 +32,18 @@ W = np.array([[0.3, -1.2, 0.8, 0.5, -0.4]])
 OFFSETS = np.array([3])
 
 
-class Few:
+EMPTY = np.empty(0, np.int32)
+
+
+def few(rows: list[tuple[Any, ...]], weighted: bool) -> Block:
     """A block of some of the rows that there can be: numbers, a code, a label, two groups, a
-    weight."""
-
-    def __init__(self, rows: list[tuple[Any, ...]], weighted: bool) -> None:
-        table = np.array(rows, np.float64).reshape(-1, 7).T
-        self.layout, self.rows = LAYOUT, len(rows)
-        self.numbers, self.codes = np.ascontiguousarray(table[:2]), table[2:3].astype(np.uint8)
-        self.labels, self.sensitive = table[3].astype(np.int32), table[4:6].astype(np.uint16)
-        self.weights = table[6].copy() if weighted else np.empty(0)
-        self.persons = np.zeros(len(rows), np.int64)  # all of one person, where persons count
-        self.reach, self._rows, self._weighted = np.empty(0), rows, weighted
-
-    def arrays(self, offsets: Any) -> tuple[Any, ...]:
-        return self.numbers, np.empty(0, np.int32), np.empty(0, np.int32), self.codes, offsets
-
-    def take(self, index: Any) -> Few:
-        return Few([self._rows[i] for i in index], self._weighted)
-
-    def cells(self, cells: Cells | None) -> Any:
-        if cells is None:
-            return np.zeros((1, self.rows), np.uint8)
-        lines = [LAYOUT.sensitive_names.index(name) for name in cells.names]
-        return cells.ids(self.sensitive[lines])
+    weight; all of one person, where persons count."""
+    table = np.array(rows, np.float64).reshape(-1, 7).T
+    numbers, codes = np.ascontiguousarray(table[:2]), table[2:3].astype(np.uint8)
+    labels, groups = table[3].astype(np.int32), table[4:6].astype(np.uint16)
+    weights = table[6].copy() if weighted else np.empty(0)
+    block = Block(LAYOUT, len(rows), numbers, EMPTY, EMPTY, codes, labels, groups, weights)
+    return replace(block, persons=np.zeros(len(rows), np.int64))
 
 
 NUMBERS = [(0.0, 0.0), (1.0, -1.0), (-1.0, 1.0), (0.2, 0.1), (30.0, -40.0)]
@@ -74,7 +65,7 @@ BUILDERS: dict[str, Callable[[Facts, Cells | None], list[Sum]]] = {
         sums.counts(facts),
     ],
     "decisions": lambda facts, cells: [
-        sums.decisions(facts, W, cells, label, kind)
+        sums.decisions(facts, W, cells, kind, label)
         for label in (False, True)
         for kind in ("hard", "soft")
     ],
@@ -84,7 +75,7 @@ BUILDERS: dict[str, Callable[[Facts, Cells | None], list[Sum]]] = {
         sums.losses(facts, W, cells, "squared", 0.7),
     ],
     "gradient": lambda facts, cells: [
-        sums.gradient(facts, W, clip, cells, costs, loss, 0.8, 2.0)
+        sums.gradient(facts, Linear(W, 2.0), clip, cells, costs, loss, 0.8)
         for clip in (0.5, 3.0)
         for loss in (("log", "none") if facts.alone else ("log", "squared", "none"))
         for costs in (
@@ -94,19 +85,28 @@ BUILDERS: dict[str, Callable[[Facts, Cells | None], list[Sum]]] = {
         )
     ],
     "gram_matrices": lambda facts, cells: [
-        sums.gram_matrices(facts, 1.3, cells, target) for target in (False, True)
+        sums.gram_matrices(facts, cells, 1.3, target) for target in (False, True)
     ],
     "feature_sums": lambda facts, cells: [
-        sums.feature_sums(facts, 1.3, cells, label, basis)
+        sums.feature_sums(facts, cells, 1.3, label, basis)
         for label in (False, True)
         for basis in (None, np.array([[0.5, 1.0, -1.0, 0.2, 0.1], [0.0, 0.3, 1.0, 1.0, 0.0]]))
     ],
     "number_moments": lambda facts, cells: [sums.number_moments(facts, 1.1)],
     "told_apart": lambda facts, cells: (
-        [sums.told_apart(facts, sums.gram_matrices(facts, 1.3), cells)]
+        [ByCell(sums.GramMatrices(clip=1.3), cells).sum(facts)]
         if cells is not None and cells.per_row == 1
         else []
     ),
+    "weighed": lambda facts, cells: (
+        [
+            Weighed(inner, cells, np.linspace(0.0, 2.0, cells.count) ** 2).sum(facts)
+            for inner in (sums.GramMatrices(clip=1.3), sums.FeatureSums(clip=0.9))
+        ]
+        if cells is not None and cells.per_row == 1
+        else []
+    ),
+    "row_count": lambda facts, cells: [sums.row_count(facts)],
 }
 
 
@@ -114,7 +114,7 @@ def added(one: Sum, rows: list[tuple[Any, ...]], weighted: bool) -> Any:
     """What each of these rows adds, a line each."""
     lines = []
     for row in rows:
-        run = Run(Few([row], weighted), OFFSETS, 0, 1)
+        run = Run(few([row], weighted), OFFSETS, 0, 1)
         lines.append(one.total(run, one.unit).astype(np.float64).ravel())
     return np.array(lines)
 
@@ -124,13 +124,8 @@ def farthest(lines: Any) -> float:
 
 
 def test_every_sum_has_a_builder() -> None:
-    made = {
-        name
-        for name, value in vars(sums).items()
-        if inspect.isfunction(value)
-        and not name.startswith("_")
-        and inspect.signature(value).return_annotation == "Sum"
-    }
+    kinds = [*vars(sums).values(), *vars(by_cell).values()]
+    made = {kind.function.__name__ for kind in kinds if isinstance(kind, Kind)}
     assert made == set(BUILDERS)
 
 
@@ -170,7 +165,7 @@ def test_no_other_group_moves_a_sum_of_public_rows_further(
         pieces = [one]
         if one.parts is not None:
             # of the rows as they are, all in one group: what is listed counts, not what is there
-            table = Few([(*row[:4], 0, 0, row[6]) for row in rows], weighted)
+            table = few([(*row[:4], 0, 0, row[6]) for row in rows], weighted)
             pieces = list(one.parts([Run(table, OFFSETS, 0, len(rows))], len(rows)))
             assert pieces
         for piece in pieces:
@@ -207,7 +202,7 @@ def test_a_persons_gradients_are_added_and_then_clipped(weighted: bool) -> None:
         for one in BUILDERS["gradient"](facts, PRODUCT):
             lines = np.array(
                 [
-                    one.total(Run(Few(some, weighted), OFFSETS, 0, len(some)), one.unit).ravel()
+                    one.total(Run(few(some, weighted), OFFSETS, 0, len(some)), one.unit).ravel()
                     if some
                     else np.zeros(one.shape).ravel()
                     for some in sets
@@ -227,7 +222,7 @@ def test_a_total_is_the_sum_of_what_rows_add(name: str) -> None:
     order = np.random.default_rng(1).permutation(len(ALL))[:60]
     rows = [ALL[i] for i in order]
     for one in BUILDERS[name](facts, PRODUCT):
-        together = one.total(Run(Few(rows, True), OFFSETS, 0, len(rows)), one.unit)
+        together = one.total(Run(few(rows, True), OFFSETS, 0, len(rows)), one.unit)
         np.testing.assert_array_equal(together.ravel(), added(one, rows, True).sum(0))
 
 
@@ -249,7 +244,7 @@ ALONE = Facts(LAYOUT, Promise(1.0, 1e-6, protects="sensitive_features"))
         (
             lambda: sums.gradient(RECORDS, W, 1.0, ONE, np.zeros((3, 1, 2)), "squared"),
             InputError,
-            "costs of classes",
+            "beside costs",
         ),
         (lambda: sums.gradient(RECORDS, W * np.nan, 1.0), InputError, "finite weights"),
         (lambda: sums.gradient(RECORDS, W[None][:0], 1.0), InputError, "finite weights"),
@@ -259,20 +254,28 @@ ALONE = Facts(LAYOUT, Promise(1.0, 1e-6, protects="sensitive_features"))
             "costs",
         ),
         (lambda: sums.gradient(RECORDS, W, 1.0, ONE, np.zeros((2, 1, 2))), InputError, "costs"),
-        (lambda: sums.gradient(ALONE, W, 1.0, sharpness=-1.0), InputError, "sharpness"),
-        (lambda: sums.gradient(ALONE, W, 1.0, pull=-1.0), InputError, "pull"),
-        (lambda: sums.decisions(ALONE, W, ONE, sharpness=0.0), InputError, "sharpness"),
-        (lambda: sums.gram_matrices(RECORDS, np.inf), InputError, "clip"),
+        (lambda: sums.gradient(ALONE, Linear(W, -1.0), 1.0), InputError, "sharpness"),
+        (lambda: sums.gradient(ALONE, W, 1.0, loss_weight=-1.0), InputError, "loss_weight"),
+        (lambda: sums.decisions(ALONE, Linear(W, 0.0), ONE), InputError, "sharpness"),
+        (lambda: sums.gram_matrices(RECORDS, None, np.inf), InputError, "clip"),
         (lambda: sums.losses(RECORDS, W, None, "squared", np.inf), InputError, "clip"),
         (lambda: sums.score_bins(RECORDS, W, (1.0, 0.0)), InputError, "rising"),
-        (lambda: sums.told_apart(RECORDS, sums.counts(RECORDS), MARGINAL), InputError, "overlap"),
-        (lambda: sums.told_apart(RECORDS, sums.counts(RECORDS, ONE), ONE), InputError, "overlap"),
         (
-            lambda: sums.told_apart(PERSONS, sums.gradient(PERSONS, W, 1.0), ONE),
-            PrivacyError,
-            "expected rows",
+            lambda: ByCell(sums.RowCount(), MARGINAL).sum(RECORDS),
+            InputError,
+            "without cells|overlap",
         ),
-        (lambda: sums.told_apart(ALONE, sums.gradient(ALONE, W, None), ONE), InputError, "clip"),
+        (
+            lambda: ByCell(sums.CellCounts(ONE), ONE).sum(RECORDS),
+            InputError,
+            "without cells|overlap",
+        ),
+        (
+            lambda: ByCell(sums.GradientSum(Linear(W), 1.0), ONE).sum(PERSONS),
+            PrivacyError,
+            "one group",
+        ),
+        (lambda: ByCell(sums.GradientSum(Linear(W)), ONE).sum(ALONE).bound, InputError, "clip"),
         (lambda: Facts(LAYOUT, Promise(1.0, 1e-6), np.inf), InputError, "max_sample_weight"),
         (
             lambda: Facts(

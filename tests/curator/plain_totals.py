@@ -12,17 +12,18 @@ from typing import Any
 import numpy as np
 
 from fairveil._types import Floats
+from fairveil.core.questions import Question
 from fairveil.core.rows import Block
-from fairveil.curator.question import Question
-from fairveil.curator.questions.gradients import GradientSum
-from fairveil.curator.questions.histograms import PredictionHistogram, ScoreHistogram
-from fairveil.curator.questions.of_models import GroupLosses
-from fairveil.curator.questions.of_rows import (
+from fairveil.core.sums import (
     CellCounts,
     FeatureSums,
+    GradientSum,
     GramMatrices,
+    GroupLosses,
     NumberMoments,
+    PredictionHistogram,
     RowCount,
+    ScoreHistogram,
 )
 
 
@@ -71,7 +72,7 @@ def probabilities(scores: Floats, sharpness: float) -> Floats:
         return np.asarray(e / e.sum(axis=1, keepdims=True))
 
 
-def predictions(question: PredictionHistogram, block: Block, m: int) -> Floats:
+def predictions(question: Question, block: Block, m: int) -> Floats:
     """Rows of soft or hard decisions of model m."""
     scores = dense(block) @ question.model.array[m].T
     if question.decisions == "soft":
@@ -81,18 +82,17 @@ def predictions(question: PredictionHistogram, block: Block, m: int) -> Floats:
     return np.asarray(np.eye(scores.shape[1])[scores.argmax(axis=1)])
 
 
-def residuals(question: GradientSum, block: Block, m: int) -> Floats:
+def residuals(question: Question, block: Block, m: int) -> Floats:
     """d (loss + costs) / d score of model m, a row each."""
     model = question.model
+    weight = np.broadcast_to(question.loss_weight, (question.models,))[m]
     scores = dense(block) @ model.array[m].T
     u: Floats = np.zeros_like(scores)
     if question.loss == "squared":
-        u = question.loss_weights[m] * (scores - block.labels[:, np.newaxis])
+        u = weight * (scores - block.labels[:, np.newaxis])
     elif question.loss == "log":
         wanted = np.arange(scores.shape[1]) if scores.shape[1] > 1 else np.ones(1)
-        u = question.loss_weights[m] * (
-            probabilities(scores, 1.0) - (block.labels[:, np.newaxis] == wanted)
-        )
+        u = weight * (probabilities(scores, 1.0) - (block.labels[:, np.newaxis] == wanted))
     if question.cell_weights is not None:
         weights = np.broadcast_to(
             question.cell_weights, (question.models, question.cell_weights.shape[-1])
@@ -103,15 +103,25 @@ def residuals(question: GradientSum, block: Block, m: int) -> Floats:
     return u
 
 
-def _own_costs(question: GradientSum, block: Block, m: int) -> Floats:
+def _own_costs(question: Question, block: Block, m: int) -> Floats:
     """What each row's own cells cost it, summed over its cells."""
-    costs = question.costs(block.layout)[m]
-    labels = block.labels if question.cost_labels > 1 else 0
-    index = block.cells(question.cells).astype(np.int64) * question.cost_labels + labels
+    costs, told = costs_of(question, m)
+    labels = block.labels if told > 1 else 0
+    index = block.cells(question.cells).astype(np.int64) * told + labels
     return np.asarray(costs[index].sum(axis=0))
 
 
-def cost_residuals(question: GradientSum, block: Block, m: int, costs: Floats) -> Floats:
+def costs_of(question: Question, m: int) -> tuple[Floats, int]:
+    """Costs of model m, (cells x labels, outputs), of two classes the second's less the first's;
+    and how many labels they tell apart."""
+    given = question.cell_costs
+    given = given[m] if given.ndim == 4 else given
+    if question.model.outputs == 1:
+        given = given[..., 1:] - given[..., :1]
+    return given.reshape(-1, given.shape[-1]), given.shape[1]
+
+
+def cost_residuals(question: Question, block: Block, m: int, costs: Floats) -> Floats:
     """J' costs a row: the derivative in the scores of sum_k softmax(sharpness x score)_k
     costs_k."""
     p = probabilities(dense(block) @ question.model.array[m].T, question.model.sharpness)
@@ -122,7 +132,7 @@ def cost_residuals(question: GradientSum, block: Block, m: int, costs: Floats) -
     )
 
 
-def losses(question: GroupLosses, block: Block, m: int, limit: float) -> Floats:
+def losses(question: Question, block: Block, m: int, limit: float) -> Floats:
     """Cut losses of model m, a row each."""
     scores = dense(block) @ question.model.array[m].T
     labels = block.labels
@@ -159,35 +169,35 @@ def _scatter(question: Any, block: Block, rows: Floats, by_label: bool) -> Float
 def total(question: Question, block: Block, m: int = 0) -> Floats:
     """One model's total over a block."""
     w = row_weights(block)
-    if isinstance(question, RowCount):
+    if question.kind is RowCount:
         return np.array([w.sum()])
-    if isinstance(question, CellCounts):
+    if question.kind is CellCounts:
         counts = _scatter(question, block, w, question.by_label)
         return counts if question.group is None else counts[question.group : question.group + 1]
-    if isinstance(question, PredictionHistogram):
+    if question.kind is PredictionHistogram:
         return _scatter(
             question, block, w[:, np.newaxis] * predictions(question, block, m), question.by_label
         )
-    if isinstance(question, ScoreHistogram):
+    if question.kind is ScoreHistogram:
         scores = dense(block) @ question.model.array[m, 0]
         bins = np.eye(1 + len(question.edges))[
             (scores[:, np.newaxis] > np.array(question.edges)).sum(axis=1)
         ]
         return _scatter(question, block, w[:, np.newaxis] * bins, question.by_label)
-    if isinstance(question, GradientSum):
+    if question.kind is GradientSum:
         X = dense(block)
         gradients = residuals(question, block, m)[:, :, np.newaxis] * X[:, np.newaxis, :]
         flat = shortened(gradients.reshape(block.rows, -1), question.clip)
         return np.asarray((w @ flat).reshape(gradients.shape[1:]))
-    if isinstance(question, NumberMoments):
+    if question.kind is NumberMoments:
         x = dense(block)[:, 1 : 1 + block.layout.numbers]
         return np.asarray((w @ shortened(np.hstack([x, x**2]), question.clip)).reshape(2, -1))
-    if isinstance(question, FeatureSums):
+    if question.kind is FeatureSums:
         r = dense(block) if question.basis is None else dense(block) @ question.basis.T
         return _scatter(
             question, block, w[:, np.newaxis] * shortened(r, question.clip), question.by_label
         )
-    if isinstance(question, GramMatrices):
+    if question.kind is GramMatrices:
         r = shortened(gram_rows(question, block), question.clip)
         return _scatter(
             question,
@@ -195,13 +205,14 @@ def total(question: Question, block: Block, m: int = 0) -> Floats:
             w[:, np.newaxis, np.newaxis] * r[:, :, np.newaxis] * r[:, np.newaxis, :],
             False,
         )
-    if isinstance(question, GroupLosses):
-        limit = np.inf if question.clip is None and question.loss != "zero-one" else question.limit
+    if question.kind is GroupLosses:
+        limit = np.inf if question.clip is None else question.clip
+        limit = min(1.0, limit) if question.loss == "zero-one" else limit
         return _scatter(question, block, w * losses(question, block, m, limit), False)
     raise TypeError(f"no reference for {type(question).__name__}")
 
 
-def gram_rows(question: GramMatrices, block: Block) -> Floats:
+def gram_rows(question: Question, block: Block) -> Floats:
     """(1, features[, target]), a row each."""
     X = dense(block)
     return np.column_stack([X, block.labels]) if question.with_target else X

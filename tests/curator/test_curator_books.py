@@ -11,8 +11,8 @@ import pytest
 from fairveil.core.events import Gaussian, Repeated
 from fairveil.core.filters import Filter
 from fairveil.curator import CellCounts, Curator, FeatureSums, Journal, Rows, Weighed
+from fairveil.curator.attached import RowFunction
 from fairveil.curator.books import Budget
-from fairveil.curator.questions.attached import RowFunction
 from fairveil.errors import BudgetError, InputError, PrivacyError
 from fairveil.ledger import Ledger
 from fairveil.privacy import NoiseSource, Promise
@@ -108,7 +108,7 @@ def test_guarantee_3_of_rounds_weights_of_a_round_before_are_forgotten(rows) -> 
     question = Weighed(FeatureSums(None, 1.0), cells, (1.0, 1.0))
     curator = Curator(rows, Promise(1e3, 1e-6), noise=NoiseSource.seeded(0))
     for factor in (1.0, 2.0, 3.0, 4.0):
-        curator.answer([(question.at(question.inner, (1.0, factor)), 3.0)])
+        curator.answer([(question.at(factors=(1.0, factor)), 3.0)])
     assert len(curator._ready) == 1
 
 

@@ -31,8 +31,7 @@ from fairveil.curator import (
     describe_choice,
 )
 from fairveil.curator.choices import Costs, rate
-from fairveil.curator.totals import public_scale
-from fairveil.curator.totals.passes import totals
+from fairveil.curator.passes import shared, totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
 
@@ -110,11 +109,11 @@ def decided(questions, rows):
     (block,) = rows.blocks()
     lines = []
     for question in questions:
-        if isinstance(question, AttachedHistogram):
+        if question.kind is AttachedHistogram:
             lines.append(question.attached.of(block, 0, block.rows).argmax(axis=1))
             continue
         for m in range(question.model.models):
-            if isinstance(question, ScoreHistogram):
+            if question.kind is ScoreHistogram:
                 scores = reference.dense(block) @ question.model.array[m, 0]
                 lines += [(scores > edge).astype(int) for edge in question.edges]
             elif question.model.outputs == 1:
@@ -354,7 +353,7 @@ def test_guarantee_1_of_weights_no_neighbour_moves_scores_further_apart_than_the
 def losses_of(curator, question, rows):
     """Whole numbers of what each row adds, (rows, models, cells), and the step of their grid."""
     scales = curator._bounds.scales(Measurement(question, 1.0))
-    scale = scales[0] if len(scales) == 1 else public_scale.shared(scales, question, rows)
+    scale = scales[0] if len(scales) == 1 else shared(scales, question, rows)
     (whole,) = rows.blocks()
     each = [
         totals([(question, [scale])], rows, [whole.take(np.array([i]))])[0]
@@ -767,7 +766,7 @@ def test_guarantee_3_tables_are_totalled_once_for_as_long_as_a_question_is_held(
     monkeypatch.setattr(
         choices,
         "totals",
-        lambda pairs, *rest: asked.append(type(pairs[0][0])) or real(pairs, *rest),
+        lambda pairs, *rest: asked.append(pairs[0][0].kind) or real(pairs, *rest),
     )
     scores = [zigzag(*slopes_of((6, 1, 2), seed)) for seed in range(4)]
     first = [curator.choose(cuts, 1.0, score=score) for score in scores]

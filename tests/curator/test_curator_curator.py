@@ -28,8 +28,7 @@ from fairveil.curator import (
     Rows,
     describe,
 )
-from fairveil.curator.totals import public_scale
-from fairveil.curator.totals.passes import totals
+from fairveil.curator.passes import public_scales, totals
 from fairveil.errors import BudgetError, InputError, MissingBoundError, PrivacyError
 from fairveil.facts import Cells
 from fairveil.privacy import NoiseSource, Promise, epsilon
@@ -532,10 +531,13 @@ def test_bad_questions_are_refused_before_anything_is_released(rows_of):
         (r"got \(0, 1, 4\)", lambda: Linear(np.empty((0, 1, 4)))),
         ("sharpness", lambda: Linear(WEIGHTS, sharpness=0.0)),
         (
-            "finite costs",
+            "finite numbers",
             lambda: GradientSum(Linear(WEIGHTS), 1.0, rows.cells(), np.full((6, 2, 2), np.inf)),
         ),
-        ("decisions", lambda: PredictionHistogram(Linear(WEIGHTS), None, "medium")),
+        (
+            "decisions",
+            lambda: PredictionHistogram(Linear(WEIGHTS), None, "medium").shape(rows.layout),
+        ),
     ]:
         with pytest.raises(InputError, match=message):
             make()
@@ -640,7 +642,7 @@ def test_many_classes_do_not_outgrow_their_public_bound():
     K = len(rows.layout.classes)
     model = Linear(rng.normal(size=(K, 3)) * 40, sharpness=30.0)
     question = GradientSum(model, None, rows.cells(), rng.normal(size=(2, 1, K)), "none")
-    (scale,) = public_scale.of(question, rows)
+    (scale,) = public_scales(question, rows)
     (block,) = rows.blocks()
     for i in range(30):
         totals_ = []
@@ -793,7 +795,7 @@ def test_sums_along_a_basis_have_the_public_bound_of_what_they_add(rows_of, spar
         np.linalg.norm(reference.dense(block) @ SUMS[0].T, axis=1).max() for block in rows.blocks()
     )
     for mode, lines in (("product", 1), ("marginal", 2)):
-        (scale,) = public_scale.of(
+        (scale,) = public_scales(
             FeatureSums(rows.cells(mode), None, by_label=True, basis=SUMS[0]), rows
         )
         assert scale.bound.sensitivity("replace-one") == pytest.approx(

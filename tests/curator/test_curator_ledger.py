@@ -26,8 +26,8 @@ from fairveil.curator import (
     RowCount,
     Rows,
 )
+from fairveil.curator.passes import Passes
 from fairveil.curator.pricing import Measurement
-from fairveil.curator.totals.passes import Passes
 from fairveil.errors import (
     InputError,
     LedgerError,

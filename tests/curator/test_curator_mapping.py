@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from fairveil.core import threads
+from fairveil.core.by_cell import ByCell
 from fairveil.core.rows import Mapping, Unmapped
 from fairveil.curator import Curator, GradientSum, Linear, Poisson, PredictionHistogram, Rows
-from fairveil.curator.questions.by_cell import ByCell
 from fairveil.facts import RowBlock
 from fairveil.facts.rows import Traits
 from fairveil.privacy import NoiseSource, Promise

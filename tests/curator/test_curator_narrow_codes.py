@@ -17,8 +17,7 @@ import scipy.sparse
 
 from fairveil.core.rows import prepare
 from fairveil.curator import CellCounts, FeatureSums, GradientSum, Linear, NumberMoments, Rows
-from fairveil.curator.totals import public_scale
-from fairveil.curator.totals.passes import totals
+from fairveil.curator.passes import public_scales, totals
 from fairveil.data import encode
 from fairveil.errors import InputError, SchemaError
 from fairveil.facts import Category, Cells, RowBlock, RowLayout, Schema
@@ -176,7 +175,7 @@ def test_bounds_of_moments_are_those_of_the_numbers(
         source(RowLayout(3, sizes, (0, 1)), RowBlock(numbers, codes, np.zeros(rows, np.int32)))
     )
     question = NumberMoments(None)
-    (scale,) = public_scale.of(question, held, exact=True)
+    (scale,) = public_scales(question, held, exact=True)
     assert largest <= scale.bound.norm <= largest * (1 + 1e-9)
     (found,) = totals([(question, [scale])], held, held.blocks())
     plain = numbers.T.toarray() if kind else numbers

@@ -29,9 +29,9 @@ from fairveil.curator import (  # noqa: E402
     describe,
 )
 from fairveil.curator.kernels.torch_gradient import Wanted, engine  # noqa: E402
+from fairveil.curator.passes import Passes, totals  # noqa: E402
 from fairveil.curator.pricing import constant_scale  # noqa: E402
 from fairveil.curator.quiet import Troubles  # noqa: E402
-from fairveil.curator.totals.passes import Passes, totals  # noqa: E402
 from fairveil.errors import InputError, MissingBoundError, PrivacyError  # noqa: E402
 from fairveil.facts import RowBlock  # noqa: E402
 from fairveil.models import NetworkModel, Skeleton  # noqa: E402
@@ -109,7 +109,7 @@ def by_hand(question: NetworkGradient, rows: Rows, columns: dict[str, Any]) -> A
             objective = objective - torch.log_softmax(z, dim=1)[0, y] * question.loss_weight
         if question.cell_costs is not None:
             for cell in block.cells(question.cells)[:, i]:
-                costs = question.cell_costs[cell, y if question.cost_labels > 1 else 0]
+                costs = question.cell_costs[cell, y if question.cell_costs.shape[1] > 1 else 0]
                 objective = (
                     objective
                     + (
@@ -426,7 +426,7 @@ def test_rounds_share_their_price_and_differ_in_parameters() -> None:
     curator = Curator(rows, promise, plan=[event] * 3, noise=NoiseSource.seeded(3))
     for k in range(3):
         moved = Network(model.skeleton, model.parameters + 0.1 * k)
-        asked = first.at(moved, costs * k)
+        asked = first.at(model=moved, cell_costs=costs * k)
         assert asked.key == first.key == NetworkGradient(moved, CLIP, cells, costs).key
         curator.answer([(asked, 2.0)], Poisson(0.5))
     assert len(curator._ready) == 1
@@ -466,10 +466,12 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
             asked.shape(rows.layout)
     with pytest.raises(InputError, match="parameters"):
         Network(model.skeleton, model.parameters[1:])
-    with pytest.raises(InputError, match="same network"):
-        NetworkGradient(model, 1.0).at(network())
+    with pytest.raises(InputError, match="new question"):
+        NetworkGradient(model, 1.0).at(model=network())
     with pytest.raises(InputError, match="cell_costs"):
-        NetworkGradient(model, 1.0, cells, np.zeros((6, 1, 3))).at(model, np.zeros((6, 3, 3)))
+        NetworkGradient(model, 1.0, cells, np.zeros((6, 1, 3))).at(
+            model=model, cell_costs=np.zeros((6, 3, 3))
+        )
 
 
 def _of(width: int, classes: int) -> tuple[Skeleton, Any]:

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from fairveil.core.events import Composed, Gaussian, NonPrivate, NoOp, OnPart, PerCell, Repeated
+from fairveil.core.questions import ALONE
 from fairveil.core.rows import public_order
 from fairveil.curator import (
     CellCounts,
@@ -29,8 +30,7 @@ from fairveil.curator import (
     Rows,
     describe,
 )
-from fairveil.curator.totals import public_scale
-from fairveil.curator.totals.passes import totals
+from fairveil.curator.passes import needs_rows, public_scales, totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise, epsilon
 
@@ -127,10 +127,10 @@ def test_guarantee_2_a_neighbour_moves_her_part_by_the_bound_at_most_and_no_othe
         part_of[public_order(len(X))[number::PARTS]] = number
     for question in questions(rows):
         scales = [question.scale(rows.layout, None)]
-        if attributes_alone and public_scale.needs_rows(question):
-            scales = public_scale.of(question, rows)
+        if attributes_alone and needs_rows(question, rows.layout):
+            scales = public_scales(question, rows)
         elif attributes_alone:
-            scales = [question.scale_of_change(rows.layout, None)]
+            scales = [question.scale(rows.layout, None, promise=ALONE)]
         before, largest = part_totals(question, scales, rows), 0.0
         for i in range(len(X)):
             for features, label, group in pool:

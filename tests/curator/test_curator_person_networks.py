@@ -1,6 +1,6 @@
 """Networks under a guarantee for persons: enumerated persons, sums over chunks, planted bugs.
 
-The guarantees are those of `curator.questions.networks`, with persons in the place of rows. See
+The guarantees are those of `curator.networks`, with persons in the place of rows. See
 `test_curator_persons` for who is enumerated. False alarms: none, nothing is drawn but rows.
 """
 
@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from curator_pools import pool
 from test_curator_persons import ADDED, MOST, RELATIONS, SENSITIVE, by_person, largest, persons
+
+from fairveil.core.questions import ALONE
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
@@ -27,8 +29,8 @@ from fairveil.curator import (  # noqa: E402
     Rows,
 )
 from fairveil.curator.kernels import torch_gradient  # noqa: E402
+from fairveil.curator.passes import totals  # noqa: E402
 from fairveil.curator.pricing import constant_scale  # noqa: E402
-from fairveil.curator.totals.passes import totals  # noqa: E402
 from fairveil.errors import PrivacyError  # noqa: E402
 from fairveil.models import Skeleton  # noqa: E402
 from fairveil.privacy import NoiseSource  # noqa: E402
@@ -204,7 +206,7 @@ def test_sensitive_features_of_a_person_move_a_sum_by_so_many_rows():
     cells, net = rows.cells(), skeleton(rows, 2)
     costs = np.random.default_rng(0).normal(size=(cells.count, 2, 2))
     question = NetworkGradient(Network(net, net.start), 0.3, cells, costs, loss="none")
-    row = question.scale_of_change(rows.layout, None).bound.sensitivity("replace-one")
+    row = question.scale(rows.layout, None, promise=ALONE).bound.sensitivity("replace-one")
     person = constant_scale(question, rows.layout, SENSITIVE, None).bound.sensitivity("replace-one")
     assert person == pytest.approx(MOST * row, rel=1e-9)
 

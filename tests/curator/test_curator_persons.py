@@ -22,6 +22,7 @@ from scipy import stats
 from fairveil.audit import EventsClaim, audit_scores
 from fairveil.core.events import DiscreteLaplace, Gaussian, NoOp, PoissonSampled
 from fairveil.core.persons import kept, persons_of
+from fairveil.core.questions import ALONE
 from fairveil.curator import (
     AttachedHistogram,
     CellCounts,
@@ -42,10 +43,8 @@ from fairveil.curator import (
     ScoreHistogram,
     describe,
 )
-from fairveil.curator.pricing import constant_scale
-from fairveil.curator.question import of_person
-from fairveil.curator.totals import public_scale
-from fairveil.curator.totals.passes import totals
+from fairveil.curator.passes import needs_rows, public_scales, totals
+from fairveil.curator.pricing import constant_scale, of_persons
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise, Unit, epsilon, full_batch
 
@@ -129,7 +128,7 @@ def test_no_person_moves_a_total_further_than_its_bound(classes, mode, kind):
     cap = rows.max_sample_weight if rows.weighted else None
     people = persons(sum(block.rows for block in rows.blocks()), np.random.default_rng(0))
     for question in questions(rows, classes, mode):
-        for order in (1, 2) if isinstance(question, CellCounts | ScoreHistogram) else (2,):
+        for order in (1, 2) if question.kind in (CellCounts, ScoreHistogram) else (2,):
             scales = [
                 constant_scale(question, rows.layout, promise, cap, order) for promise in RELATIONS
             ]
@@ -164,7 +163,7 @@ def test_the_bounds_are_not_loose_and_the_root_of_the_rows_is_not_enough():
         )
         assert alone >= 0.9 * scale.bound.sensitivity("add-remove"), question
         assert replaced >= 0.9 * scale.bound.sensitivity("replace-one"), question
-        if not isinstance(question, GradientSum):
+        if question.kind is not GradientSum:
             row = question.scale(rows.layout, None).bound
             assert alone > 1.5 * math.sqrt(MOST) * row.norm, question
     clipped = constant_scale(GradientSum(model, 0.2), rows.layout, ADDED, None).bound
@@ -405,11 +404,11 @@ def test_attribute_changes_of_all_rows_of_a_person_stay_within_the_bound():
         FeatureSums(cells, 1.5),
         GroupLosses(model, cells),
     ):
-        if public_scale.needs_rows(question):
-            row = public_scale.of(question, rows)[0]
+        if needs_rows(question, rows.layout):
+            row = public_scales(question, rows)[0]
         else:
-            row = question.scale_of_change(rows.layout, None)
-        scale = of_person(row, MOST)
+            row = question.scale(rows.layout, None, promise=ALONE)
+        scale = of_persons(row, MOST)
         v = contributions(question, row, rows).reshape(
             -1, each, math.prod(question.shape(rows.layout))
         )

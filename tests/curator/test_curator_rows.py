@@ -23,7 +23,7 @@ from fairveil.curator import (
     RowFunction,
     Rows,
 )
-from fairveil.curator.totals.passes import totals
+from fairveil.curator.passes import totals
 from fairveil.data import encode
 from fairveil.errors import FairveilError, InputError, PrivacyError
 from fairveil.estimators.reading import read_as

@@ -25,9 +25,8 @@ from fairveil.curator import (
     RowCount,
     describe,
 )
+from fairveil.curator.passes import public_scales, totals
 from fairveil.curator.pricing import Measurement
-from fairveil.curator.totals import public_scale
-from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
 
@@ -118,8 +117,8 @@ def test_an_ask_made_again_is_the_ask_made_anew(rows_of, models):
     model = Linear(weights)
     gradient, histogram = first[0].question, first[1].question
     again = [
-        first[0].about(gradient.at(model, anew[0].question.cell_costs)),
-        first[1].about(histogram.at(model)),
+        first[0].about(gradient.at(model=model, cell_costs=anew[0].question.cell_costs)),
+        first[1].about(histogram.at(model=model)),
     ]
     one, other = (Curator(rows, WIDE, noise=NoiseSource.seeded(0)) for _ in range(2))
     for found, wanted in zip(one.answer(again), other.answer(anew), strict=True):
@@ -128,11 +127,11 @@ def test_an_ask_made_again_is_the_ask_made_anew(rows_of, models):
     assert one.log.events == other.log.events
     for wrong in (Linear(np.zeros(WIDTH - 1)), Linear(np.zeros(shape), 2.0)):
         with pytest.raises(InputError, match="new question"):
-            histogram.at(wrong)
-    with pytest.raises(InputError, match="new GradientSum"):
-        gradient.at(model)
-    with pytest.raises(InputError, match="finite costs"):
-        gradient.at(model, np.full_like(gradient.cell_costs, np.nan))
+            histogram.at(model=wrong)
+    with pytest.raises(InputError, match="new question"):
+        gradient.at(model=model, cell_costs=None)
+    with pytest.raises(InputError, match="finite numbers"):
+        gradient.at(model=model, cell_costs=np.full_like(gradient.cell_costs, np.nan))
     with pytest.raises(InputError, match="made by `at`"):
         first[1].about(PredictionHistogram(model, rows.cells()))
 
@@ -262,8 +261,9 @@ def sizes_and_moves(question, rows, m=0):
             p = reference.probabilities(
                 reference.dense(block) @ question.model.array[m].T, sharpness
             )
-            costs = question.costs(rows.layout)[m].reshape(-1, question.cost_labels, p.shape[1])
-            labels = block.labels if question.cost_labels > 1 else np.zeros(block.rows, int)
+            costs, told = reference.costs_of(question, m)
+            costs = costs.reshape(-1, told, p.shape[1])
+            labels = block.labels if told > 1 else np.zeros(block.rows, int)
             for members in columns_of(question.cells):
                 each = [through(p, costs[a, labels], sharpness) for a in members]
                 size = size + np.max([np.linalg.norm(one, axis=1) for one in each], axis=0)
@@ -290,7 +290,7 @@ def test_guarantee_1_of_public_scale_the_largest_over_rows(
     model = Linear(rng.normal(size=(2, outputs, WIDTH)), sharpness=1.7)
     costs = rng.normal(size=(2, cells.count, classes if by_label else 1, classes))
     question = GradientSum(model, None, cells, costs, loss, 0.7)
-    for m, scale in enumerate(public_scale.of(question, rows)):
+    for m, scale in enumerate(public_scales(question, rows)):
         size, move = sizes_and_moves(question, rows, m)
         assert size <= scale.bound.norm <= size * (1 + 1e-7)
         assert move <= scale.bound.diameter <= move + size * 1e-7
@@ -305,7 +305,7 @@ def test_guarantee_1_of_public_scale_without_cells_and_for_squared_loss(rows_of,
         if costs
         else GradientSum(model)
     )
-    (scale,) = public_scale.of(question, rows)
+    (scale,) = public_scales(question, rows)
     size, _ = sizes_and_moves(question, rows)
     assert size <= scale.bound.norm <= size * (1 + 1e-7)
     rows = rows_of(regression=True, far=False)
@@ -313,7 +313,7 @@ def test_guarantee_1_of_public_scale_without_cells_and_for_squared_loss(rows_of,
         Linear(np.linspace(-1, 1, WIDTH)[np.newaxis]), loss="squared", loss_weight=0.3
     )
     for exact in (False, True):
-        (scale,) = public_scale.of(question, rows, exact=exact)
+        (scale,) = public_scales(question, rows, exact=exact)
         size, _ = sizes_and_moves(question, rows)
         assert size <= scale.bound.norm <= size * (1 + 1e-7)
 
@@ -331,7 +331,7 @@ def test_guarantee_2_of_public_scale_order_ranges_and_threads_change_no_bit(rows
             model, None, cells, np.linspace(-1, 1, cells.count * classes).reshape(-1, 1, classes)
         )
         for run in (None, 1, 2, 5):
-            (scale,) = public_scale.of(question, rows, threads=run)
+            (scale,) = public_scales(question, rows, threads=run)
             found.add((scale.bound.norm, scale.bound.diameter, scale.exponent))
     assert len(found) == 1
 
@@ -341,9 +341,7 @@ def test_guarantee_1_of_public_scale_rows_that_overflow_are_told(rows_of):
     costs = np.full((6, 1, 2), 1e305) * [-0.5, 0.5]
     costs[::2] *= -1
     with pytest.raises(InputError, match="overflow"):
-        public_scale.of(
-            GradientSum(Linear(np.zeros(WIDTH)), None, rows.cells(), costs, "none"), rows
-        )
+        public_scales(GradientSum(Linear(np.zeros(WIDTH)), None, rows.cells(), costs, "none"), rows)
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -360,7 +358,7 @@ def test_the_grid_of_exact_answers_holds_any_model(rows_of, classes, mode):
         costs = rng.normal(size=(cells.count, classes, classes)) * 3
         for loss in ("none", "log"):
             question = GradientSum(model, None, cells, costs, loss, 0.8)
-            (exact,) = public_scale.of(question, rows, exact=True)
+            (exact,) = public_scales(question, rows, exact=True)
             size, _ = sizes_and_moves(question, rows)
             assert exact.bound.norm >= size * (1 - 1e-12)
             total = totals([(question, [exact])], rows, rows.blocks())[0][0] * exact.unit

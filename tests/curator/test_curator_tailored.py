@@ -17,6 +17,7 @@ import plain_totals as reference
 import pytest
 from scipy import stats
 
+from fairveil.core import by_cell as cells_of_core
 from fairveil.core.events import Gaussian, PerCell, PoissonSampled, VisiblySampled
 from fairveil.core.inventory import per_cell_squares
 from fairveil.core.layout import partition_of
@@ -33,14 +34,12 @@ from fairveil.curator import (
     Measurement,
     Part,
     Poisson,
-    PredictionHistogram,
     Rows,
     Weighed,
     describe,
 )
+from fairveil.curator.passes import public_scales, totals
 from fairveil.curator.pricing import constant_scale, noise_scale
-from fairveil.curator.totals import cell_order, public_scale
-from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, MissingBoundError, PrivacyError
 from fairveil.facts import RowBlock
 from fairveil.privacy import NoiseSource, Promise
@@ -112,7 +111,7 @@ def cap_of(rows: Rows) -> float | None:
 
 def scale_of(question: Any, rows: Rows, promise: Promise) -> Any:
     if promise.features_are_public:
-        return public_scale.of(question, rows)[0]
+        return public_scales(question, rows)[0]
     return constant_scale(question, rows.layout, promise, cap_of(rows))
 
 
@@ -162,9 +161,9 @@ def test_guarantee_1_no_neighbour_moves_a_total_further_than_its_bound_and_some_
         scale = scale_of(question, rows, promise)
         v = contributions(question, scale, rows)
         bound, far = scale.bound.sensitivity(promise.neighbours), moved(v, promise)
-        gram = isinstance(question.inner, GramMatrices)
+        gram = question.inner.kind is GramMatrices
         c, within = weight * 0.5 ** (2 if gram else 1), math.sqrt(2) if gram else 2.0
-        if isinstance(question, ByCell):
+        if question.kind is ByCell:
             by_hand = {"add-remove": c, "replace-one": within * c}[promise.neighbours]
             by_hand = math.sqrt(2) * c if promise.features_are_public else by_hand
         else:
@@ -173,7 +172,7 @@ def test_guarantee_1_no_neighbour_moves_a_total_further_than_its_bound_and_some_
             by_hand = (most - least) * c if promise.features_are_public else by_hand
         assert far <= bound, question
         assert bound == pytest.approx(by_hand, rel=GRID), question
-        if not (isinstance(question.inner, FeatureSums) and question.inner.basis is not None):
+        if not (question.inner.kind is FeatureSums and question.inner.basis is not None):
             assert far == pytest.approx(by_hand, rel=GRID), question
 
 
@@ -212,7 +211,7 @@ def test_guarantee_2_no_pair_is_further_apart_in_the_noise_than_the_event_says_o
     rows = universe(weights=True)
     for question in asked(rows):
         multiplier: Any = (
-            np.linspace(1.0, 4.0, question.cells.count) if isinstance(question, ByCell) else Z
+            np.linspace(1.0, 4.0, question.cells.count) if question.kind is ByCell else Z
         )
         measurement, scale = (
             Measurement(question, multiplier),
@@ -246,7 +245,7 @@ def test_guarantee_2_no_pair_is_further_apart_in_the_noise_than_the_event_says_o
             question,
             float((found - limit).max()),
         )
-        if not (isinstance(question.inner, FeatureSums) and question.inner.basis is not None):
+        if not (question.inner.kind is FeatureSums and question.inner.basis is not None):
             assert found.max() == pytest.approx(limit.max(), rel=GRID), question
 
 
@@ -343,9 +342,7 @@ def by_hand(question: Any, block: Any) -> Any:
         for part in parts
     ]
     return (
-        np.array(each)
-        if isinstance(question, ByCell)
-        else np.tensordot(question.factors, each, axes=1)
+        np.array(each) if question.kind is ByCell else np.tensordot(question.factors, each, axes=1)
     )
 
 
@@ -400,8 +397,7 @@ def test_guarantee_3_integers_do_not_depend_on_order_blocks_threads_or_memory(
             assert (integers(question, other)[0] == wanted).all(), question
         assert (integers(question, rows, threads=3)[0] == wanted).all(), question
         with monkeypatch.context() as patched:  # a block too large to keep a second time
-            patched.setattr(cell_order, "MOST_KEPT", 0)
-            patched.setattr(cell_order, "STRIP", 1000)
+            patched.setattr(cells_of_core, "MOST_KEPT", 0)
             assert (integers(question, rows)[0] == wanted).all(), question
         halves = [
             integers(question, rows, [block.take(part)])[0] for part in (order[:9000], order[9000:])
@@ -444,7 +440,7 @@ def test_where_nobody_can_move_it_an_answer_is_free_and_exact() -> None:
         plain = GradientSum(Linear(np.ones(10)))  # without privacy nothing is clipped
         unclipped = (
             ByCell(plain, cells)
-            if isinstance(question, ByCell)
+            if question.kind is ByCell
             else Weighed(plain, cells, question.factors)
         )
         assert exact == pytest.approx(by_hand(unclipped, block), rel=1e-6, abs=1e-6)
@@ -528,8 +524,10 @@ def test_a_run_that_goes_from_round_to_round_gives_what_new_questions_give() -> 
                 [1.0, 2.0, 3.0] if t < 3 else rng.uniform(size=3),
             )
             inner = GradientSum(Linear(weights), 0.7)
-            by_cell = by_cell.about(by_cell.question.at(by_cell.question.inner.at(Linear(weights))))  # type: ignore[attr-defined]
-            weighed = weighed.at(weighed.inner.at(Linear(weights)), factors)
+            by_cell = by_cell.about(
+                by_cell.question.at(inner=by_cell.question.inner.at(model=Linear(weights)))
+            )  # type: ignore[attr-defined]
+            weighed = weighed.at(inner=weighed.inner.at(model=Linear(weights)), factors=factors)
             kept = kept.about(weighed) if t < 3 else Measurement(weighed, 2.0)
             new = [
                 Measurement(ByCell(inner, cells), np.array([2.0, 3.0, 4.0])),
@@ -543,7 +541,7 @@ def test_a_run_that_goes_from_round_to_round_gives_what_new_questions_give() -> 
         assert run.log.events == fresh.log.events
         assert len(run._ready) == 1  # the last factors'
         with pytest.raises(InputError, match="made by `at`"):
-            kept.about(weighed.at(weighed.inner, [9.0, 9.0, 1.0]))
+            kept.about(weighed.at(factors=[9.0, 9.0, 1.0]))
 
 
 def test_other_questions_take_a_multiplier_for_each_cell_of_one_column_among_several() -> None:
@@ -581,24 +579,22 @@ def test_what_is_asked_wrongly_is_refused() -> None:
     cells, inner = rows.cells(), GradientSum(Linear(np.zeros(4)), 0.5)
     costs, weights = np.ones((6, 1, 2)), np.ones(6)
     for wrong in (
-        CellCounts(None),
-        PredictionHistogram(Linear(np.zeros(4))),
+        CellCounts(cells),
         GramMatrices(cells, 1.0),
         FeatureSums(cells, 1.0),
         GradientSum(Linear(np.zeros(4)), 0.5, cells, costs),
         GradientSum(Linear(np.zeros(4)), 0.5, cells, cell_weights=weights),
         GradientSum(Linear(np.zeros((2, 1, 4))), 0.5),
         ByCell(inner, cells),
-        "rows",
     ):
         with pytest.raises(InputError, match="without cells"):
-            ByCell(wrong, cells)  # type: ignore[arg-type]
+            ByCell(wrong, cells).shape(rows.layout)
         with pytest.raises(InputError, match="without cells"):
-            Weighed(wrong, cells, np.ones(6))  # type: ignore[arg-type]
+            Weighed(wrong, cells, np.ones(6)).shape(rows.layout)
+    with pytest.raises(InputError, match="a question"):
+        ByCell("rows", cells).shape(rows.layout)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="once a sensitive column"):
-        ByCell(inner, rows.cells("marginal"))
-    with pytest.raises(InputError, match="once a sensitive column"):
-        Weighed(inner, None, [1.0])  # type: ignore[arg-type]
+        ByCell(inner, rows.cells("marginal")).shape(rows.layout)
     for factors in (
         [1.0] * 5,
         [0.0] * 6,
@@ -609,10 +605,10 @@ def test_what_is_asked_wrongly_is_refused() -> None:
         np.ones((6, 1)),
     ):
         with pytest.raises(InputError, match="factors"):
-            Weighed(inner, cells, factors)
+            Weighed(inner, cells, factors).shape(rows.layout)
     for question in (ByCell(inner, cells), Weighed(inner, cells, np.ones(6))):
-        with pytest.raises(InputError, match="of the same form"):
-            question.at(GradientSum(Linear(np.zeros(4)), 0.6))
+        with pytest.raises(InputError, match="new question"):
+            question.at(inner=GradientSum(Linear(np.zeros(4)), 0.6))
         with pytest.raises(InputError, match="Gaussian noise"):
             describe([Measurement(question, 2.0, "discrete-laplace")], rows.layout, ADDED)
     with pytest.raises(InputError, match="multiplier for each cell"):
@@ -665,7 +661,7 @@ def test_networks_are_distinguished_and_weighed_row_by_row(promise: Promise) -> 
             found = totals([(question, [scale])], rows, rows.blocks())[0][0]
             ids = block.cells(cells)[0]
             parts = [block.take(np.flatnonzero(ids == k)) for k in range(cells.count)]
-            if isinstance(question, ByCell):
+            if question.kind is ByCell:
                 each = [totals([(inner, [scale])], rows, [part])[0][0] for part in parts]
                 near = np.array(each)
             else:
@@ -675,7 +671,7 @@ def test_networks_are_distinguished_and_weighed_row_by_row(promise: Promise) -> 
             )  # float32: a row's last bits may differ with the rows beside it
             v = contributions(question, scale, rows)
             assert moved(v, promise) <= scale.bound.sensitivity(promise.neighbours)
-            vector: Any = np.linspace(1.0, 4.0, cells.count) if isinstance(question, ByCell) else Z
+            vector: Any = np.linspace(1.0, 4.0, cells.count) if question.kind is ByCell else Z
             measurement = Measurement(question, vector)
             event: Any = describe([measurement], rows.layout, promise, max_sample_weight=1.5)
             shape = question.shape(rows.layout)
@@ -692,14 +688,14 @@ def test_networks_are_distinguished_and_weighed_row_by_row(promise: Promise) -> 
                 else squares(v, promise)
             )
             assert (apart <= limit * (1 + 1e-12) + 1e-200).all()
-            if isinstance(question, Weighed):
+            if question.kind is Weighed:
                 assert per_cell_squares(event, promise.neighbours)[1] * Z**2 == pytest.approx(
                     1.0, abs=1e-12
                 )
     wide = Promise(1e9, 1e-6, protects=promise.protects, neighbours=promise.neighbours)
     run = Curator(rows, wide, noise=NoiseSource.seeded(1))
     told = Measurement(ByCell(inner, rows.cells()), np.full(6, 1e-3))
-    other = told.about(told.question.at(inner.at(Network(skeleton, skeleton.start))))  # type: ignore[attr-defined]
+    other = told.about(told.question.at(inner=inner.at(model=Network(skeleton, skeleton.start))))  # type: ignore[attr-defined]
     weighed = Measurement(Weighed(inner, rows.cells(), FACTORS[NAMES]), 1e-3)
     first, again, one = run.answer([told, other, weighed])
     assert first == pytest.approx(again, abs=0.05)

@@ -17,8 +17,8 @@ from fairveil.curator import Network, NetworkGradient, NetworkHistogram, Rows  #
 from fairveil.curator.kernels.torch_alone import Method, Trial, ladder, smooth  # noqa: E402
 from fairveil.curator.kernels.torch_gradient import Wanted, engine  # noqa: E402
 from fairveil.curator.kernels.torch_ways import ROW_BY_ROW, Way  # noqa: E402
+from fairveil.curator.passes import totals  # noqa: E402
 from fairveil.curator.quiet import Troubles  # noqa: E402
-from fairveil.curator.totals.passes import totals  # noqa: E402
 from fairveil.models import Skeleton  # noqa: E402
 
 FEW = (*range(1, 21), 31, 32, 33, 63, 64, 65, 66, 127, 129, 299)

@@ -9,7 +9,7 @@ import numpy as np
 
 from fairveil import Promise
 from fairveil.curator import Curator, Measurement, Rows
-from fairveil.curator.totals.passes import totals
+from fairveil.curator.passes import totals
 from fairveil.methods import PrimalDual, Settings
 from fairveil.methods.primal_dual import planned
 from fairveil.privacy import NoiseSource

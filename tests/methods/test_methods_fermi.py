@@ -18,9 +18,8 @@ from fairveil.audit import Tape, Witness
 from fairveil.core.cost import gaussian_mu
 from fairveil.core.events import NoOp, compose, spelled_out
 from fairveil.curator import Curator, GradientSum, Linear, Measurement, PredictionHistogram, Rows
+from fairveil.curator.passes import public_scales, totals
 from fairveil.curator.pricing import is_free
-from fairveil.curator.totals import public_scale
-from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError
 from fairveil.facts import Cells
 from fairveil.fairness.dependence import Dependence
@@ -274,8 +273,10 @@ def pressed(search: PrimalDual, rows: Rows, seed: int = 3) -> tuple[list[Measure
     gradient, *histograms = search.round_measurements(planned.clip)
     weights = rng.normal(scale=0.5, size=planned.model().weights.shape)
     model = planned.model(weights)
-    asked = gradient.about(gradient.question.at(model, costs, np.array([ease])))
-    return [asked, *[one.about(one.question.at(model)) for one in histograms]], costs
+    asked = gradient.about(
+        gradient.question.at(model=model, cell_costs=costs, loss_weight=np.array([ease]))
+    )
+    return [asked, *[one.about(one.question.at(model=model)) for one in histograms]], costs
 
 
 @pytest.mark.parametrize(
@@ -322,11 +323,11 @@ def public_parts(
     for measurement in measurements:
         question = measurement.question
         questions = [(question, "sensitive" not in question.reads)]
-        if isinstance(question, GradientSum):
-            loss = replace(question, cells=None, cell_costs=None, clip=None)
-            questions = [(replace(question, loss="none"), False), (loss, True)]
+        if question.kind is GradientSum:
+            loss = question.but(cells=None, cell_costs=None, clip=None)
+            questions = [(question.but(loss="none"), False), (loss, True)]
         for part, free in questions:
-            scales = public_scale.of(part, rows, exact=free)
+            scales = public_scales(part, rows, exact=free)
             (sums,) = totals([(part, scales)], rows, rows.blocks())
             out.append((sums[0] * scales[0].unit, scales[0].bound.diameter, free))
     return out
@@ -622,7 +623,7 @@ def test_which_iterate_is_returned(relation) -> None:
     for iterate in (0, 4, 7, 8, 9):
         found, tape = outcome_of(iterate)
         rounds = [one.measurements[0].question for one in tape.heard if len(one.measurements) > 1]
-        rounds = [one for one in rounds if isinstance(one, GradientSum)]
+        rounds = [one for one in rounds if one.kind is GradientSum]
         single[iterate] = found.weights
         if iterate < 9:
             assert np.array_equal(found.weights, rounds[iterate + 1].model.array[0])

@@ -32,8 +32,8 @@ from fairveil.curator import (  # noqa: E402
     Rows,
     describe,
 )
+from fairveil.curator.passes import totals  # noqa: E402
 from fairveil.curator.pricing import constant_scale  # noqa: E402
-from fairveil.curator.totals.passes import totals  # noqa: E402
 from fairveil.fairness.dependence import Dependence  # noqa: E402
 from fairveil.methods import NetworkDescent, Reason, Settings, fermi, follow  # noqa: E402
 from fairveil.methods.networks import centres_of, columns_of  # noqa: E402
@@ -212,8 +212,8 @@ def test_where_records_are_protected_loss_and_costs_are_one_clipped_question_on_
     _, tape, _ = recorded(rows, search)
     for release in tape.heard[1:-1]:
         gradient, histogram = (measurement.question for measurement in release.measurements)
-        assert isinstance(gradient, NetworkGradient)
-        assert isinstance(histogram, NetworkHistogram)
+        assert gradient.kind is NetworkGradient
+        assert histogram.kind is NetworkHistogram
         assert gradient.loss == "log"
         assert gradient.clip == search.planned.clip == 2.0
         assert gradient.cell_costs is not None
@@ -242,7 +242,7 @@ def test_guarantee_2_what_is_exact_does_not_read_groups(mode, player) -> None:
             reads = "sensitive" in measurement.question.reads
             assert reads == (measurement.multiplier > 0)
             exact += not reads
-            if isinstance(measurement.question, NetworkGradient):
+            if measurement.question.kind is NetworkGradient:
                 assert measurement.question.clip == search.planned.clip
                 assert measurement.question.loss == ("none" if reads else "log")
             if not reads:
@@ -284,10 +284,10 @@ def test_guarantee_2_fed_with_the_same_answers_it_asks_the_same_whatever_the_row
     for (batch, *measurements), release in zip(asked, tape.heard, strict=True):
         assert batch == release.batch
         for measurement, was in zip(measurements, release.measurements, strict=True):
-            if isinstance(was.question, NetworkGradient | NetworkHistogram):
+            if was.question.kind in (NetworkGradient, NetworkHistogram):
                 own, theirs = (one.question.model.parameters for one in (measurement, was))
                 assert np.array_equal(own, theirs)
-            if isinstance(was.question, NetworkGradient):
+            if was.question.kind is NetworkGradient:
                 assert np.array_equal(measurement.question.cell_costs, was.question.cell_costs)
 
 
@@ -298,7 +298,7 @@ def pressed(search: NetworkDescent, rows: Rows) -> tuple[list[Measurement], np.n
     player = search.player(counts, about)
     ask = method.send(first)
     answers = curator.answer(ask.measurements, ask.batch)
-    gradients = sum(isinstance(one.question, NetworkGradient) for one in ask.measurements)
+    gradients = sum(one.question.kind is NetworkGradient for one in ask.measurements)
     for k in range(gradients):  # the model stays where it starts
         answers[k] = np.zeros_like(answers[k])
     play = player.step(player.begin(), plan.of_round(answers[gradients:], counts), 0)

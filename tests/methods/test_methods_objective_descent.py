@@ -22,10 +22,10 @@ from fairveil.core.events import spelled_out
 from fairveil.core.inventory import inventory
 from fairveil.core.promise import Promise
 from fairveil.core.rows import FULL
+from fairveil.core.sums import parted_question
 from fairveil.curator import Curator, Rows, Trace, describe
+from fairveil.curator.passes import public_scales, totals
 from fairveil.curator.pricing import constant_scale, noise_scale
-from fairveil.curator.totals import public_scale
-from fairveil.curator.totals.passes import totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import BoundedGroupLoss
 from fairveil.fairness.objectives import LargestGroupLoss
@@ -332,8 +332,8 @@ def moves(measurement: Any, rows: Rows, promise: Any) -> Any:
     same), or one each."""
     question = measurement.question
     if promise.features_are_public:
-        question = question.parted()[1] if hasattr(question, "parted") else question
-        scale = public_scale.of(question, rows)[0]
+        question = parted_question(question)[1] if hasattr(question, "parted") else question
+        scale = public_scales(question, rows)[0]
     else:
         scale = constant_scale(question, rows.layout, promise, None)
     (whole,) = rows.blocks()

@@ -849,7 +849,7 @@ def test_guarantee_4_no_mixture_of_what_was_met_is_better() -> None:
     curator = s.curator_for(search, rows, of=s.Recorded)
     found = search.run(curator)
     asked = [one.measurements[0].question for one in curator.tape.heard]
-    heard = [one for one in asked if isinstance(one, PredictionHistogram)]
+    heard = [one for one in asked if one.kind is PredictionHistogram]
     rules = [LinearRule(one.model.array.reshape(1, 3)) for one in heard]
     assert len(rules) == 15
     rules += [LinearRule(np.array([[sign, 0.0, 0.0]])) for sign in (-1.0, 1.0)]

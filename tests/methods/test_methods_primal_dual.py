@@ -34,7 +34,7 @@ from fairveil.curator import (
     Trace,
     pricing,
 )
-from fairveil.curator.totals.passes import totals
+from fairveil.curator.passes import totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import Event, PredictionRate
 from fairveil.methods import PrimalDual, Reason, Settings, descend, duals, in_step, primal_dual

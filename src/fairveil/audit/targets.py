@@ -32,7 +32,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,12 +40,12 @@ from sklearn.base import BaseEstimator
 
 from .._types import Floats
 from ..core.promise import Promise
+from ..core.questions import Question
 from ..core.rows import Poisson
-from ..curator import pricing
+from ..core.sums import GradientSum
+from ..curator import passes, pricing
 from ..curator.books import heard_by
-from ..curator.questions.gradients import GradientSum
-from ..curator.questions.networks import NetworkGradient
-from ..curator.totals import person_pass
+from ..curator.networks import NetworkGradient
 from ..data import encode
 from ..errors import InputError
 from ..facts import Schema
@@ -99,22 +99,17 @@ def _noise_scale(*given: object) -> Any:
     return size / 2.0 if _BUG.get() == HALF_NOISE else size
 
 
-def _scale(question: GradientSum, *given: object) -> Any:
+def _scale(question: Question, *given: object) -> Any:
     """Noise and grid of a shorter clip: contributions are longer than they are said to be."""
-    return _own[_scale](_shorter(question), *given)
+    return _own[_scale](_shorter(question) if _BUG.get() == NO_CLIP else question, *given)
 
 
-def _scale_of_network(question: NetworkGradient, *given: object) -> Any:
-    return _own[_scale_of_network](_shorter(question), *given)
-
-
-def _limit(question: GradientSum | NetworkGradient, *given: object) -> Any:
-    return _own[_limit](_shorter(question), *given)
-
-
-def _shorter(question: Any) -> Any:
-    if _BUG.get() == NO_CLIP and question.clip is not None and math.isfinite(question.clip):
-        return replace(question, clip=question.clip / TIMES)
+def _shorter(question: Question) -> Question:
+    if question.inner is not None:
+        return question.but(inner=_shorter(question.inner))
+    gradient = question.kind in (GradientSum, NetworkGradient)
+    if gradient and question.clip is not None and math.isfinite(question.clip):
+        return question.but(clip=question.clip / TIMES)
     return question
 
 
@@ -124,10 +119,8 @@ def _is_by_person(*given: object) -> bool:
 
 _PLACES: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (pricing, "noise_scale", _noise_scale),
-    (GradientSum, "scale", _scale),
-    (NetworkGradient, "scale", _scale_of_network),
-    (person_pass, "limit_of", _limit),
-    (person_pass, "is_by_person", _is_by_person),
+    (Question, "scale", _scale),
+    (passes, "is_by_person", _is_by_person),
 )
 """Where each stand-in stands: of whom, by which name."""
 _own: dict[Callable[..., Any], Callable[..., Any]] = {}

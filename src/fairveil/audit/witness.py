@@ -29,17 +29,14 @@ import numpy as np
 
 from .._types import Floats
 from ..core.promise import Promise
+from ..core.questions import Question, Scale
 from ..core.rows import FULL, Batch, Part, Poisson, Rows
+from ..core.sums import GradientSum, GramMatrices, parted_question
 from ..curator import AttachedHistogram, CodeHistogram, RowFunction, pricing
 from ..curator.books import Scalings
 from ..curator.curator import Curator
+from ..curator.passes import needs_rows, public_scales, totals
 from ..curator.pricing import Measurement, Measurements, as_measurements
-from ..curator.question import Question, Scale, of_person
-from ..curator.questions.by_cell import inner_of
-from ..curator.questions.gradients import GradientSum
-from ..curator.questions.of_rows import GramMatrices
-from ..curator.totals import public_scale
-from ..curator.totals.passes import totals
 from ..errors import InputError
 from .betting import Residual
 
@@ -174,7 +171,7 @@ class Witness:
                     _in_deviations(off, size)
                     for off in (np.asarray(answer).reshape(own.shape) - own, other - own)
                 ]
-                if isinstance(inner_of(measurement.question), GramMatrices):
+                if measurement.question.innermost.kind is GramMatrices:
                     # noise beside the diagonal has half of the variance, and is there twice
                     both, size = [_once(values) for values in both], _once(size)
                 heard = size > ROUNDED * np.abs(own).max(initial=0.0)
@@ -250,18 +247,18 @@ class Witness:
 
     def _summed(self, question: Question, rows: Rows) -> Floats:
         """The exact sum over these rows, contributions clipped as the curator clips them."""
-        if self.promise.protects != "sensitive_features" or not isinstance(question, GradientSum):
+        if self.promise.protects != "sensitive_features" or question.kind is not GradientSum:
             return _sum(question, self._scales(Measurement(question, 1.0), rows), rows)
         costs = np.zeros(())
         if question.clip is not None:  # the clip bounds the part that reads groups alone
-            question, part = question.parted()
-            costs = _sum(part, public_scale.of(part, rows), rows)
-        elif "sensitive" not in question.reads and not question.reads_cells:
-            question = question.of_everybody()
+            question, part = parted_question(question)
+            costs = _sum(part, public_scales(part, rows), rows)
+        elif "sensitive" not in question.reads and not _differs_by_cell(question):
+            question = question.but(cells=None, cell_costs=None, clip=question.loss_clip)
         split = question.loss != "none" and "sensitive" in question.reads
         # as a curator asks it of rows that are public, of the attacker's own two data sets
-        for one in question.parted() if split else (question,):
-            costs = costs + _sum(one, public_scale.of(one, rows, exact=True), rows)
+        for one in parted_question(question) if split else (question,):
+            costs = costs + _sum(one, public_scales(one, rows, exact=True), rows)
         return costs
 
     def _noise(
@@ -276,12 +273,12 @@ class Witness:
 
     def _scales(self, measurement: Measurement, rows: Rows) -> list[Scale]:
         question, order = measurement.question, measurement.order
-        if self.promise.protects == "sensitive_features" and public_scale.needs_rows(question):
+        if self.promise.protects == "sensitive_features" and needs_rows(question, rows.layout):
             # what no group moves is exact: the rest alone gets noise
-            if isinstance(question, GradientSum):
-                question = question.parted()[1]
-            found = public_scale.of(question, rows, order)
-            return [of_person(scale, rows.most_of_one) for scale in found]
+            if question.kind is GradientSum:
+                question = parted_question(question)[1]
+            found = public_scales(question, rows, order)
+            return [pricing.of_persons(scale, rows.most_of_one) for scale in found]
         cap = rows.max_sample_weight if rows.weighted else None
         return [pricing.constant_scale(question, rows.layout, self.promise, cap, order)]
 
@@ -318,7 +315,7 @@ class Overheard:
     def questions(self) -> set[str]:
         """What was asked, by name: of sums told apart or weighed by group what is added there."""
         asked = (one for book in self.heard for release in book for one in release.measurements)
-        return {inner_of(measurement.question).name for measurement in asked}
+        return {measurement.question.innermost.name for measurement in asked}
 
 
 class Reader:
@@ -368,11 +365,15 @@ class Reader:
 
 def _can_be_scored(heard: list[Heard], promise: Promise, common: bool) -> bool:
     asked = [measurement.question for one in heard for measurement in one.measurements]
-    if any(isinstance(inner_of(question), BOUND) or question.models != 1 for question in asked):
+    if any(question.innermost.kind in BOUND or question.models != 1 for question in asked):
         return False
     secret = any(_rate(one.batch) < 1 for one in heard)
     known = promise.protects == "records" and (promise.neighbours != "replace-one" or common)
     return (known or not secret) and not any(isinstance(one.batch, Part) for one in heard)
+
+
+def _differs_by_cell(question: Question) -> bool:
+    return question.cell_costs is not None or question.cell_weights is not None
 
 
 def _releases(tape: Tape | Iterable[Heard]) -> Iterable[Heard]:

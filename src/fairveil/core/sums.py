@@ -26,7 +26,7 @@ import numpy as np
 
 from . import checks
 from .bound import OUTWARDS, Bound, of_gram, of_histogram, of_person, of_signed, on_grid
-from .errors import MissingBoundError, PrivacyError, need
+from .errors import PrivacyError, need
 from .kernels import (
     FARTHEST,
     TINY,
@@ -44,7 +44,22 @@ from .kernels import (
     softmax_into,
 )
 from .layout import Cells, RowLayout
-from .promise import Promise
+from .questions import (
+    FEATURES,
+    LABEL,
+    SENSITIVE,
+    Facts,
+    Kind,
+    Linear,
+    Question,
+    Scale,
+    Sum,
+    cell_count,
+    checked_group,
+    classes_of,
+    floats_of,
+    no_clip,
+)
 
 GRID_BITS, EXACT_BITS = 30, 44
 SLACK = 2.0**-52
@@ -58,37 +73,6 @@ LANES, PANEL = 8, 128  # models that the processor does at once; side by side mo
 EMPTY: Floats = np.empty(0)
 NOTHING: Array = np.zeros((1, 0), np.int64)
 LOSSES = {"log": 0, "squared": 1, "none": 2}
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What bounds are made of: public constants alone. `layout`: numbers, sizes of coded features,
-    classes and sensitive columns of the rows; `cap`: the largest weight of a row, None where each
-    counts once."""
-
-    layout: RowLayout
-    promise: Promise
-    cap: float | None = None
-
-    def __post_init__(self) -> None:
-        apart = self.promise.protects == "records" or not self.layout.sensitive_as_features
-        expected = "features without the sensitive columns that are protected"
-        fix = "Code the rows without them, or pass protects='records'."
-        got = list(self.layout.sensitive_as_features)
-        need(apart, expected, of="rows", got=got, fix=fix, error=PrivacyError)
-        if self.cap is not None:
-            fix = "The largest weight multiplies every sensitivity: cap it at 1.0, for example."
-            checks.positive(max_sample_weight=self.cap, remedy=fix)
-
-    @property
-    def alone(self) -> bool:
-        """Whether sensitive features alone are protected."""
-        return self.promise.protects == "sensitive_features"
-
-    @property
-    def coordinates(self) -> int:
-        """How many coordinates of a row, its intercept included, can differ from zero."""
-        return 1 + self.layout.numbers + len(self.layout.code_sizes)
 
 
 class Run:
@@ -159,56 +143,7 @@ def panel_from(layout: RowLayout, *, sparse: bool) -> int:
     return PANEL_FROM_FEW if layout.numbers <= FEW_NUMBERS and not sparse else PANEL_FROM
 
 
-@dataclass(frozen=True, eq=False)
-class Sum:
-    """`total(run, units)` adds the rows of a run, (models, *shape), in steps of 1/units, one of
-    each model; `bound`: how far one who is protected moves it, on the grid of 2^-exponent.
-
-    `limits`: the bound, None where the asker named none. `within`: how far a row moves its own
-    cell, in units of the norm; `cells`: the disjoint cells of the first axis, if it is these;
-    `slack`: how much of a norm may be rounding; `coordinates`: of a row, at most, that the grid
-    rounds. `maxima(run)`: where rows are public the largest norms and moves of these, a model each;
-    None where the bound is a constant all the same. `fused`: what the fused loop is told of it.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    reads: frozenset[str]
-    limits: Bound | None
-    exponent: int
-    total: Callable[[Run, Any], Array]
-    within: float = 2.0
-    slack: float = 0.0
-    cells: Cells | None = None
-    is_symmetric: bool = False
-    models: int = 1
-    coordinates: int = 0
-    clip: float = math.inf  # what a row's contribution is cut at, with its rounding
-    maxima: Callable[[Run], tuple[Floats, Floats]] | None = None
-    longest: Callable[[float], Floats] | None = None
-    fused: Any = None
-    descends: bool = False  # a gradient, or decisions: asked again and again of the same rows
-    parts: Callable[[Iterable[Run], int], Sequence[Sum]] | None = None
-
-    @property
-    def bound(self) -> Bound:
-        """How far one who is protected moves it."""
-        if self.limits is None:
-            raise _no_clip(self.name)
-        return self.limits
-
-    @property
-    def unit(self) -> float:
-        """Steps of the grid in 1."""
-        return math.ldexp(1.0, self.exponent)
-
-
-def _no_clip(name: str) -> MissingBoundError:
-    fix = "Pass clip=1.0, for example: a public choice, never read from rows."
-    return MissingBoundError.expected("a clip", of=name, got=None, remedy=fix)
-
-
-def _gridded(one: Sum, most: int, bits: int = GRID_BITS, *, whole: bool = False) -> Sum:
+def gridded(one: Sum, most: int, bits: int = GRID_BITS, *, whole: bool = False) -> Sum:
     """The sum on the grid on which one row's norm is below 2^bits steps (`whole`: of steps 1); its
     bound is enlarged by the rounding, and is of a person with at most so many rows."""
     if one.limits is None:
@@ -221,24 +156,15 @@ def _gridded(one: Sum, most: int, bits: int = GRID_BITS, *, whole: bool = False)
     return replace(one, limits=of_person(bound, most), exponent=exponent, slack=slack)
 
 
-def _weights(facts: Facts, w: object, *, of_number: bool = False) -> Floats:
-    """Linear models' weights (models, outputs, 1 + width), which fit the rows: one output for two
-    classes or a number, else one a class."""
-    array: Floats = np.asarray(w, np.float64)
-    if array.ndim < 3:
-        array = np.array(array).reshape((1,) * (3 - array.ndim) + array.shape)
-    classes = 1 if of_number else _classes(facts)
+def _weights(facts: Facts, model: Any, *, of_number: bool = False) -> tuple[Floats, float]:
+    """A `Linear`'s weights (models, outputs, 1 + width), which fit the rows: one output for two
+    classes or a number, else one a class; and its sharpness. Weights alone have sharpness 1."""
+    linear = model if isinstance(model, Linear) else Linear(model)
+    classes = 1 if of_number else classes_of(facts.layout, "a question about classes")
     shape = (1 if classes <= 2 else classes, 1 + facts.layout.width)
-    good = len(array) and array.shape[1:] == shape and np.isfinite(array).all()
-    fix = "The intercept comes first."
-    need(good, f"finite weights of shape {shape}", of="weights", got=array.shape, fix=fix)
-    return np.ascontiguousarray(array)
-
-
-def _classes(facts: Facts) -> int:
-    classes, fix = facts.layout.classes or (), "Give classes to the rows."
-    need(classes, "rows with class labels", of="rows", got="numbers, or none", fix=fix)
-    return len(classes)
+    got, fix = linear.array.shape[1:], "The intercept comes first."
+    need(got == shape, f"finite weights of shape {shape}", of="weights", got=got, fix=fix)
+    return linear.array, linear.sharpness
 
 
 def added(lines: Array, values: Floats, buckets: int) -> Array:
@@ -300,17 +226,15 @@ def _histogram(
     lone: bool = False,
     coordinates: int = 1,
     models: int = 1,
-    order: int = 2,
 ) -> Sum:
     """A row adds `values(run)` (models, width, rows), points of a simplex of size `limit`, to its
     cells. `lone`: one number that only comes or goes."""
     per_row, count = (cells.per_row, cells.count) if cells is not None else (1, 1)
-    labels = _classes(facts) if by_label else 1
-    bound = None
+    labels, bound = _labels(facts, by_label), None
     if limit is not None:
-        bound = of_histogram((facts.cap or 1.0) * limit, per_row, order)
+        bound = of_histogram((facts.cap or 1.0) * limit, per_row, facts.order)
         if lone and cells is None and not by_label:
-            bound = Bound(bound.norm, bound.norm, order)
+            bound = comes_or_goes(bound)
     shape = (count, *((labels,) if by_label else ()), width)
 
     def total(run: Run, units: Any) -> Array:
@@ -322,46 +246,76 @@ def _histogram(
         ]
         return np.stack(each).reshape(models, *shape)
 
-    read = set(reads) | ({"sensitive"} if cells is not None else set())
-    read |= {"label"} if by_label else set()
     within = 1.0 if width == 1 and not by_label else math.sqrt(2)
     apart = cells if per_row == 1 else None
-    head = (name, shape, frozenset(read), bound, 0, total, within, 0.0, apart, False, models)
+    read = _reads(reads, cells, by_label)
+    head = (name, shape, read, bound, 0, total, within, 0.0, apart, False, models)
     one = Sum(*head, coordinates=per_row * coordinates)
-    return _gridded(one, facts.promise.rows_per_unit, whole=whole and facts.cap is None)
+    return gridded(one, facts.promise.rows_per_unit, whole=whole and facts.cap is None)
+
+
+def _reads(columns: Iterable[str], cells: Cells | None, by_label: bool) -> frozenset[str]:
+    groups, label = {SENSITIVE} if cells is not None else set(), {LABEL} if by_label else set()
+    return frozenset(columns) | groups | label
+
+
+def _labels(facts: Facts, by_label: bool) -> int:
+    return classes_of(facts.layout, "counts by label") if by_label else 1
 
 
 def counts(
     facts: Facts,
     cells: Cells | None = None,
     by_label: bool = False,
+    copies: int | None = None,
     group: int | None = None,
-    copies: int = 1,
-    order: int = 2,
 ) -> Sum:
-    """How many rows each cell (and label) holds; of nothing told apart, how many there are.
-    `group`: of that one cell alone. `copies`: so many releases of the same counts."""
+    """How many rows each cell (and label) holds: shape (cells[, labels]).
+
+    L2 sensitivity 1 (add-remove), sqrt 2 (replace-one and sensitive features alone):
+    theory.md#counts. `copies`: that many releases of the same counts, each with noise of its own,
+    for models that stand side by side; a leading axis in the answer. `group`: that one cell alone,
+    of product cells, shape (1,) or (1, labels): sensitive features alone then move it by 1, for a
+    row keeps its label and only comes or goes; without labels another record moves it by 1 too. Of
+    nothing told apart it is the number of rows, which replace-one does not change.
+    """
+    group, models = checked_group(cells, group), copies or 1
 
     def ones(run: Run) -> Floats:
         return np.ones((1, 1, run.n))
 
     head = (facts, "cell counts", cells, by_label, 1, ones, ())
-    one = _histogram(*head, whole=True, lone=True, order=order)
+    one = _histogram(*head, whole=True, lone=True)
     of_all = one.total
     chosen = slice(None) if group is None else slice(group, group + 1)
     shape = (one.shape[0] if group is None else 1, *one.shape[1:-1])
 
     def total(run: Run, units: Any) -> Array:
         found = of_all(run, np.atleast_1d(units)[:1])[:, chosen, ..., 0]
-        return np.repeat(found, copies, axis=0)
+        return np.repeat(found, models, axis=0)
 
-    one = replace(one, shape=shape, total=total, models=copies)
+    apart = None if group is not None else one.cells
+    one = replace(one, shape=shape, total=total, models=models, cells=apart)
     if cells is None and not by_label and facts.cap is None and facts.promise.rows_per_unit == 1:
-        return replace(one, limits=Bound(1.0, 0.0, order))  # a replaced row counts as another does
+        return replace(
+            one, limits=Bound(1.0, 0.0, facts.order)
+        )  # a replaced row counts as another does
     if group is not None and (facts.alone or not by_label):
         # of a row that stays as it is but for its group: it comes or goes
         return replace(one, limits=comes_or_goes(one.bound))
     return one
+
+
+CellCounts = Kind("cell counts", counts, "a row counts once in each of its cells", reads=())
+
+
+def row_count(facts: Facts, copies: int | None = None) -> Sum:
+    """How many rows there are (the sum of weights). Reads nothing but membership, which replace-one
+    does not change. `copies`: see `counts`."""
+    return replace(counts(facts, copies=copies), name="row count")
+
+
+RowCount = Kind("row count", row_count, "a row counts once", reads=())
 
 
 def comes_or_goes(bound: Bound) -> Bound:
@@ -370,21 +324,26 @@ def comes_or_goes(bound: Bound) -> Bound:
     return Bound(bound.norm, min(bound.diameter, bound.norm), bound.order)
 
 
+DECISIONS = ("hard", "soft")
+
+
 def decisions(
     facts: Facts,
-    w: object,
+    model: Any,
     cells: Cells | None = None,
+    decisions: str = "hard",
     by_label: bool = False,
-    kind: str = "hard",
-    sharpness: float = 1.0,
-    order: int = 2,
 ) -> Sum:
-    """How models' predictions fall in each cell (and label): the predicted class, or ("soft")
-    softmax(sharpness x score). Two classes have one output, the second's."""
-    weights = _weights(facts, w)
+    """How the predictions of linear models fall in each cell (and label): shape (cells[, labels],
+    outputs).
+
+    `decisions="hard"`: one for the predicted class; `"soft"`: softmax(sharpness x score). Two
+    classes have one output, the second's. theory.md#counts: the row of one person has L2 norm at
+    most 1; it moves by at most sqrt 2.
+    """
+    weights, sharpness = _weights(facts, model)
     models, outputs, width = weights.shape
-    hard = checks.one_of(("hard", "soft"), decisions=kind) == "hard"
-    checks.positive(sharpness=sharpness)
+    hard = checks.one_of(DECISIONS, decisions=decisions) == "hard"
     lines = [weights.reshape(-1, width)] if outputs == 1 else list(weights)
 
     def values(run: Run) -> Any:
@@ -400,38 +359,46 @@ def decisions(
 
     def sizes(run: Run) -> tuple[Floats, float]:
         p = values(run)
-        return np.linalg.norm(p, ord=order, axis=1), outputs * ROUNDING
+        return np.linalg.norm(p, ord=facts.order, axis=1), outputs * ROUNDING
 
-    head = (facts, "prediction histogram", cells, by_label, outputs, values, ("features",))
+    head = (facts, "prediction histogram", cells, by_label, outputs, values, (FEATURES,))
     how: dict[str, Any] = {"whole": hard, "lone": outputs == 1, "coordinates": outputs}
-    one = _histogram(*head, **how, models=models, order=order)
+    one = _histogram(*head, **how, models=models)
     per_row = 1 if cells is None else cells.per_row
-    maxima = None if hard else partial(_maxima, sizes, per_row, order)
+    maxima = None if hard else partial(_maxima, sizes, per_row, facts.order)
     fused = None
     if outputs == 1:
         fused = _Fused(weights, cells, sharpness, False, hard, _labels(facts, by_label))
     return replace(one, maxima=maxima, fused=fused, descends=True)
 
 
-def _labels(facts: Facts, by_label: bool) -> int:
-    return _classes(facts) if by_label else 1
+SIMPLEX = "a row's prediction is a point of the simplex"
+PredictionHistogram = Kind("prediction histogram", decisions, SIMPLEX)
 
 
 def score_bins(
     facts: Facts,
-    w: object,
+    model: Any,
     edges: Sequence[float],
     cells: Cells | None = None,
     by_label: bool = False,
-    order: int = 2,
 ) -> Sum:
-    """How many scores of each cell (and label) fall between rising edges."""
-    weights, count = _weights(facts, w), 1 + len(edges)
-    lines, edges = weights.reshape(-1, weights.shape[2]), tuple(edges)
-    rising = weights.shape[1] == 1 and len(edges) > 0 and np.all(np.diff(edges) > 0)
-    need(rising, "one score, and rising edges", of="edges", got=edges, fix="Pass (-1.0, 0.0).")
-    head = (facts, "score histogram", cells, by_label, count, _none, ("features",))
-    one = _histogram(*head, whole=True, models=len(weights), order=order)
+    """How many scores of each cell (and label) fall between given edges: shape (cells[, labels], 1
+    + edges). Two classes.
+
+    The sums of bins from the right are the numbers of decisions for the second class at every edge
+    as a threshold, from one release: a row is in one bin, so the bound is that of a histogram. A
+    score that is no number counts as below all edges.
+    """
+    (weights, _), cuts = _weights(facts, model), floats_of(edges)
+    fix = "Several classes have no threshold: ask for a PredictionHistogram."
+    need(weights.shape[1] == 1, "two classes", of="edges", got=weights.shape[1], fix=fix)
+    rising = cuts.ndim == 1 and cuts.size > 0 and bool((np.diff(cuts) > 0).all())
+    got, fix = cuts.tolist(), "Pass (-1.0, 0.0, 1.0), for example."
+    need(rising, "rising finite numbers", of="edges", got=got, fix=fix)
+    lines, count = weights.reshape(-1, weights.shape[2]), 1 + len(cuts)
+    head = (facts, "score histogram", cells, by_label, count, _none, (FEATURES,))
+    one = _histogram(*head, whole=True, models=len(weights))
     labels = _labels(facts, by_label)
     buckets = one.shape[0] * labels
 
@@ -439,7 +406,7 @@ def score_bins(
         out = np.zeros((len(weights), buckets * count), np.int64)
         steps = np.broadcast_to(np.atleast_1d(units), len(weights))
         for m, z in enumerate(run.scores(lines, apart=True)[0]):
-            above = np.where(np.isnan(z), 0, np.searchsorted(edges, z))
+            above = np.where(np.isnan(z), 0, np.searchsorted(cuts, z))
             at = run.cells(cells, labels) * count + above
             ones = whole_steps(np.ones((1, run.n)), run.weights, steps[m])
             out[m] = added(at, ones, buckets * count)[:, 0]
@@ -448,22 +415,30 @@ def score_bins(
     return replace(one, total=total)
 
 
+ScoreHistogram = Kind(
+    "score histogram", score_bins, "a row's score is in one bin", by_value=["edges"]
+)
+
+
 def _none(run: Run) -> Floats:
     raise NotImplementedError
 
 
 def losses(
     facts: Facts,
-    w: object,
+    model: Any,
     cells: Cells | None = None,
     loss: str = "zero-one",
     clip: float | None = None,
-    order: int = 2,
 ) -> Sum:
-    """The sum of losses of models, each cut at `clip`, in each cell: zero-one, log, or the squared
-    error of one score."""
+    """The sum of losses, each cut at `clip`, in each cell: shape (cells,). Many candidates at once:
+    the model's leading axis.
+
+    `loss`: "zero-one" (hard decision against label), "log" (the score's own log loss) or "squared".
+    Losses are not negative.
+    """
     wrong = checks.one_of(("zero-one", "squared", "log"), loss=loss) == "zero-one"
-    weights = _weights(facts, w, of_number=loss == "squared")
+    weights, _ = _weights(facts, model, of_number=loss == "squared")
     models, outputs, width = weights.shape
     if clip is not None:
         checks.positive(clip=clip)
@@ -494,18 +469,25 @@ def losses(
         y = np.logaddexp.reduce(z, axis=1) - z[:, labels, np.arange(run.n)]
         return np.minimum(y, most), ROUNDING * (1.0 + np.abs(z).max(axis=1, initial=0.0))
 
-    head = (facts, "group losses", cells, False, 1, values, ("features", "label"))
+    head = (facts, "group losses", cells, False, 1, values, (FEATURES, LABEL))
     how: dict[str, Any] = {"whole": wrong and limit == 1.0, "limit": limit, "lone": True}
-    one = _histogram(*head, **how, models=models, order=order)
-    per_row = 1 if cells is None else cells.per_row
-
-    of_one = one.total
+    one = _histogram(*head, **how, models=models)
+    per_row, of_one = 1 if cells is None else cells.per_row, one.total
 
     def total(run: Run, units: Any) -> Array:
         return of_one(run, units)[..., 0]
 
-    maxima = partial(_maxima, sizes, per_row, order)
+    maxima = partial(_maxima, sizes, per_row, facts.order)
     return replace(one, shape=one.shape[:1], total=total, maxima=maxima)
+
+
+def _cut_at(question: Question) -> str:
+    clip, wrong = question.clip, question.loss == "zero-one"
+    limit = clip if not wrong else 1.0 if clip is None else min(1.0, clip)
+    return f"losses are cut at {limit:g}"
+
+
+GroupLosses = Kind("group losses", losses, _cut_at, reads=(FEATURES, LABEL))
 
 
 def _loss_of_scores(loss: str, z: Floats, labels: Array) -> Floats:
@@ -574,6 +556,21 @@ def beside(ones: Sequence[Sum]) -> list[tuple[int | None, int | None]]:
     return out + [(None, j) for j in left]
 
 
+def totals_of(ones: Sequence[Sum], units: Sequence[Any], run: Run) -> list[Array]:
+    """The totals of some sums over a run, in one pass where the fused loops take them."""
+    pairs = beside(ones)
+    if not pairs:
+        return [one.total(run, unit) for one, unit in zip(ones, units, strict=True)]
+    out: list[Any] = [None] * len(ones)
+    for i, j in pairs:
+        one, g = (None, 1.0) if i is None else (ones[i], units[i])
+        other, h = (None, 1.0) if j is None else (ones[j], units[j])
+        for at, found in zip((i, j), fused(one, other, run, g, h), strict=True):
+            if at is not None:
+                out[at] = found
+    return out
+
+
 def fused(
     gradient: Sum | None, histogram: Sum | None, run: Run, g_units: Any, h_units: Any
 ) -> tuple[Array, Array]:
@@ -628,44 +625,55 @@ def _side(values: Any, own: slice = slice(None)) -> Floats:
 
 def gradient(
     facts: Facts,
-    w: object,
-    clip: float | None,
+    model: Any,
+    clip: float | None = None,
     cells: Cells | None = None,
-    costs: Any = None,
+    cell_costs: Any = None,
     loss: str = "log",
-    pull: Any = 1.0,
-    sharpness: float = 1.0,
+    loss_weight: Any = 1.0,
     cell_weights: Any = None,
     loss_clip: float | None = None,
 ) -> Sum:
-    """Gradients of pull x loss + sum_k costs[cell, label, k] softmax(sharpness x score)_k, each row's
-    clipped to norm `clip`: a linear model's gradient in one row is residual x row, so its norm is
-    |residual| |row|, and no gradient of a row is ever built. `cell_weights`: the loss counts as
-    often as a row's cells weigh together. Costs, pulls and weights may differ by model.
+    """The sum over rows of gradients of loss and prediction costs, each clipped to norm `clip`: shape
+    (outputs, 1 + width).
 
-    Where rows are public (`parts`) the clip is of the part that reads groups alone: the loss is
-    exact there, and clipped to `loss_clip`, if at all.
+    A row's objective is loss_weight x loss + sum_k cell_costs[cell, label, k] x softmax(sharpness x
+    score)_k. A linear model's gradient in one row is residual x row, so its norm is |residual|
+    |row|, and no gradient of a row is ever built. `loss`: "log" (the score's own log loss),
+    "squared" (half the squared error, so that the residual is score - target: `losses` has the
+    whole square) or "none". `cell_costs`: (cells, labels or 1, classes), with a leading model axis
+    where they differ by model; what a Lagrangian of prediction rates costs one row in that cell
+    with that label. `loss_weight`: a number, or one a model. `cell_weights`: (cells,) or (models,
+    cells), of any sign: a row's loss counts loss_weight x the sum of its cells' weights.
+
+    `clip` bounds the norm of one row's whole gradient, costs included. Where rows are public
+    (`parts`) it may be None, and it clips the part that reads groups alone: the loss is exact
+    there, and its rows' gradients are clipped to `loss_clip`, if at all.
     """
-    weights, alone = _weights(facts, w, of_number=loss == "squared"), facts.alone
-    models, outputs, width = weights.shape
+    weights, sharpness = _weights(facts, model, of_number=loss == "squared")
+    (models, outputs, width), alone = weights.shape, facts.alone
+    facts.need_order_two("gradient sum")
     if clip is not None:
         checks.positive(clip=clip)
-    checks.positive(sharpness=sharpness)  # where rows are public the bound is a product with it
-    pulls = np.broadcast_to(np.asarray(pull, np.float64), (models,))
-    good = bool((pulls >= 0).all() and np.isfinite(pulls).all())
-    need(good, "numbers of at least 0", of="pull", got=pull, fix="One for each model.")
+    if loss_clip is not None:
+        checks.positive(loss_clip=loss_clip)
+    pulls = floats_of(loss_weight)
+    good = pulls.shape in ((), (models,)) and bool((pulls >= 0).all() and np.isfinite(pulls).all())
+    words, fix = f"{models} numbers of at least 0", "Give one weight of the loss for each model."
+    need(good, words, of="loss_weight", got=loss_weight, fix=fix)
+    pulls = np.broadcast_to(pulls, (models,))
     code = LOSSES[checks.one_of(LOSSES, loss=loss)]
     if clip is None and facts.promise.is_private and not alone:
-        raise _no_clip("gradient sum")
-    table, labels = _table(facts, costs, cells, outputs, models)
+        raise no_clip("gradient sum")
+    table, labels = _table(facts, cell_costs, cells, outputs, models)
     apart = loss != "squared" or table is None
-    need(apart, "costs of classes, or a number's loss", of="gradient", got="both", fix="Ask twice.")
+    words, fix = "log loss, or none, beside costs of predictions", "Ask twice."
+    need(apart, words, of="loss", got="both", fix=fix)
     count = 1 if cells is None else cells.count
     by_cell = None
     if cell_weights is not None:
-        given = np.asarray(cell_weights, np.float64)
-        by_cell = np.array(np.broadcast_to(given, (models, count)))
-        need(loss != "none", "a loss to weigh", of="cell_weights", got="none", fix="Ask for one.")
+        by_cell, fix = _weights_of_cells(cell_weights, models, count), 'Ask for one: loss="log".'
+        need(loss != "none", "a loss to weigh", of="cell_weights", got='loss="none"', fix=fix)
     by_person = facts.promise.rows_per_unit > 1 and clip is not None
     fix = "Protect records, or rows."
     good = not (by_person and alone)
@@ -731,9 +739,7 @@ def gradient(
                 add_gradient(*run.features, r, run.a, run.n, np.empty(run.n), to)
         return out
 
-    reads = {"features"} | ({"label"} if loss != "none" or labels > 1 else set())
-    grouped = table is not None or by_cell is not None
-    reads |= {"sensitive"} if grouped and cells is not None else set()
+    reads = _gradient_reads(cells, table, by_cell, loss, labels)
     shape, coordinates, bound = (outputs, width), outputs * facts.coordinates, None
     if clip is not None:
         bound = of_signed(_limit(facts, clip), facts.cap or 1.0)
@@ -746,24 +752,22 @@ def gradient(
         told = _Fused(weights, cells, sharpness, True, True, *said)
     reach = _Reach(facts, cells, labels, table, by_cell, pulls, sharpness, outputs, code)
     parts = None
-    if alone and "sensitive" in reads:
-        made = partial(gradient, facts, weights)
+    if alone and SENSITIVE in reads:
+        made = partial(gradient, facts, model)
         shared, left = (None, None)
         if by_cell is not None:
             shared, left = parted(by_cell, cells)
         common = (
-            None
-            if code == 2
-            else partial(made, loss_clip, None, None, loss, pulls, sharpness, shared)
+            None if code == 2 else partial(made, loss_clip, None, None, loss, loss_weight, shared)
         )
         kept = loss if left is not None else "none"
-        rest = partial(made, clip, cells, costs, kept, pulls, sharpness, left)
+        rest = partial(made, clip, cells, cell_costs, kept, loss_weight, left)
         parts = partial(_public, facts, rest, common)
-    return _gridded(
+    return gridded(
         Sum(
             "gradient sum",
             shape,
-            frozenset(reads),
+            reads,
             bound,
             0,
             total,
@@ -780,6 +784,48 @@ def gradient(
     )
 
 
+def _gradient_reads(
+    cells: Cells | None, costs: Any, by_cell: Any, loss: str, labels: int
+) -> frozenset[str]:
+    grouped = cells is not None and (costs is not None or by_cell is not None)
+    return _reads((FEATURES,), cells if grouped else None, loss != "none" or labels > 1)
+
+
+def reads_of_gradient(question: Question) -> frozenset[str]:
+    """What a gradient reads: groups only where costs or weights differ by cell."""
+    costs = question.cell_costs
+    labels = 1 if costs is None else int(np.shape(costs)[-2])
+    return _gradient_reads(question.cells, costs, question.cell_weights, question.loss, labels)
+
+
+CLIPPED = "gradients are clipped to norm {clip:g}"
+GradientSum = Kind("gradient sum", gradient, CLIPPED, reads=reads_of_gradient, apart=False)
+
+
+def parted_question(question: Question) -> tuple[Question, Question]:
+    """Of a gradient where rows are public: two questions whose answers add up to its own, what no
+    change of groups moves, and the rest."""
+    # The clip of the whole would hang on the group: the part that reads none has one of its own,
+    # or none.
+    common = question.but(cells=None, cell_costs=None, cell_weights=None, clip=question.loss_clip)
+    if question.cell_weights is None:
+        return common, question.but(loss="none")
+    shared, rest = parted(question.cell_weights, question.cells)
+    return common.but(cell_weights=shared), question.but(cell_weights=rest)
+
+
+def _weights_of_cells(given: Any, models: int, count: int) -> Floats:
+    """Weights of the loss by cell, (models, cells)."""
+    weights = floats_of(given)
+    fits = weights.shape in ((count,), (models, count))
+    with np.errstate(over="ignore"):
+        finite = fits and bool(np.isfinite(np.abs(weights).sum(axis=-1)).all())
+    words = f"finite numbers of shape ({count},), or ({models}, {count}), whose sum is finite too"
+    got, fix = "too large ones" if fits else weights.shape, "One weight of the loss for each cell."
+    need(finite, words, of="cell_weights", got=got, fix=fix)
+    return np.array(np.broadcast_to(weights, (models, count)))
+
+
 def _table(
     facts: Facts, costs: Any, cells: Cells | None, outputs: int, models: int
 ) -> tuple[Any, int]:
@@ -787,14 +833,14 @@ def _table(
     the first's; and how many labels they tell apart."""
     if costs is None:
         return None, 1
-    given = np.asarray(costs, np.float64)
-    count, classes = 1 if cells is None else cells.count, _classes(facts)
+    given = floats_of(costs)
+    count, classes = cell_count(cells), classes_of(facts.layout, "costs of classes")
     labels = given.shape[-2] if given.ndim >= 2 else 0
     fits = given.shape[-3:] == (count, labels, classes) and labels in (1, classes)
     fits = fits and given.ndim in (3, 4) and (given.ndim == 3 or len(given) == models)
     good = fits and np.isfinite(given).all()
     wanted = f"finite costs {(count, classes, classes)}"
-    need(good, wanted, of="costs", got=given.shape, fix="One a cell, label (or 1) and class.")
+    need(good, wanted, of="cell_costs", got=given.shape, fix="One a cell, label (or 1) and class.")
     given = np.broadcast_to(given, (models, *given.shape[-3:]))
     if outputs == 1:
         given = given[..., 1:2] - given[..., 0:1]
@@ -1017,7 +1063,7 @@ def public_scales(
     # a projection expands no difference: after the clip no row is longer than it, and no two are
     # further apart than twice it
     norms, moves = np.minimum(norms, one.clip), np.minimum(moves, 2.0 * one.clip)
-    if "sensitive" not in one.reads:  # no listed group changes what a row adds
+    if SENSITIVE not in one.reads:  # no listed group changes what a row adds
         moves = np.zeros_like(moves)
     finite, fix = bool(np.isfinite(norms + moves).all()), "Scale the features, or pass a clip."
     expected = "rows and weights whose contributions are finite numbers"
@@ -1026,7 +1072,12 @@ def public_scales(
     norms, moves = norms * factor * OUTWARDS, moves * factor * OUTWARDS
     pairs = zip(norms.tolist(), moves.tolist(), strict=True)
     out = [replace(one, limits=Bound(norm, move, order), parts=None) for norm, move in pairs]
-    return [_gridded(each, 1, bits) for each in out]
+    return [gridded(each, 1, bits) for each in out]
+
+
+def on_one_grid(one: Sum, bound: Bound) -> Scale:
+    """The grid of a bound that many models share."""
+    return gridded(replace(one, limits=bound, exponent=0), 1).scale
 
 
 def _public(
@@ -1102,15 +1153,30 @@ def _along(run: Run, basis: Floats) -> Floats:
     return r
 
 
+ROWS_CLIPPED = "rows are clipped to norm {clip:g}"
+
+
 def feature_sums(
     facts: Facts,
-    clip: float | None,
     cells: Cells | None = None,
+    clip: float | None = None,
     by_label: bool = False,
     basis: Any = None,
 ) -> Sum:
-    """The sum of r = (1, features), or of basis @ (1, features), clipped to norm `clip`, in each cell
-    (and label). Within a cell r -> -r moves a sum by 2 R (theory.md#feature-sums)."""
+    """The sum of clipped rows (1, features) in each cell (and label): shape (cells[, labels], 1 +
+    width).
+
+    Within a cell x -> -x moves a sum by 2 R, so replace-one costs 2 R, not sqrt(2) R
+    (theory.md#feature-sums). `basis` (k, 1 + width), of public or released numbers: a row then adds
+    basis @ (1, features), clipped to norm `clip`: shape (cells[, labels], k). Fewer coordinates get
+    noise, and a row's size is measured along them: on whitened or rotated features, for example.
+    """
+    facts.need_order_two("feature sums")
+    if basis is not None:
+        basis, wide = floats_of(basis), 1 + facts.layout.width
+        fits = basis.ndim == 2 and len(basis) and basis.shape[1] == wide
+        fix = "One line a coordinate: the intercept's factor, the numbers', then the categories'."
+        need(fits, f"finite numbers (k, {wide})", of="basis", got=basis.shape, fix=fix)
     per_row, count = (cells.per_row, cells.count) if cells is not None else (1, 1)
     labels, most = _labels(facts, by_label), math.inf if clip is None else clip
     width = 1 + facts.layout.width if basis is None else len(basis)
@@ -1142,13 +1208,14 @@ def feature_sums(
         radius = checks.positive(clip=clip)
         radius = radius * (1.0 + (facts.layout.width + longest + 32) * SLACK)
         bound = of_signed(radius, facts.cap or 1.0, per_row)
-    reads = {"features"} | ({"sensitive"} if cells is not None else set())
-    reads |= {"label"} if by_label else set()
-    apart = cells if per_row == 1 else None
-    head = ("feature sums", shape, frozenset(reads), bound, 0, total, 2.0, 0.0, apart)
+    reads, apart = _reads((FEATURES,), cells, by_label), cells if per_row == 1 else None
+    head = ("feature sums", shape, reads, bound, 0, total, 2.0, 0.0, apart)
     maxima = partial(_maxima, sizes, per_row, 2)
     one = Sum(*head, coordinates=per_row * longest, maxima=maxima)
-    return _gridded(one, facts.promise.rows_per_unit)
+    return gridded(one, facts.promise.rows_per_unit)
+
+
+FeatureSums = Kind("feature sums", feature_sums, ROWS_CLIPPED)
 
 
 def _square(run: Run) -> Floats:
@@ -1163,8 +1230,14 @@ def longest_row(run: Run) -> float:
     return float((np.sqrt(_square(run)) * run.weights).max(initial=0.0))
 
 
-def number_moments(facts: Facts, clip: float | None) -> Sum:
-    """The sums of each number and of its square, (2, numbers), clipped together to norm `clip`."""
+def number_moments(facts: Facts, clip: float | None = None) -> Sum:
+    """The sums over rows of each number and of its square: shape (2, numbers). For scaling numbers
+    by what was released.
+
+    A row contributes (x, x^2), clipped to norm `clip`: sqrt(2 numbers) clips nothing where numbers
+    are within [-1, 1], as a schema's encoder makes them.
+    """
+    facts.need_order_two("number moments")
     count, most = facts.layout.numbers, math.inf if clip is None else clip
 
     def numbers(run: Run) -> list[tuple[Any, Any, Any]]:
@@ -1202,16 +1275,25 @@ def number_moments(facts: Facts, clip: float | None) -> Sum:
     if clip is not None:
         radius = checks.positive(clip=clip) * (1.0 + (count + 32) * SLACK)
         bound = of_signed(radius, facts.cap or 1.0)
-    head = ("number moments", (2, count), frozenset({"features"}), bound, 0, total)
+    head = ("number moments", (2, count), frozenset({FEATURES}), bound, 0, total)
     one = Sum(*head, coordinates=2 * count, maxima=partial(_maxima, sizes, 1, 2))
-    return _gridded(one, facts.promise.rows_per_unit)
+    return gridded(one, facts.promise.rows_per_unit)
+
+
+NUMBERS_CLIPPED = "numbers and their squares are clipped to norm {clip:g}"
+NumberMoments = Kind("number moments", number_moments, NUMBERS_CLIPPED)
 
 
 def gram_matrices(
-    facts: Facts, clip: float | None, cells: Cells | None = None, with_target: bool = False
+    facts: Facts, cells: Cells | None = None, clip: float | None = None, with_target: bool = False
 ) -> Sum:
-    """The sum of r r' in each cell, r = (1, features[, target]) clipped to norm `clip`
-    (theory.md#gram). Noise is symmetric too: variance s^2 on the diagonal and s^2/2 beside it."""
+    """The sum of r r' in each cell, r = clipped (1, features[, target]): shape (cells, d, d),
+    symmetric (theory.md#gram).
+
+    Noise is symmetric too: variance s^2 on the diagonal and s^2/2 beside it, which is what the
+    Frobenius norm asks for.
+    """
+    facts.need_order_two("gram matrices")
     width, longest = 1 + facts.layout.width + with_target, facts.coordinates
     per_row, count = (cells.per_row, cells.count) if cells is not None else (1, 1)
     most, bound = math.inf if clip is None else clip, None
@@ -1231,33 +1313,11 @@ def gram_matrices(
         square = _square(run) + (run.labels.astype(np.float64) ** 2 if with_target else 0.0)
         return np.minimum(square, most**2), 0.0
 
-    reads = {"features"} | ({"sensitive"} if cells is not None else set())
-    reads |= {"label"} if with_target else set()
-    apart = cells if per_row == 1 else None
-    head = ("gram matrices", (count, width, width), frozenset(reads), bound, 0, total)
+    reads, apart = _reads((FEATURES,), cells, with_target), cells if per_row == 1 else None
+    head = ("gram matrices", (count, width, width), reads, bound, 0, total)
     one = Sum(*head, math.sqrt(2), 0.0, apart, True, maxima=partial(_maxima, sizes, per_row, 2))
     one = replace(one, coordinates=per_row * (longest + with_target) ** 2)
-    return _gridded(one, facts.promise.rows_per_unit)
+    return gridded(one, facts.promise.rows_per_unit)
 
 
-def told_apart(facts: Facts, inner: Sum, cells: Cells) -> Sum:
-    """The inner total of each cell's rows, for noise that differs by cell: a row that changes cell
-    moves two of them (theory.md#cells)."""
-    good = cells.per_row == 1 and "sensitive" not in inner.reads and inner.parts is None
-    fix = "Ask once a sensitive column, of a sum that reads none and has a bound of its own."
-    need(good, "cells that do not overlap, and a sum without", of="cells", got=cells, fix=fix)
-    one, fix = facts.promise.rows_per_unit == 1, "A person may be in several cells: protect rows."
-    need(one, "rows", of="promise", got=facts.promise, fix=fix, error=PrivacyError)
-
-    def total(run: Run, units: Any) -> Array:
-        line = run.cells(cells)[0]
-        each = [inner.total(run.where(line == k), units)[0] for k in range(cells.count)]
-        return np.stack(each)[None]
-
-    norm, moved = inner.bound.norm, 0.0
-    if cells.count > 1:
-        moved = math.sqrt(2) * norm * OUTWARDS
-    bound = Bound(norm, moved if facts.alone else max(inner.bound.diameter, moved))
-    reads = inner.reads | ({"sensitive"} if cells.count > 1 else set())
-    again = replace(inner, reads=reads, limits=bound, total=total, cells=cells, fused=None)
-    return replace(again, name="sums told apart by cell", shape=(cells.count, *inner.shape))
+GramMatrices = Kind("gram matrices", gram_matrices, ROWS_CLIPPED)

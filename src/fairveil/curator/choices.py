@@ -62,17 +62,13 @@ from ..core.bound import OUTWARDS
 from ..core.errors import need
 from ..core.noise import Stream
 from ..core.promise import Promise
+from ..core.questions import SENSITIVE, Question, Scale, cell_count, classes_of
 from ..core.rows import MOST_ROWS, Rows
+from ..core.sums import CellCounts, GroupLosses, ScoreHistogram
 from ..facts import Cells, RowLayout
-from .pricing import Bounds, Deciding, Measurement
-from .question import Scale, cell_count, need_classes
-from .questions.attached import AttachedHistogram
-from .questions.histograms import ScoreHistogram
-from .questions.of_models import GroupLosses
-from .questions.of_rows import CellCounts
+from .passes import shared, totals
+from .pricing import Bounds, Measurement
 from .quiet import Troubles, quietly
-from .totals import public_scale
-from .totals.passes import totals
 
 SCORE_BITS = 20
 """About so many bits of steps are to the range."""
@@ -441,10 +437,10 @@ class Costs:
     exponent: int
 
     @staticmethod
-    def of(given: object, question: Deciding, layout: RowLayout) -> Costs:
+    def of(given: object, question: Question, layout: RowLayout) -> Costs:
         """Checked, and rounded to 2^-40 of the largest: a score is then an exact integer
         combination of exact counts."""
-        classes = need_classes(layout, "a choice by decisions")
+        classes = classes_of(layout, "a choice by decisions")
         labels, count = classes if question.by_label else 1, cell_count(question.cells)
         costs = _numbers(np.nan if given is None else given)
         shaped = costs.shape in ((count, labels, classes), (count, 1, classes))
@@ -492,7 +488,7 @@ class HistogramCache:
     the question."""
 
     def __init__(self) -> None:
-        self._tables: WeakKeyDictionary[Deciding, Ints] = WeakKeyDictionary()
+        self._tables: WeakKeyDictionary[Question, Ints] = WeakKeyDictionary()
         self._rows: dict[tuple[Cells | None, bool], Ints] = {}
 
     def __len__(self) -> int:
@@ -503,12 +499,12 @@ class HistogramCache:
         self._tables.clear()
         self._rows.clear()
 
-    def of(self, question: Deciding, rows: Rows, scale: Scale, threads: int | None) -> Ints:
+    def of(self, question: Question, rows: Rows, scale: Scale, threads: int | None) -> Ints:
         """(candidates, cells x labels x (classes - 1)): how often each decides for each class but
         the first. Of bins: how many rows are above each edge."""
         if question not in self._tables:
             (sums,) = totals([(question, [scale])], rows, rows.passed(), threads)
-            if isinstance(question, ScoreHistogram):
+            if question.kind is ScoreHistogram:
                 above = sums[..., :0:-1].cumsum(axis=-1)[..., ::-1]
                 sums, lines = np.moveaxis(above, -1, 1), question.models * len(question.edges)
             else:
@@ -516,7 +512,7 @@ class HistogramCache:
             self._tables[question] = np.ascontiguousarray(sums.reshape(lines, -1))
         return self._tables[question]
 
-    def rows_of(self, question: Deciding, rows: Rows, scale: Scale, threads: int | None) -> Ints:
+    def rows_of(self, question: Question, rows: Rows, scale: Scale, threads: int | None) -> Ints:
         """(cells x labels,): how many rows decide, for whichever class."""
         key = (question.cells, question.by_label)
         if key not in self._rows:
@@ -539,14 +535,14 @@ class Context:
 
 def contest_of(
     context: Context,
-    asked: tuple[GroupLosses] | tuple[Deciding, ...],
+    asked: tuple[Question, ...],
     cell_weights: Any,
     costs: object,
     score: Score | None,
 ) -> Contest:
     """Scores and their range; what is wrong with weights, costs or slopes is an error before
     anything is charged."""
-    losses = isinstance(asked[0], GroupLosses)
+    losses = asked[0].kind is GroupLosses
     fix = "Losses are weighed by cell_weights, decisions have costs, and a score stands alone."
     for of, given, fits in (("cell_weights", cell_weights, losses), ("costs", costs, not losses)):
         free = given is None or (score is None and fits)
@@ -555,18 +551,18 @@ def contest_of(
         _checks.instance(Score, "score", score, "Pass Score(function, lowest, highest).")
     counted = context.promise.features_are_public or context.promise.rows_are_public
     most = context.rows.exact_count if counted else MOST_ROWS
-    if isinstance(asked[0], GroupLosses):
+    if asked[0].kind is GroupLosses:
         return _of_losses(context, asked[0], cell_weights, score, most)
     return _of_decisions(context, asked, costs, score, most)
 
 
 def _of_losses(
-    context: Context, question: GroupLosses, cell_weights: object, score: Score | None, most: int
+    context: Context, question: Question, cell_weights: object, score: Score | None, most: int
 ) -> Contest:
     """Candidates by their losses, all totalled on one grid."""
     rows, promise, shape = context.rows, context.promise, question.shape(context.rows.layout)
     scales = context.bounds.scales(Measurement(question, 1.0))
-    scale = scales[0] if len(scales) == 1 else public_scale.shared(scales, question, rows)
+    scale = scales[0] if len(scales) == 1 else shared(scales, question, rows)
     # of a row, its weight included, in grid steps; a loss is a whole number of them
     largest = math.floor(scale.bound.norm / math.sqrt(question.per_row) / scale.unit * OUTWARDS)
 
@@ -604,12 +600,12 @@ def _of_losses(
 
 
 def _of_decisions(
-    context: Context, asked: tuple[Deciding, ...], costs: object, score: Score | None, most: int
+    context: Context, asked: tuple[Question, ...], costs: object, score: Score | None, most: int
 ) -> Contest:
     """Candidates by their hard decisions, counted in the same cells and labels, on one grid."""
     first, rows, promise, layout = asked[0], context.rows, context.promise, context.rows.layout
     for one in asked:
-        hard = isinstance(one, ScoreHistogram) or one.decisions == "hard"
+        hard = one.kind is ScoreHistogram or one.decisions == "hard"
         got = "one group alone" if hard else f"{one.decisions} decisions"
         whole, fix = hard and one.group is None, 'Pass decisions="hard", and no group.'
         need(whole, "hard decisions in all cells", of="choose", got=got, fix=fix)
@@ -621,8 +617,7 @@ def _of_decisions(
     # the largest weight, in grid units
     weight = 1 if cap is None else math.ceil(math.ldexp(cap, scale.exponent))
     reads = any(
-        isinstance(one, AttachedHistogram) and "sensitive" in one.attached.columns_read
-        for one in asked
+        one.attached is not None and SENSITIVE in one.attached.columns_read for one in asked
     )
 
     def counts() -> Ints:
@@ -640,7 +635,7 @@ def _of_decisions(
             exponent,
             math.ldexp(whole_reach, -exponent) * OUTWARDS,
         )
-    classes = need_classes(layout, "a choice by decisions")
+    classes = classes_of(layout, "a choice by decisions")
     shape = cell_count(first.cells), classes if first.by_label else 1, classes
 
     def shaped(lines: Ints) -> Floats:

@@ -35,37 +35,32 @@ import numpy.typing as npt
 
 from .. import _checks
 from .._types import Floats, Ints
+from ..core.by_cell import Weighed
 from ..core.errors import PrivacyError, need
 from ..core.events import Event, Exponential, NonPrivate, OnPart, compose
 from ..core.filters import Filter
 from ..core.layout import lines_of
 from ..core.noise import Gaussians, NoiseSource, Stream, symmetric_gaussians
 from ..core.promise import Promise
+from ..core.questions import Question, Scale
 from ..core.rows import FULL, Batch, Block, Drawn, Part, Poisson, Rows, Unmapped
+from ..core.sums import GradientSum, GramMatrices, RowCount, parted_question
 from ..core.threads import beside
 from ..facts import Cells, RowLayout
 from ..statement.document import NamedGroups, PrivacyStatement, PublicFact, StatedBound
 from . import pricing
+from .attached import Attached, AttachedCodes, RowFunction, given_codes, unclipped_function
 from .books import Books, listener
 from .choices import Contest, Context, HistogramCache, Score, contest_of
 from .journal import Journal, LogEntry
-from .pricing import Bounds, Deciding, Measurement, Measurements, as_measurements
+from .networks import heard, is_network
+from .passes import Passes, check_labels
+from .pricing import Bounds, Measurement, Measurements, as_measurements
 from .public_table import PublicTable, public_facts, public_table
-from .question import Question, Scale
-from .questions.attached import Attached, AttachedCodes, RowFunction, given_codes
-from .questions.by_cell import CellwiseQuestion, Weighed, inner_of
-from .questions.gradients import GradientSum
-from .questions.histograms import PredictionHistogram
-from .questions.networks import NetworkGradient, NetworkHistogram
-from .questions.of_models import GroupLosses
-from .questions.of_rows import FeatureSums, GramMatrices, NumberMoments, RowCount
 from .quiet import Troubles
-from .totals.passes import Passes, check_labels
 
 WORTH_DRAWING_BESIDE = 1 << 13
 """Coordinates: below, another thread costs more than it saves."""
-PLAIN = (GradientSum, PredictionHistogram)
-"""Questions with no network inside, which a run asks most."""
 
 
 # -- what a run asks, with rows or without ---------------------------------------------------------
@@ -326,8 +321,7 @@ class LaidOut:
     ) -> list[Floats]:
         """The noisy answer to each ask, models first, of the rows that were chosen for release
         `number`. `asked`: this round's, with the keys of those laid out; None: these."""
-        questions = [one.question for one in asked or [job.asked for job in self._jobs]]
-        begun = self._begin(number)
+        questions, begun = self._questions(asked), self._begin(number)
         sums = self._passes.run(questions, chosen, threads)
         noise = begun()
         for one, start, end in zip(self._plain, self._ends, self._ends[1:], strict=False):
@@ -341,9 +335,16 @@ class LaidOut:
             out[place] = out[place] + values if place in out else values
         return list(out.values())
 
+    def check(self, asked: Sequence[Measurement] | None) -> None:
+        """What is wrong with this round's numbers is an error before anything is charged."""
+        self._passes.check(self._questions(asked))
+
+    def _questions(self, asked: Sequence[Measurement] | None) -> list[Question]:
+        return [one.question for one in asked or [job.asked for job in self._jobs]]
+
     def _is_plain(self, noise: Need) -> bool:
         one = self._jobs[noise.job].asked
-        symmetric = isinstance(inner_of(one.question), GramMatrices)
+        symmetric = one.question.innermost.kind is GramMatrices
         return one.noise == "gaussian" and not symmetric and type(noise.size) is float
 
     def _stream(self, noise: Need, number: int) -> Stream:
@@ -379,7 +380,7 @@ def _drawn(one: Measurement, noise: Need, stream: Stream) -> Ints:
     size: Any = noise.size
     if one.noise == "discrete-laplace":
         return stream.discrete_laplace(size, math.prod(noise.shape))
-    if isinstance(inner_of(one.question), GramMatrices):
+    if one.question.innermost.kind is GramMatrices:
         return symmetric_gaussians(stream, size, noise.shape)
     return stream.rounded_gaussian(size.ravel())
 
@@ -404,15 +405,12 @@ def _words_of(batch: Batch) -> str:
 
 def _unclipped(question: Question) -> Question:
     """Without privacy nothing is clipped; a loss in [0, 1] has nothing to clip."""
-    if isinstance(question, CellwiseQuestion):
-        return replace(question, inner=_unclipped(question.inner))
-    if isinstance(question, GradientSum):
-        return replace(question, clip=None, loss_clip=None)
-    kinds = FeatureSums | GramMatrices | NumberMoments | GroupLosses | NetworkGradient
-    return replace(question, clip=None) if isinstance(question, kinds) else question
-
-
-# -- the curator -----------------------------------------------------------------------------------
+    if question.inner is not None:
+        return question.but(inner=_unclipped(question.inner))
+    clips = [name for name in ("clip", "loss_clip") if name in question.values]
+    if not clips or question.kind is RowFunction:
+        return question
+    return question.but(**dict.fromkeys(clips))
 
 
 class Curator(Asks):
@@ -546,6 +544,7 @@ class Curator(Asks):
         # what is found for this answer alone is found before anything is charged
         laid_out = ready.laid_out or self._laid_out(self._jobs(wanted), batch)
         again = wanted if ready.laid_out else None
+        laid_out.check(again)
         with self._books.admitted(ready.event, purpose) as number:
             chosen = self._chosen(batch, number)
             answers = laid_out.answers(again, chosen, number, self._threads)
@@ -712,16 +711,10 @@ class Curator(Asks):
 
     def _heard(self, one: Measurement) -> Measurement:
         """The ask itself; of a network, which is user code, with its troubles kept here."""
-        question = one.question
-        if type(question) in PLAIN:
-            return one
-        inner, told = inner_of(question), self._troubles
-        if not isinstance(inner, NetworkGradient | NetworkHistogram):
+        if not is_network(one.question):
             return one
         self._books.trust(singles=True)
-        if isinstance(question, CellwiseQuestion):
-            return one.about(question.again(inner=inner.again(_troubles=told)))
-        return one.about(question.again(_troubles=told))
+        return one.about(heard(one.question, self._troubles))
 
     def _prepared(self, asked: list[Measurement], batch: Batch) -> Prepared:
         """Event, bounds and noise of a joint answer, its asks checked. The steps of a run differ in
@@ -737,9 +730,9 @@ class Curator(Asks):
     def _newly_prepared(
         self, key: tuple[object, ...], asked: list[Measurement], batch: Batch
     ) -> Prepared:
-        if any(isinstance(one.question, Weighed) for one in asked):
+        if any(one.question.kind is Weighed for one in asked):
             # of the round before, whose factors were others: else a run's rounds would all be kept
-            form = (batch, *[getattr(one.question, "form", one.question.key) for one in asked])
+            form = (batch, *[one.question.form for one in asked])
             self._ready.pop(self._latest.get(form, ()), None)
             self._latest[form] = key
         if isinstance(batch, Part) and batch.number > 0:  # parts differ in their events alone
@@ -754,7 +747,7 @@ class Curator(Asks):
             event, laid_out, names = self.describe(asked, batch), None, list[str]()
             # constants, but where they depend on public rows or on code of the caller
             public = self.promise.features_are_public
-            if not public and not any(isinstance(one.question, RowFunction) for one in asked):
+            if not public and not any(one.question.kind is RowFunction for one in asked):
                 jobs = [Job(i, one, self._bounds.scales(one)) for i, one in enumerate(asked)]
                 laid_out = self._laid_out(jobs, batch)
             names = [one.question.name for one in asked]
@@ -772,17 +765,20 @@ class Curator(Asks):
         alone = self.promise.protects == "sensitive_features"
         for i, one in enumerate(asked):
             question, parts = one.question, [one]
-            if isinstance(question, RowFunction):
+            if question.kind is RowFunction:
                 self._books.trust()
-                question = question.again(_troubles=self._troubles)
+                question = heard(question, self._troubles)
                 parts = [one.about(question)]
                 if not self.promise.is_private:
-                    parts = [replace(one, question=question.unclipped(self._rows))]
-            elif alone and isinstance(question, GradientSum) and "sensitive" not in question.reads:
-                clip = None if question.reads_cells else question.loss_clip
-                parts = [replace(one, question=replace(question, clip=clip))]
-            elif alone and isinstance(question, GradientSum) and question.loss != "none":
-                common, rest = question.parted()  # the clip bounds the part that reads groups alone
+                    parts = [replace(one, question=unclipped_function(question, self._rows))]
+            elif alone and question.kind is GradientSum and "sensitive" not in question.reads:
+                costs, weights = question.cell_costs, question.cell_weights
+                clip = question.loss_clip if costs is None and weights is None else None
+                parts = [replace(one, question=question.but(clip=clip))]
+            elif alone and question.kind is GradientSum and question.loss != "none":
+                common, rest = parted_question(
+                    question
+                )  # the clip bounds the part that reads groups alone
                 parts = [replace(one, question=rest), Measurement(common, 0.0)]
             out += [Job(i, part, self._bounds.scales(part)) for part in parts]
         return out
@@ -798,7 +794,7 @@ class Curator(Asks):
         need(own, "a handle of this curator", of="attached", got="another's", fix=fix)
         if question.cells is not None:
             lines_of(question.cells, self.layout)
-        by_cell = vector is not None or isinstance(question, CellwiseQuestion)
+        by_cell = vector is not None or question.inner is not None
         own, of = self._rows.groups_are_own or not by_cell, f"the question {question.name!r}"
         fix = "Make the curator with one_group=True: all rows of a person then count in one group."
         words = "persons in one group each"
@@ -812,7 +808,7 @@ class Curator(Asks):
 
     def _contest(
         self,
-        asked: tuple[GroupLosses] | tuple[Deciding, ...],
+        asked: tuple[Question, ...],
         cell_weights: Any,
         costs: object,
         score: Score | None,

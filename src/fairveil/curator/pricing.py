@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +24,8 @@ import numpy as np
 
 from .. import _checks
 from .._types import Floats
-from ..core.bound import OUTWARDS, product_up
+from ..core.bound import OUTWARDS, of_person, product_up
+from ..core.by_cell import Weighed, multipliers_of
 from ..core.errors import PrivacyError, need
 from ..core.events import (
     DiscreteLaplace,
@@ -41,19 +42,15 @@ from ..core.events import (
 )
 from ..core.layout import partition_of
 from ..core.promise import Promise, Protects
+from ..core.questions import ALONE, NOBODY, PERSONS, RECORDS, Facts, Question, Scale
 from ..core.rows import FULL, Batch, Full, Part, Poisson, Rows
+from ..core.sums import GroupLosses, PredictionHistogram, ScoreHistogram
 from ..facts import RowLayout
-from .question import OwnJob, Question, Scale, need_order_two, of_person
-from .questions.attached import AttachedHistogram
-from .questions.by_cell import CellwiseQuestion, Weighed, inner_of
-from .questions.gradients import GradientSum
-from .questions.histograms import PredictionHistogram, ScoreHistogram
-from .questions.networks import NetworkGradient
-from .questions.of_models import GroupLosses
-from .totals import public_scale
-from .totals.person_pass import scale_by_person
+from .attached import AttachedHistogram, ShiftedHistogram
+from .networks import is_network
+from .passes import GRADIENTS, needs_rows, public_scales
 
-Deciding = PredictionHistogram | AttachedHistogram | ScoreHistogram
+DECIDING = (PredictionHistogram, AttachedHistogram, ShiftedHistogram, ScoreHistogram)
 NOISES = ("gaussian", "discrete-laplace")
 LARGEST_MULTIPLIER = 2.0**18
 """Beyond, an answer is noise and nothing else; the exact sampler ends at 2^50 grid units."""
@@ -90,8 +87,7 @@ class Measurement:
             _checks.normalise(self, multiplier=float(values))
 
     def about(self, question: Question) -> Measurement:
-        """The same price for a question of the same key (`GradientSum.at`,
-        `PredictionHistogram.at`): a round of a run."""
+        """The same price for a question of the same key (`Question.at`): a round of a run."""
         same, fix = question.key is self.question.key, "Make a new Measurement."
         need(same, "a question made by `at`", of="question", got=question.name, fix=fix)
         other = object.__new__(Measurement)
@@ -124,8 +120,7 @@ class Measurement:
     @property
     def is_many(self) -> bool:
         """Whether its answer has a leading model axis."""
-        model = self.question.model
-        return self.question.copies is not None or (model is not None and model.many)
+        return self.question.many
 
 
 Measurements = Iterable[Measurement | tuple[Question, Any]]
@@ -147,19 +142,19 @@ def as_measurements(measurements: Measurements) -> list[Measurement]:
     return out
 
 
-def as_questions(question: object) -> tuple[GroupLosses] | tuple[Deciding, ...]:
+def as_questions(question: object) -> tuple[Question, ...]:
     """Whose models a choice is among: one question about losses, or one or several about
     decisions."""
     given = tuple(question) if isinstance(question, list | tuple) else (question,)
-    if len(given) == 1 and isinstance(given[0], GroupLosses):
-        return (given[0],)
-    deciding = tuple(one for one in given if isinstance(one, Deciding))
+    found = tuple(one for one in given if isinstance(one, Question))
+    losses = len(found) == 1 and found[0].kind is GroupLosses
+    right = len(found) == len(given) > 0
+    right = right and (losses or all(one.kind in DECIDING for one in found))
     words = "a GroupLosses, or histograms of predictions, of scores and of attached models, one or "
     fix = "Ask about many models' losses or decisions: GroupLosses(Linear(weights), cells)."
-    got = [type(one).__name__ for one in given]
-    right = deciding and len(deciding) == len(given)
+    got = [one.name if isinstance(one, Question) else type(one).__name__ for one in given]
     need(right, f"{words}a list", of="question", got=got, fix=fix)
-    return deciding
+    return found
 
 
 # -- what it costs ---------------------------------------------------------------------------------
@@ -221,7 +216,7 @@ def describe(
     for one in as_measurements(measurements):
         question, scale = one.question, None
         _need_proof_for_persons(question, promise)
-        if not (alone and public_scale.needs_rows(question)):
+        if not (alone and needs_rows(question, layout)):
             scale = constant_scale(question, layout, promise, cap, one.order)
         # of the number of rows every neighbour by replacement gives one answer; of a batch's not
         still = scale is not None and replaced and scale.bound.diameter == 0.0
@@ -266,12 +261,12 @@ def describe_choice(
 
 def _need_proof_for_persons(question: Question, promise: Promise) -> None:
     """Refuse what is not proved for persons with several rows."""
-    if promise.unit is None or not promise.is_private or not isinstance(question, CellwiseQuestion):
+    if promise.unit is None or not promise.is_private or question.inner is None:
         return
     words, of = "a question that is answered by person", f"unit {promise.unit.name!r}"
     got = "a network, and noise or weights that differ by cell"
     fix = "Fit a linear or an additive model; or protect rows: unit=None."
-    proved = not isinstance(inner_of(question), NetworkGradient)
+    proved = not is_network(question)
     need(proved, words, of=of, got=got, fix=fix, error=PrivacyError)
 
 
@@ -286,7 +281,7 @@ def _noise_event(
         fix = "Use product groups and a question with cells, or one multiplier for all."
         need(right, words, of="a multiplier for each cell", got=got, fix=fix)
         assert question.cells is not None
-        within = _within(question, scale, promise)
+        within = _within(question, scale, promise, layout)
         column = partition_of(question.cells, layout)
         return PerCell((tuple(vector.tolist()),), (within,), column=column)
     multiplier = float(one.multiplier)
@@ -295,33 +290,30 @@ def _noise_event(
         words, plain = "Gaussian noise on a Poisson batch", not isinstance(batch, Poisson)
         need(plain, words, of="noise", got=one.noise, fix=fix)
         return DiscreteLaplace(multiplier, laplace_steps(one, scale, promise))
-    if not isinstance(question, Weighed):
+    if question.kind is not Weighed:
         return Gaussian(multiplier)
     # one noise for all, of which a person has the part that her cell's factor gives her
     alone, column = promise.protects == "sensitive_features", partition_of(question.cells, layout)
-    found = question.multipliers(
-        layout,
-        multiplier,
-        alone=alone,
-        hidden=isinstance(batch, Poisson) and not alone,
-        added=promise.neighbours == "add-remove",
-        by_person=added_by_person(question, promise),
-    )
+    under = PERSONS if added_by_person(question, promise) else ALONE if alone else RECORDS
+    weighed = question.sum(Facts(layout, under, one_group=True))
+    hidden, added = isinstance(batch, Poisson) and not alone, promise.neighbours == "add-remove"
+    found = multipliers_of(weighed, multiplier, alone=alone, hidden=hidden, added=added)
     if alone:
         return PerCell((found,), (0.0,), (-1,), column)
-    return PerCell((found,), (question.within,), (question.crossing,), column)
+    return PerCell((found,), (weighed.within,), (weighed.crossing,), column)
 
 
-def _within(question: Question, scale: Scale | None, promise: Promise) -> float:
+def _within(question: Question, scale: Scale | None, promise: Promise, layout: RowLayout) -> float:
     """How far one row moves its own cell: not at all where only sensitive features may change and
     nothing but the cell depends on them."""
-    if promise.protects == "sensitive_features" and not isinstance(question, OwnJob):
+    one = question.of_layout(layout)
+    if promise.protects == "sensitive_features" and not one.is_own:
         return 0.0
     # Of persons a neighbour may have fewer rows in the cell, so one may lose all that she adds
     # there.
     least = 1.0 if promise.rows_per_unit > 1 else 0.0
     slack = 0.0 if scale is None else scale.slack
-    return min(2.0, max(least, question.within) * OUTWARDS + slack)
+    return min(2.0, max(least, one.within) * OUTWARDS + slack)
 
 
 # -- how far one who is protected moves it ---------------------------------------------------------
@@ -335,16 +327,16 @@ def constant_scale(
     Of a person with several rows the bound is that of a row that counts so often, but of gradients:
     a person's are added, and the sum is clipped (theory.md#units).
     """
-    if not promise.is_private and isinstance(inner_of(question), NetworkGradient):
-        assert isinstance(question, NetworkGradient | CellwiseQuestion)
-        return question.free_scale(cap)
-    rows = promise.rows_per_unit
+    alone, rows = promise.protects == "sensitive_features", promise.rows_per_unit
     if added_by_person(question, promise):
-        need_order_two(order, question.name)
-        return scale_by_person(question, layout, cap)
-    alone = promise.protects == "sensitive_features"
-    found = question.scale_of_change if alone else question.scale
-    return of_person(found(layout, cap, order), rows)
+        return question.scale(layout, cap, order, PERSONS)
+    under = NOBODY if not promise.is_private else ALONE if alone else RECORDS
+    return of_persons(question.scale(layout, cap, order, under), rows)
+
+
+def of_persons(scale: Scale, rows: int) -> Scale:
+    """The scale of a person with at most so many rows, of one of a row (theory.md#units)."""
+    return scale if rows == 1 else replace(scale, bound=of_person(scale.bound, rows))
 
 
 def adds_by_person(promise: Promise) -> bool:
@@ -356,8 +348,8 @@ def adds_by_person(promise: Promise) -> bool:
 def added_by_person(question: Question, promise: Promise) -> bool:
     """Whether a person's contributions are added, and then clipped: gradients, also those told
     apart or weighed by cell."""
-    inner = inner_of(question)
-    clipped = isinstance(inner, GradientSum | NetworkGradient) and inner.clip is not None
+    inner = question.innermost
+    clipped = inner.kind in GRADIENTS and inner.clip is not None
     return clipped and adds_by_person(promise)
 
 
@@ -369,7 +361,7 @@ def moved_by_one(
     if adds_by_person(promise):
         scale = constant_scale(question, layout, promise, cap, order)
     else:
-        scale = of_person(question.scale(layout, cap, order), promise.rows_per_unit)
+        scale = of_persons(question.scale(layout, cap, order), promise.rows_per_unit)
     return scale.bound.sensitivity(promise.neighbours)
 
 
@@ -380,7 +372,7 @@ def largest_of_one(
     differs by cell is over that."""
     if promise.protects == "records":
         return constant_scale(question, layout, promise, cap).bound.norm
-    return of_person(question.scale(layout, cap), promise.rows_per_unit).bound.norm
+    return of_persons(question.scale(layout, cap), promise.rows_per_unit).bound.norm
 
 
 def cap_of(rows: Rows, promise: Promise) -> float | None:
@@ -421,14 +413,14 @@ class Bounds:
         model."""
         question, promise, key = one.question, self._promise, one.key
         free = is_free(question, promise) or not promise.is_private
-        public = promise.features_are_public and public_scale.needs_rows(question)
+        public = promise.features_are_public and needs_rows(question, self._rows.layout)
         if not public and key in self.known:
             return self.known[key]
         if public:
-            scales = public_scale.of(
+            scales = public_scales(
                 question, self._rows, one.order, exact=free, threads=self._threads
             )
-            scales = [of_person(scale, self._rows.most_of_one) for scale in scales]
+            scales = [of_persons(scale, self._rows.most_of_one) for scale in scales]
             why, origin = "largest over the public rows and all listed groups", "public features"
         else:
             scales = [constant_scale(question, self._rows.layout, promise, self.cap, one.order)]
@@ -443,10 +435,10 @@ class Bounds:
         return scales
 
     def _why(self, question: Question) -> str:
-        rows, inner = self._promise.rows_per_unit, inner_of(question)
+        rows, inner = self._promise.rows_per_unit, question.innermost
         if rows == 1:
             return question.why
-        if adds_by_person(self._promise) and isinstance(inner, GradientSum | NetworkGradient):
+        if adds_by_person(self._promise) and inner.kind in GRADIENTS:
             return f"a person's gradients are added, and the sum is clipped to norm {inner.clip:g}"
         one = ", all counted in one group" if self._rows.one_group else ""
         return f"{question.why}; a person has at most {rows} rows{one}"

@@ -27,8 +27,8 @@ from .._types import Floats, Ints, Mask
 from ..core import persons
 from ..core.errors import InputError, PrivacyError, need
 from ..core.layout import PERSON_BY_PERSON, Array, RowBlock, RowLayout, RowSource
+from ..core.questions import Question, Scale
 from ..core.rows import Block, Drawn, Maps, Part, Rows, Unmapped, require_few
-from .question import Question, Scale
 
 Change = Callable[[RowBlock], RowBlock]
 

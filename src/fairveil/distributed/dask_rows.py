@@ -32,9 +32,8 @@ import numpy as np
 from .. import _checks, errors
 from .._types import Floats, Ints
 from ..core.rows import Maps, Rows
+from ..curator.passes import largest, longest_row, totals
 from ..curator.sharded import Request, ShardFacts, Taking
-from ..curator.totals import public_scale
-from ..curator.totals.passes import totals
 from ..data.pieces import pieces_of
 from ..data.reading import PathLike, need_package
 from ..data.rows import EncodedRows
@@ -418,11 +417,9 @@ class Shard:
                     return totals(args[0], rows, chosen, self._threads)
                 case "largest":
                     question, order, exact = args
-                    return public_scale.found(
-                        question, rows, order, exact=exact, threads=self._threads
-                    )
+                    return largest(question, rows, order, exact=exact, threads=self._threads)
                 case "longest":
-                    return public_scale.longest_row(rows)
+                    return longest_row(rows)
                 case "number":
                     return rows.largest_number
                 case _:

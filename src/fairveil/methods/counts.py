@@ -65,6 +65,7 @@ from ..curator import (
     CodeHistogram,
     Curator,
     Measurement,
+    Question,
 )
 from ..errors import BudgetError
 from ..facts import Cells
@@ -356,7 +357,7 @@ def histogram_of(
     cells: Cells | None,
     by_label: bool,
     group: int | None = None,
-) -> CodeHistogram | AttachedHistogram:
+) -> Question:
     """How many rows of each cell (and label) have each code, or each decision of a model."""
     if isinstance(attached, AttachedCodes):
         return CodeHistogram(attached, cells, by_label=by_label, group=group)

@@ -185,13 +185,13 @@ def _joint(parts: Sequence[Measurement], known: dict[int, tuple[Any, Measurement
     one = parts[0]
     questions: list[Any] = [part.question for part in parts]
     first = questions[0]
-    if isinstance(first, CellCounts | RowCount):
-        return replace(one, question=replace(first, copies=len(parts)))
+    if first.kind in (CellCounts, RowCount):
+        return replace(one, question=first.but(copies=len(parts)))
     if first.model is None:
         return one
     weights = np.stack([question.model.weights for question in questions])
     changed: dict[str, Any] = {}
-    if isinstance(first, GradientSum):
+    if first.kind is GradientSum:
         if first.cell_costs is not None:
             changed["cell_costs"] = np.stack([question.cell_costs for question in questions])
         if isinstance(first.loss_weight, np.ndarray):
@@ -199,9 +199,9 @@ def _joint(parts: Sequence[Measurement], known: dict[int, tuple[Any, Measurement
     if id(first.key) in known:
         before = known[id(first.key)][1]
         question: Any = before.question
-        return before.about(question.at(question.model.at(weights), **changed))
+        return before.about(question.at(model=question.model.at(weights), **changed))
     model = Linear(weights, first.model.sharpness)
-    made = replace(one, question=replace(first, model=model, **changed))
+    made = replace(one, question=first.but(model=model, **changed))
     known[id(first.key)] = first.key, made  # held, so that no other key takes its place
     return made
 

@@ -52,9 +52,8 @@ from ..core import events
 from ..core.events import Event
 from ..core.promise import Promise
 from ..curator import FULL, Asked, Measurement, Part, Poisson
+from ..curator.passes import needs_rows
 from ..curator.pricing import as_measurements, constant_scale, is_free, unit_size
-from ..curator.questions.by_cell import inner_of
-from ..curator.totals.public_scale import needs_rows
 from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem
 from . import postprocess, score_bins
@@ -153,21 +152,21 @@ def _shares(given: Sequence[float] | None, count: int) -> Floats:
 # -- releases --------------------------------------------------------------------------------------
 
 NAMES = {
-    "AttachedHistogram": "rows by group, label and base decision",
-    "CellCounts": "rows by group",
-    "CodeHistogram": "rows by group, label and score",
-    "FeatureSums": "sums of features by group",
-    "GradientSum": "gradients",
-    "GramMatrices": "second moments of the features",
-    "GroupLosses": "losses by group",
-    "GroupedHistogram": "decisions by group",
-    "NetworkGradient": "gradients",
-    "NetworkHistogram": "decisions by group",
-    "NumberMoments": "means and deviations of the numbers",
-    "PredictionHistogram": "decisions by group",
-    "RowCount": "number of rows",
-    "ScoreHistogram": "scores by group",
-    "ShiftedHistogram": "decisions by group",
+    "histogram of an attached model": "rows by group, label and base decision",
+    "cell counts": "rows by group",
+    "histogram of attached codes": "rows by group, label and score",
+    "feature sums": "sums of features by group",
+    "gradient sum": "gradients",
+    "gram matrices": "second moments of the features",
+    "group losses": "losses by group",
+    "histogram of decisions by group": "decisions by group",
+    "gradient sum of a network": "gradients",
+    "prediction histogram of a network": "decisions by group",
+    "number moments": "means and deviations of the numbers",
+    "prediction histogram": "decisions by group",
+    "row count": "number of rows",
+    "score histogram": "scores by group",
+    "histogram of shifted decisions": "decisions by group",
 }
 
 
@@ -214,7 +213,9 @@ def of_measurements(
     for measurement in as_measurements(measurements) if measurements else []:
         if not promise.is_private or is_free(measurement.question, promise) or measurement.is_exact:
             continue
-        known = not (promise.protects == "sensitive_features" and needs_rows(measurement.question))
+        known = not (
+            promise.protects == "sensitive_features" and needs_rows(measurement.question, layout)
+        )
         scale = (
             constant_scale(measurement.question, layout, promise, cap, measurement.order)
             if known
@@ -229,10 +230,7 @@ def of_measurements(
             continue
         vector = measurement.by_cell
         multiplier = float(measurement.multiplier) if vector is None else float(vector.min())
-        name = (
-            NAMES.get(type(inner_of(measurement.question)).__name__, measurement.question.name)
-            + remark
-        )
+        name = NAMES.get(measurement.question.innermost.name, measurement.question.name) + remark
         line = Release(name, multiplier, size, times * measurement.question.models, 0.0)
         found.append(replace(line, share=line.weight * rate**2))
     return found

@@ -584,7 +584,7 @@ class GroupRegression:
             return LENGTH
         return min(LONGEST, max(LENGTH, math.sqrt(HEARD * max(rows, 0.0) / groups / spectral)))
 
-    def _question(self, clip: float | None, *, apart: bool = True) -> GramMatrices:
+    def _question(self, clip: float | None, *, apart: bool = True) -> Question:
         return GramMatrices(self.task.cells if apart else None, clip)
 
     def _target_last(self, matrices: Floats) -> Floats:
@@ -775,7 +775,7 @@ class CoefficientChoice:
             reason=CHOSEN.format(len(self.candidates)),
         )
 
-    def _question(self, coefficients: Floats) -> GroupLosses:
+    def _question(self, coefficients: Floats) -> Question:
         models = coefficients[:, np.newaxis] if coefficients.ndim == 2 else coefficients
         return GroupLosses(Linear(models), self.task.cells, "squared", clip=CLIP)
 

@@ -71,7 +71,7 @@ class NetworkDescent(Search):
             asked = _round(planned, gradients, model, costs, weight, counts)
             for one in histograms:
                 question: Any = one.question
-                asked.append(one.about(question.at(model)))
+                asked.append(one.about(question.at(model=model)))
             answers = yield Ask(asked, planned.batch_of(t))
             total = sum(answers[1 : len(gradients)], answers[0])
             gradient = np.asarray(total) / (planned.sampling_rate * rows)
@@ -125,17 +125,17 @@ def _round(
     for measurement in gradients:
         question: Any = measurement.question
         if costs is None or question.cell_costs is None:
-            asked = question.at(model, None, weight)
+            asked = question.at(model=model, loss_weight=weight)
         elif cells is None or not planned.sees_features:
-            asked = question.at(model, costs, weight)
+            asked = question.at(model=model, cell_costs=costs, loss_weight=weight)
         else:
             centres = centres_of(costs, cells, counts)
             parts = zip(centres, columns_of(cells), strict=True)
             apart = np.concatenate([costs[column] - centre for centre, column in parts])
-            shared = question.cells is None
-            asked = (
-                question.at(model, sum(centres), weight) if shared else question.at(model, apart)
-            )
+            if question.cells is None:
+                asked = question.at(model=model, cell_costs=sum(centres), loss_weight=weight)
+            else:
+                asked = question.at(model=model, cell_costs=apart)
         out.append(measurement.about(asked))
     return out
 

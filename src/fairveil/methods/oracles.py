@@ -217,7 +217,7 @@ class GameInstance:
         return self.sees_features and (not self.promise.is_private or self.cells is None)
 
     @cached_property
-    def counts(self) -> CellCounts:
+    def counts(self) -> Question:
         """The question of how many rows each cell (and label) holds."""
         return CellCounts(self.cells, self.by_label)
 
@@ -392,7 +392,7 @@ class AttachedRule(Rule):
     def key(self) -> Hashable:
         return ("candidate", self.place)
 
-    def decisions(self, cells: Cells | None, by_label: bool) -> AttachedHistogram:
+    def decisions(self, cells: Cells | None, by_label: bool) -> Question:
         assert self.handle is not None
         return AttachedHistogram(self.handle, cells, by_label, decisions="hard")
 
@@ -423,7 +423,7 @@ def count_rows(
 ) -> Floats:
     """Counts by (cell, label), released once."""
     measurements = [Measurement(ground.counts, multiplier, noise)]
-    free = [replace(ground.counts, cells=None)]
+    free = [ground.counts.but(cells=None)]
     (answer,) = ground.joint(curator, measurements, free, "counts of the cells")
     return ground.table(answer)
 
@@ -487,8 +487,8 @@ def counted(
     """How the mixture decides, (cells, labels, classes), released once: with noise of its own,
     which no choice of rules has seen."""
     measurement = settled_measurement(ground, rules, multiplier)
-    assert isinstance(measurement.question, MixtureHistogram)
-    free = replace(measurement.question, cells=None)
+    assert measurement.question.kind is MixtureHistogram
+    free = measurement.question.but(cells=None)
     (answer,) = ground.joint(curator, [measurement], [free], "how the mixture decides")
     return answer.reshape(*counts.shape, ground.classes)
 
@@ -604,8 +604,7 @@ def in_parts(asked: list[Asked]) -> list[Event]:
 
 # -- a choice from a finite class ----------------------------------------------------------------
 
-RuleQuestion = PredictionHistogram | AttachedHistogram | ScoreHistogram
-Found = tuple[list[RuleQuestion], list[Rule]]
+Found = tuple[list[Question], list[Rule]]
 """The questions how all candidates decide, by cell and label, and the candidates in order."""
 
 
@@ -825,7 +824,7 @@ class Listed(Class):
 class Gathered:
     """What rounds choose from; `next`: what is played next, where rules come in their turn."""
 
-    questions: list[RuleQuestion]
+    questions: list[Question]
     rules: list[Rule]
     next: int = 0
 
@@ -1004,7 +1003,7 @@ class Regression(Oracle[Moments]):
             Measurement(ground.counts, counts_multiplier),
             Measurement(asked, self.multiplier),
         ]
-        free = [replace(ground.counts, cells=None), replace(asked, cells=None)]
+        free = [ground.counts.but(cells=None), asked.but(cells=None)]
         answer, by_cell = ground.joint(curator, measurements, free, "counts and sums of the cells")
         counts = ground.table(answer)
         by_cell = by_cell.reshape(*counts.shape, len(lift))

@@ -37,7 +37,7 @@ from .._types import Floats
 from ..core.events import Composed, Event, Gaussian, NonPrivate, Repeated, compose
 from ..core.promise import Promise
 from ..curator import Attached, Curator, Measurement, Trace
-from ..curator.questions.attached import ShiftedHistogram
+from ..curator.attached import ShiftedHistogram
 from ..facts import Cells
 from ..fairness import ConstraintSystem
 from ..privacy.accounting.calibration import calibrate

@@ -428,11 +428,11 @@ class Plan:
         return self.public_rows is None or self.counts_for_moments
 
     @property
-    def _counts(self) -> CellCounts:
+    def _counts(self) -> Question:
         return CellCounts(self.cells, self.by_label)
 
     @property
-    def _moments(self) -> NumberMoments:
+    def _moments(self) -> Question:
         """Numbers within [-1, 1], and their squares, have norm sqrt(2 numbers) at most; where they
         are public, no bound."""
         return NumberMoments(None if self.sees_features else math.sqrt(2.0 * self.layout.numbers))
@@ -447,7 +447,7 @@ class Plan:
         asked = self.histogram(model, self.decisions)
         out = [Measurement(asked, self.histogram_multiplier)]
         if self.uses_totals and self.sees_features and not self.is_exact:
-            out.append(Measurement(replace(asked, cells=None), 0.0))
+            out.append(Measurement(asked.but(cells=None), 0.0))
         return out
 
     def round_measurements(self, clip: float) -> list[Measurement]:
@@ -456,7 +456,7 @@ class Plan:
         costs = None if self.system is None else np.zeros(self.system.shape)
         weight = 1.0 if none else np.ones(1)
         facts: dict[str, Any] = {"loss_weight": weight, "loss_clip": self.loss_clip}
-        asked = GradientSum(model, clip, self.cells, costs, **facts)  # type: ignore[arg-type]
+        asked = GradientSum(model, clip, self.cells, costs, **facts)
         out = [Measurement(asked, self.gradient_multiplier)]
         return out if none else [*out, *self.histograms(model)]
 
@@ -472,8 +472,8 @@ class Plan:
         """What a round of the companion asks: the gradient of the loss alone."""
         return [Measurement(self._loss(None if self.is_exact else self.clip), self.free_multiplier)]
 
-    def _loss(self, clip: float | None) -> GradientSum:
-        return GradientSum(self.model(), clip, loss_clip=self.loss_clip)  # type: ignore[arg-type]
+    def _loss(self, clip: float | None) -> Question:
+        return GradientSum(self.model(), clip, loss_clip=self.loss_clip)
 
     def last(self, model: Form) -> list[Measurement]:
         """The decisions of the model that was found, and how its scores fall between other
@@ -515,8 +515,8 @@ class Plan:
         counts = [CellCounts(None, by_label=True)] if self.outputs == 1 else []
         return [Measurement(one, multiplier) for one in (asked, *counts)]
 
-    def _scores(self, model: Form) -> ScoreHistogram:
-        return ScoreHistogram(model, EDGES, self.cells, by_label=True)  # type: ignore[arg-type]
+    def _scores(self, model: Form) -> Question:
+        return ScoreHistogram(model, EDGES, self.cells, by_label=True)
 
     # -- clips, step sizes and noise
 
@@ -1138,10 +1138,12 @@ def _about(
     measurement: Measurement, model: Any, costs: Floats | None, loss_scale: Floats | None
 ) -> Measurement:
     """A measurement of the first round about another round's model."""
-    question: Any = measurement.question
-    if isinstance(question, GradientSum):
-        return measurement.about(question.at(model, costs, loss_scale))
-    return measurement.about(question.at(model))
+    question, changed = measurement.question, dict[str, Any](model=model)
+    if question.kind is GradientSum:
+        changed["cell_costs"] = costs
+        if loss_scale is not None:
+            changed["loss_weight"] = loss_scale
+    return measurement.about(question.at(**changed))
 
 
 def _accelerated(
@@ -1186,7 +1188,7 @@ def _opening(planned: Plan, rows: float, rate: float) -> Method[Floats]:
     question = GradientSum(model, None, loss_clip=planned.loss_clip)
     walk, age = PrimalState.at(np.array(model.weights)), 0.0
     for _ in range(WARM_ROUNDS):
-        (answer,) = yield Ask([Measurement(question.at(model.at(walk.weights)), 0.0)])
+        (answer,) = yield Ask([Measurement(question.at(model=model.at(walk.weights)), 0.0)])
         walk, age = _accelerated(walk, answer / rows, rate, age, count=False)
     return walk.weights
 
@@ -1200,7 +1202,7 @@ def _companion(
     (asked,) = planned.free_measurements()
     question: Any = asked.question
     for t in range(rounds):
-        now = asked.about(question.at(model.at(walk.weights)))
+        now = asked.about(question.at(model=model.at(walk.weights)))
         (answer,) = yield Ask([now], FULL, BESIDE)
         counted = all_count or t >= (1.0 - LATE) * rounds
         walk = walk.step(answer / rows, rate, momentum, count=counted)

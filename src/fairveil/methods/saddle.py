@@ -52,8 +52,19 @@ from .. import _checks
 from .._types import Floats
 from ..core.events import Event, Gaussian
 from ..core.promise import Promise
-from ..curator import FULL, Block, Curator, Measurement, Part, Poisson, RowCount, RowFunction
-from ..curator.questions.attached import COLUMNS
+from ..curator import (
+    FULL,
+    Block,
+    Curator,
+    Measurement,
+    Part,
+    Poisson,
+    Question,
+    RowCount,
+    RowFunction,
+)
+from ..curator.attached import COLUMNS, code_of
+from ..curator.attached import rehearse as try_out
 from ..errors import InputError
 from ..facts import RowLayout
 from ..privacy.accounting.calibration import calibrate, full_batch, split
@@ -125,9 +136,10 @@ class SaddleProblem:
         _checks.normalise(
             self, ascent_reads=reads if self.ascent_reads is None else frozenset(self.ascent_reads)
         )
-        self.questions()  # whose own checks are of what is left
+        for question in self.questions():  # whose own checks are of what is left
+            code_of(question)
 
-    def questions(self) -> tuple[RowFunction, RowFunction]:
+    def questions(self) -> tuple[Question, Question]:
         """The two sums, at the start."""
         assert self.ascent_reads is not None
         theta, w = self.theta, self.w
@@ -316,7 +328,7 @@ class SaddleDescent:
         batch, turns = batch_of(promise, sampling_rate, parts, public_rows)
         questions = problem.questions()
         for question in questions if rehearse else ():
-            question.rehearse(layout, unlike=(problem.theta.size, problem.w.size))
+            try_out(question, layout, unlike=(problem.theta.size, problem.w.size))
         weight = problem.theta.size * problem.clip_theta**2, problem.w.size * problem.clip_w**2
         if smoothness is not None:
             weight = weight[0], weight[1] * smoothness.weight_of_ascent
@@ -407,7 +419,7 @@ class SaddleDescent:
         for t in range(self.rounds):
             functions = (bound_to(one, theta, w) for one in (problem.descent, problem.ascent))
             pairs = zip(asked, functions, strict=True)
-            now = [one.about(one.question.again(function=function)) for one, function in pairs]
+            now = [one.about(one.question.at(function=function)) for one, function in pairs]
             batch = Part(t % self.parts, self.parts) if self.parts else self.batch
             of_theta, of_w = yield Ask(now, batch)
             moved = theta - self.step_theta / size * of_theta, w + self.step_w / size * of_w

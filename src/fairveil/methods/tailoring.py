@@ -74,6 +74,7 @@ from .. import _checks
 from .._types import Floats
 from ..core.events import Event, Gaussian, NoOp, Repeated, compose
 from ..core.promise import Promise
+from ..core.questions import RECORDS, Facts
 from ..curator import (
     FULL,
     ByCell,
@@ -89,6 +90,7 @@ from ..curator import (
     NetworkHistogram,
     Part,
     Poisson,
+    Question,
     Weighed,
     largest_of_one,
 )
@@ -515,7 +517,7 @@ class TailoredDescent(Tailored):
         classes = len(self.task.layout.classes or ())
         return 1 if classes <= 2 or self.loss == "squared" else classes
 
-    def gradient(self, v: Floats) -> GradientSum | NetworkGradient:
+    def gradient(self, v: Floats) -> Question:
         """The question of all rows' gradients."""
         if self.skeleton is not None:
             return NetworkGradient(Network(self.skeleton, v), self._clip)
@@ -524,7 +526,7 @@ class TailoredDescent(Tailored):
     def _moments(self) -> list[Measurement]:
         return moments_of(self.task, self._multiplier("moments", 2))
 
-    def _losses(self, v: Floats, cells: Cells | None) -> GroupLosses:
+    def _losses(self, v: Floats, cells: Cells | None) -> Question:
         return GroupLosses(Linear(v), cells, self.loss, clip=MOST[self.loss])
 
     def _warming(self, v: Floats) -> list[Measurement]:
@@ -1145,8 +1147,9 @@ class TailoredRegression(Tailored):
     def _within(self) -> float:
         """How far one row moves a matrix within its group, over the square of its length: sqrt 2,
         and what the grid adds."""
-        question, cap = GramMatrices(None, self._inner._clip), self.task.max_sample_weight
-        return (question.within + question.scale(self.task.layout, cap).slack) * (1.0 + 1e-12)
+        facts = Facts(self.task.layout, RECORDS, self.task.max_sample_weight)
+        one = GramMatrices(None, self._inner._clip).sum(facts)
+        return (one.within + one.slack) * (1.0 + 1e-12)
 
     def _within_stage(self, limit: Floats) -> Floats:
         """A limit on all that a person spends, as one on what she is charged for the matrices."""

@@ -60,9 +60,9 @@ from ..curator import (
     Part,
     Poisson,
 )
+from ..curator.attached import MOST_CODES, RowFunction, rehearse
 from ..curator.elsewhere import columns_of
 from ..curator.journal import SITTING, Written
-from ..curator.questions.attached import MOST_CODES, RowFunction
 from ..errors import DoorError, FairveilError, InputError, LedgerAway, LedgerError
 from ..estimators.fitting import COINS
 from ..estimators.tailored import group_names
@@ -602,7 +602,7 @@ class Rule:
 
         reads, title = self.columns_read, self.title
         tried = RowFunction(column, 1, float(MOST_CODES), columns_read=reads, title=title)
-        tried.rehearse(curator.layout)
+        rehearse(tried, curator.layout)
         if handle == "codes":
             return curator.attach_codes(self.codes, self.count, columns_read=reads, title=title)
         if self.table is not None or self.edges is not None:

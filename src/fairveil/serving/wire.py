@@ -23,15 +23,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, cast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .. import _checks
 from .._json import Document, Node
+from ..core.questions import Kind
 from ..curator import (
     Attached,
     AttachedCodes,
@@ -54,8 +54,8 @@ from ..curator import (
     ScoreHistogram,
     Weighed,
 )
+from ..curator.attached import ShiftedHistogram
 from ..curator.elsewhere import DescribedRule
-from ..curator.questions.attached import ShiftedHistogram
 from ..errors import InputError
 from ..facts import Cells, RowLayout
 from ..models.files import ARRAYS_FILE, MODEL_FILE, to_files
@@ -202,7 +202,7 @@ class Reading:
 
 _GROUPED = "cells:cells? by_label:truth"
 _ONE_GROUP = f"{_GROUPED} group:whole?"
-_FIELDS: dict[str, tuple[Callable[..., Question], str]] = {
+_FIELDS: dict[str, tuple[Kind[...], str]] = {
     "row count": (RowCount, "copies:whole?"),
     "cell counts": (CellCounts, f"{_ONE_GROUP} copies:whole?"),
     "feature sums": (FeatureSums, f"{_GROUPED} clip:number? basis:array?"),
@@ -231,25 +231,23 @@ KINDS = {
     name: (kind, dict(field.split(":") for field in told.split()))
     for name, (kind, told) in _FIELDS.items()
 }
-NAMES: dict[type, str] = {cast(type, kind): name for name, (kind, _) in KINDS.items()}
+NAMES = {kind: name for name, (kind, _) in KINDS.items()}
 
 
 def described(question: Question, packing: Packing) -> dict[str, Any]:
     """A question as plain values."""
-    kind = type(question)
+    kind = question.kind
     if kind not in NAMES:
         remedy = "Bring the rows to the code, or fit what the catalogue has: linear and additive models, counts."
         raise InputError.expected(
             f"a question of the catalogue: {', '.join(sorted(KINDS))}",
             of="the door",
-            got=f"{question.name or kind.__name__}, which runs code that is not the holder's",
+            got=f"{question.name}, which runs code that is not the holder's",
             remedy=remedy,
             quote=False,
         )
-    known = fields(cast(Any, question))
-    names = (field.name for field in known if field.init and not field.name.startswith("_"))
-    values = _checks.named(question, names)
-    return {"kind": NAMES[kind], **{name: _written(one, packing) for name, one in values.items()}}
+    values = {name: _written(one, packing) for name, one in question.values.items()}
+    return {"kind": NAMES[kind], **values}
 
 
 def measurement_described(measurement: Measurement, packing: Packing) -> dict[str, Any]:
@@ -320,7 +318,7 @@ def question_of(node: Node, reading: Reading) -> Question:
     kind, told = KINDS[node["kind"].one_of(KINDS)]
     node.only(("kind", *told))
     values = {name: _read(node[name], of, reading) for name, of in told.items()}
-    question: Question = kind(**values)
+    question = kind(**values)
     numbers = question.models * math.prod(question.shape(reading.layout))
     if numbers > MOST_NUMBERS:
         remedy = "Ask about fewer groups, models or edges at a time."

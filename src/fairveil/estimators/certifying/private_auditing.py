@@ -19,8 +19,8 @@ from ... import _checks
 from ..._types import ColumnsLike, TableLike
 from ...core.noise import NoiseSource
 from ...core.promise import Promise
+from ...curator.attached import MOST_CODES
 from ...curator.elsewhere import Elsewhere, RowsElsewhere, curator_of
-from ...curator.questions.attached import MOST_CODES
 from ...errors import InputError
 from ...facts import Cells, Schema
 from ...ledger import current, given_ledger

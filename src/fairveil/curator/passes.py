@@ -1,0 +1,337 @@
+"""Exact totals of questions over blocks and threads, integers in grid units, and bounds that are
+maxima over public rows. No noise here.
+
+Where rows are public (sensitive features alone protected, theory.md#public, or no privacy at all)
+the maxima run over the actual rows, for every row over all pairs of *listed* groups, and no clip is
+needed: see `core.sums`, which finds them of a run of rows.
+
+Guarantees (tests/curator/test_curator_totals.py, test_curator_sensitivity.py)
+    1. The integers do not depend on the order of rows, on blocks, shards, threads, or on how many
+       models share the pass.
+    2. Each agrees with plain NumPy within the rounding of the grid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from .._types import Floats, Ints
+from ..core import by_cell, sums
+from ..core.bound import Bound
+from ..core.errors import need
+from ..core.persons import whole
+from ..core.questions import LABEL, NOBODY, PERSONS, Facts, Question, Scale, Sum
+from ..core.rows import Block, Drawn, Mapping, Rows, Unmapped
+from ..core.sums import Run
+from ..core.threads import cut, in_line, in_pieces
+from ..facts import RowLayout
+from .networks import NetworkGradient, NetworkPass, is_network
+from .sharded import ShardedRows, refuse
+
+Gridded = tuple[Question, Sequence[Scale]]  # one grid a model, or one for all
+Sums = list[Ints | None]  # of one thread, a question each
+Job = Callable[[Any, int, int], tuple[Ints, ...]]
+GRADIENTS = (sums.GradientSum, NetworkGradient)
+
+
+def totals(
+    measurements: Sequence[Gridded],
+    rows: Rows,
+    blocks: Iterable[Block | Drawn | Unmapped],
+    threads: int | None = None,
+) -> list[Ints]:
+    """One integer array a measurement, of shape (models, *question.shape). Measurements that can
+    share a pass do."""
+    asked = [question for question, _ in measurements]
+    return Passes(measurements, rows).run(asked, blocks, threads)
+
+
+def is_by_person(question: Question, rows: Rows) -> bool:
+    """Whether a person's gradients are to be added before they are clipped (theory.md#units)."""
+    inner = question.innermost
+    return rows.adds_by_person and inner.kind in GRADIENTS and inner.clip is not None
+
+
+def facts_of(rows: Rows, question: Question, order: int = 2) -> Facts:
+    """What arithmetic depends on: persons whose gradients are added, the cap of weights, and in
+    which norm a function of the caller's is clipped."""
+    cap = rows.max_sample_weight if rows.weighted else None
+    cap = None if cap is None or math.isinf(cap) else cap
+    return _facts(rows.layout, is_by_person(question, rows), cap, order)
+
+
+@lru_cache(maxsize=16)
+def _facts(layout: RowLayout, persons: bool, cap: float | None, order: int) -> Facts:
+    return Facts(layout, PERSONS if persons else NOBODY, cap, order, one_group=True)
+
+
+class Passes:
+    """Which passes total a list of asks. What does not depend on weights and costs is worked out
+    once, for many steps."""
+
+    def __init__(self, measurements: Sequence[Gridded], rows: Rows) -> None:
+        for question, _ in measurements:
+            check_labels(question, rows)
+        self._rows = rows
+        asked = [question for question, _ in measurements]
+        self.shapes = [(one.models, *one.shape(rows.layout)) for one in asked]
+        self._scales = [scales for _, scales in measurements]
+        self._units = [
+            np.array([math.ldexp(1.0, one.exponent) for one in scales]) for scales in self._scales
+        ]
+        self._passes = _passes(asked)
+        self._networks = {
+            at: NetworkPass.of(
+                [self._scales[i][0] for i in at],
+                rows,
+            )
+            for at in self._passes
+            if is_network(asked[at[0]])
+        }
+
+    def check(self, questions: Sequence[Question]) -> None:
+        """What is wrong with questions of these keys is an error now, not on the way."""
+        for i, one in enumerate(questions):
+            one.sum(self._facts(i, one))
+
+    def _facts(self, i: int, question: Question) -> Facts:
+        return facts_of(self._rows, question, self._scales[i][0].bound.order)
+
+    def run(
+        self,
+        questions: Sequence[Question],
+        blocks: Iterable[Block | Drawn | Unmapped],
+        threads: int | None = None,
+    ) -> list[Ints]:
+        """The totals of questions with the keys of those given before."""
+        if isinstance(self._rows, ShardedRows):
+            asked = list(zip(questions, self._scales, strict=True))
+            return self._rows.totals(asked, self.shapes, blocks)
+        jobs = [(at, *self._job(at, [questions[i] for i in at])) for at in self._passes]
+        # torch has threads of its own
+        threads = 1 if self._networks else threads
+
+        def begin() -> Sums:
+            return [None] * len(questions)
+
+        found = in_line(self._pieces(jobs, blocks, threads), begin, threads)
+        return [_added([one[i] for one in found], shape) for i, shape in enumerate(self.shapes)]
+
+    def _pieces(
+        self,
+        jobs: Sequence[tuple[tuple[int, ...], Job, Callable[[Any], Any]]],
+        blocks: Iterable[Block | Drawn | Unmapped],
+        threads: int | None,
+    ) -> Iterator[tuple[int, Callable[[Sums], None]]]:
+        """What is to be added up, a run of rows after another."""
+        left = self._rows.exact_count
+        for block in blocks:
+            for at, job, read_of in jobs:
+                read = read_of(block)
+                rows = block.rows
+                for a, b in cut(rows, left, threads, small=isinstance(read, Mapping)):
+                    yield rows if a == 0 else 0, partial(self._add, at, job, read, a, b)
+            left -= block.rows
+
+    def _add(self, at: tuple[int, ...], job: Job, read: Any, a: int, b: int, outs: Sums) -> None:
+        """outs += rows a to b of a block."""
+        block = read.read(a, b) if isinstance(read, Mapping) else read
+        for i, part in zip(at, job(block, a, b), strict=True):
+            whole, part = outs[i], part.reshape(self.shapes[i])
+            if whole is None:
+                outs[i] = part
+            else:
+                # Integers: the order in which blocks and threads come does not matter
+                # (docs/theory/numbers.md).
+                whole += part
+        if isinstance(read, Mapping):
+            read.done(b - a)
+
+    def _job(self, at: tuple[int, ...], asked: list[Question]) -> tuple[Job, Callable[[Any], Any]]:
+        """What to do with rows a to b, and with a block before: rows are drawn together, or mapped
+        to other units as threads come to them."""
+        rows = self._rows
+        if at in self._networks:
+            persons = any(is_by_person(one, rows) for one in asked)
+            return self._networks[at].job(asked, persons=persons), _unmapped
+        ones = [one.sum(self._facts(i, one)) for i, one in zip(at, asked, strict=True)]
+        persons = any(is_by_person(one, rows) for one in asked)
+        descends = all(one.descends for one in ones)
+        side = sums.panel_from(rows.layout, sparse=rows.sparse)
+
+        def read(block: Block | Drawn | Unmapped) -> Any:
+            if isinstance(block, Unmapped) and descends and not persons:
+                return block.begin()
+            found = _unmapped(block)
+            taken = found.gathered if isinstance(found, Drawn) else found
+            if descends and taken is found and ones[0].models < side:
+                taken.passed_again()
+            return taken
+
+        units = [self._units[i] for i in at]
+        return _rows_job(ones, units, rows, persons=persons, descends=descends), read
+
+
+def _unmapped(block: Block | Drawn | Unmapped) -> Block | Drawn:
+    return block.mapped if isinstance(block, Unmapped) else block
+
+
+def _rows_job(
+    ones: Sequence[Sum], units: Sequence[Floats], rows: Rows, *, persons: bool, descends: bool
+) -> Job:
+    """Totals of rows a to b of a block: of one sum, or of several of the same models, in one pass
+    where the fused loop takes them. `persons`: none of these is cut in two."""
+    fused, own = all(one.fused is not None for one in ones), any(one.is_own for one in ones)
+    at_once = max(sums.LEAST_RUN, sums.RUN // ones[0].models)
+    side = sums.panel_from(rows.layout, sparse=rows.sparse)
+    coded, offsets = descends and ones[0].models < side, rows.offsets
+
+    def cut_at(block: Block, row: int) -> int:
+        return whole(block.persons, row) if persons else row
+
+    def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
+        a, b, out = cut_at(block, a), cut_at(block, b), None
+        while out is None or a < b:
+            stop = b if fused or own else cut_at(block, min(b, a + at_once))
+            run = Run(block, offsets, a, stop)
+            if coded:
+                run.features, run.sizes = block.features(offsets)
+            found = sums.totals_of(ones, units, run)
+            out = found if out is None else [x + y for x, y in zip(out, found, strict=True)]
+            a = stop
+        return tuple(out)
+
+    return job
+
+
+def _added(parts: Sequence[Ints | None], shape: Sequence[int]) -> Ints:
+    """The sums of all threads."""
+    own = [part for part in parts if part is not None]
+    total = own[0] if own else np.zeros(shape, np.int64)
+    for part in own[1:]:
+        total += part
+    return total
+
+
+def check_labels(question: Question, rows: Rows) -> None:
+    """The loops do not look: labels that are read must be there."""
+    there, fix = rows.labelled or LABEL not in question.reads, "Give y to the rows."
+    need(there, "rows with labels", of=question.name, got="rows without", fix=fix)
+    if isinstance(rows, ShardedRows):
+        own = not is_network(question) and question.of_layout(rows.layout).is_own
+        if own or is_network(question):
+            refuse(f"a question that runs code of the caller beside rows ({question.name})")
+
+
+def _passes(asked: Sequence[Question]) -> list[tuple[int, ...]]:
+    """Which asks share a pass: those about the same model; of a network a gradient and a histogram,
+    in this order."""
+    out: list[list[int]] = []
+    for i, one in enumerate(asked):
+        for group in out:
+            first = asked[group[0]]
+            same = one.model is not None and first.model is one.model
+            if same and (not is_network(one) or (len(group) == 1 and first.kind is not one.kind)):
+                group.append(i)
+                break
+        else:
+            out.append([i])
+    return [tuple(sorted(group, key=lambda i: asked[i].kind not in GRADIENTS)) for group in out]
+
+
+# -- where rows are public -------------------------------------------------------------------------
+
+
+def needs_rows(question: Question, layout: RowLayout) -> bool:
+    """Whether its bound with public rows is a maximum over them; the others' bounds are constants
+    anyway."""
+    return question.innermost.of_layout(layout).maxima is not None
+
+
+def public_scales(
+    question: Question,
+    rows: Rows,
+    order: int = 2,
+    *,
+    exact: bool = False,
+    threads: int | None = None,
+    factor: float = 1.0,
+) -> list[Scale]:
+    """For each model: its grid, the largest contribution of one row, and how far other sensitive
+    values alone move the total.
+
+    `exact`: no noise will be added, so the grid is as fine as the integers allow. `factor`: of every
+    row's contribution.
+    """
+    if question.inner is not None:
+        inner, cells, factors = question.inner, question.cells, question.values.get("factors")
+        if factors is None:
+            (scale,) = public_scales(inner, rows, order, exact=exact, threads=threads)
+            return [by_cell.across(scale, cells, alone=True)]
+        cap = by_cell.cap_of(factors, None)
+        (scale,) = public_scales(inner, rows, order, exact=exact, threads=threads, factor=cap)
+        one = inner.sum(facts_of(rows, inner))
+        sizes = by_cell.sizes_of(one, factors, alone=True)
+        return [by_cell.weighing(one, scale, sizes, alone=True)]
+    one = question.sum(facts_of(rows, question, order))
+    if isinstance(rows, ShardedRows) and not (exact and one.longest is not None):
+        norms, moves = rows.largest(question, order, exact)
+    else:
+        norms, moves = largest(question, rows, order, exact=exact, threads=threads)
+    count = rows.exact_count
+    grids = sums.public_scales(one, norms, moves, count, exact=exact, order=order, factor=factor)
+    return [each.scale for each in grids]
+
+
+def largest(
+    question: Question, rows: Rows, order: int, *, exact: bool, threads: int | None
+) -> tuple[Floats, Floats]:
+    """For each model the largest contribution of one of these rows, and its largest move, before
+    any clip."""
+    one = question.sum(facts_of(rows, question, order))
+    if exact and one.longest is not None:  # it follows from the longest row, which is found once
+        with np.errstate(all="ignore"):
+            norms = one.longest(longest_row(rows))
+        return norms, 2.0 * norms
+    norms, moves, at_once = np.zeros(one.models), np.zeros(one.models), sums.RUN // one.models
+    maxima, step = one.maxima, max(sums.LEAST_RUN, at_once)
+    assert maxima is not None
+    for block in rows.blocks():
+
+        def job(a: int, b: int, block: object = block) -> list[tuple[Floats, Floats]]:
+            with np.errstate(all="ignore"):
+                return [
+                    maxima(Run(block, rows.offsets, low, min(b, low + step)))
+                    for low in range(a, b, step)
+                ]
+
+        for part in in_pieces(job, block.rows, threads):
+            for norm, move in part:
+                norms, moves = np.maximum(norms, norm), np.maximum(moves, move)
+    return norms, moves
+
+
+def shared(scales: list[Scale], question: Question, rows: Rows) -> Scale:
+    """One grid and bound for all models, for scores that are compared."""
+    one = question.sum(facts_of(rows, question))
+    norm = max(scale.bound.norm for scale in scales)
+    diameter = max(scale.bound.diameter for scale in scales)
+    return sums.on_one_grid(one, Bound(norm, diameter, scales[0].bound.order))
+
+
+def longest_row(rows: Rows) -> float:
+    """The largest weight x |row|, found once."""
+    if rows.largest_row is None:
+        if isinstance(rows, ShardedRows):
+            rows.largest_row = rows.longest
+        else:
+            every = (Run(block, rows.offsets, 0, block.rows) for block in rows.blocks())
+            with np.errstate(all="ignore"):
+                found = [sums.longest_row(run) for run in every]
+            rows.largest_row = math.nan if np.isnan(found).any() else max(found, default=0.0)
+    return float(rows.largest_row)
