@@ -55,17 +55,15 @@ def findings(lines: Iterable[Entry], receipts: Sequence[Receipt] = ()) -> list[F
     try:
         for line in lines:
             book.read(line)
+        for number in sorted(book.receipts):
+            book.say(f"a receipt names line {number}, which is not there: lines were taken off")
+        waiting = sum(spent.is_open for spent in book.spends.values())
+        if waiting:
+            words = "they run, or their process died; they are charged as reserved"
+            book.say(f"{waiting} spends are not settled: {words}", grave=False)
     except UNPRICED as error:  # what a stranger's lines may add up to
-        book.found.append(
-            _unreadable("at line " + (str(book.before.number) if book.before else "0"), error)
-        )
-        return sorted(book.found, key=lambda one: not one.grave)
-    for number in sorted(book.receipts):
-        book.say(False, f"a receipt names line {number}, which is not there: lines were taken off")
-    waiting = sum(spent.is_open for spent in book.spends.values())
-    if waiting:
-        words = "they run, or their process died; they are charged as reserved"
-        book.found.append(Finding(False, f"{waiting} spends are not settled: {words}"))
+        at = book.before.number if book.before else 0
+        book.found.append(_unreadable(f"at line {at}", error))
     return sorted(book.found, key=lambda one: not one.grave)
 
 
@@ -82,102 +80,87 @@ class _Book:
         self.columns: tuple[str, ...] | None = None
         self.costs: dict[tuple[str, str], tuple[Event, Promise, Cost]] = {}
 
-    def say(self, holds: bool, sentence: str) -> None:
-        """A grave finding where something does not hold."""
+    def say(self, sentence: str, holds: object = False, *, grave: bool = True) -> None:
+        """A finding where something does not hold."""
         if not holds:
-            self.found.append(Finding(True, sentence))
+            self.found.append(Finding(grave, sentence))
 
     def read(self, line: Entry) -> None:
         """One more line."""
-        n, here = line.number, f"line {line.number}"
+        here = f"line {line.number}"
         for sentence in misfits(self.before, line):
-            self.say(False, sentence)
-        if line.at < self.at:
-            self.found.append(Finding(False, f"{here} is dated before the line above it"))
+            self.say(sentence)
+        self.say(f"{here} is dated before the line above it", line.at >= self.at, grave=False)
         self.at = max(line.at, self.at)
         if self.terms is None:
             self.terms = Terms.of(line)
             bare = (line.units, line.leak, line.spend) == (0, 0, "")
             bare = bare and line.under == under(self.terms.promise)
-            self.say(bare, f"{here} begins the ledger, and says more than its terms")
+            self.say(f"{here} begins the ledger, and says more than its terms", bare)
         else:
             self._spend(self.terms, line)
-        for receipt in self.receipts.pop(n, []):
-            same = receipt.dataset == self.terms.dataset
+        for receipt in self.receipts.pop(line.number, []):
             words = f"and this is the ledger of {self.terms.dataset!r}"
-            self.say(same, f"a receipt is of data set {receipt.dataset!r}, {words}")
+            same = receipt.dataset == self.terms.dataset
+            self.say(f"a receipt is of data set {receipt.dataset!r}, {words}", same)
             same = (receipt.hash, receipt.spend) == (line.hash, line.spend)
             words = "the ledger was written anew"
-            self.say(same, f"{here} is not the one of which a receipt was given: {words}")
+            self.say(f"{here} is not the one of which a receipt was given: {words}", same)
         self.before = line
-        self.say(max(line.spent, line.leaked) <= MOST, f"{here} passes the cap")
+        self.say(f"{here} passes the cap", max(line.spent, line.leaked) <= MOST)
 
     def _spend(self, terms: Terms, line: Entry) -> None:
         """Follow the spend's life, and price what it says again."""
-        known = self.spends.get(line.spend)
+        known, here = self.spends.get(line.spend), f"line {line.number}"
         if line.kind == CREATED:
-            raise LedgerError(f"line {line.number} begins the ledger a second time")
-        if line.kind == RESERVED:
-            if known is not None:
-                raise LedgerError(f"line {line.number} reserves spend {line.spend} a second time")
-            self.spends[line.spend] = standing([line])
-            self._reserved(terms, line, self.spends[line.spend])
-        elif known is None:
-            raise LedgerError(f"line {line.number} settles a spend that was never reserved")
-        else:
-            self.spends[line.spend] = known.after(line)
-            self._settled(terms, line, self.spends[line.spend])
+            raise LedgerError(f"{here} begins the ledger a second time")
+        if (known is None) != (line.kind == RESERVED):
+            done = "reserves a spend a second time" if known else "settles one never reserved"
+            raise LedgerError(f"{here} {done}: {line.spend}")
+        now = standing([line]) if known is None else known.after(line)
+        self.spends[line.spend], first = now, now.reserved
+        if known is None:
+            self._reserved(terms, line, now)
+            return
+        words = f"its spend was reserved under {first.under!r}"
+        self.say(f"{here} is under {line.under!r}, and {words}", line.under == first.under)
+        if line.kind == COMMITTED:
+            events, kept = line.values.get("events"), (line.units, line.leak) == (0, 0)
+            fair = kept or not (events is None or now.whole)
+            self.say(f"{here} gives back a part of what was released", fair)
+            if events is not None and not now.whole:
+                cost = self._priced(terms, events, first.values.get("promise"), line)[2]
+                self._compare(line, cost, now)
 
     def _reserved(self, terms: Terms, line: Entry, now: Spent) -> None:
         here, values = f"line {line.number}", line.values
         event, promise, cost = self._priced(terms, values.get("plan"), values.get("promise"), line)
         right = line.under == under(promise)
-        self.say(right, f"{here} is under {line.under!r}, which is not its guarantee's")
-        if terms.production and (values.get("noise"), values.get("read_from_data")) != (
-            "secure",
-            [],
-        ):
-            words = "seeded noise, or something read from the data: in production none is taken"
-            self.say(False, f"{here} has {words}")
-        if values.get("columns") is not None:
-            self._protected(terms, line, promise, values["columns"])
+        self.say(f"{here} is under {line.under!r}, which is not its guarantee's", right)
+        strict = (values.get("noise"), values.get("read_from_data")) == ("secure", [])
+        words = "seeded noise, or something read from the data: in production none is taken"
+        self.say(f"{here} has {words}", strict or not terms.production)
+        named = values.get("columns")
+        if named is not None:
+            right = promise.protects == "sensitive_features"
+            right = right and list(checked_columns(named)) == named
+            self.say(f"{here} names protected columns that its guarantee does not have", right)
+            self.columns = self.columns or terms.columns or tuple(named)
+            missed = ", ".join(sorted(set(self.columns) - set(named)))
+            self.say(f"{here} does not protect {missed}: its release published them", not missed)
         if not now.whole:
             self._compare(line, cost, now)
             return
         untouched = self.before is None or self.before.is_untouched
         all_of_it = untouched and (now.units, now.leak) == (MOST, MOST)
         fair = all_of_it and terms.fits_alone(event, promise)
-        self.say(fair, f"{here} was given the whole ledger, and could not be")
-
-    def _protected(self, terms: Terms, line: Entry, promise: Promise, named: list[str]) -> None:
-        right = promise.protects == "sensitive_features" and list(checked_columns(named)) == named
-        here = f"line {line.number}"
-        self.say(right, f"{here} names protected columns that its guarantee does not have")
-        self.columns = self.columns or terms.columns or tuple(named)
-        missed = ", ".join(sorted(set(self.columns) - set(named)))
-        self.say(not missed, f"{here} does not protect {missed}: its release published them")
-
-    def _settled(self, terms: Terms, line: Entry, now: Spent) -> None:
-        here, first = f"line {line.number}", now.reserved
-        words = f"its spend was reserved under {first.under!r}"
-        self.say(line.under == first.under, f"{here} is under {line.under!r}, and {words}")
-        if line.kind != COMMITTED:
-            return
-        events = line.values.get("events")
-        if (line.units, line.leak) != (0, 0) and (events is None or now.whole):
-            self.say(False, f"{here} gives back a part of what was released")
-        elif events is not None:
-            cost = self._priced(terms, events, first.values.get("promise"), line)[2]
-            if not now.whole:
-                self._compare(line, cost, now)
+        self.say(f"{here} was given the whole ledger, and could not be", fair)
 
     def _compare(self, line: Entry, cost: Cost, now: Spent) -> None:
-        enough = all(
-            charged >= least * (1 - SLACK) - 1
-            for charged, least in ((now.units, cost.units), (now.leak, cost.leak))
-        )
+        pairs = ((now.units, cost.units), (now.leak, cost.leak))
+        enough = all(charged >= least * (1 - SLACK) - 1 for charged, least in pairs)
         words = f"is charged {now.units} units; its events cost {cost.units}"
-        self.say(enough, f"line {line.number} {words}")
+        self.say(f"line {line.number} {words}", enough)
 
     def _priced(
         self, terms: Terms, plan: object, promise: object, line: Entry
@@ -208,43 +191,39 @@ def statement_findings(
     receipt = statement.ledger
     if receipt is None:
         return [Finding(True, "it has no receipt: nothing shows that a ledger holds this release")]
+    at = f"its receipt names spend {receipt.spend} at line {receipt.entry}"
     if not lines:
-        words = f"its receipt names spend {receipt.spend} at line {receipt.entry}"
-        return [Finding(True, f"{words}, which is not there: lines were taken off")]
+        return [Finding(True, f"{at}, which is not there: lines were taken off")]
     try:
-        return _compared(statement, receipt, lines, earlier)
+        now = standing(lines)
+        first = now.reserved
+        relation = under(Promise.from_dict(first.values["promise"]))
+        own = (first.number, first.hash, first.digest()) == (
+            receipt.entry,
+            receipt.hash,
+            first.hash,
+        )
+        n, ours, noise = first.number, under(statement.promise), first.values["noise"]
+        anew, gone = "the ledger was written anew", "nothing of this release is charged"
+        told = (
+            (True, own, f"line {receipt.entry} is not the one of its receipt: {anew}"),
+            (True, relation == ours, f"it is under {ours}, line {n} was reserved under {relation}"),
+            (
+                True,
+                noise == statement.noise,
+                f"its noise is stated as {statement.noise}, line {n} was reserved for {noise} noise",
+            ),
+            (True, now.last != REFUNDED, f"spend {receipt.spend} was given back: {gone}"),
+            (
+                False,
+                not now.is_open,
+                f"spend {receipt.spend} is not settled: it is charged as it was reserved",
+            ),
+        )
+        found = [Finding(grave, sentence) for grave, holds, sentence in told if not holds]
+        return [*found, *_charged(statement, now, lines[-1]), *_planned(statement, first, earlier)]
     except UNPRICED as error:  # what a stranger's lines may add up to
         return [_unreadable("its lines cannot be read", error)]
-
-
-def _compared(
-    statement: PrivacyStatement,
-    receipt: Receipt,
-    lines: Sequence[Entry],
-    earlier: Callable[[int], Iterable[Entry]],
-) -> list[Finding]:
-    now = standing(lines)
-    first, n = now.reserved, now.reserved.number
-    promise, noise = Promise.from_dict(first.values["promise"]), first.values["noise"]
-    relation, ours = under(promise), under(statement.promise)
-    own = (n, first.hash, first.digest()) == (receipt.entry, receipt.hash, first.hash)
-    told = (
-        (own, f"line {receipt.entry} is not the one of its receipt: the ledger was written anew"),
-        (relation == ours, f"it is under {ours}, and line {n} was reserved under {relation}"),
-        (
-            noise == statement.noise,
-            f"its noise is stated as {statement.noise}, and line {n} was reserved for {noise} noise",
-        ),
-        (
-            now.last != REFUNDED,
-            f"spend {receipt.spend} was given back: nothing of this release is charged",
-        ),
-    )
-    found = [Finding(True, sentence) for holds, sentence in told if not holds]
-    if now.is_open:
-        words = f"spend {receipt.spend} is not settled: it is charged as it was reserved"
-        found.append(Finding(False, words))
-    return [*found, *_charged(statement, now, lines[-1]), *_planned(statement, first, earlier)]
 
 
 def _charged(statement: PrivacyStatement, now: Spent, last: Entry) -> list[Finding]:
@@ -270,11 +249,11 @@ def _planned(
     n = line.number
     wanted = releases(statement.events if statement.plan is None else statement.plan)
     here = releases([from_dict(line.values["plan"])])
-    missing = wanted - here
+    missing, numbers = wanted - here, [n]
     if not missing:
         words = f"line {n} holds other releases beside it: they were reserved together"
         return [] if here == wanted else [Finding(False, words)]
-    numbers, known = [n], list(earlier(n))
+    known = list(earlier(n))
     refunded = {entry.spend for entry in known if entry.kind == REFUNDED}
     for entry in reversed(known):
         if missing and entry.kind == RESERVED and entry.spend not in refunded:
@@ -284,9 +263,9 @@ def _planned(
                 numbers.insert(0, entry.number)
     if not missing:
         return [Finding(False, f"it is of several spends: lines {', '.join(map(str, numbers))}")]
-    words = f"its plan is not in the ledger: neither line {n} nor earlier ones reserved"
     lacking = f"{sum(missing.values())} of its {sum(wanted.values())} releases"
-    return [Finding(True, f"{words} {lacking}")]
+    words = f"neither line {n} nor earlier ones reserved {lacking}"
+    return [Finding(True, f"its plan is not in the ledger: {words}")]
 
 
 def releases(events: Iterable[Event], times: int = 1) -> Counter[Event]:

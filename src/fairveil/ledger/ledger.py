@@ -36,7 +36,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _checks
-from .._urls import without_password
 from ..core.events import Event, compose
 from ..core.inventory import as_event
 from ..core.promise import Promise, Unit
@@ -111,7 +110,7 @@ class Ledger:
 
     def __init__(
         self,
-        place: Store | str,
+        store: Store,
         dataset: str,
         *,
         read_only: bool = False,
@@ -119,11 +118,10 @@ class Ledger:
         purpose: str = "",
         first_hash: str | None = None,
     ) -> None:
-        """`place`: a store, or an address that is opened when it is first needed."""
-        self._place, self.dataset, self.read_only = place, dataset, read_only
+        self._store, self.dataset, self.read_only = store, dataset, read_only
         self.who = user_and_machine() if who is None else checked_words("who", who)
-        self._purpose = checked_words("purpose", purpose)
-        self._first_hash = first_hash
+        self._purpose, self._first_hash = checked_words("purpose", purpose), first_hash
+        self.address, self.shown = store.address, store.shown
 
     # -- finding one -------------------------------------------------------------------------------
 
@@ -187,11 +185,6 @@ class Ledger:
         max_rows_per_unit : int, default=None
             Most rows of any person in the table. Releases about rows are then taken too, at the
             price of so many. None: not known.
-
-        Returns
-        -------
-        Ledger
-            A handle.
         """
         fix = "Pass unit='patient', for example, or leave it out: the budget is each row's."
         of, got = "max_rows_per_unit", max_rows_per_unit
@@ -228,11 +221,6 @@ class Ledger:
             Name that spends are recorded under. None: the user and the machine.
         purpose : str, default=""
             Words that the purpose of every spend through this handle begins with.
-
-        Returns
-        -------
-        Ledger
-            A handle.
         """
         from .store import Store, missing
 
@@ -252,11 +240,6 @@ class Ledger:
         ----------
         url : path or str
             The store.
-
-        Returns
-        -------
-        list of str
-            The names.
         """
         from .store import Store
 
@@ -273,11 +256,6 @@ class Ledger:
             memory.
         document : str
             What `export` gave. A document in which `check` finds a fault is refused.
-
-        Returns
-        -------
-        Ledger
-            A handle.
         """
         from .checks import findings
 
@@ -289,13 +267,6 @@ class Ledger:
         return _begun(url, lines, None)
 
     # -- what it says ------------------------------------------------------------------------------
-
-    @cached_property
-    def _store(self) -> Store:
-        from .store import Store
-
-        place = self._place
-        return Store(place, read_only=self.read_only) if isinstance(place, str) else place
 
     @cached_property
     def terms(self) -> Terms:
@@ -317,31 +288,12 @@ class Ledger:
         return self.terms.promise
 
     @property
-    def address(self) -> str | None:
-        """What opens it again, in another process too; None in memory.
-
-        It may hold a password: show `shown` instead.
-        """
-        return self._place if isinstance(self._place, str) else self._place.address
-
-    @property
-    def shown(self) -> str:
-        """Where it is, without a password."""
-        return without_password(self._place) if isinstance(self._place, str) else self._place.shown
-
-    @property
     def is_untouched(self) -> bool:
         """Whether nothing is charged: the next spend may have all of it."""
         return self._store.line(self.dataset).is_untouched
 
     def balance(self) -> Balance:
-        """Spent and remaining budget.
-
-        Returns
-        -------
-        Balance
-            Print it, or take its fields.
-        """
+        """Spent and remaining budget."""
         from .page import balance_of
 
         return balance_of(self.terms, self._last(), self._store.charges(self.dataset))
@@ -355,11 +307,6 @@ class Ledger:
             Number of the first line.
         limit : int, default=None
             Most lines. None: all.
-
-        Returns
-        -------
-        iterator of Entry
-            The lines.
         """
         limit = None if limit is None else _checks.whole(limit=limit)
         return self._store.entries(self.dataset, _checks.whole(first=first), limit)
@@ -371,11 +318,6 @@ class Ledger:
         ----------
         spend : str
             Id of the spend.
-
-        Returns
-        -------
-        Spent
-            What is reserved, committed and open.
         """
         return self._standing(self._store.of_spend(self.dataset, spend), spend)
 
@@ -386,24 +328,13 @@ class Ledger:
         ----------
         receipts : iterable of Receipt, default=()
             Receipts to compare with.
-
-        Returns
-        -------
-        list of Finding
-            Empty if there is none.
         """
         from .checks import findings
 
         return findings(self._store.entries(self.dataset), tuple(receipts))
 
     def export(self) -> str:
-        """Export all lines as one JSON document, to keep elsewhere, to check, or to restore.
-
-        Returns
-        -------
-        str
-            The document.
-        """
+        """Export all lines as one JSON document, to keep elsewhere, to check, or to restore."""
         return written(self._store.entries(self.dataset))
 
     def fits(
@@ -597,11 +528,6 @@ class Ledger:
             Id of the spend.
         sitting : int
             Number of this part of its run, later than all before it.
-
-        Returns
-        -------
-        Spend
-            The spend.
         """
         self.require(self.promise)
         sitting = _checks.whole(at_least=1, sitting=sitting)
@@ -623,41 +549,12 @@ class Ledger:
 
         return Spend(self, self._write(go_on).reserved, sitting)
 
-    def recorder(
-        self,
-        promise: Promise,
-        plan: Event | None,
-        purpose: str,
-        *,
-        secure: bool,
-        read_from_data: Iterable[str],
-        columns: Iterable[str],
-    ) -> Recording:
-        """What records one run of a curator: reserved whole, settled when it ends.
-
-        Parameters
-        ----------
-        promise : Promise
-            Guarantee of the run.
-        plan : Event or None
-            All of its events; None: each answer is a spend of its own.
-        purpose : str
-            Words.
-        secure : bool
-            Whether all its noise is secure.
-        read_from_data : iterable of str
-            What was read from the data without privacy.
-        columns : iterable of str
-            Its sensitive columns.
-
-        Returns
-        -------
-        Recording
-            What the run tells.
-        """
+    @property
+    def recorder(self) -> partial[Recording]:
+        """What records one run of a curator: a `Recording` of this ledger."""
         from .recording import Recording
 
-        return Recording(self, promise, plan, purpose, secure, read_from_data, columns)
+        return partial(Recording, self)
 
     @contextmanager
     def recording(self) -> Iterator[Ledger]:
@@ -666,11 +563,6 @@ class Ledger:
         The block is the whole process's, not one thread's: searches return their work from threads
         of their own, and a fit that a thread-local block would miss is a spend that nobody
         recorded. Hence blocks of two ledgers in two threads at once are refused.
-
-        Yields
-        ------
-        Ledger
-            This ledger.
         """
         block = (threading.get_ident(), self)
         fix = (
@@ -789,13 +681,6 @@ class Ledger:
 
     def __deepcopy__(self, memo: object) -> Ledger:
         return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        fix = "Keep it in a file, Ledger.create('budget.db', ...), where other processes find it."
-        need(self.address is not None, "pickle", "a ledger in a store", "one in memory", fix)
-        how: dict[str, Any] = {"who": self.who, "purpose": self._purpose}
-        how |= {"read_only": self.read_only, "first_hash": self._first_hash}
-        return partial(Ledger, str(self.address), self.dataset, **how), ()
 
 
 class Spend:

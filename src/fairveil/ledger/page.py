@@ -1,5 +1,5 @@
 """What a ledger says of itself, in numbers and in words that never promise more: its balance, its
-terms, every release, what was charged line by line, and what a check of it found.
+terms, every release, and what a check of it found.
 
 Guarantees (tests/ledger/test_ledger_handle.py):
 1. Shares by kind of promise are sums of whole units: with what is left they make up the budget.
@@ -12,14 +12,13 @@ Guarantees (tests/ledger/test_ledger_handle.py):
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from ..core.promise import Promise
-from ..show.charts import Axis, Curve, Curves, Row, Rows, Rule
+from ..show.charts import Axis, Row, Rows
 from ..show.numbers import at_least, delta_words, left, printable, promised, spent
 from ..show.parts import Column, Facts, Note, Part, Shown, Table
 from .entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED, WHOLE, Entry
@@ -28,7 +27,7 @@ from .terms import Terms
 if TYPE_CHECKING:
     from ..statement.check import Finding
 
-MOST_WAITING, MOST_SPENDS, MOST_PURPOSES, MOST_BARS, MOST_STEPS = 100, 200, 50, 12, 200
+MOST_WAITING, MOST_SPENDS, MOST_PURPOSES, MOST_BARS = 100, 200, 50, 12
 CONTRADICTS = "THE LEDGER CONTRADICTS ITSELF."
 AGREES = "Its lines agree with each other: chain, sums and prices were recomputed."
 NOT_RECORDED = (
@@ -214,12 +213,8 @@ def _neighbours(promise: Promise) -> str:
 
 def unsettled(count: int) -> str:
     """What it means that so many spends are open."""
-    if count == 1:
-        return (
-            "1 is not settled: it runs, or its process died; it stays charged as it was reserved."
-        )
-    words = "they run, or their process died; they stay charged as they were reserved."
-    return f"{count:,} are not settled: {words}"
+    verb = "is" if count == 1 else "are"
+    return f"{count:,} {verb} not settled (running, or its process died), and charged as reserved."
 
 
 @dataclass(frozen=True)
@@ -247,14 +242,12 @@ class Told:
 @dataclass(frozen=True)
 class LedgerPage(Shown):
     """A ledger as it is now: where it is (without a password), its terms in words, what is spent,
-    every spend (the newest last), what was charged after each line (of many lines: the most of
-    every few), and what a check of it found."""
+    every spend (the newest last), and what a check of it found."""
 
     place: str
     terms: tuple[tuple[str, str], ...]
     balance: Balance
     spends: tuple[Told, ...]
-    charged: tuple[tuple[int, float], ...]
     findings: tuple[Finding, ...]
 
     @staticmethod
@@ -269,22 +262,18 @@ class LedgerPage(Shown):
         [('counts', 'committed')]
         """
         found: dict[str, tuple[Entry, str, int]] = {}
-        lines = list(ledger.history())
-        for line in lines:
+        for line in ledger.history():
             if line.kind == RESERVED:
                 found[line.spend] = (line, RESERVED, line.units)
             elif line.kind != CREATED and line.spend in found:
                 first, _, units = found[line.spend]
                 found[line.spend] = (first, line.kind, units + line.units)
-        few = -(-len(lines) // MOST_STEPS)
-        stretches = (lines[at : at + few] for at in range(0, len(lines), few))
         place = ledger.shown if "://" in ledger.shown else PurePath(ledger.shown).name
         return LedgerPage(
             place,
-            terms_in_words(ledger.terms, lines[0]),
+            terms_in_words(ledger.terms, next(ledger.history(0, 1))),
             ledger.balance(),
             tuple(Told.of(*one) for one in found.values()),
-            tuple((part[-1].number, share(max(one.spent for one in part))) for part in stretches),
             tuple(ledger.check() if findings is None else findings),
         )
 
@@ -294,7 +283,7 @@ class LedgerPage(Shown):
         return (CONTRADICTS,) if any(one.grave for one in self.findings) else ()
 
     def parts(self) -> Iterator[Part]:
-        """Budget, check, terms; every release, and what was charged, line by line."""
+        """Budget, check, terms, and every release."""
         yield from self.balance.parts()
         if self.balance.open:
             yield Note(unsettled(self.balance.open))
@@ -303,7 +292,6 @@ class LedgerPage(Shown):
         yield Facts.of(self.terms, "What it promises")
         if any(one.share for one in self.spends):
             yield self._budget()
-            yield self._course()
         kinds = self.balance.by_promise
         if kinds:
             rows = [(one.under, one.spends, one.share) for one in kinds]
@@ -317,49 +305,38 @@ class LedgerPage(Shown):
 
     def _purposes(self) -> list[tuple[str, int, float]]:
         """Releases and their share by purpose, the dearest first."""
-        counts: Counter[str] = Counter()
-        shares: Counter[str] = Counter()
+        made: dict[str, tuple[int, float]] = {}
         for one in self.spends:
-            counts[one.purpose] += one.state != REFUNDED
-            shares[one.purpose] += one.share  # type: ignore[assignment]
-        names = sorted((n for n in counts if counts[n]), key=lambda name: (-shares[name], name))
-        return [(name, counts[name], shares[name]) for name in names]
+            count, share = made.get(one.purpose, (0, 0.0))
+            made[one.purpose] = count + (one.state != REFUNDED), share + one.share
+        dearest = sorted((-share, name, count) for name, (count, share) in made.items() if count)
+        return [(name, count, -share) for share, name, count in dearest]
 
     def _budget(self) -> Rows:
-        largest = sorted(self.spends, key=lambda one: -one.share)[:MOST_BARS]
-        kept = [one for one in self.spends if one.share and one in largest]
-        rows = [Row(_name(one), one.share) for one in kept]
-        rest = sum(one.share for one in self.spends) - sum(one.share for one in kept)
-        count = sum(one.share > 0 for one in self.spends) - len(kept)
-        others = [Row(f"{count:,} smaller ones", rest)] if rest > 1e-12 else []
-        room = Row("left", self.balance.left_share, hollow=True)
+        """The largest spends in their order, all others, and what is left."""
+        largest = {one.spend for one in sorted(self.spends, key=lambda one: -one.share)[:MOST_BARS]}
+        rows = [Row(_name(x), x.share) for x in self.spends if x.share and x.spend in largest]
+        rest = [one.share for one in self.spends if one.share and one.spend not in largest]
+        rows += [Row(f"{len(rest):,} smaller ones", sum(rest))] if rest else []
+        rows.append(Row("left", self.balance.left_share, hollow=True))
         title = f"The budget of {printable(self.balance.dataset)}, release by release"
-        return Rows(title, _OF_BUDGET, (*rows, *others, room), bars=True)
-
-    def _course(self) -> Curves:
-        """What is charged after a line stands until the next one."""
-        points = [(float(at), min(1.0, share)) for at, share in self.charged]
-        steps = [at for one, two in pairwise(points) for at in ((two[0], one[1]), two)]
-        curve = Curve("charged", tuple(dict.fromkeys([points[0], *steps])))
-        title = f"What was charged to the budget of {printable(self.balance.dataset)}"
-        return Curves(title, Axis("line"), _OF_BUDGET, (curve,), (Rule("the cap", 1.0),))
+        return Rows(title, Axis("share of the budget", "percent"), tuple(rows), bars=True)
 
     def _releases(self, spends: Sequence[Told]) -> Table:
-        columns: tuple[tuple[str, list[Any], str], ...] = (
-            ("line", [one.entry for one in spends], ""),
-            ("when (UTC)", [one.at[:19].replace("T", " ") for one in spends], ""),
-            ("who", [printable(one.who) for one in spends], ""),
-            ("purpose", [printable(one.purpose) for one in spends], ""),
-            ("under", [one.under for one in spends], ""),
-            ("state", [STATES.get(one.state, one.state) for one in spends], ""),
-            ("share", [one.share for one in spends], "spent"),
-            ("reserved", [one.reserved_share for one in spends], "spent"),
+        def column(name: str, of: Callable[[Told], Any], unit: str = "") -> Column:
+            return Column(name, tuple(map(of, spends)), unit)
+
+        columns = (
+            column("line", lambda one: one.entry),
+            column("when (UTC)", lambda one: one.at[:19].replace("T", " ")),
+            column("who", lambda one: printable(one.who)),
+            column("purpose", lambda one: printable(one.purpose)),
+            column("under", lambda one: one.under),
+            column("state", lambda one: STATES.get(one.state, one.state)),
+            column("share", lambda one: one.share, "spent"),
+            column("reserved", lambda one: one.reserved_share, "spent"),
         )
-        listed = tuple(Column(name, tuple(values), unit) for name, values, unit in columns)
-        return Table(listed, "Releases, the newest first", MOST_SPENDS)
-
-
-_OF_BUDGET = Axis("share of the budget", "percent")
+        return Table(columns, "Releases, the newest first", MOST_SPENDS)
 
 
 def _shares(name: str, rows: Sequence[tuple[str, int, float]], title: str) -> Table:

@@ -76,18 +76,14 @@ class Recording:
         read_from_data: Iterable[str],
         columns: Iterable[str],
     ) -> None:
-        self.ledger = ledger
-        self._promise, self._plan, self._purpose = promise, plan, purpose
-        self._how: dict[str, Any] = {
-            "secure": secure,
-            "read_from_data": tuple(read_from_data),
-            "columns": tuple(columns),
-        }
+        self.ledger, self._promise, self._plan, self._purpose = ledger, promise, plan, purpose
+        how = {"secure": secure, "read_from_data": tuple(read_from_data)}
+        ledger.require(promise, **how)
+        self._reserve = partial(ledger.reserve, promise=promise, columns=tuple(columns), **how)
         self._spend: Any = None  # of the plan, until it is settled
         self._may_go_on = False
         self._process = os.getpid()
         self.receipt: Receipt | None = None
-        self.ledger.require(promise, secure=secure, read_from_data=self._how["read_from_data"])
 
     def begin(self, earlier: Sequence[Event] = ()) -> None:
         """Reserve the plan whole. Without one, what an earlier sitting released is charged; whether
@@ -112,10 +108,8 @@ class Recording:
             self.begin([entry.event for entry in entries])
         elif self.ledger.dataset != mark[0]:
             words = f"the ledger of data set {mark[0]!r}, which the run began with"
-            got, fix = (
-                self.ledger.dataset,
-                "Pass that ledger: what the journal holds is charged there.",
-            )
+            fix = "Pass that ledger: what the journal holds is charged there."
+            got = self.ledger.dataset
             raise LedgerError.expected(words, of="ledger", got=got, remedy=fix)
 
         def agreed(sitting: int) -> None:
@@ -201,7 +195,7 @@ class Recording:
         self._reserved([done], words).commit()
 
     def _reserved(self, events: Sequence[Event], purpose: str) -> Any:
-        spend = self.ledger.reserve(events, self._promise, purpose=purpose, **self._how)
+        spend = self._reserve(events, purpose=purpose)
         self.receipt = spend.receipt
         return spend
 
@@ -218,12 +212,9 @@ def settle(settle: Callable[[], None]) -> None:
     except WentOnElsewhere:
         raise
     except (FairveilError, OSError) as error:
-        text = complaint(
-            expected="a ledger that can be told how the release ended",
-            of="spend",
-            got=str(error),
-            remedy="It stays charged as it was reserved: `fairveil ledger show` lists it as open.",
-        )
+        words = "a ledger that can be told how the release ended"
+        fix = "It stays charged as it was reserved: `fairveil ledger show` lists it as open."
+        text = complaint(expected=words, of="spend", got=str(error), remedy=fix)
         if on_its_way is None:
             warnings.warn(text, NotSettled, stacklevel=4)
         else:

@@ -221,6 +221,11 @@ class Store:
             weakref.finalize(self, self._in_file().close)
             self._raw.clear()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        fix = "Keep it in a file, Ledger.create('budget.db', ...), where other processes find it."
+        need(self.address is not None, "pickle", "a ledger in a store", "one in memory", fix)
+        return partial(Store, self.address, read_only=self._read_only), ()
+
     # -- what it holds -----------------------------------------------------------------------------
 
     def datasets(self) -> list[str]:

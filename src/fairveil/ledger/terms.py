@@ -5,23 +5,11 @@ delta that leaks may use), each rounded up: sums are exact, in any order, and gi
 reserved leaves no trace. A filter is exceeded at 1e-12 above its budget: else 0.001, whose binary
 value is a little more, would fit 999 times into 1.
 
-Who is protected, and between which neighbours, differs from release to release. The sum is of one
-relation, so a release under another is charged only where its events bound what the ledger's
-neighbours can see (docs/ledger.md has the proofs):
-
-| the ledger | takes |
-|---|---|
-| records, add-remove | the same |
-| records, replace-one | the same; add-remove at the price of two neighbours in a row |
-| sensitive features | the same; records, whose neighbours differ in more, as above |
-
-A ledger about persons takes releases about the same persons, whatever cap each has. A release about
-rows it takes only where its terms say how many rows a person has at most, k: all of a person's rows
-are k neighbours in a row (2 k where a person is replaced and rows are added or removed). A ledger
-about rows takes no release about persons: a row replaced may move from one person to another.
-
-Neighbours in a row: Gaussians of mu become k mu, pure events of epsilon k epsilon (Dong, Roth and
-Su 2022, Theorem 2.14); anything else has no such price here, and is refused.
+The sum is of one relation. A release under another is charged only where its events bound what the
+ledger's neighbours can see (docs/ledger.md has the table and the proofs): a row replaced is two
+neighbours in a row, all rows of a person are as many as the terms say that she has at most. In a row
+Gaussians of mu become k mu, pure events of epsilon k epsilon (Dong, Roth and Su 2022, Theorem 2.14);
+anything else has no such price here, and is refused.
 
 Guarantees (tests/ledger/test_ledger_terms.py):
 1. A cost is never below the filter's, and the sum of costs that fit is within the promise, however
