@@ -4,7 +4,7 @@ Everything is worked out again from its lines.
 A line that was edited, or taken out of the middle, breaks the chain; who rewrites lines and hashes,
 or takes the last ones off, is found by a receipt (each statement holds one) or an export.
 
-Guarantees (tests/ledger/test_ledger_checks.py, test_ledger_statements.py):
+Guarantees (tests/ledger/test_ledger_checks.py):
 1. Every edit of one field of one line, and every line deleted from between others, added, doubled or
    moved is a grave finding; so is a charge below what its events cost, or a sum that is not that of
    its lines, chained or not. What a ledger wrote has none.
