@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import uuid
 import warnings
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+import sqlalchemy as sa
 
 
 def _address(request: pytest.FixtureRequest, kind: str, folder: Path) -> str:
@@ -64,3 +66,25 @@ def in_child() -> Callable[[Callable[[], object]], Callable[[], str]]:
         return answer
 
     return begin
+
+
+@contextmanager
+def _after_statements(deed: Callable[[int, Any], object]) -> Iterator[None]:
+    count = 0
+
+    def counted(link: sa.Connection, *_: object) -> None:
+        nonlocal count
+        count += 1
+        deed(count, link.connection.dbapi_connection)
+
+    sa.event.listen(sa.Engine, "after_cursor_execute", counted)
+    try:
+        yield
+    finally:
+        sa.event.remove(sa.Engine, "after_cursor_execute", counted)
+
+
+@pytest.fixture(scope="session")
+def after_statements() -> Callable[[Callable[[int, Any], object]], AbstractContextManager[None]]:
+    """Does something after each statement of a block, with its number and the driver's link."""
+    return _after_statements

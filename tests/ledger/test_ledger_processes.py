@@ -27,6 +27,7 @@ from fairveil.errors import LedgerError, Overspent
 from fairveil.ledger import Ledger, Spend
 
 Child = Callable[[Callable[[], object]], Callable[[], str]]
+Hook = Callable[[Callable[[int, Any], object]], contextlib.AbstractContextManager[None]]
 ONE, TWO = Pure(0.001), Pure(0.002)
 CROWD = int(os.environ.get("FAIRVEIL_CROWD", "12"))
 """Processes on one ledger at once: set it to 50 where there is a machine for them."""
@@ -40,23 +41,6 @@ pytestmark = pytest.mark.filterwarnings(
 
 def is_sound(ledger: Ledger) -> bool:
     return not [found for found in ledger.check() if found.grave]
-
-
-@contextlib.contextmanager
-def after_statements(deed: Callable[[int], object]) -> Iterator[None]:
-    """Does something after each statement of the block, with its number."""
-    count = 0
-
-    def counted(*_: object) -> None:
-        nonlocal count
-        count += 1
-        deed(count)
-
-    sa.event.listen(sa.Engine, "after_cursor_execute", counted)
-    try:
-        yield
-    finally:
-        sa.event.remove(sa.Engine, "after_cursor_execute", counted)
 
 
 def test_a_crowd_of_processes_gets_exactly_what_there_is(
@@ -92,7 +76,7 @@ def test_a_crowd_of_processes_gets_exactly_what_there_is(
     indirect=["lasting"],
 )
 def test_a_writer_killed_at_any_statement_loses_no_spend(
-    lasting: str, deed: str, in_child: Child
+    lasting: str, deed: str, in_child: Child, after_statements: Hook
 ) -> None:
     ledger = Ledger.create(lasting, "kills", 50.0, 0.0)
     kinds = {"resume": "resumed", "commit": "committed", "refund": "refunded"}
@@ -101,11 +85,11 @@ def test_a_writer_killed_at_any_statement_loses_no_spend(
         spend = ledger.reserve(ONE)
         before = ledger.balance().entries
 
-        def kill(count: int, number: int = number) -> None:
+        def kill(count: int, _: object, number: int = number) -> None:
             if count == number:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        def die(spend: Spend = spend, kill: Callable[[int], None] = kill) -> str:
+        def die(spend: Spend = spend, kill: Callable[[int, Any], None] = kill) -> str:
             mine = Ledger.open(lasting, "kills")
             held = Spend(mine, mine.standing(spend.id).reserved)
             deeds = {
@@ -131,7 +115,7 @@ def test_a_writer_killed_at_any_statement_loses_no_spend(
 
 
 def test_no_acknowledged_spend_is_lost_when_the_power_fails(
-    tmp_path: Path, in_child: Child
+    tmp_path: Path, in_child: Child, after_statements: Hook
 ) -> None:
     """The file and its journal as they are on the disk at every statement."""
     path, copies = tmp_path / "budget.db", tmp_path / "copies"
@@ -141,7 +125,7 @@ def test_no_acknowledged_spend_is_lost_when_the_power_fails(
     def work() -> str:
         ledger, done = Ledger.open(path), 3
 
-        def copied(count: int) -> None:
+        def copied(count: int, _: object) -> None:
             for end in ("", "-journal"):
                 if (place := Path(f"{path}{end}")).exists():
                     shutil.copy(place, copies / f"{count}-{done}.db{end}")
@@ -285,7 +269,9 @@ def test_after_ctrl_c_at_any_step_the_next_call_works_and_what_was_granted_is_ch
     assert is_sound(ledger)
 
 
-def test_after_a_real_signal_another_process_may_write(tmp_path: Path, in_child: Child) -> None:
+def test_after_a_real_signal_another_process_may_write(
+    tmp_path: Path, in_child: Child, after_statements: Hook
+) -> None:
     path = tmp_path / "budget.db"
     ledger = Ledger.create(path, "census", 1.0, 0.0)
     for number in (2, 5, 7, 9):
@@ -293,7 +279,7 @@ def test_after_a_real_signal_another_process_may_write(tmp_path: Path, in_child:
         with (
             pytest.raises(KeyboardInterrupt) as held,
             after_statements(
-                lambda count, wanted=wanted: (
+                lambda count, _, wanted=wanted: (
                     wanted.get(count) and signal.raise_signal(wanted[count])
                 )
             ),
@@ -305,12 +291,12 @@ def test_after_a_real_signal_another_process_may_write(tmp_path: Path, in_child:
     assert is_sound(ledger)
 
 
-def test_one_use_inside_another_is_refused(tmp_path: Path) -> None:
+def test_one_use_inside_another_is_refused(tmp_path: Path, after_statements: Hook) -> None:
     """As of what the interpreter clears away in the middle of a use."""
     for url in (None, tmp_path / "budget.db"):
         ledger, told = Ledger.create(url, "people", 1.0, 0.0), []
 
-        def ask(count: int, ledger: Ledger = ledger, told: list[str] = told) -> None:
+        def ask(count: int, _: object, ledger: Ledger = ledger, told: list[str] = told) -> None:
             try:
                 ledger.balance()
             except LedgerError as error:

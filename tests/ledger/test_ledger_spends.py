@@ -324,25 +324,18 @@ def test_guarantees_1_and_2_after_any_steps_in_a_file() -> None:
     )
 
 
-# -- sums ------------------------------------------------------------------------------------------
-
-
-# -- the first spend may take the whole ------------------------------------------------------------
-
-
 def untouched() -> Ledger:
     return Ledger.create(None, "people", 1.0, 1e-5)
 
 
-def share_left(ledger: Ledger) -> float:
-    return ledger.balance().left_share
+# -- the first spend may take the whole ------------------------------------------------------------
 
 
 def test_a_whole_spend_that_broke_off_stays_whole() -> None:
     for log in (None, Gaussian(1000.0), NoOp(), EXACTLY, [Gaussian(400.0)] * 2):
         ledger = untouched()
         ledger.reserve(EXACTLY).commit(log, complete=False)
-        assert share_left(ledger) == 0.0
+        assert ledger.balance().left_share == 0.0
         assert not ledger.fits(Gaussian(1e6))
         assert not [finding for finding in ledger.check() if finding.grave]
 
@@ -414,40 +407,29 @@ def test_a_sitting_that_is_no_number_changes_nothing(sitting: object) -> None:
     ledger.resume(spend.id, 1 << 62).commit()
 
 
-def test_lines_that_no_ledger_writes_are_refused() -> None:
-    def line(kind: str, units: int = 0, leak: int = 0, **content: object) -> Entry:
-        text = ("now", "me", "1.0", "", "records, add-remove")
-        return Entry(1, kind, "s", *text, encoded(content), units, leak, 0, 0, "0" * 64).sealed()
+def line(kind: str, units: int = 0, leak: int = 0, **content: object) -> Entry:
+    text = ("now", "me", "1.0", "", "records, add-remove")
+    return Entry(1, kind, "s", *text, encoded(content), units, leak, 0, 0, "0" * 64).sealed()
 
-    first = line(RESERVED, 10, 4, whole=False)
-    assert standing([first]).is_open
-    assert not standing([first, line(COMMITTED, -3, -4, complete=True)]).is_open
-    bad = [
-        [],
-        [line(COMMITTED)],
-        [line(CREATED)],
-        [line(RESERVED, -1)],
-        [line(RESERVED, 1, -1)],
-        [first, first],
-        [first, line(CREATED)],
-        [first, line(COMMITTED, 1)],
-        [first, line(COMMITTED, 0, 1)],
-        [first, line(COMMITTED, -11)],
-        [first, line(COMMITTED, 0, -5)],
-        [first, line(REFUNDED)],
-        [first, line(REFUNDED, -10)],
-        [first, line(RESUMED, -1, sitting=1)],
-        [first, line(RESUMED, 0, -1, sitting=1)],
-        [first, line(RESUMED)],
-        *([first, line(RESUMED, sitting=value)] for value in (0, -1, 1.5, True, "1", None, [1])),
-        [first, line(RESUMED, sitting=2), line(RESUMED, sitting=2)],
-        [first, line(REFUNDED, -10, -4), line(COMMITTED)],
-        [first, line(COMMITTED), line(REFUNDED, -10, -4)],
-        [first, line(COMMITTED), line(RESUMED, sitting=1)],
-        [first, replace(line(RESUMED), content="[]")],
-        [first, replace(line(COMMITTED), content="no json")],
+
+FIRST = line(RESERVED, 10, 4, whole=False)
+GONE, DONE = line(REFUNDED, -10, -4), line(COMMITTED, complete=True)
+
+
+def test_lines_that_no_ledger_writes_are_refused() -> None:
+    assert standing([FIRST]).is_open
+    assert not standing([FIRST, line(COMMITTED, -3, -4, complete=True)]).is_open
+    steps: list[list[Entry]] = [
+        *([FIRST], [line(CREATED)], [line(COMMITTED, 1)], [line(COMMITTED, 0, 1)]),
+        *([line(COMMITTED, -11)], [line(COMMITTED, 0, -5)], [line(REFUNDED)]),
+        *([line(REFUNDED, -10)], [line(RESUMED, -1, sitting=1)], [line(RESUMED, 0, -1, sitting=1)]),
+        *([line(RESUMED)], [line(RESUMED, sitting=2), line(RESUMED, sitting=2)]),
+        *([line(RESUMED, sitting=value)] for value in (0, -1, 1.5, True, "1", None, [1])),
+        *([GONE, DONE], [DONE, GONE], [DONE, line(RESUMED, sitting=1)]),
+        *([replace(line(RESUMED), content="[]")], [replace(DONE, content="no json")]),
     ]
-    for lines in bad:
+    begins: list[list[Entry]] = [[], [DONE], [line(CREATED)], [line(RESERVED, -1)]]
+    for lines in (*begins, [line(RESERVED, 1, -1)], *([FIRST, *more] for more in steps)):
         with pytest.raises(LedgerError):
             standing(lines)
 

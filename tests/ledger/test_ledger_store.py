@@ -18,7 +18,7 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,9 @@ import pytest
 from fairveil.core.events import Pure
 from fairveil.errors import DataNotFoundError, FairveilError, InputError, LedgerAway, LedgerError
 from fairveil.ledger import Ledger
-from fairveil.ledger.store import Page
 
 Child = Callable[[Callable[[], object]], Callable[[], str]]
+Hook = Callable[[Callable[[int, Any], object]], AbstractContextManager[None]]
 ONE = Pure(0.001)
 TABLE = "fairveil_ledger"
 
@@ -169,8 +169,8 @@ def test_an_older_copy_in_its_place_is_not_gone_on_with_unseen(tmp_path: Path) -
     Ledger.open(path).reserve(ONE).commit()  # whoever restored it on purpose opens it again
 
 
-def test_many_threads_get_exactly_what_there_is(lasting: str) -> None:
-    for url in (lasting, None):
+def test_many_threads_get_exactly_what_there_is(tmp_path: Path) -> None:
+    for url in (tmp_path / "budget.db", None):
         ledger = Ledger.create(url, "crowd", 0.02, 0.0)
         granted: list[str] = []
 
@@ -230,25 +230,26 @@ def test_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # -- files -----------------------------------------------------------------------------------------
 
 
-def test_a_file_is_its_owners_alone_and_every_commit_is_on_the_disk(tmp_path: Path) -> None:
-    path = tmp_path / "budget.db"
+def test_a_file_is_its_owners_alone_and_every_commit_is_on_the_disk(
+    tmp_path: Path, after_statements: Hook
+) -> None:
+    path, found = tmp_path / "budget.db", []
+
+    def look(count: int, link: Any) -> None:
+        names = ("synchronous", "journal_mode", "fullfsync")
+        found.append([link.execute(f"PRAGMA {name}").fetchone()[0] for name in names])
+
     mask = os.umask(0)
     try:
         ledger = begun(path)
     finally:
         os.umask(mask)
     assert path.stat().st_mode & 0o777 == 0o600
-    wanted = {"synchronous": 3, "journal_mode": "delete", "fullfsync": 1}
-    store = ledger._store
-    found = {
-        name: store._use(lambda link, n=name: store._asked(link, f"PRAGMA {n}"))[0][0]
-        for name in wanted
-    }
-    assert found == wanted
-    assert [file.name for file in tmp_path.iterdir()] == ["budget.db"]
     with closing(sqlite3.connect(path)) as link:  # somebody's other mode is put back
         assert link.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
-    ledger.reserve(ONE)
+    with after_statements(look):
+        ledger.reserve(ONE)
+    assert found[-1] == [3, "delete", 1]
     assert [file.name for file in tmp_path.iterdir()] == ["budget.db"]
 
 
@@ -334,27 +335,26 @@ def test_a_damaged_page_is_a_typed_error_or_harmless(tmp_path: Path, seed: int) 
 
 
 def test_a_file_that_is_moved_or_linked_in_the_middle_of_a_use_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, after_statements: Hook
 ) -> None:
-    path, ledger = tmp_path / "budget.db", begun(tmp_path / "budget.db")
-    append = Page.append
+    path, away, ledger = tmp_path / "budget.db", tmp_path / "away.db", begun(tmp_path / "budget.db")
 
     def doing(deed: Callable[[], object]) -> None:
-        def appended(*given: Any) -> None:
-            append(*given)
-            deed()
+        def once(count: int, link: Any) -> None:
+            if link.total_changes and not done:
+                done.append(deed())
 
-        monkeypatch.setattr(Page, "append", appended)
-        with pytest.raises((LedgerError, DataNotFoundError)):
+        done: list[object] = []
+        with pytest.raises((LedgerError, DataNotFoundError)), after_statements(once):
             ledger.reserve(ONE)
-        monkeypatch.undo()
+        assert done
 
-    doing(lambda: os.rename(path, tmp_path / "away.db"))
-    os.rename(tmp_path / "away.db", path)
-    doing(lambda: os.link(path, tmp_path / "two.db"))
-    os.unlink(tmp_path / "two.db")
-    shutil.copy(path, tmp_path / "copy.db")
-    doing(lambda: os.replace(tmp_path / "copy.db", path))
+    doing(lambda: os.rename(path, away))
+    os.rename(away, path)
+    doing(lambda: os.link(path, away))
+    os.unlink(away)
+    shutil.copy(path, away)
+    doing(lambda: os.replace(away, path))
     ledger.reserve(ONE)
     assert numbers(ledger) == [0, 1, 2, 3]
 
@@ -560,20 +560,23 @@ def test_without_psycopg_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_commit_waits_for_the_disk_whatever_the_default(
-    server: str, monkeypatch: pytest.MonkeyPatch
+    server: str, after_statements: Hook
 ) -> None:
     begun(server, 0)
     names = ("synchronous_commit", "transaction_isolation", "lock_timeout")
+    names = (*names, "idle_in_transaction_session_timeout")
     for default, expected in (("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")):
         wishes = f"%20-csynchronous_commit%3D{default}"
         wishes += "%20-cdefault_transaction_isolation%3Dserializable"
-        store, found = Ledger.open(server + wishes)._store, []
+        ledger, found = Ledger.open(server + wishes), []
 
-        def look(page: Any, found: list[Any] = found, store: Any = store) -> None:
-            found += [store._asked(page._link, f"SHOW {name}")[0][0] for name in names]
+        def look(count: int, link: Any, found: list[Any] = found) -> None:
+            if link.info.transaction_status.name == "INTRANS":
+                found.append([link.execute(f"SHOW {name}").fetchone()[0] for name in names])
 
-        store.write("census", look)
-        assert found == [expected, "read committed", "1min"]
+        with after_statements(look):
+            ledger.reserve(ONE)
+        assert found[-1] == [expected, "read committed", "1min", "45s"]
 
 
 def test_a_server_that_stopped_is_waited_for_by_nobody_and_lost_nothing(
@@ -592,26 +595,20 @@ def test_a_server_that_stopped_is_waited_for_by_nobody_and_lost_nothing(
     assert is_sound(ledger)
 
 
-def test_a_session_that_stops_in_the_middle_is_ended_and_one_that_is_ended_writes_nothing(
-    server: str,
+def test_a_session_that_is_ended_in_the_middle_writes_nothing(
+    server: str, after_statements: Hook
 ) -> None:
-    ledger, sessions = begun(server, 0), []
-    store = ledger._store
+    ledger = begun(server)
 
-    def ended(page: Any) -> None:
-        sessions.append(store._asked(page._link, "SHOW idle_in_transaction_session_timeout"))
-        with closing(psycopg.connect(server, autocommit=True)) as link:
-            link.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> "
-                "pg_backend_pid() AND backend_type = 'client backend'"
-            )
-        page.of_spend("x")
+    def end(count: int, ours: Any) -> None:
+        if count == 4:
+            with closing(psycopg.connect(server, autocommit=True)) as link:
+                link.execute("SELECT pg_terminate_backend(%s)", [ours.info.backend_pid])
 
-    with pytest.raises(LedgerAway):
-        store.write("census", ended)
-    assert sessions == [[("45s",)]]
+    with pytest.raises(LedgerAway), after_statements(end):
+        ledger.reserve(ONE)
     ledger.reserve(ONE)
-    assert numbers(ledger) == [0, 1]
+    assert numbers(ledger) == [0, 1, 2, 3]
 
 
 def test_what_a_server_lacks_or_forbids_is_said(server: str) -> None:
