@@ -508,24 +508,17 @@ class Store:
             return None
         real = Path(os.path.realpath(self._path))
         try:
-            status = os.stat(real)
-        except FileNotFoundError:
-            fix = "Begin one with Ledger.create, or name its file."
-            got, kind = f"no file {self._path}", DataNotFoundError
-            raise kind.expected(
-                "the file of a ledger", of=self.shown, got=got, remedy=fix
-            ) from None
+            status, alone = os.stat(real), _mount(real) != _mount(real.parent)
         except (OSError, ValueError) as error:
             raise _unreachable(error, self._path) from None
         plain, got = stat.S_ISREG(status.st_mode), kind_of(status.st_mode)
         need(plain, self.shown, "the file of a ledger", got, "Name a file.", DataNotFoundError)
-        one = "a file with one name"
         fix = "By each name some lines may not be seen. Remove the other one (find / -samefile FILE), "
         fix += "or mount the folder instead of the file; or use PostgreSQL."
-        got = f"a file with {status.st_nlink} hard links"
-        need(status.st_nlink == 1, self.shown, one, got, fix)
         got = "a mount point: the file alone is mounted there, without its folder"
-        need(_mount(real) == _mount(real.parent), self.shown, one, got, fix)
+        got = got if status.st_nlink == 1 else f"a file with {status.st_nlink} hard links"
+        single = status.st_nlink == 1 and not alone
+        need(single, self.shown, "a file with one name", got, fix)
         return status.st_dev, status.st_ino
 
     def _refusal(self, error: BaseException) -> FairveilError:
@@ -580,12 +573,12 @@ def _mount(path: Path) -> object:
 
 def _unreachable(error: Exception, path: Path) -> FairveilError:
     """What the system says of a name."""
-    of, fix = str(path), "Name a file in a folder that you may write to, on a disk with space."
+    kind: type[FairveilError] = LedgerError
+    fix = "Name a file in a folder that you may write to, on a disk with space."
     if isinstance(error, FileNotFoundError):
-        got, expected, fix = f"no {path.parent}", "a folder to put it in", "Make the folder first."
-        return DataNotFoundError.expected(expected, of=of, got=got, remedy=fix)
+        kind, fix = DataNotFoundError, "Begin one with Ledger.create, or name its file."
     got = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    return LedgerError.expected("a file that can be reached", of=of, got=got, remedy=fix)
+    return kind.expected("a file that can be reached", of=str(path), got=got, remedy=fix)
 
 
 def _placed(url: object) -> tuple[Path | None, str | None]:

@@ -35,7 +35,7 @@ import numpy as np
 from .. import _checks
 from ..core import cost as accounting
 from ..core.events import Event, PoissonSampled, PrivateSelection, VisiblySampled
-from ..core.filters import KINDS, Filter
+from ..core.filters import KINDS, RESERVE, Filter
 from ..core.inventory import as_event, counted, inventory
 from ..core.promise import Neighbours, Promise
 from ..errors import FairveilError, InputError, LedgerError
@@ -106,7 +106,22 @@ class Terms:
         usual = "renyi" if promise.delta > 0 else "pure"
         chosen = usual if kind is None else _checks.one_of(KINDS, kind=kind)
         made_by = None if schema is None else schema.fingerprint
-        return _checked(dataset, promise, chosen, order, None, production, made_by, columns)
+        return Terms(dataset, promise, chosen, order, RESERVE, production, made_by, columns)  # type: ignore[arg-type]
+
+    def __post_init__(self) -> None:
+        """Only terms that a ledger can have."""
+        promise, alone = self.promise, self.promise.protects == "sensitive_features"
+        production = _checks.truth(production=self.production)
+        right, fix = self.order is None or self.kind == "renyi", "Only kind='renyi' has an order."
+        need(right, "order", "None", self.order, fix, InputError)
+        need(promise.is_private, "ledger", FINITE, "inf", NO_LIMIT)
+        fresh = Filter.create(promise, self.kind, order=self.order, reserve=self.reserve)
+        columns = None if self.columns is None else checked_columns(self.columns)
+        fix = "Pass protects='sensitive_features', or leave it None: records have all columns."
+        need(alone or columns is None, "columns", "None", columns, fix, InputError)
+        limits = {"kind": fresh.kind, "order": fresh.order, "reserve": fresh.reserve}
+        name = checked_name(self.dataset)
+        _checks.normalise(self, dataset=name, production=production, columns=columns, **limits)
 
     @property
     def filter(self) -> Filter:
@@ -287,8 +302,8 @@ class Terms:
             raise malformed("terms", values)
         try:
             promise = Promise.from_dict(values["promise"])
-            names = ("kind", "order", "reserve", "production", "fingerprint", "columns")
-            found = _checked(values["dataset"], promise, *(values[name] for name in names))
+            given = {key: value for key, value in values.items() if key != "version"}
+            found = Terms(**given | {"promise": promise})
             same = encoded(found.to_dict()) == encoded(values)
         except UNPRICED as error:
             raise malformed("terms", str(error)) from None
@@ -330,30 +345,6 @@ def units_of(amount: float, budget: float) -> int:
     if budget <= 0:
         return 2 * WHOLE
     return min(2 * WHOLE, math.ceil(Fraction(amount) * WHOLE / Fraction(budget)))
-
-
-def _checked(
-    dataset: str,
-    promise: Promise,
-    kind: str,
-    order: float | None,
-    reserve: float | None,
-    production: bool,
-    fingerprint: str | None,
-    columns: Iterable[str] | None,
-) -> Terms:
-    """Terms that a ledger can have."""
-    strict, alone = _checks.truth(production=production), promise.protects == "sensitive_features"
-    right = order is None or kind == "renyi"
-    need(right, "order", "None", order, "Only kind='renyi' has an order.", InputError)
-    need(promise.is_private, "ledger", FINITE, "inf", NO_LIMIT)
-    how: dict[str, Any] = {} if reserve is None else {"reserve": reserve}
-    fresh = Filter.create(promise, kind, order=order, **how)
-    named = None if columns is None else checked_columns(columns)
-    fix = "Pass protects='sensitive_features', or leave it None: records have all columns."
-    need(alone or named is None, "columns", "None", named, fix, InputError)
-    limits = (fresh.kind, fresh.order, fresh.reserve, strict, fingerprint, named)
-    return Terms(checked_name(dataset), promise, *limits)
 
 
 def _persons(promise: Promise) -> str:
