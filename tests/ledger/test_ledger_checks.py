@@ -124,7 +124,8 @@ def test_what_a_ledger_wrote_has_no_grave_finding() -> None:
     assert {line.kind for line in LINES} == set(KINDS)
     (finding,) = LEDGER.check([*RECEIPTS, LAST])
     assert not finding.grave
-    assert finding.sentence.startswith("1 spends are not settled")
+    assert finding.sentence.startswith("spends that are not settled")
+    assert finding.sentence.endswith(": 1")
 
 
 @PLACES

@@ -59,8 +59,8 @@ def findings(lines: Iterable[Entry], receipts: Sequence[Receipt] = ()) -> list[F
             book.say(f"a receipt names line {number}, which is not there: lines were taken off")
         waiting = sum(spent.is_open for spent in book.spends.values())
         if waiting:
-            words = "they run, or their process died; they are charged as reserved"
-            book.say(f"{waiting} spends are not settled: {words}", grave=False)
+            words = "running, or their process died, and charged as reserved"
+            book.say(f"spends that are not settled ({words}): {waiting}", grave=False)
     except UNPRICED as error:  # what a stranger's lines may add up to
         at = book.before.number if book.before else 0
         book.found.append(_unreadable(f"at line {at}", error))

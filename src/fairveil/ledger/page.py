@@ -285,8 +285,6 @@ class LedgerPage(Shown):
     def parts(self) -> Iterator[Part]:
         """Budget, check, terms, and every release."""
         yield from self.balance.parts()
-        if self.balance.open:
-            yield Note(unsettled(self.balance.open))
         told = [("grave" if x.grave else "also", printable(x.sentence)) for x in self.findings]
         yield Facts.of(told, "What a check found") if told else Note(AGREES)
         yield Facts.of(self.terms, "What it promises")

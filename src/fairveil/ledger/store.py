@@ -177,7 +177,7 @@ class Page:
 
     def naming_columns(self) -> list[Entry]:
         """The first release that named the columns that it protects, if there is one."""
-        named = TABLE.c.content.contains('"columns":["') & (TABLE.c.number > 0)
+        named = TABLE.c.content.startswith('{"columns":["')  # names are sorted: it comes first
         return self._store._lines(self._link, self._dataset, named, limit=1)
 
     def append(self, entry: Entry) -> None:
@@ -224,7 +224,7 @@ class Store:
     def __reduce__(self) -> tuple[Any, ...]:
         fix = "Keep it in a file, Ledger.create('budget.db', ...), where other processes find it."
         need(self.address is not None, "pickle", "a ledger in a store", "one in memory", fix)
-        return partial(Store, self.address, read_only=self._read_only), ()
+        return partial(Store, self._path or self._url, read_only=self._read_only), ()
 
     # -- what it holds -----------------------------------------------------------------------------
 
