@@ -29,7 +29,7 @@ from fairveil.curator import CellCounts, Curator, Journal, Poisson, Rows, descri
 from fairveil.errors import PrivacyError
 from fairveil.privacy import NoiseSource, PrivacyStatement, Promise
 from fairveil.statement import check
-from fairveil.statement.log import is_prefix as is_beginning
+from fairveil.statement.rule import is_prefix as is_beginning
 
 PROMISES = {
     "add-remove": Promise(20.0, 1e-6),

@@ -12,6 +12,7 @@ import copy
 import json
 import math
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -82,6 +83,7 @@ CONSISTENT: dict[str, Callable[[], dict[str, Any]]] = {
     "gaussians": lambda: stated(ONE, GAUSSIANS),
     # whole numbers beyond 2^53, as ECMAScript writes them
     "numbers-of-many-digits": lambda: stated(ONE, [Gaussian(4.862048283708252e19), Gaussian(3e22)]),
+    "whole-numbers-with-points": lambda: stated(ONE, BY_CELL, groups=GROUPS),
     "interrupted": lambda: stated(ONE, GAUSSIANS, events=GAUSSIANS[:7]),
     "nothing": lambda: stated(ONE, []),
     "not-private": lambda: stated(Promise(math.inf, 0.0), [NonPrivate()]),
@@ -479,6 +481,13 @@ TEXTS: dict[str, Callable[[str], str]] = {
     "comma-too-many": lambda text: text.replace('"stamps": []', '"stamps": [,]', 1),
     "comment": lambda text: "// a statement\n" + text,
 }
+# numbers that other programs would write in another way
+AS_TEXT: dict[str, Callable[[str], str]] = {
+    "numbers-of-many-digits": lambda text: text,
+    "whole-numbers-with-points": lambda text: re.sub(
+        r'("(?:count|cell|column)": \d+)', r"\1.0", text
+    ),
+}
 HOSTILE: dict[str, tuple[list[str], list[Change]]] = {
     "more-rounds-than-there-are": (
         ["epsilon"],
@@ -594,8 +603,8 @@ def vectors() -> dict[str, dict[str, Any]]:
         out[name] = {"expected": expected, **content}
 
     for name, doc in known.items():
-        if name == "numbers-of-many-digits":  # as text: other programs would write them anew
-            put(f"consistent-{name}", "consistent", [], text=json.dumps(doc))
+        if name in AS_TEXT:
+            put(f"consistent-{name}", "consistent", [], text=AS_TEXT[name](json.dumps(doc)))
         else:
             put(f"consistent-{name}", "consistent", [], statement=doc)
     for name, (of, codes, changes) in FORGED.items():

@@ -36,6 +36,7 @@ from fairveil.core.filters import Filter
 from fairveil.errors import BudgetError, FairveilError, InputError, StatementError
 from fairveil.privacy import Promise, price
 from fairveil.statement import check as statement_checks
+from fairveil.statement import rule
 from fairveil.statement.check import READ_FROM_DATA, checksum, schema
 from fairveil.statement.document import (
     Audit,
@@ -46,7 +47,7 @@ from fairveil.statement.document import (
     examine,
     items,
 )
-from fairveil.statement.log import is_prefix as is_beginning
+from fairveil.statement.rule import is_prefix as is_beginning
 
 GAUSSIANS = [Gaussian(20.0), *[Gaussian(30.0)] * 5]
 PROMISE = Promise(1.0, 1e-6)
@@ -195,7 +196,7 @@ def test_g3_whatever_breaks_the_pricing_is_a_finding(
         raise error
 
     statement = full()
-    monkeypatch.setattr(statement_checks, "charge", broken)
+    monkeypatch.setattr(rule, "charge", broken)
     assert any("cannot be priced" in sentence for sentence in grave(statement))
 
 

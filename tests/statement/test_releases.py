@@ -47,7 +47,7 @@ from fairveil.statement.document import (
     table,
     table_lines,
 )
-from fairveil.statement.log import ALL_ROWS
+from fairveil.statement.rule import ALL_ROWS
 
 PROMISE = Promise(2.0, 1e-6)
 JOINT = Composed((Gaussian(57.0), Gaussian(87.5)))

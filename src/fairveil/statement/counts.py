@@ -1,13 +1,12 @@
 """What the events of a statement were, counted for one person: the inventory, and what is known of it
-in closed form. docs/statement_spec.md, section 4.1.
-
-An event is a tuple: its kind, then its fields in the order of `FIELDS`.
-"""
+in closed form. docs/statement_spec.md, section 4.1. An event is a tuple: its kind, then its fields in
+the order of `FIELDS`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 Event = tuple[Any, ...]
@@ -29,14 +28,19 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "private-selection": ("event", "mean", "shape"),
 }
 LEAVES = ("gaussian", "discrete-gaussian", "laplace", "discrete-laplace", "per-cell")
-MOST_DISTINCT, MOST_PARTS = 1000, 1 << 16
+WITHIN = ("visibly-sampled", "private-selection")
+"""Mechanisms around a composition of any others."""
+MOST_DISTINCT, MOST_PARTS, MOST_ATOMS = 1000, 1 << 16, 256
 ROUNDED = 2.0**-50
-MOST_ATOMS = 256
 ZERO: Atoms = ((0.0, 1.0),)
+NOTHING: Event = ("no-op",)
 
 
 class Unpriced(ValueError):  # noqa: N818  # what it is
     """What the rule does not price."""
+
+
+# ---- what was done, counted for one person: section 4.1
 
 
 class Inventory(NamedTuple):
@@ -45,8 +49,13 @@ class Inventory(NamedTuple):
 
     square: float
     others: tuple[tuple[Event, int], ...]
-    error: float
-    private: bool
+    error: float = 0.0
+    private: bool = True
+
+    @property
+    def is_free(self) -> bool:
+        """Whether all of it depends on nothing that is protected."""
+        return self.private and not (self.others or self.square or self.error)
 
 
 def inside(event: Event) -> tuple[Event, ...]:
@@ -57,84 +66,77 @@ def inside(event: Event) -> tuple[Event, ...]:
     return (event[1 + names.index("event")],) if "event" in names else ()
 
 
+def made_of(whole: Event, kinds: tuple[str, ...]) -> bool:
+    """Whether all that is composed and repeated is of these kinds."""
+    if whole[0] in ("composed", "repeated"):
+        return all(made_of(one, kinds) for one in inside(whole))
+    return whole[0] in kinds
+
+
 def inventory(event: Event, neighbours: str) -> Inventory:
-    """Every mechanism with how often one person can have been in it (spec, section 4.1)."""
-    if neighbours == "add-remove":
-        _require_hidden(event)
-    counts: dict[Event, int] = {}
-    parted: dict[int, dict[int, dict[Event, int]]] = {}
-    _count(event, 1, counts, parted)
+    """Every mechanism with how often one person can have been in it."""
+    counts: Counter[Event] = Counter()
+    parted: dict[int, dict[int, Counter[Event]]] = {}
+    _count(event, 1, counts, parted, neighbours)
     for parts in parted.values():
-        most: dict[Event, int] = {}
+        most: Counter[Event] = Counter()
         for used in parts.values():
-            for leaf, times in used.items():
-                most[leaf] = max(times, most.get(leaf, 0))
-        for leaf, times in most.items():
-            counts[leaf] = counts.get(leaf, 0) + times
+            most |= used
+        counts += most
     cells = [(leaf, times) for leaf, times in counts.items() if leaf[0] == "per-cell"]
-    squares = [worst(group, neighbours) for group in by_column(cells)]
+    squares = [worst(group, neighbours) for group in _by_column(cells)]
     others, errors, private = [], [0.0], True
     for leaf, times in counts.items():
-        if leaf[0] == "per-cell":
-            continue
         square = _square(leaf, neighbours)
         if square is not None:
             squares.append(times * square)
         elif leaf[0] == "sampler-error":
             errors.append(times * leaf[1])
-        elif _is_open(leaf):
+        elif leaf[0] == "non-private":
             private = False
-        else:
+        elif leaf[0] != "per-cell":
             others.append((leaf, times))
+            private &= leaf[0] not in WITHIN or inventory(inside(leaf)[0], neighbours).private
     if len(others) > MOST_DISTINCT:
         raise Unpriced(f"more than {MOST_DISTINCT} different mechanisms")
     others.sort(key=repr)
     return Inventory(math.fsum(squares), tuple(others), min(1.0, math.fsum(errors)), private)
 
 
-def _require_hidden(event: Event) -> None:
+def _count(
+    event: Event, times: int, into: Counter[Event], parted: dict[int, Any], neighbours: str
+) -> None:
     kind = event[0]
-    if (kind == "visibly-sampled" and event[1] < 1) or (kind == "on-part" and event[3] > 1):
+    seen = (kind == "visibly-sampled" and event[1] < 1) or (kind == "on-part" and event[3] > 1)
+    if seen and neighbours == "add-remove":
         raise Unpriced(f"{kind} under add-remove: it tells who is there")
-    if kind in ("composed", "visibly-sampled", "private-selection") or (
-        kind == "repeated" and event[2]
-    ):
-        for one in inside(event):
-            _require_hidden(one)
-
-
-def _count(event: Event, times: int, into: dict[Event, int], parted: dict[int, Any]) -> None:
-    kind = event[0]
     if kind == "composed":
         for one in event[1]:
-            _count(one, times, into, parted)
+            _count(one, times, into, parted, neighbours)
     elif kind == "repeated":
         if event[2]:
-            _count(event[1], times * event[2], into, parted)
+            _count(event[1], times * event[2], into, parted, neighbours)
     elif kind == "on-part":
-        part = into if event[3] == 1 else parted.setdefault(event[3], {}).setdefault(event[2], {})
-        _count(event[1], times, part, parted)
+        part = (
+            into
+            if event[3] == 1
+            else parted.setdefault(event[3], {}).setdefault(event[2], Counter())
+        )
+        _count(event[1], times, part, parted, neighbours)
     elif kind == "visibly-sampled" and event[1] == 1:
-        _count(event[2], times, into, parted)
+        _count(event[2], times, into, parted, neighbours)
     elif kind == "approximate" and event[2] == 0:
         if event[1] > 0:
-            _count(("pure", event[1]), times, into, parted)
-    elif kind != "no-op" and not (inside(event) and _is_free(inside(event)[0])):
-        into[event] = into.get(event, 0) + times
+            into["pure", event[1]] += times
+    elif kind != "no-op" and not (inside(event) and _is_free(inside(event)[0], neighbours)):
+        into[event] += times
 
 
-def _is_free(event: Event) -> bool:
-    counts: dict[Event, int] = {}
+def _is_free(event: Event, neighbours: str) -> bool:
+    counts: Counter[Event] = Counter()
     parted: dict[int, Any] = {}
-    _count(event, 1, counts, parted)
+    _count(event, 1, counts, parted, neighbours)
     return not counts and not any(used for parts in parted.values() for used in parts.values())
-
-
-def _is_open(event: Event) -> bool:
-    return event[0] == "non-private" or (
-        event[0] in ("composed", "repeated", "visibly-sampled", "private-selection")
-        and any(_is_open(one) for one in inside(event))
-    )
 
 
 def _square(event: Event, neighbours: str) -> float | None:
@@ -144,14 +146,13 @@ def _square(event: Event, neighbours: str) -> float | None:
     if event[0] != "poisson-sampled":
         return None
     alone, replaced = batch(event, neighbours)
-    if (replaced is not None and replaced == (0.0, 0.0, ZERO, 0.0)) or (
-        event[1] == 1 and alone[1:] == (0.0, ZERO, 0.0)
-    ):
+    free = replaced is not None and replaced == (0.0, 0.0, ZERO, 0.0)
+    if free or (event[1] == 1 and is_gaussian(alone)):
         return (replaced or alone)[0] ** 2
     return None
 
 
-def by_column(releases: Iterable[tuple[Event, int]]) -> list[list[tuple[Event, int]]]:
+def _by_column(releases: Iterable[tuple[Event, int]]) -> list[list[tuple[Event, int]]]:
     """Releases by cell, apart for each column and number of cells."""
     columns: dict[tuple[int, int], list[tuple[Event, int]]] = {}
     for event, times in releases:
@@ -159,19 +160,15 @@ def by_column(releases: Iterable[tuple[Event, int]]) -> list[list[tuple[Event, i
     return [columns[key] for key in sorted(columns)]
 
 
-def _rows(releases: list[tuple[Event, int]]) -> Iterator[tuple[tuple[float, ...], float, int, int]]:
-    for (_, multipliers, spreads, crossings, _), times in releases:
-        yield from (
-            (part, spread, crossing, times)
-            for part, spread, crossing in zip(
-                multipliers, spreads, crossings or (0,) * len(spreads), strict=True
-            )
-        )
-
-
-def pairs_of(releases: list[tuple[Event, int]], cell: int, neighbours: str) -> list[float]:
+def pairs_of(releases: Iterable[tuple[Event, int]], cell: int, neighbours: str) -> list[float]:
     """Squared distances of a person in this cell: alone; or against a person in each cell."""
-    rows = list(_rows(releases))
+    rows = [
+        (part, spread, crossing, times)
+        for (_, multipliers, spreads, crossings, _), times in releases
+        for part, spread, crossing in zip(
+            multipliers, spreads, crossings or (0,) * len(spreads), strict=True
+        )
+    ]
     if neighbours == "add-remove":
         return [math.fsum(t / part[cell] ** 2 for part, _, _, t in rows)]
     if len(rows) * len(rows[0][0]) ** 2 > 4 * 10**6:
@@ -189,13 +186,19 @@ def pairs_of(releases: list[tuple[Event, int]], cell: int, neighbours: str) -> l
 
 def worst(releases: list[tuple[Event, int]], neighbours: str) -> float:
     """The largest squared distance over all people."""
-    return max(
-        max(pairs_of(releases, cell, neighbours)) for cell in range(len(releases[0][0][1][0]))
-    )
+    cells = range(len(releases[0][0][1][0]))
+    return max(max(pairs_of(releases, cell, neighbours)) for cell in cells)
 
+
+# ---- one joint release
 
 Joint = tuple[float, float, Atoms, float]
 """mu of the Gaussians, s of the Laplaces, atoms of the discrete ones, rho of discrete Gaussians."""
+
+
+def is_gaussian(one: Joint) -> bool:
+    """Whether nothing else is in it."""
+    return one[1:] == (0.0, ZERO, 0.0)
 
 
 def parts_of(event: Event) -> list[Event]:
@@ -208,7 +211,7 @@ def parts_of(event: Event) -> list[Event]:
 def joint(parts: Iterable[tuple[Event, float]], neighbours: str) -> Joint:
     """One joint release, each part with how far a row moves it in units of its norm."""
     squares, laplaces, rhos, atoms = [0.0], [0.0], [0.0], ZERO
-    cells: dict[Event, int] = {}
+    cells: Counter[Event] = Counter()
     for part, spread in parts:
         if part[0] == "gaussian":
             squares.append((spread / part[1]) ** 2)
@@ -221,8 +224,8 @@ def joint(parts: Iterable[tuple[Event, float]], neighbours: str) -> Joint:
             if shift:
                 atoms = product(atoms, discrete_laplace(part[1] * part[2], shift))
         elif part[0] == "per-cell":
-            cells[part] = cells.get(part, 0) + 1
-    squares += [worst(group, neighbours) for group in by_column(cells.items())]
+            cells[part] += 1
+    squares += [worst(group, neighbours) for group in _by_column(cells.items())]
     return math.sqrt(math.fsum(squares)), math.fsum(laplaces), atoms, math.fsum(rhos)
 
 
@@ -251,13 +254,9 @@ def discrete_laplace(scale: float, shift: int) -> Atoms:
 
 
 def product(first: Atoms, second: Atoms) -> Atoms:
-    """Two independent losses added up."""
+    """Two independent losses added up; neighbours in groups, each at its largest."""
     pairs = [(a + b, p * r) for a, p in first for b, r in second]
-    return _thinned(sorted(pairs, key=lambda pair: -pair[0]))
-
-
-def _thinned(atoms: list[tuple[float, float]]) -> Atoms:
-    """Neighbours in groups, each at its largest loss."""
+    atoms = sorted(pairs, key=lambda pair: -pair[0])
     group = math.ceil(len(atoms) / MOST_ATOMS)
     return tuple(
         (atoms[at][0], math.fsum(mass for _, mass in atoms[at : at + group]))
@@ -285,11 +284,17 @@ def less(first: float, second: float) -> float:
 
 def gaussian_delta(e: float, mu: float) -> float:
     """The profile of N(0, 1) against N(mu, 1)."""
-    return (
-        less(log_tail(e / mu - mu / 2), e + log_tail(e / mu + mu / 2))
-        if mu > 0 and e / mu < 1e8
-        else 0.0
-    )
+    if mu <= 0 or e / mu >= 1e8:
+        return 0.0
+    return less(log_tail(e / mu - mu / 2), e + log_tail(e / mu + mu / 2))
+
+
+def halved(too_low: Callable[[float], bool], low: float, high: float) -> float:
+    """Where a monotone condition ends, from above."""
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if too_low(middle) else (low, middle)
+    return high
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
@@ -298,11 +303,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return 0.0
     if delta <= 0:
         return math.inf
-    low, high = 0.0, mu * mu / 2 + mu * math.sqrt(-2 * math.log(delta)) + 1e-12
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if gaussian_delta(middle, mu) > delta else (low, middle)
-    return high
+    top = mu * mu / 2 + mu * math.sqrt(-2 * math.log(delta)) + 1e-12
+    return halved(lambda e: gaussian_delta(e, mu) > delta, 0.0, top)
 
 
 def log_sum(a: float, b: float) -> float:

@@ -43,10 +43,10 @@ from ..errors import BudgetError, FairveilError, InputError, StatementError
 from ..show.numbers import STAMP_WORDS as STAMP_WORDS
 from ..show.numbers import at_least, at_most, promised
 from ..show.parts import Column, Facts, Part, Shown, Table, aligned
-from . import check, counts, log, rule
+from . import check, counts, rule
 from .check import READ_FROM_DATA, Finding
-from .groups import group_epsilons
-from .log import ALL_ROWS
+from .groups import Cells, group_epsilons
+from .rule import ALL_ROWS
 
 if TYPE_CHECKING:
     from ..core.cost import Price
@@ -213,7 +213,7 @@ class Release(_Part):
 
     @property
     def line(self) -> tuple[Any, ...]:
-        """Mechanism, numbers, rows and times, as `log.leaves` has them."""
+        """Mechanism, numbers, rows and times, as `rule.leaves` has them."""
         return self.mechanism, self.numbers, self.rows, self.times
 
 
@@ -709,7 +709,7 @@ def releases_of(answers: Iterable[tuple[Sequence[str], Event]]) -> tuple[Release
     """
     counts: Counter[tuple[Any, ...]] = Counter()
     for (names, event), times in Counter((tuple(names), event) for names, event in answers).items():
-        for name, (*line, each) in _named([*log.leaves(check.event(event.to_dict()))], names):
+        for name, (*line, each) in _named([*rule.leaves(check.event(event.to_dict()))], names):
             counts[name, *line] += each * times
     return tuple(
         Release(name, mechanism, numbers, rows, times)
@@ -720,7 +720,7 @@ def releases_of(answers: Iterable[tuple[Sequence[str], Event]]) -> tuple[Release
 def same_releases(told: Iterable[Release], events: Iterable[Event]) -> bool:
     """Whether a table, its names left out, is that of these events."""
     done = releases_of(((), event) for event in events)
-    return log.same_releases((one.line for one in told), (one.line for one in done))
+    return rule.same_releases((one.line for one in told), (one.line for one in done))
 
 
 def _named(
@@ -753,10 +753,10 @@ def _price(
         return price(events if plan is None else plan, delta, relation)
     if cap is None:
         return Price(math.inf, delta, relation, NO_ROUTE)
-    if cap.kind != check.TWO_STEPS:
+    if cap.kind != rule.TWO_STEPS:
         Filter.create(promise, cap.kind, order=cap.order, reserve=cap.reserve).add(events)
         return Price(promise.epsilon, delta, relation, f"{cap.kind} filter")
-    found = check.two_steps(_tuple(events), delta, relation)
+    found = rule.two_steps(_tuple(events), delta, relation)
     if not rule.is_within(found, promise.epsilon):
         raise BudgetError.expected(
             f"at most epsilon={promise.epsilon:g} at delta {delta:g}",
@@ -824,11 +824,12 @@ def _epsilons(
 ) -> list[float]:
     """The epsilon of each cell of a column, as `check` computes it."""
     whole = None if plan is None else _tuple(plan)
-    said = log.Said(
+    said = rule.Said(
         _tuple(events), whole, None, everybody, everybody, promise.delta, promise.neighbours
     )
     try:
-        found = group_epsilons(said, len(groups.names), groups.column, groups.fixed)
+        column = Cells(groups.column, len(groups.names))
+        found = group_epsilons(said, column, groups.fixed)
     except counts.Unpriced as error:
         remedy = "Name every cell of the releases of this column, in their order."
         raise InputError.expected(
@@ -842,7 +843,7 @@ def _epsilons(
 def is_whole(done: Sequence[Event], plan: Sequence[Event], neighbours: str) -> bool:
     """Whether the log, spelled out, is the plan, spelled out, or finer under this relation, to the
     end of both."""
-    return log.is_prefix(_tuple(done), _tuple(plan), neighbours, whole=True)
+    return rule.is_prefix(_tuple(done), _tuple(plan), neighbours, whole=True)
 
 
 def _tuple(events: Sequence[Event]) -> counts.Event:
@@ -1182,7 +1183,7 @@ def _bounds(statement: PrivacyStatement) -> Iterator[str]:
 
 def _composition(statement: PrivacyStatement) -> str:
     cap, plan = statement.cap, statement.plan
-    if cap is not None and cap.kind == check.TWO_STEPS:
+    if cap is not None and cap.kind == rule.TWO_STEPS:
         how = (
             "all releases but the last were fixed in advance; the last was chosen afterwards, and "
             "may depend on their values. The stated epsilon is what this allows under a guarantee "

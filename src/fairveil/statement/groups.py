@@ -6,92 +6,103 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from . import counts, rule
-from .counts import Event, Unpriced
-from .log import Said, covers, side_by_side
+from .counts import (
+    FIELDS,
+    NOTHING,
+    Event,
+    Unpriced,
+    gaussian_epsilon,
+    inside,
+    inventory,
+    pairs_of,
+    parts_of,
+)
+from .rule import SLACK, Said, covers, price, side_by_side, whole_error
 
 
-def group_epsilons(said: Said, cells: int, column: int, fixed: bool) -> list[tuple[float, bool]]:
-    """What the people of each cell of a column pay (spec, section 4.8): inf where shares were made
-    later and the run was interrupted, for what was left to do is not known by group."""
+class Cells(NamedTuple):
+    """The releases by the cells of one sensitive column."""
+
+    number: int
+    size: int
+
+    def has(self, one: Event) -> bool:
+        """Whether this event is one of them."""
+        return bool(one[0] == "per-cell" and one[4] == self.number and len(one[1][0]) == self.size)
+
+    def is_in(self, whole: Event) -> bool:
+        """Whether one of them is in this event."""
+        return self.has(whole) or any(map(self.is_in, inside(whole)))
+
+
+def group_epsilons(said: Said, column: Cells, fixed: bool) -> list[tuple[float, bool]]:
+    """What the people of each cell of a column pay: inf where shares were made later and the run was
+    interrupted, for what was left to do is not known by group."""
+    cells, delta, neighbours = range(column.size), said.delta, said.neighbours
     if said.plan is None:
-        return [(said.epsilon, False)] * cells
+        return [(said.epsilon, False) for _ in cells]
     whole = said.plan
     if not fixed:
         done = []
         for planned, made, count in side_by_side(said.events, said.plan):
-            if planned is None or made is None or not covers(planned, made, said.neighbours):
-                return [(math.inf, False)] * cells
-            done.append(("repeated", made if _holds(made, column, cells) else planned, count))
+            if planned is None or made is None or not covers(planned, made, neighbours):
+                return [(math.inf, False) for _ in cells]
+            done.append(("repeated", made if column.is_in(made) else planned, count))
         whole = ("composed", tuple(done))
-    widths = {len(one[1][0]) for one in _per_cell(whole) if one[4] == column}
-    if widths and cells not in widths:
+    widths = set(_widths(whole, column.number))
+    if widths and column.size not in widths:
         raise Unpriced(f"one of {sorted(widths)} cells")
+
+    def pays(part: Event, cell: int, at: float) -> tuple[float, bool]:
+        return price(seen(part, cell, column, neighbours), at, neighbours)
+
     if fixed:
-        everybody = rule.price(whole, said.delta, said.neighbours)
-        return [
-            min(
-                rule.price(
-                    seen(whole, cell, column, cells, said.neighbours), said.delta, said.neighbours
-                ),
-                everybody,
-            )
-            for cell in range(cells)
-        ]
-    if rule.whole_error(counts.inventory(whole, said.neighbours), said.neighbours) > 0:
+        everybody = price(whole, delta, neighbours)
+        return [min(pays(whole, cell, delta), everybody) for cell in cells]
+    if whole_error(inventory(whole, neighbours), neighbours) > 0:
         raise Unpriced("shares that were made later, and samplers with an error")
-    common, own = _parted(whole, column, cells)
-    first = rule.price(common, said.delta / 2, said.neighbours)
-    out = []
-    for cell in range(cells):
-        second = rule.price(
-            seen(own, cell, column, cells, said.neighbours), said.delta / 2, said.neighbours
-        )
-        out.append((first[0] + second[0], first[1] or second[1]))
-    return out
+    common, own = _parted(whole, column)
+    first = price(common, delta / 2, neighbours)
+    seconds = [pays(own, cell, delta / 2) for cell in cells]
+    return [(first[0] + second[0], first[1] or second[1]) for second in seconds]
 
 
-def _per_cell(whole: Event) -> Iterator[Event]:
-    if whole[0] == "per-cell":
-        yield whole
-    for one in counts.inside(whole):
-        yield from _per_cell(one)
+def _widths(whole: Event, column: int) -> Iterator[int]:
+    if whole[0] == "per-cell" and whole[4] == column:
+        yield len(whole[1][0])
+    for one in inside(whole):
+        yield from _widths(one, column)
 
 
-def _holds(whole: Event, column: int, cells: int) -> bool:
-    return any(one[4] == column and len(one[1][0]) == cells for one in _per_cell(whole))
-
-
-def _parted(whole: Event, column: int, cells: int) -> tuple[Event, Event]:
+def _parted(whole: Event, column: Cells) -> tuple[Event, Event]:
     """What holds no release by this column's cells, and what holds one."""
     if whole[0] == "composed":
-        pairs = [_parted(one, column, cells) for one in whole[1]]
-        return tuple(("composed", tuple(pair[at] for pair in pairs)) for at in (0, 1))  # type: ignore[return-value]
+        pairs = [_parted(one, column) for one in whole[1]]
+        return ("composed", tuple(a for a, _ in pairs)), ("composed", tuple(b for _, b in pairs))
     if whole[0] == "repeated":
-        first, second = _parted(whole[1], column, cells)
+        first, second = _parted(whole[1], column)
         return ("repeated", first, whole[2]), ("repeated", second, whole[2])
-    return (("no-op",), whole) if _holds(whole, column, cells) else (whole, ("no-op",))
+    return (NOTHING, whole) if column.is_in(whole) else (whole, NOTHING)
 
 
-def seen(whole: Event, cell: int, column: int, cells: int, neighbours: str) -> Event:
-    """The event as it is to a person in this cell (spec, section 4.8)."""
+def _unsampled(one: Event, times: int, column: Cells, into: Counter[Event]) -> None:
+    if one[0] == "composed":
+        for inner in one[1]:
+            _unsampled(inner, times, column, into)
+    elif one[0] == "repeated":
+        _unsampled(one[1], times * one[2], column, into)
+    elif column.has(one):
+        into[one] += times
+
+
+def seen(whole: Event, cell: int, column: Cells, neighbours: str) -> Event:
+    """The event as it is to a person in this cell."""
     mine: Counter[Event] = Counter()
-
-    def is_mine(one: Event) -> bool:
-        return bool(one[0] == "per-cell" and one[4] == column and len(one[1][0]) == cells)
-
-    def count(one: Event, times: int) -> None:
-        if one[0] == "composed":
-            for inner in one[1]:
-                count(inner, times)
-        elif one[0] == "repeated":
-            count(one[1], times * one[2])
-        elif is_mine(one):
-            mine[one] += times
-
-    def gaussian(square: float) -> Event:
-        return ("gaussian", 1 / math.sqrt(square)) if square > 0 else ("no-op",)
+    _unsampled(whole, 1, column, mine)
+    pairs = pairs_of(mine.items(), cell, neighbours) if mine else [0.0]
+    other = pairs.index(max(pairs))
 
     def view(one: Event) -> Event:
         kind = one[0]
@@ -100,41 +111,38 @@ def seen(whole: Event, cell: int, column: int, cells: int, neighbours: str) -> E
         if kind == "repeated":
             return ("repeated", view(one[1]), one[2])
         if kind == "poisson-sampled":
-            return on_batch(one)
-        if kind in ("visibly-sampled", "private-selection", "on-part"):
-            at = counts.FIELDS[kind].index("event") + 1
-            return (*one[:at], seen(one[at], cell, column, cells, neighbours), *one[at + 1 :])
-        if not is_mine(one):
-            return one
-        return gaussian(counts.pairs_of([(one, 1)], cell, neighbours)[other])
+            return _seen_batch(one, cell, column, neighbours)
+        if inside(one):
+            at = FIELDS[kind].index("event") + 1
+            return (*one[:at], seen(one[at], cell, column, neighbours), *one[at + 1 :])
+        return _gaussian(pairs_of([(one, 1)], cell, neighbours)[other]) if column.has(one) else one
 
-    def on_batch(one: Event) -> Event:
-        parts = counts.parts_of(one[2])
-        own = list(Counter(part for part in parts if is_mine(part)).items())
-        if not own:
-            return one
-        spreads = one[3] or (2.0,) * len(parts)
-        rest = [(p, s) for p, s in zip(parts, spreads, strict=True) if not is_mine(p)]
-        alone = [counts.pairs_of(own, k, "add-remove")[0] for k in range(cells)]
-        if neighbours == "add-remove":
-            joint = ("composed", (*(p for p, _ in rest), gaussian(alone[cell])))
-            return ("poisson-sampled", one[1], joint, None)
-        spread = min(2.0, math.sqrt(max(counts.pairs_of(own, cell, neighbours)) / max(alone)))
-        joint = ("composed", (*(p for p, _ in rest), gaussian(max(alone))))
-        return ("poisson-sampled", one[1], joint, (*(s for _, s in rest), spread))
-
-    count(whole, 1)
-    other = 0
-    if mine and neighbours == "replace-one":
-        pairs = counts.pairs_of(list(mine.items()), cell, neighbours)
-        other = pairs.index(max(pairs))
     return view(whole)
 
 
-def keeps(said: Said, limit: float, cell: int, column: int, cells: int) -> bool:
+def _gaussian(square: float) -> Event:
+    return ("gaussian", 1 / math.sqrt(square)) if square > 0 else NOTHING
+
+
+def _seen_batch(one: Event, cell: int, column: Cells, neighbours: str) -> Event:
+    parts = parts_of(one[2])
+    own = Counter(part for part in parts if column.has(part)).items()
+    if not own:
+        return one
+    spreads = one[3] or (2.0,) * len(parts)
+    rest = [(p, s) for p, s in zip(parts, spreads, strict=True) if not column.has(p)]
+    alone = [pairs_of(own, k, "add-remove")[0] for k in range(column.size)]
+    square = alone[cell] if neighbours == "add-remove" else max(alone)
+    joined = ("composed", (*(p for p, _ in rest), _gaussian(square)))
+    if neighbours == "add-remove":
+        return ("poisson-sampled", one[1], joined, None)
+    spread = min(2.0, math.sqrt(max(pairs_of(own, cell, neighbours)) / max(alone)))
+    return ("poisson-sampled", one[1], joined, (*(s for _, s in rest), spread))
+
+
+def keeps(said: Said, limit: float, cell: int, column: Cells) -> bool:
     """Whether what its people see are Gaussians within the limit, a sum fixed in advance."""
-    view = seen(said.events, cell, column, cells, said.neighbours)
-    total = counts.inventory(view, said.neighbours)
+    total = inventory(seen(said.events, cell, column, said.neighbours), said.neighbours)
     if not total.private or total.others or total.error:
         return False
-    return counts.gaussian_epsilon(math.sqrt(total.square), said.delta) <= limit * (1 + rule.SLACK)
+    return gaussian_epsilon(math.sqrt(total.square), said.delta) <= limit * (1 + SLACK)

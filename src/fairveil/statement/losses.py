@@ -221,15 +221,6 @@ Moments = tuple[tuple[float, ...], float, float]
 """Renyi divergences at `ORDERS`, a probability that is lost to delta, and a total variation."""
 
 
-def _response(epsilon: float, a: float) -> float:
-    x = (a - 1) * epsilon
-    if x < 1:
-        log = math.log1p(2 * math.sinh(x / 2) ** 2 + math.tanh(epsilon / 2) * math.sinh(x))
-    else:
-        log = log_sum(x, -epsilon - x) - math.log1p(math.exp(-epsilon))
-    return min(log / (a - 1) * (1 + 1e-14), epsilon, a * epsilon * epsilon / 2)
-
-
 def _choice(epsilon: float, a: float) -> float:
     """The worst pair of losses t and t - epsilon (theory T6)."""
     x, most = (a - 1) * epsilon, min(epsilon, a * epsilon * epsilon / 8)
@@ -272,11 +263,14 @@ def moments(event: Event, neighbours: str, order: float | None = None) -> Moment
         return tuple(a * event[1] for a in orders), 0.0, 0.0
     if kind == "exponential":
         return tuple(_choice(event[1], a) for a in orders), 0.0, 0.0
-    if kind in ("pure", "approximate"):
-        return tuple(_response(event[1], a) for a in orders), sum(event[2:]), 0.0
-    if kind in LEAVES:
-        one = joint([(event, 1.0)], "add-remove")
-        return tuple(_joint_moment(one, a) for a in orders), 0.0, 0.0
+    if kind in ("pure", "approximate", *LEAVES):
+        if kind in LEAVES:
+            one = joint([(event, 1.0)], "add-remove")
+        else:  # randomised response; delta is lost
+            more = 1 / (1 + math.exp(-event[1]))
+            one = (0.0, 0.0, ((event[1], more), (-event[1], math.exp(-event[1]) * more)), 0.0)
+        leak = event[2] if kind == "approximate" else 0.0
+        return tuple(_joint_moment(one, a) for a in orders), leak, 0.0
     if kind == "poisson-sampled":
         alone, replaced = batch(event, neighbours)
         pairs, leak = _uneven(profile(event, neighbours))
@@ -386,59 +380,59 @@ def reach(curve: Curve, tail: float, top: float) -> float:
     return high
 
 
+class Losses(NamedTuple):
+    """`mass[i]` at the loss number low + i of a list of losses and their negatives, `never` at an
+    infinite loss; used `times` times."""
+
+    low: int
+    mass: list[float]
+    never: float
+    times: int = 1
+
+
 def connect(
-    points: list[float], forward: list[float], backward: list[float]
-) -> tuple[list[float], list[float], float]:
-    """Mass under P at `points` and at their negatives (from the first on), and at infinity, of the
-    pair whose profile is the chord, in e^e, through these values (Doroshenko et al. 2022)."""
-    start = max(forward[0], backward[0])
-
-    def rising(values: list[float]) -> tuple[list[float], float]:
-        falling = list(itertools.accumulate(reversed(values), max))[::-1]
-        falling[0] = start
-        mass, first = [0.0] * len(falling), 0.0
-        for k in range(len(falling) - 1):
-            fall, width = falling[k] - falling[k + 1], min(points[k + 1] - points[k], 700.0)
-            mass[k + 1] += fall / -math.expm1(-width)
-            mass[k] -= fall / math.expm1(width)
-            if k == 0:
-                first = fall / math.expm1(width)
-        return [max(0.0, one) for one in mass[1:]], first
-
-    above, lost_above = rising(forward)
-    below, lost_below = rising(backward)
-    middle = max(0.0, 1.0 - start - lost_above - lost_below)
-    mirrored = [mass * math.exp(-point) for mass, point in zip(below, points[1:], strict=False)]
-    return [middle, *above], mirrored, forward[-1]
-
-
-def _uneven(one: Profile) -> tuple[list[list[tuple[float, float]]], float]:
-    """Both directions on a grid that is fine at small losses and goes far: for moments."""
-    ends = [reach(side, FAR, one.top) for side in one[:2]]
-    scale = min(math.sqrt(variance(one, 1e-20)), max(ends))
-    even = min(8 * scale, max(ends))
-    low, high = 1e-4 * scale, 1.001 * max(ends)
-    points = sorted(
-        {
-            *(even * k / 1199 for k in range(1200)),
-            *(low * (high / low) ** (k / 1199) for k in range(1200)),
-        }
-    )
+    one: Profile, points: list[float], ends: list[float], times: int = 1
+) -> tuple[Losses, Losses]:
+    """Both directions of the pair whose profile is the chord, in e^e, through the values at these
+    points, up to an end each (Doroshenko et al. 2022)."""
     sides = [
         [side(e) for e in points[: bisect_right(points, end) + 1]]
         for side, end in zip(one[:2], ends, strict=False)
     ]
-    out, leak = [], 0.0
-    for ahead, behind in (sides, sides[::-1]):
-        above, below, never = connect(points, ahead, behind)
-        out.append(
-            [
-                *zip(points, above, strict=False),
-                *((-e, p) for e, p in zip(points[1:], below, strict=False)),
-            ]
-        )
-        leak = max(leak, never)
-    return out, leak
+    start = max(side[0] for side in sides)
+
+    def rising(values: list[float]) -> tuple[list[float], float]:
+        falling = list(itertools.accumulate(reversed(values), max))[::-1]
+        falling[0] = start
+        mass = [0.0] * len(falling)
+        for k, (here, there) in enumerate(itertools.pairwise(falling)):
+            width = min(points[k + 1] - points[k], 700.0)
+            mass[k + 1] += (here - there) / -math.expm1(-width)
+            mass[k] -= (here - there) / math.expm1(width)
+        return [max(0.0, one) for one in mass[1:]], -mass[0]
+
+    above = [rising(side) for side in sides]
+    middle = max(0.0, 1.0 - start - above[0][1] - above[1][1])
+    # what is above in one direction is below in the other
+    under = [[m * math.exp(-e) for m, e in zip(up, points[1:], strict=False)] for up, _ in above]
+    first, second = (
+        Losses(-len(under[1 - k]), [*under[1 - k][::-1], middle, *up], sides[k][-1], times)
+        for k, (up, _) in enumerate(above)
+    )
+    return first, second
+
+
+def _uneven(one: Profile) -> tuple[list[list[tuple[float, float]]], float]:
+    """Both directions on points that are close at small losses and go far: for moments."""
+    ends = [reach(side, FAR, one.top) for side in one[:2]]
+    scale = min(math.sqrt(variance(one, 1e-20)), max(ends))
+    even, low, high = min(8 * scale, max(ends)), 1e-4 * scale, 1.001 * max(ends)
+    close = (even * k / 1199 for k in range(1200))
+    points = sorted({*close, *(low * (high / low) ** (k / 1199) for k in range(1200))})
+    around = {k: math.copysign(points[abs(k)], k) for k in range(-len(points) + 1, len(points))}
+    pair = connect(one, points, ends)
+    losses = [[(around[side.low + k], p) for k, p in enumerate(side.mass)] for side in pair]
+    return losses, max(side.never for side in pair)
 
 
 def variance(one: Profile, tail: float) -> float:
@@ -459,105 +453,59 @@ def variance(one: Profile, tail: float) -> float:
     )
 
 
-class Losses(NamedTuple):
-    """`mass[i]` at loss (low + i) x step, `never` at an infinite loss; used `times` times."""
-
-    low: int
-    mass: list[float]
-    never: float
-    times: int
+Cells = list[tuple[float, float]]
 
 
-def on_grid(one: Profile, step: float, tail: float, count: int) -> tuple[Losses, Losses]:
-    """Both directions of a profile on multiples of `step`."""
-    ends = [max(1, math.ceil(reach(side, tail, one.top) / step)) for side in one[:2]]
-    ends = [
-        end if end * step >= one.top or end * step < one.top - step else end + 1 for end in ends
-    ]
-    points = [k * step for k in range(max(ends) + 1)]
-    forward, backward = (
-        [side(e) for e in points[: n + 1]] for side, n in zip(one[:2], ends, strict=False)
-    )
-    out = []
-    for ahead, behind in ((forward, backward), (backward, forward)):
-        above, below, never = connect(points, ahead, behind)
-        out.append(Losses(-len(below), below[::-1] + above, never, count))
-    return out[0], out[1]
-
-
-def cumulant(parts: list[Losses], step: float, tilt: float) -> float:
-    """log E e^(tilt x total loss), over finite losses."""
+def cumulant(parts: Iterable[tuple[Cells, int]], tilt: float) -> float:
+    """log E e^(tilt x total loss), over finite losses; parts as (loss, mass) and how often."""
     total = 0.0
-    for low, mass, _, count in parts:
-        top = tilt * step * (low + len(mass) - 1 if tilt > 0 else low)
-        inner = math.fsum(
-            p * math.exp(tilt * step * (low + k) - top) for k, p in enumerate(mass) if p > 0
-        )
+    for cells, count in parts:
+        top = max(tilt * cells[0][0], tilt * cells[-1][0])
+        inner = math.fsum(p * math.exp(tilt * loss - top) for loss, p in cells)
         total += count * (top + (math.log(inner) if inner > 0 else -745.0))
     return total
 
 
-def _coarse(parts: list[Losses]) -> list[list[tuple[float, float]]]:
-    """A few hundred cells for each part: enough to choose by."""
-    out = []
-    for low, mass, _, _ in parts:
-        width = max(1, len(mass) // 600)
-        cells = []
-        for at in range(0, len(mass), width):
-            group = mass[at : at + width]
-            whole = math.fsum(group)
-            if whole > 0:
-                centre = math.fsum(p * k for k, p in enumerate(group)) / whole
-                cells.append((low + at + centre, whole))
-        out.append(cells)
+def _coarse(cells: Cells) -> Cells:
+    """A few hundred of them: enough to choose by."""
+    out, width = [], max(1, len(cells) // 600)
+    for at in range(0, len(cells), width):
+        group = cells[at : at + width]
+        whole = math.fsum(p for _, p in group)
+        out.append((math.fsum(loss * p for loss, p in group) / whole, whole))
     return out
 
 
+@cache
+def _roots(size: int, way: int) -> list[complex]:
+    return [cmath.rect(1.0, way * 2 * math.pi * k / size) for k in range(size // 2)]
+
+
 def transform(values: list[complex], way: int) -> list[complex]:
-    """The discrete Fourier transform of a power of two of values; `way` -1 or 1 (Stockham's order:
-    every pass works on whole lists)."""
-    size, half, width = len(values), len(values) // 2, 1
-    roots = [cmath.rect(1.0, way * 2 * math.pi * k / size) for k in range(half)]
-    while width < size:
-        turns = [root for root in roots[::width] for _ in range(width)]
-        pairs = list(zip(values[:half], values[half:], strict=True))
-        sums = [a + b for a, b in pairs]
-        turned = [(a - b) * w for (a, b), w in zip(pairs, turns, strict=True)]
-        values = [0j] * size
-        if width * width <= size:
-            for at in range(width):
-                values[at :: 2 * width] = sums[at::width]
-                values[at + width :: 2 * width] = turned[at::width]
-        else:
-            for at in range(0, half, width):
-                block = sums[at : at + width] + turned[at : at + width]
-                values[2 * at : 2 * (at + width)] = block
-        width *= 2
-    return values
+    """The discrete Fourier transform of a power of two of values; `way` -1 or 1."""
+    if len(values) == 2:
+        return [values[0] + values[1], values[0] - values[1]]
+    first, second = transform(values[::2], way), transform(values[1::2], way)
+    turned = [root * z for root, z in zip(_roots(len(values), way), second, strict=True)]
+    pairs = list(zip(first, turned, strict=True))
+    return [a + b for a, b in pairs] + [a - b for a, b in pairs]
 
 
-def composed_epsilon(parts: list[Losses], step: float, delta: float) -> float | None:
-    """The least epsilon at delta of a composition, from above; None where the cells run out."""
-    never = math.fsum(part.never * part.times for part in parts)
-    room = delta - never
+def composed_epsilon(parts: list[Losses], step: float, delta: float, scale: float) -> float | None:
+    """The least epsilon at delta of a composition, from above; None where the cells run out.
+    `scale`: about the deviation of the total."""
+    room = delta - math.fsum(part.never * part.times for part in parts)
     if room <= 0:
         return math.inf
-    sketch = _coarse(parts)
+    exact = [
+        ([(step * (low + k), p) for k, p in enumerate(mass) if p > 0], times)
+        for low, mass, _, times in parts
+    ]
+    sketch = [(_coarse(cells), times) for cells, times in exact]
 
     def about(tilt: float) -> float:
-        total = 0.0
-        for cells, part in zip(sketch, parts, strict=False):
-            top = max(tilt * step * cells[0][0], tilt * step * cells[-1][0])
-            inner = math.fsum(p * math.exp(tilt * step * at - top) for at, p in cells)
-            total += part.times * (top + math.log(inner))
-        return total
+        return cumulant(sketch, tilt)
 
-    spread = 0.0
-    for cells, part in zip(sketch, parts, strict=False):
-        whole = math.fsum(p for _, p in cells)
-        mean = math.fsum(p * at for at, p in cells) / whole
-        spread += part.times * math.fsum(p * (at - mean) ** 2 for at, p in cells)
-    scale = step * math.sqrt(max(spread, 1.0))
     # any tilt gives a bound: the one at which a Chernoff bound is least gives a good one
     most = max(min(1e3 / scale, 30.0 / step), 2e-3 / scale)
     tilts = [1e-3 / scale * (most * scale * 1e3) ** (k / 40) for k in range(41)]
@@ -569,9 +517,11 @@ def composed_epsilon(parts: list[Losses], step: float, delta: float) -> float | 
     )
     turns = [1e-2 * 10 ** (k / 5) / scale for k in range(21)]
     witness = min(turns, key=lambda t: (about(tilt + t) - about(tilt)) / t + 35.0 / t)
-    most_cell = sum(part.times * (part.low + len(part.mass) - 1) for part in parts)
-    least_cell = sum(part.times * part.low for part in parts)
-    here, there = (cumulant(parts, step, tilt + t) for t in (0.0, witness))
+    least_cell, most_cell = (
+        sum(part.times * (part.low + end * (len(part.mass) - 1)) for part in parts)
+        for end in (0, 1)
+    )
+    here, there = (cumulant(exact, tilt + t) for t in (0.0, witness))
     high = min(most_cell, math.ceil(((there - here) + 35.0) / witness / step) + 1)
     low = -min((about(tilt - t) - about(tilt) + 35.0) / t for t in turns)
     low = max(least_cell, min(math.floor(low / step) - 1, high - 1))
@@ -583,35 +533,30 @@ def composed_epsilon(parts: list[Losses], step: float, delta: float) -> float | 
         room -= math.exp(min(0.0, there - (tilt + witness) * high * step))
         if room <= 0:
             return math.inf
-    spectrum, uses = [1.0 + 0j] * size, 0
-    for part in parts:
-        own = cumulant([part], step, tilt) / part.times
-        around = [0.0] * size
-        for k, p in enumerate(part.mass):
-            if p > 0:
-                around[(part.low + k) % size] += p * math.exp(tilt * step * (part.low + k) - own)
-        one = transform([complex(value) for value in around], -1)
-        spectrum = [z * _power(w, part.times) for z, w in zip(spectrum, one, strict=False)]
-        uses += part.times
+    spectrum = [1.0 + 0j] * size
+    for (cells, times), (first, mass, _, _) in zip(exact, parts, strict=True):
+        own, around = cumulant([(cells, 1)], tilt), [0j] * size
+        for k, p in enumerate(mass):
+            around[(first + k) % size] += p * math.exp(tilt * step * (first + k) - own) if p else 0
+        powers = (_power(z, times) for z in transform(around, -1))
+        spectrum = [z * w for z, w in zip(spectrum, powers, strict=True)]
+    uses = sum(part.times for part in parts)
     off = 2.0**-50 * (uses + 1) * (math.log2(size) + 4) * math.fsum(map(abs, spectrum)) / size
-    mass = transform(spectrum, 1)
+    found = transform(spectrum, 1)
     share = math.log(room) - here
-    # mass beyond a cell, and the same x e^-loss, both x e^(tilt x (loss - high)) of that cell
+    # mass beyond a cell, and the same x e^-(loss - that of the cell), both x e^-(tilt x loss)
     beyond, weighed, fall, ease = 0.0, 0.0, math.exp(tilt * step), math.exp(step)
     for cell in range(high, low - 1, -1):
-        # `weighed` is in units of e^-(loss of this cell); all is in units of e^-(tilt x loss)
         loss = cell * step
         if beyond > 0:
             asked = math.exp(min(700.0, share + tilt * loss))
             if beyond - weighed > asked:
-                found = loss + math.log((beyond - asked) / weighed)
-                return max(0.0, min(found, loss + step))
+                return max(0.0, min(loss + math.log((beyond - asked) / weighed), loss + step))
         if loss <= 0:
             return 0.0
-        here_mass = max(0.0, mass[cell % size].real / size) + off
-        beyond, weighed = beyond + here_mass, weighed + here_mass
+        more = max(0.0, found[cell % size].real / size) + off
         # one cell down: e^(-tilt x loss) is larger there, so what is beyond counts less
-        beyond, weighed = beyond / fall, weighed / fall / ease
+        beyond, weighed = (beyond + more) / fall, (weighed + more) / fall / ease
     return max(0.0, low * step)
 
 
@@ -634,27 +579,34 @@ def by_losses(total: Inventory, delta: float, neighbours: str) -> float:
         return 0.0
     times = sum(count for _, count in uses)
     tail = max(delta * 1e-7 / times, 1e-280)
-    spread = math.fsum(count * variance(one, tail) for one, count in uses)
-    step = min(FINE * math.sqrt(spread / times), TOTAL_FINE * math.sqrt(spread))
-    far = max(reach(side, tail, one.top) for one, _ in uses for side in one[:2])
-    step = max(step, far / MOST_CELLS, 1e-12)
-    tops = [one.top for one, _ in uses if one.top <= far]
-    if tops and min(tops) > step:
-        # a bounded loss falls on the grid
-        step = min(tops) / math.ceil(min(tops) / step)
-        while step * round(min(tops) / step) < min(tops):
+    scale = math.sqrt(math.fsum(count * variance(one, tail) for one, count in uses))
+    far = [[reach(side, tail, one.top) for side in one[:2]] for one, _ in uses]
+    furthest, all_far = max(map(max, far)), sum(map(sum, far))
+    step = max(
+        min(FINE * scale / math.sqrt(times), TOTAL_FINE * scale), furthest / MOST_CELLS, 1e-12
+    )
+    top = min((one.top for one, _ in uses if one.top <= furthest), default=0.0)
+    if top > step:  # a bounded loss falls on the grid
+        step = top / math.ceil(top / step)
+        while step * round(top / step) < top:
             step = math.nextafter(step, math.inf)
     while step < 1e6:
-        cells = sum(reach(side, tail, one.top) for one, _ in uses for side in one[:2]) / step
-        if cells > 16 * MOST_CELLS:
-            step *= cells / MOST_CELLS / 16
-        both = [on_grid(one, step, tail, count) for one, count in uses]
+        step = max(step, all_far / MOST_CELLS / 16)
+        both = [_on_grid(one, step, ends, n) for (one, n), ends in zip(uses, far, strict=True)]
         same = all(one.forward is one.backward for one, _ in uses)
         found = [
-            composed_epsilon([pair[way] for pair in both], step, delta)
+            composed_epsilon([pair[way] for pair in both], step, delta, scale)
             for way in ((0,) if same else (0, 1))
         ]
         if None not in found:
             return max(one for one in found if one is not None)
         step *= 1.5
     return math.inf
+
+
+def _on_grid(one: Profile, step: float, far: list[float], times: int) -> tuple[Losses, Losses]:
+    """Both directions on multiples of the step; where a bounded loss falls on one, not beyond it."""
+    ends = [max(1, math.ceil(end / step)) for end in far]
+    ends = [n if n * step >= one.top or n * step < one.top - step else n + 1 for n in ends]
+    points = [k * step for k in range(max(ends) + 1)]
+    return connect(one, points, [points[n] - step / 2 for n in ends], times)
