@@ -162,7 +162,7 @@ def test_every_estimator_records_what_it_costs_and_its_statement_has_the_receipt
     ]
     parts = (
         [one.privacy_.plan]
-        if not name == "FairPostProcessor"
+        if name != "FairPostProcessor"
         else [one.estimator_.privacy_.plan, one.privacy_.plan[-1:]]
     )
     assert charged(book) == sum(book.terms.cost(part, book.promise).units for part in parts) > 0
