@@ -14,7 +14,6 @@ import pytest
 import fairveil as fv
 from fairveil.errors import FairveilError
 from fairveil.estimators.certifying import certified_fits
-from fairveil.estimators.certifying.certificate import examine
 from knobs import made
 
 
@@ -74,7 +73,7 @@ def test_distribution_reports_and_certificate_are_those_of_the_mixture(
     assert 0 < share < 1
     np.testing.assert_allclose(_law(handed), (1 - share) * _law(kept) + share * by, atol=1e-9)
     assert (found.counts == kept.certificate_.counts).all()
-    assert not examine(found.to_json())[1]
+    assert not fv.Certificate.examine(found.to_json())[1]
     assert certified_fits.SET_ASIDE in handed.privacy_.notes
     assert certified_fits.SET_ASIDE not in handed.privacy_.not_covered
     assert handed.privacy_.epsilon <= 1.0

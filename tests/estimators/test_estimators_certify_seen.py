@@ -108,7 +108,7 @@ def test_one_group_is_compared_with_nothing(asked: str) -> None:
     [
         (fv.BoundedGroupLoss(0.5, loss="log"), "a loss of decisions"),
         (objectives.GMean().at_least(0.7), "notions of fairness"),
-        (7, "notions of fairness"),
+        (7, "a notion of fairness"),
     ],
 )
 def test_what_is_no_rate_is_refused_with_a_way_out(asked: Any, words: str) -> None:

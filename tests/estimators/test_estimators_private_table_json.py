@@ -11,8 +11,7 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import InputError
-from fairveil.estimators.certifying.counts_json import checksum
-from fairveil.estimators.certifying.private_table import examine
+from fairveil.estimators.certifying.counted import checksum
 
 RNG = np.random.default_rng(0)
 SEX = np.array(["f", "m"])[RNG.integers(2, size=600)]
@@ -75,5 +74,5 @@ def test_what_was_changed_is_refused(what: str, change: object, sealed: bool) ->
 def test_a_word_of_the_groups_is_under_the_checksum() -> None:
     values = copy.deepcopy(DOCUMENT)
     values["groups"]["columns"][0][0] = "x"
-    _, found = examine(json.dumps(values))
+    _, found = fv.PrivateTable.examine(json.dumps(values))
     assert any(re.search("checksum|does not follow", one.sentence) for one in found)

@@ -12,7 +12,6 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import ChecksumError, DecisionsReplaced, InputError
-from fairveil.estimators.certifying.certificate import examine
 from fairveil.estimators.faces import Blindly, mixture_of
 from fairveil.models import MixtureModel
 from knobs import made
@@ -91,7 +90,7 @@ def test_distribution_and_certificate_are_those_of_the_mixture(fits: tuple[Any, 
         assert one.value == pytest.approx((1 - share) * other.value, abs=1e-9)
     assert handed.baselines_.handed_out == "mixture"
     assert found.handed_out in handed.baselines_.remark
-    again, contradictions = examine(found.to_json())
+    again, contradictions = fv.Certificate.examine(found.to_json())
     assert not contradictions
     assert again.certified
     assert again.replaced == found.replaced
@@ -123,7 +122,9 @@ def test_a_file_that_says_too_little_or_too_much_is_refused(fits: tuple[Any, Any
     less = replace(
         found, replaced=replace(found.replaced, share=found.replaced.share / 2), found=found.result
     )
-    assert any("do not follow" in one.sentence for one in examine(less.to_json())[1])
+    assert any(
+        "does not follow" in one.sentence for one in fv.Certificate.examine(less.to_json())[1]
+    )
     with pytest.raises(InputError):
         fv.Certificate.from_json(found.to_json().replace('"version": 2', '"version": 1'))
 

@@ -304,7 +304,6 @@ def _release_joined(ask: Ask) -> None:
         return
     require_files(ask.out, force=ask.force)
     from ..data import load_joined
-    from ..estimators.released import write
     from ..statement import signing as signing_keys
 
     private = None if ask.key is None else signing_keys.private_key(ask.key, passphrase)
@@ -313,7 +312,7 @@ def _release_joined(ask: Ask) -> None:
         rows = load_joined(ask.table, ask.attribute, known, **how)
     with already_charged(ask.out, lambda: _paid(done), lambda to: done[0].save(to), book):
         _count(ask, done, book, rows)
-        write(done[0], ask.out, private, ask.note)
+        done[0]._written(ask.out, private, ask.note)
     signed = "not signed" if private is None else "signed"
     _say_released(ask, done[0], book, signed, "" if private is None else " --key PUBLIC_KEY")
 

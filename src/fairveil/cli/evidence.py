@@ -253,7 +253,7 @@ def certify(ask: Ask) -> None:
         raise wrong("epsilon", "a privacy budget", "none", remedy)
     files = require_files(ask.out, force=ask.force, endings=(".json", ".html"))
     from ..estimators import certify as certified
-    from ..estimators.certifying.certifying import notions_of
+    from ..estimators.certifying.counted import notions_of
     from .models import drawn_decisions
     from .tables import Place
 
@@ -557,16 +557,16 @@ def _examined(text: str) -> tuple[str, str, Any, Any, Any, dict[str, Any]]:
     taken on trust, and numbers of its own."""
     head = text[:200]
     if '"fairveil certificate"' in head:
-        from ..estimators.certifying import certificate as own
+        from ..estimators import Certificate
 
-        made, found = own.examine(text)
+        made, found = Certificate.examine(text)
         plain = {"certified": made.recomputed.holds}
-        return "certificate", str(made), found, own.RECOMPUTED, own.ON_TRUST, plain
+        return "certificate", str(made), found, made.RECOMPUTED, made.ON_TRUST, plain
     if '"fairveil private table"' in head:
-        from ..estimators.certifying import private_table as counted
+        from ..estimators import PrivateTable
 
-        table, found = counted.examine(text)
-        return "table", str(table), found, counted.RECOMPUTED, counted.ON_TRUST, {}
+        table, found = PrivateTable.examine(text)
+        return "table", str(table), found, table.RECOMPUTED, table.ON_TRUST, {}
     if '"fairveil released groups"' in head:
         from ..estimators import released
 
@@ -591,9 +591,9 @@ def _signature(ask: Ask, text: str, kind: str) -> tuple[bool | None, list[str], 
     if ask.key is None:
         there = kind != "released" and signatures.signature_path(ask.file).is_file()
         if kind == "released":
-            from ..estimators.released import ReleasedCounts, read
+            from ..estimators.released import read
 
-            there = read(text, ReleasedCounts)[1] is not None
+            there = read(text)[1] is not None
         words = "note: there is a signature, which was not checked: pass --key holder.pub"
         return None, [words] if there else [], {"valid": None} if there else None
     try:

@@ -9,11 +9,11 @@ from .._lazy import lazily
 
 if TYPE_CHECKING:
     from .certifying.certificate import Certificate as Certificate
+    from .certifying.certificate import certify as certify
     from .certifying.certified_fits import CertifiedAim as CertifiedAim
-    from .certifying.certifying import certify as certify
     from .certifying.monitor import Monitor as Monitor
-    from .certifying.private_auditing import private_audit as private_audit
     from .certifying.private_table import PrivateTable as PrivateTable
+    from .certifying.private_table import private_audit as private_audit
     from .fermi import FermiClassifier as FermiClassifier
     from .files import load as load
     from .files import save as save

@@ -8,10 +8,10 @@ import math
 import os
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -72,7 +72,7 @@ from .reading.soft_groups import SoftGroups
 from .reading.training import Training
 from .reading.units import Whose
 from .settings import Descent, knobs
-from .words import worded
+from .words import COUNTED, GIVEN, described, entries, told, worded
 from .wrapped import codes_of, names_of, without
 
 # ------------------------------ public_features
@@ -154,9 +154,50 @@ def dealt(codes: Ints, shares: Floats, rng: np.random.Generator) -> Ints:
 LEAST = 1e-12  # a membership below has no row
 
 
+WORDS = entries("""
+X : table or array
+    Features of the rows of the release.
+y : array
+    Their labels.
+constraints : notion, str or list of these, default=None
+    Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or its
+    name and bound, ``"demographic_parity:0.05"``. A list combines them. Bounds are shares of 1, so
+    0.05 is 5 percentage points. None: no constraint.
+estimator : classifier, default=None
+    Classifier of scikit-learn with `sample_weight`, whose clones are fitted. None: linear models.
+rounds : int, default=30
+    Number of clones of `estimator` that are fitted.
+""")
+"""Arguments of several methods."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class ReleasedCounts:
-    """The release, and arithmetic on it. See `ReleasedGroups`."""
+class ReleasedGroups:
+    """Noisy counts of groups in public clusters, which may be published.
+
+    It holds nothing else of the groups. Every method is arithmetic on the release and on public
+    rows, so calls cost no further privacy. Make one with `release_groups`.
+
+    Attributes
+    ----------
+    privacy : PrivacyStatement
+        Statement of the release.
+    cells : Cells
+        Groups as cells of the sensitive columns.
+    classes : tuple
+        Classes of the label.
+    coding : Coding
+        How tables are coded.
+    clusters : Clusters
+        Public function that sorts rows into clusters.
+    counts : GroupCounts
+        Released counts.
+
+    See Also
+    --------
+    release_groups : Makes the release.
+    ReleasedClassifier : Is fitted from it.
+    """
 
     privacy: PrivacyStatement
     cells: Cells
@@ -205,6 +246,7 @@ class ReleasedCounts:
         labels = codes_of(labels_in(X, y, as_array(self.classes)), self.classes, "y")
         return self.clusters.codes(features_of(self.coding, X), labels)
 
+    @told(WORDS)
     def rates(
         self,
         X: TableLike,
@@ -218,10 +260,6 @@ class ReleasedCounts:
 
         Parameters
         ----------
-        X : table or array
-            Features of the rows of the release.
-        y : array
-            Their labels.
         predictions : array
             Classes, or probabilities of decisions (rows, classes).
         constraints : notion, str or list of these
@@ -240,15 +278,9 @@ class ReleasedCounts:
         law = distribution_given(predictions, self.classes, len(at))
         return tuple(soft_values(self.counts, at, self.clusters.labels, law, system, probability))
 
+    @told(WORDS)
     def own_codes(self, X: TableLike, y: ColumnsLike) -> Ints:
         """Clusters of the rows of the release.
-
-        Parameters
-        ----------
-        X : table or array
-            Features of the rows of the release.
-        y : array
-            Their labels.
 
         Returns
         -------
@@ -266,38 +298,239 @@ class ReleasedCounts:
             )
         return at
 
+    @told(WORDS)
+    def expanded(
+        self,
+        X: TableLike,
+        y: ColumnsLike,
+        *,
+        copies: int | None = None,
+        random_state: object = None,
+    ) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], Floats]:
+        """Rows for learners that take one group a row.
+
+        Parameters
+        ----------
+        copies : int, default=None
+            How often each row is repeated, with weight 1, its groups dealt at random in the
+            released shares. For learners that take no weights. None: once for each group, weighted
+            by its membership.
+        random_state : int or Generator, default=None
+            Seed of the dealing. None: fresh draws.
+
+        Returns
+        -------
+        tuple of four arrays
+            X, y, groups and weights.
+        """
+        from sklearn.utils import _safe_indexing
+
+        labels = labels_in(X, y, as_array(self.classes))
+        if isinstance(X, RowSource):
+            remedy, got = "Pass an array or a table.", type(X).__name__
+            raise InputError.expected("rows that can be repeated", of="X", got=got, remedy=remedy)
+        keys, soft = as_array(self.groups), self.memberships(X, labels)
+        if copies is None:
+            rows, cells = np.nonzero(soft > LEAST)
+            return _safe_indexing(X, rows), labels[rows], keys[cells], soft[rows, cells]
+        rng = np.random.default_rng(fitting.seed_of(random_state))
+        codes, shares = self.codes(X, labels), self.counts.memberships
+        cells = np.concatenate([dealt(codes, shares, rng) for _ in range(copies)])
+        rows = np.tile(np.arange(len(codes)), copies)
+        return _safe_indexing(X, rows), labels[rows], keys[cells], np.ones(len(rows))
+
+    @told(WORDS)
+    def fit(
+        self,
+        X: TableLike,
+        y: ColumnsLike,
+        constraints: object = None,
+        *,
+        estimator: object = None,
+        rounds: int = 30,
+    ) -> ReleasedClassifier:
+        """Fit a classifier that keeps constraints at the released memberships.
+
+        Returns
+        -------
+        ReleasedClassifier
+            The fitted classifier; it costs no further privacy.
+        """
+        return ReleasedClassifier(constraints, estimator=estimator, rounds=rounds).fit(
+            X, y, sensitive_features=self
+        )
+
+    @told(WORDS)
+    def frontier(
+        self,
+        X: TableLike,
+        y: ColumnsLike,
+        constraint: object = "equalized_odds",
+        gaps: Iterable[float | None] = tuple(np.linspace(0.0, 0.245, 50).round(3).tolist()),
+        *,
+        estimator: object = None,
+        rounds: int = 30,
+    ) -> ReleasedFrontier:
+        """Fit a classifier for each gap, all from this one release.
+
+        Parameters
+        ----------
+        constraint : str or callable, default="equalized_odds"
+            A notion's name, or a function from a gap to constraints.
+        gaps : iterable of float or None, default=0.0 to 0.245 in steps of 0.005
+            Bounds, as shares of 1; None is a model without one.
+
+        Returns
+        -------
+        ReleasedFrontier
+            Classifiers and their measured gaps.
+        """
+        listed = tuple(_checks.non_negative(gaps=gap) for gap in gaps)
+        if not listed:
+            raise InputError.expected(
+                "at least one gap", of="gaps", got=[], remedy="Pass gaps=(0.1, 0.05), for example."
+            )
+        asked = [
+            fitting.notions_of(
+                constraint(gap) if callable(constraint) else parse(f"{constraint}:{gap}")
+            )
+            for gap in listed
+        ]
+        found = searched(self, X, y, asked[int(np.argmin(listed))], estimator, rounds)
+        models = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConstraintNotMet)
+            for notions in asked:
+                one = ReleasedClassifier(notions, estimator=estimator, rounds=rounds)
+                one.settle(found, resolve(notions, self.cells, self.classes).bounds, X, y)
+                models.append(one)
+        return ReleasedFrontier(listed, tuple(models), self.privacy)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write a folder with `groups.json` and `statement.json`, which `fairveil verify` checks.
+
+        Parameters
+        ----------
+        path : path
+            The folder.
+        overwrite : bool, default=False
+            Whether an existing folder is replaced.
+
+        Returns
+        -------
+        Path
+            The folder.
+        """
+        statement = self.privacy.to_json().encode()
+        content = {"format": FORMAT, "version": VERSION, "groups": CODEC.write(self)}
+        content["statement_sha256"] = hashlib.sha256(statement).hexdigest()
+        text = json.dumps(content, allow_nan=False, sort_keys=True) + "\n"
+        files = {GROUPS_FILE: text.encode(), STATEMENT_FILE: statement}
+        return write_folder(path, files, replaces=GROUPS_FILE if overwrite else None)
+
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        key: str | os.PathLike[str] | None = None,
+        passphrase: str | None = None,
+        note: str | None = None,
+        overwrite: bool = False,
+    ) -> Path:
+        """Write one file with counts and statement, to be handed over; `fairveil verify` checks it.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        key : path, default=None
+            Private key that signs counts and statement together. None: not signed.
+        passphrase : str, default=None
+            Passphrase of the key, where it has one.
+        note : str, default=None
+            Line of words that is signed, too.
+        overwrite : bool, default=False
+            Whether an existing file is replaced.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        target = Path(path)
+        if target.is_dir() or (target.exists() and not overwrite):
+            remedy = "Name another file, or pass overwrite=True."
+            raise InputError.expected(
+                "a file that is not there yet", of="path", got=str(path), remedy=remedy
+            )
+        self._written(target, None if key is None else private_key(key, passphrase), note)
+        return target
+
+    def _written(self, path: Path, private: object, note: str | None) -> None:
+        """One file with counts and statement. `private`: the key that signs both, or None."""
+        statement, groups = self.privacy.to_json(), CODEC.write(self)
+        signed = (
+            None
+            if private is None
+            else signing.signed_text(statement, private, note=note, files=_signed(groups))
+        )
+        content = {
+            "format": FILE_FORMAT,
+            "version": FILE_VERSION,
+            "statement": json.loads(statement),
+            "groups": groups,
+            "checksum": _checksum(groups),
+            "signature": None if signed is None else json.loads(signed.to_json()),
+        }
+        document.write(path, json.dumps(content, allow_nan=False) + "\n")
+
+    @staticmethod
+    def load(
+        path: str | os.PathLike[str], key: str | os.PathLike[str] | None = None
+    ) -> ReleasedGroups:
+        """Read what `save` or `write` wrote.
+
+        Parameters
+        ----------
+        path : path
+            The folder, or the file.
+        key : path, default=None
+            Public key of whoever signed the file, or the folder. Another signature, or none, is an
+            error. None: signatures are not looked at.
+
+        Returns
+        -------
+        ReleasedGroups
+            The release. Unexpected content is an error that names it.
+        """
+        if Path(path).is_file():
+            text = text_of(path)
+            if key is not None:
+                require_signed(text, signing.public_key(key), str(path))
+            return read(text)[0]
+        if key is not None:
+            signing.verify_signature(path, key)
+        files = read_folder(path, (GROUPS_FILE, STATEMENT_FILE))
+        content = DOCUMENT.node(files[GROUPS_FILE])
+        shown = content.mapping()
+        if shown.get("format") != FORMAT or shown.get("version") != VERSION:
+            content.refuse(f"{FORMAT!r}, version {VERSION}", shown.get("format"))
+        content.only(FIELDS)
+        found = hashlib.sha256(files[STATEMENT_FILE]).hexdigest()
+        if found != content["statement_sha256"].text():
+            remedy = "A file is damaged or from another folder: save the released groups again."
+            raise ChecksumError.expected(
+                "the statement of these counts", of=STATEMENT_FILE, got=found, remedy=remedy
+            )
+        statement = files[STATEMENT_FILE].decode("utf-8", "replace")
+        return _released(content["groups"], PrivacyStatement.from_json(statement))
+
     def __repr__(self) -> str:
         price = f"epsilon {self.privacy.epsilon:.3g}"
         return (
             f"ReleasedGroups({len(self.groups)} groups in {self.clusters.count} clusters of public "
             f"rows, {price})"
         )
-
-
-def expanded_rows(
-    released: ReleasedCounts,
-    X: TableLike,
-    labels: npt.NDArray[Any],
-    copies: int | None,
-    seed: int | None,
-) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], Floats]:
-    """See `ReleasedGroups.expanded`."""
-    from sklearn.utils import _safe_indexing
-
-    if isinstance(X, RowSource):
-        remedy = "Pass an array or a table."
-        raise InputError.expected(
-            "rows that can be repeated", of="X", got=type(X).__name__, remedy=remedy
-        )
-    keys = as_array(released.groups)
-    if copies is None:
-        soft = released.memberships(X, labels)
-        rows, cells = np.nonzero(soft > LEAST)
-        return _safe_indexing(X, rows), labels[rows], keys[cells], soft[rows, cells]
-    codes, rng = released.codes(X, labels), np.random.default_rng(seed)
-    cells = np.concatenate([dealt(codes, released.counts.memberships, rng) for _ in range(copies)])
-    rows = np.tile(np.arange(len(codes)), copies)
-    return _safe_indexing(X, rows), labels[rows], keys[cells], np.ones(len(rows))
 
 
 # ------------------------------ classifier
@@ -312,13 +545,14 @@ class Searched:
     """Candidates and what they do. `rules`: linear models, fitted estimators, or codes of a
     constant class."""
 
-    released: ReleasedCounts
+    released: ReleasedGroups
     soft: Soft
     rules: tuple[Any, ...]
     laws: tuple[Floats, ...]
     candidates: Candidates
 
 
+@described
 class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  # scikit-learn has no types
     """Mixture of rules that keeps rate constraints at released memberships of groups.
 
@@ -326,10 +560,6 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
 
     Parameters
     ----------
-    constraints : notion, str or list of these, default=None
-        Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or
-        its name and bound, ``"demographic_parity:0.05"``. A list combines them. Bounds are shares
-        of 1, so 0.05 is 5 percentage points. None: no constraint.
     estimator : classifier, default=None
         Any classifier of scikit-learn with `sample_weight`, such as networks or boosted trees.
         Exponentiated gradient fits clones of it. None: linear models, by descent.
@@ -338,8 +568,6 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
 
     Attributes
     ----------
-    privacy_ : PrivacyStatement
-        Statement of what the fit cost and of what it covers.
     model_ : MixtureModel or None
         The mixture of linear models; None with an `estimator`.
     rules_ : list
@@ -350,33 +578,20 @@ class ReleasedClassifier(ClassifierMixin, CodedReader):  # type: ignore[misc]  #
         Value of each constraint with its error bars, from the release.
     error_ : float
         Expected error on the public rows, exact; a share of 1.
-    classes_ : ndarray of shape (n_classes,)
-        Classes, in the order of the columns of `predict_proba`.
-    groups_ : tuple
-        Keys of the groups; empty for a fit without sensitive features.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the columns of X; there only if X had names.
-    coding_ : TableCoding or SchemaCoding
-        How tables are coded: which column is which number or category.
-    cells_ : Cells or None
-        Groups as cells of the sensitive columns; None for a fit without them.
+    privacy_, classes_, groups_, n_features_in_, feature_names_in_, coding_, cells_
 
     See Also
     --------
     release_groups : Makes the release, with examples.
     """
 
-    privacy_: PrivacyStatement
-    model_: MixtureModel | None
+    privacy_: PrivacyStatement = field(init=False)
+    model_: MixtureModel | None = field(init=False)
 
-    def __init__(
-        self, constraints: object = None, *, estimator: BaseEstimator = None, rounds: int = 30
-    ) -> None:
-        self.constraints = constraints
-        self.estimator = estimator
-        self.rounds = rounds
+    constraints: object = None
+    _: KW_ONLY
+    estimator: BaseEstimator = None
+    rounds: int = 30
 
     @worded
     def fit(
@@ -519,7 +734,7 @@ def searched(
         "sensitive_features=...)."
     )
     given = _checks.instance(
-        ReleasedCounts, "sensitive_features", given, remedy, "a ReleasedGroups"
+        ReleasedGroups, "sensitive_features", given, remedy, "a ReleasedGroups"
     )
     count = _checks.whole(at_least=1, rounds=rounds)
     notions = [notion for notion in fitting.notions_of(constraints) if not notion.is_vacuous]
@@ -540,7 +755,7 @@ def searched(
     return Searched(given, soft, tuple(rules), tuple(laws), Candidates.of(soft, laws))
 
 
-def soft_of(given: ReleasedCounts, X: TableLike, y: ColumnsLike, system: ConstraintSystem) -> Soft:
+def soft_of(given: ReleasedGroups, X: TableLike, y: ColumnsLike, system: ConstraintSystem) -> Soft:
     """Public rows, whitened, with memberships."""
     features = features_of(given.coding, X)
     labels = codes_of(labels_in(X, y, as_array(given.classes)), given.classes, "y")
@@ -557,7 +772,7 @@ def soft_of(given: ReleasedCounts, X: TableLike, y: ColumnsLike, system: Constra
 
 
 def _taught(
-    given: ReleasedCounts, soft: Soft, X: TableLike, estimator: object, rounds: int
+    given: ReleasedGroups, soft: Soft, X: TableLike, estimator: object, rounds: int
 ) -> Sequence[tuple[Any, Floats]]:
     if not has_fit_parameter(estimator, "sample_weight"):
         remedy = "Use one that takes sample weights, or rows of released.expanded(X, y, copies=1)."
@@ -594,7 +809,7 @@ def features_for(X: TableLike, sensitive: Sequence[str]) -> Any:
     return without(X, [name for name in sensitive if name in names]) if names else X
 
 
-def linear_of(given: ReleasedCounts, rows: PublicRows, v: Floats) -> LinearModel:
+def linear_of(given: ReleasedGroups, rows: PublicRows, v: Floats) -> LinearModel:
     """A model of coded rows."""
     weights = v @ rows.basis
     return LinearModel(
@@ -602,7 +817,7 @@ def linear_of(given: ReleasedCounts, rows: PublicRows, v: Floats) -> LinearModel
     )
 
 
-def constant_of(given: ReleasedCounts, k: int) -> LinearModel:
+def constant_of(given: ReleasedGroups, k: int) -> LinearModel:
     """One class for everybody."""
     outputs = 1 if len(given.classes) == 2 else len(given.classes)
     intercept = np.full(outputs, 1.0 if k else -1.0) if outputs == 1 else np.eye(outputs)[k]
@@ -648,39 +863,6 @@ class ReleasedFrontier:
         )
 
 
-def swept(
-    released: ReleasedCounts,
-    X: TableLike,
-    y: ColumnsLike,
-    constraint: object,
-    gaps: Iterable[float | None],
-    estimator: object,
-    rounds: int,
-) -> ReleasedFrontier:
-    """One search, and a linear program a gap. `constraint`: a notion's name, or a function from a
-    gap to constraints."""
-    listed = tuple(_checks.non_negative(gaps=gap) for gap in gaps)
-    if not listed:
-        raise InputError.expected(
-            "at least one gap", of="gaps", got=[], remedy="Pass gaps=(0.1, 0.05), for example."
-        )
-    asked = [
-        fitting.notions_of(
-            constraint(gap) if callable(constraint) else parse(f"{constraint}:{gap}")
-        )
-        for gap in listed
-    ]
-    found = searched(released, X, y, asked[int(np.argmin(listed))], estimator, rounds)
-    models = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConstraintNotMet)
-        for notions in asked:
-            one = ReleasedClassifier(notions, estimator=estimator, rounds=rounds)
-            one.settle(found, resolve(notions, released.cells, released.classes).bounds, X, y)
-            models.append(one)
-    return ReleasedFrontier(listed, tuple(models), released.privacy)
-
-
 # ------------------------------ saving
 # Released groups on disk: a folder with the counts and the statement, or one file with both,
 # signed if there is a key.
@@ -693,8 +875,6 @@ def swept(
 #    order of fields can.
 # 2. `examine` recomputes what follows: the price, from the events, and the distribution of the
 #    counts, from price and groups.
-
-Released = TypeVar("Released", bound=ReleasedCounts)
 
 FORMAT, VERSION = "fairveil-released-groups", 2
 GROUPS_FILE, STATEMENT_FILE = "groups.json", "statement.json"
@@ -765,7 +945,7 @@ def _check_whole(found: dict[str, Any], node: Node) -> None:
 
 
 CODEC = CODINGS.with_kinds(
-    Kind(ReleasedCounts, without=("privacy",), check=_check_whole),
+    Kind(ReleasedGroups, without=("privacy",), check=_check_whole),
     Kind(Clusters, check=_check_clusters),
     Kind(Tree, without=("leaf",), check=_check_tree),
     Kind(GroupCounts),
@@ -774,78 +954,9 @@ CODEC = CODINGS.with_kinds(
 )
 
 
-def save(
-    released: ReleasedCounts, path: str | os.PathLike[str], *, overwrite: bool = False
-) -> Path:
-    """Write a folder, whole or not at all."""
-    statement = released.privacy.to_json().encode()
-    content = {"format": FORMAT, "version": VERSION, "groups": _content(released)}
-    content["statement_sha256"] = hashlib.sha256(statement).hexdigest()
-    text = json.dumps(content, allow_nan=False, sort_keys=True) + "\n"
-    files = {GROUPS_FILE: text.encode(), STATEMENT_FILE: statement}
-    return write_folder(path, files, replaces=GROUPS_FILE if overwrite else None)
-
-
-def _content(released: ReleasedCounts) -> dict[str, Any]:
-    plain = {one.name: getattr(released, one.name) for one in fields(ReleasedCounts)}
-    found: dict[str, Any] = CODEC.write(ReleasedCounts(**plain))
+def _released(content: Node, statement: PrivacyStatement) -> ReleasedGroups:
+    found: ReleasedGroups = CODEC.read(content, ReleasedGroups, privacy=statement)
     return found
-
-
-def load(
-    path: str | os.PathLike[str], key: str | os.PathLike[str] | None, kind: type[Released]
-) -> Released:
-    """The inverse of `save`, and of `write`. `key`: the public key that must have signed it."""
-    if Path(path).is_file():
-        text = text_of(path)
-        if key is not None:
-            require_signed(text, signing.public_key(key), str(path))
-        return read(text, kind)[0]
-    if key is not None:
-        signing.verify_signature(path, key)
-    files = read_folder(path, (GROUPS_FILE, STATEMENT_FILE))
-    content = DOCUMENT.node(files[GROUPS_FILE])
-    if content.mapping().get("format") != FORMAT or content.mapping().get("version") != VERSION:
-        content.refuse(f"{FORMAT!r}, version {VERSION}", content.mapping().get("format"))
-    content.only(FIELDS)
-    found = hashlib.sha256(files[STATEMENT_FILE]).hexdigest()
-    if found != content["statement_sha256"].text():
-        remedy = "A file is damaged or from another folder: save the released groups again."
-        raise ChecksumError.expected(
-            "the statement of these counts", of=STATEMENT_FILE, got=found, remedy=remedy
-        )
-    return _released(
-        content["groups"],
-        PrivacyStatement.from_json(files[STATEMENT_FILE].decode("utf-8", "replace")),
-        kind,
-    )
-
-
-def _released(content: Node, statement: PrivacyStatement, kind: type[Released]) -> Released:
-    found = CODEC.read(content, ReleasedCounts, privacy=statement)
-    return kind(*(getattr(found, one.name) for one in fields(ReleasedCounts)))
-
-
-def write(
-    released: ReleasedCounts, path: Path, private: object, note: str | None
-) -> Signature | None:
-    """One file with counts and statement. `private`: the key that signs both, or None."""
-    statement, groups = released.privacy.to_json(), _content(released)
-    signed = (
-        None
-        if private is None
-        else signing.signed_text(statement, private, note=note, files=_signed(groups))
-    )
-    content = {
-        "format": FILE_FORMAT,
-        "version": FILE_VERSION,
-        "statement": json.loads(statement),
-        "groups": groups,
-        "checksum": _checksum(groups),
-        "signature": None if signed is None else json.loads(signed.to_json()),
-    }
-    document.write(path, json.dumps(content, allow_nan=False) + "\n")
-    return signed
 
 
 def text_of(path: str | os.PathLike[str]) -> str:
@@ -854,7 +965,7 @@ def text_of(path: str | os.PathLike[str]) -> str:
     return read_text(path, what="a file of released groups", most=LARGEST_TEXT, remedy=remedy)
 
 
-def read(text: str, kind: type[Released]) -> tuple[Released, Signature | None]:
+def read(text: str) -> tuple[ReleasedGroups, Signature | None]:
     """What `write` wrote, and its signature, which is not held against a key here: see
     `require_signed`."""
     content = FILE_DOCUMENT.node(text)
@@ -872,16 +983,15 @@ def read(text: str, kind: type[Released]) -> tuple[Released, Signature | None]:
         )
     signature = content["signature"]
     found = None if signature.is_null else Signature.from_json(json.dumps(signature.value))
-    return _released(
-        groups, PrivacyStatement.from_json(json.dumps(content["statement"].value)), kind
-    ), found
+    statement = PrivacyStatement.from_json(json.dumps(content["statement"].value))
+    return _released(groups, statement), found
 
 
 def require_signed(text: str, public: object, of: str) -> Signature:
     """The signature, made with the private half of this key over these counts and this statement;
     else an error."""
     content = FILE_DOCUMENT.json(text)
-    _, found = read(text, ReleasedCounts)
+    _, found = read(text)
     expected, remedy = "a signature", "Ask the attribute's holder to sign it."
     if found is None:
         raise SignatureError.expected(expected, of=of, got=None, remedy=remedy)
@@ -892,9 +1002,9 @@ def require_signed(text: str, public: object, of: str) -> Signature:
     return found
 
 
-def examine(text: str) -> tuple[ReleasedCounts, list[Finding]]:
+def examine(text: str) -> tuple[ReleasedGroups, list[Finding]]:
     """The release, and what in it does not fit together."""
-    released, _ = read(text, ReleasedCounts)
+    released, _ = read(text)
     found = list(released.privacy.check())
     counts, promise = released.counts, released.privacy.promise
     if promise.protects != "sensitive_features":
@@ -943,212 +1053,7 @@ LAST = 12
 """Digits of an epsilon behind the point: what is behind them is last bits, and rounds none up."""
 
 
-class ReleasedGroups(ReleasedCounts):
-    """Noisy counts of groups in public clusters, which may be published.
-
-    It holds nothing else of the groups. Every method is arithmetic on the release and on public
-    rows, so calls cost no further privacy. Make one with `release_groups`.
-
-    Attributes
-    ----------
-    privacy : PrivacyStatement
-        Statement of the release.
-    cells : Cells
-        Groups as cells of the sensitive columns.
-    classes : tuple
-        Classes of the label.
-    coding : Coding
-        How tables are coded.
-    clusters : Clusters
-        Public function that sorts rows into clusters.
-    counts : GroupCounts
-        Released counts.
-
-    See Also
-    --------
-    release_groups : Makes the release.
-    ReleasedClassifier : Is fitted from it.
-    """
-
-    def expanded(
-        self,
-        X: TableLike,
-        y: ColumnsLike,
-        *,
-        copies: int | None = None,
-        random_state: object = None,
-    ) -> tuple[Any, npt.NDArray[Any], npt.NDArray[Any], Floats]:
-        """Rows for learners that take one group a row.
-
-        Parameters
-        ----------
-        X : table or array
-            Features of the rows of the release.
-        y : array
-            Their labels.
-        copies : int, default=None
-            How often each row is repeated, with weight 1, its groups dealt at random in the
-            released shares. For learners that take no weights. None: once for each group, weighted
-            by its membership.
-        random_state : int or Generator, default=None
-            Seed of the dealing. None: fresh draws.
-
-        Returns
-        -------
-        tuple of four arrays
-            X, y, groups and weights.
-        """
-        labels = labels_in(X, y, as_array(self.classes))
-        return expanded_rows(self, X, labels, copies, fitting.seed_of(random_state))
-
-    def fit(
-        self,
-        X: TableLike,
-        y: ColumnsLike,
-        constraints: object = None,
-        *,
-        estimator: object = None,
-        rounds: int = 30,
-    ) -> ReleasedClassifier:
-        """Fit a classifier that keeps constraints at the released memberships.
-
-        Parameters
-        ----------
-        X : table or array
-            Features of the rows of the release.
-        y : array
-            Their labels.
-        constraints : notion, str or list of these, default=None
-            Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``,
-            or its name and bound, ``"demographic_parity:0.05"``. A list combines them. Bounds are
-            shares of 1, so 0.05 is 5 percentage points. None: no constraint.
-        estimator : classifier, default=None
-            Classifier of scikit-learn with `sample_weight`, whose clones are fitted. None: linear
-            models.
-        rounds : int, default=30
-            Number of clones of `estimator` that are fitted.
-
-        Returns
-        -------
-        ReleasedClassifier
-            The fitted classifier; it costs no further privacy.
-        """
-        return ReleasedClassifier(constraints, estimator=estimator, rounds=rounds).fit(
-            X, y, sensitive_features=self
-        )
-
-    def frontier(
-        self,
-        X: TableLike,
-        y: ColumnsLike,
-        constraint: object = "equalized_odds",
-        gaps: Iterable[float | None] = tuple(np.linspace(0.0, 0.245, 50).round(3).tolist()),
-        *,
-        estimator: object = None,
-        rounds: int = 30,
-    ) -> ReleasedFrontier:
-        """Fit a classifier for each gap, all from this one release.
-
-        Parameters
-        ----------
-        X : table or array
-            Features of the rows of the release.
-        y : array
-            Their labels.
-        constraint : str or notion, default="equalized_odds"
-            Kind of the constraint.
-        gaps : iterable of float or None, default=0.0 to 0.245 in steps of 0.005
-            Bounds, as shares of 1; None is a model without one.
-        estimator : classifier, default=None
-            Classifier of scikit-learn with `sample_weight`, whose clones are fitted. None: linear
-            models.
-        rounds : int, default=30
-            Number of clones of `estimator` that are fitted.
-
-        Returns
-        -------
-        ReleasedFrontier
-            Classifiers and their measured gaps.
-        """
-        return swept(self, X, y, constraint, gaps, estimator, rounds)
-
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write a folder with `groups.json` and `statement.json`, which `fairveil verify` checks.
-
-        Parameters
-        ----------
-        path : path
-            The folder.
-        overwrite : bool, default=False
-            Whether an existing folder is replaced.
-
-        Returns
-        -------
-        Path
-            The folder.
-        """
-        return save(self, path, overwrite=overwrite)
-
-    def write(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        key: str | os.PathLike[str] | None = None,
-        passphrase: str | None = None,
-        note: str | None = None,
-        overwrite: bool = False,
-    ) -> Path:
-        """Write one file with counts and statement, to be handed over; `fairveil verify` checks it.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-        key : path, default=None
-            Private key that signs counts and statement together. None: not signed.
-        passphrase : str, default=None
-            Passphrase of the key, where it has one.
-        note : str, default=None
-            Line of words that is signed, too.
-        overwrite : bool, default=False
-            Whether an existing file is replaced.
-
-        Returns
-        -------
-        Path
-            The file.
-        """
-        target = Path(path)
-        if target.is_dir() or (target.exists() and not overwrite):
-            remedy = "Name another file, or pass overwrite=True."
-            raise InputError.expected(
-                "a file that is not there yet", of="path", got=str(path), remedy=remedy
-            )
-        write(self, target, None if key is None else private_key(key, passphrase), note)
-        return target
-
-    @staticmethod
-    def load(
-        path: str | os.PathLike[str], key: str | os.PathLike[str] | None = None
-    ) -> ReleasedGroups:
-        """Read what `save` or `write` wrote.
-
-        Parameters
-        ----------
-        path : path
-            The folder, or the file.
-        key : path, default=None
-            Public key of whoever signed the file, or the folder. Another signature, or none, is an
-            error. None: signatures are not looked at.
-
-        Returns
-        -------
-        ReleasedGroups
-            The release. Unexpected content is an error that names it.
-        """
-        return load(path, key, ReleasedGroups)
-
-
+@told(COUNTED | GIVEN)
 def release_groups(
     X: TableLike,
     y: ColumnsLike = None,
@@ -1174,12 +1079,6 @@ def release_groups(
 
     Parameters
     ----------
-    X : table or array
-        Features: an array, a table or a source of coded rows; see docs/data.md.
-    y : array, default=None
-        Labels, or numbers for regression. None: the schema names the target among the columns of X.
-    sensitive_features : array, table or names of columns of X, default=None
-        Groups: one column or several. None: the schema's, or no groups.
     epsilon : float, default=1.0
         Privacy budget of the one release. ``float('inf')`` adds no noise and gives no privacy.
     delta : float, default=0.0
@@ -1195,11 +1094,6 @@ def release_groups(
     reports : Reports, default=None
         How recorded groups come from true ones, where they were flipped with known rates. None:
         they are the true ones.
-    ledger : Ledger, default=None
-        Where the release is recorded. None: the ledger of the ``with ledger.recording():`` block,
-        if there is one.
-    random_state : int, default=None
-        None draws secure noise. An integer repeats the release and flags the statement INSECURE.
     unit : str, mapping of one name, or one value a row, default=None
         Column of X that tells persons apart, where a person may have several rows. Persons are then
         protected, with all of their rows. The column is no feature. None: protects each row by

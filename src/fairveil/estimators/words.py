@@ -158,6 +158,33 @@ random_state : int or Generator, default=None
 """)
 """Arguments of other methods."""
 
+COUNTED = WORDS | entries("""
+sensitive_features : array, table or names of columns of X, default=None
+    Groups: one column or several. Several make a hierarchy of groups. None: the schema's.
+epsilon : float, default=None
+    Privacy budget of the counts. ``float('inf')`` counts exactly: for people who are public or
+    have consented. It must be given.
+delta : float, default=0.0
+    Slack that is added to the epsilon bound: one row changes the probability of any results by
+    a factor of at most e^epsilon, plus delta.
+schema : Schema, default=None
+    Public facts of the table. None: classes and groups are those of the model, or read from the
+    data.
+random_state : int, default=None
+    None draws secure noise. An integer repeats the release and flags the statement INSECURE.
+ledger : Ledger, default=None
+    Where the release is recorded. None: the ledger of the ``with ledger.recording():`` block,
+    if there is one.
+unit : str, mapping of one name, or one value a row, default=None
+    Column of X that tells persons apart, where a person may have several rows. Persons are then
+    protected, with all of their rows. The model does not see the column. None: protects each
+    row by itself.
+max_rows_per_unit : int, default=None
+    Must be 1 with `unit`: one row of each person is counted, drawn by a coin, because intervals
+    assume independent rows.
+""")
+"""Arguments of functions that release counts once."""
+
 PUBLISHED = entries("""
 model_ : LinearModel, MixtureModel or NetworkModel
     The model that was found.
@@ -288,3 +315,14 @@ def worded(function: Function) -> Function:
         known = GIVEN
     function.__doc__ = _told(function, found, known, more)
     return function
+
+
+def told(known: Mapping[str, str]) -> Callable[[Function], Function]:
+    """A decorator of a function: its docstring says what each argument is, in its own words or in
+    those that are known."""
+
+    def said(function: Function) -> Function:
+        function.__doc__ = _told(function, sections(function.__doc__ or ""), dict(known), {})
+        return function
+
+    return said

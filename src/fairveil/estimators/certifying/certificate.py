@@ -1,32 +1,33 @@
-"""Certificates, as JSON files too, and how one is computed again: from counts, noise, confidence
-and notions alone.
+"""Certificates: does it hold for the next people? Bounds on population rates and gaps of a finished
+model, from private counts of people whom the model has not seen.
 
-What is computed again: every rate, bound and verdict, the people needed, the noise from the
-statement's event, the statement's own epsilon. Taken on trust: that the counts were made so, the
+What is computed again from a file: every rate, bound and verdict, the people needed, the noise from
+the statement's event, the statement's own epsilon. Taken on trust: that the counts were made so, the
 model, and the assumptions. A signature says who stands by a file.
 
-Guarantees (tests/estimators/test_estimators_certificate_json.py):
-1. `read(to_json)` gives the same certificate.
-2. A file in which any count, bound, rate, verdict, confidence, notion, group or noise was changed
-   is refused.
+Guarantees (tests/estimators/test_estimators_certify.py):
+1. If a notion is broken in the population, it is certified with probability at most 1 - confidence,
+   over people and noise.
+2. A refusal is an answer: it costs what a certificate costs, and says how many people it would
+   take.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ...facts import Cells
+from ..._types import ColumnsLike, TableLike
+from ...errors import InputError
+from ...facts import Cells, Schema
 from ...fairness import Notion
-from ...fairness.notions import SelectionRateRatio
+from ...fairness.notions import SelectionRateRatio, uses_groups
 from ...fairness.sentences import per_cent, points, sentence
 from ...methods.certificate import (
     Certified,
@@ -38,212 +39,27 @@ from ...methods.certificate import (
     layout_of,
     rates_of,
 )
-from ...methods.counts import CountNoise
+from ...methods.counts import CountNoise, CountPlan, plan_counts
 from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent
-from ...show.parts import Column, Fact, Facts, Note, Part, Shown, Table
+from ...show.parts import Column, Fact, Facts, Note, Part, Table
 from ...statement.check import Finding
-from ...statement.document import PrivacyStatement, write
-from ...tables import keys
-from .counts_json import CountsFile, checksum, columns_of, groups_to_dict, notion_from, of_release
-
-FILE = CountsFile(
-    "certificate",
-    frozenset(
-        (
-            *(
-                "format",
-                "version",
-                "checksum",
-                "certified",
-                "verdict",
-                "confidence",
-                "model",
-                "assumptions",
-            ),
-            *("notions", "groups", "classes", "counts", "noise", "bounds", "rates", "statement"),
-        )
-    ),
+from ...statement.document import PrivacyStatement
+from .. import wrapped
+from ..reading import cautions
+from ..words import COUNTED, told
+from ..wrapped import DecidedPeople
+from . import seen
+from .counted import (
+    ONE_ROW,
+    OWN_DECISIONS,
+    CountedResult,
+    CountsFile,
+    asked,
+    count,
+    notion_from,
+    notions_of,
 )
-WITH_REPLACED = CountsFile(FILE.what, FILE.fields | {"replaced"}, version=2)
-"""Of certificates of models some of whose decisions were replaced: readers of version 1 must not
-take them for others."""
-TOLERANCE = 1e-6
-"""By how much a bound that is computed again may differ: the last steps of a search on another
-processor."""
-RECOMPUTED = (
-    "rates",
-    "bounds",
-    "verdicts",
-    "people needed",
-    "noise",
-    "the statement's epsilon",
-    "checksum",
-)
-ON_TRUST = (
-    "counts",
-    "model",
-    "assumptions",
-    "groups",
-    "classes",
-    "what the statement takes on trust",
-)
-
-
-def to_dict(certificate: Certificate) -> dict[str, Any]:
-    """Plain JSON values, with a checksum."""
-    cells, replaced = certificate.cells, certificate.replaced
-    out: dict[str, Any] = {
-        "format": FILE.format,
-        "version": FILE.version if replaced is None else WITH_REPLACED.version,
-        "certified": certificate.certified,
-        "verdict": certificate.verdict,
-        "confidence": certificate.confidence,
-        "model": certificate.model,
-        "assumptions": list(certificate.assumptions),
-        "notions": [notion.to_dict() for notion in certificate.notions],
-        "groups": groups_to_dict(cells),
-        "classes": [keys.to_json(value, of="class") for value in certificate.classes],
-        "counts": [float(count) for count in certificate.counts],
-        "noise": {"kind": certificate.noise.kind, "scale": certificate.noise.scale},
-        "bounds": [_numbers(asdict(one)) for one in certificate.bounds],
-        "rates": [_numbers(asdict(one)) for one in certificate.rates],
-        "statement": certificate.privacy_.to_dict(),
-    }
-    out |= (
-        {} if replaced is None else {"replaced": {"share": replaced.share, "by": list(replaced.by)}}
-    )
-    return out | {"checksum": checksum(out)}
-
-
-def is_certificate(text: str) -> bool:
-    """Whether a document says that it is one."""
-    return FILE.is_one(text)
-
-
-def examine(text: str) -> tuple[Certificate, list[Finding]]:
-    """A certificate, and all that contradicts it; malformed documents are an error."""
-    values = FILE.document.json(text)
-    later = isinstance(values, dict) and values.get("version") == WITH_REPLACED.version
-    return (WITH_REPLACED if later else FILE).examine(text, _read, _contradictions)
-
-
-def read(text: str) -> Certificate:
-    """A certificate that agrees with itself; an error that names the first contradiction, if there
-    is one."""
-    return FILE.agreeing(examine(text))
-
-
-def _contradictions(certificate: Certificate, values: Mapping[str, Any]) -> list[Finding]:
-    """`findings`, and whether the words are those of the bounds."""
-    found = findings(certificate)
-    if values["certified"] is not certificate.certified or values["verdict"] != certificate.verdict:
-        found.append(Finding(True, "the verdict in words is not that of the bounds"))
-    return found
-
-
-def findings(certificate: Certificate) -> list[Finding]:
-    """Compare what is stated with what follows from the counts."""
-    out = of_release(certificate.privacy_, certificate.noise)
-    if certificate.found is not None:
-        fresh = certificate.recomputed
-        pairs: list[tuple[str, Sequence[Any], Sequence[Any]]] = [
-            ("bound", certificate.found.notions, fresh.notions),
-            ("rate", certificate.found.rates, fresh.rates),
-        ]
-        for kind, stated, again in pairs:
-            if len(stated) != len(again):
-                out.append(
-                    Finding(
-                        True,
-                        f"{len(stated)} {kind}s are stated, {len(again)} follow from the notions",
-                    )
-                )
-                continue
-            for at, (one, other) in enumerate(zip(stated, again, strict=True)):
-                wrong = [
-                    name
-                    for name, value in asdict(one).items()
-                    if not _same(value, asdict(other)[name])
-                ]
-                if wrong:
-                    out.append(
-                        Finding(
-                            True,
-                            f"{kind} {at + 1}: {', '.join(wrong)} do not follow from the counts",
-                        )
-                    )
-    return out
-
-
-def _same(one: Any, other: Any) -> bool:
-    if (
-        isinstance(one, bool)
-        or isinstance(other, bool)
-        or one is None
-        or other is None
-        or isinstance(one, str)
-    ):
-        return one is other or (type(one) is type(other) and one == other)
-    if isinstance(one, int) and isinstance(other, int):
-        return abs(one - other) <= 0.1 * max(one, other)  # people needed are a guess
-    return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-
-
-def _read(values: Mapping[str, Any]) -> Certificate:
-    statement, noise, confidence = FILE.statement(values), FILE.noise(values), values["confidence"]
-    if not isinstance(confidence, float) or not 0.0 < confidence < 1.0:
-        raise FILE.malformed("a confidence that is none")
-    certificate = Certificate(
-        notions=tuple(notion_from(one) for one in values["notions"]),
-        cells=Cells(columns_of(values["groups"]), names=tuple(values["groups"]["names"])),
-        classes=tuple(keys.plain(value, of="class") for value in values["classes"]),
-        counts=np.array([float(count) for count in values["counts"]]),
-        noise=noise,
-        confidence=confidence,
-        privacy_=statement,
-        model=FILE.line(values["model"]),
-        assumptions=tuple(FILE.line(one) for one in values["assumptions"]),
-        found=Certified(
-            tuple(NotionBound(**one) for one in values["bounds"]),
-            tuple(RateInterval(**one) for one in values["rates"]),
-        ),
-        replaced=_replaced(values.get("replaced")),
-    )
-    counts = certificate.counts
-    if (
-        counts.shape != (certificate.layout.parts,)
-        or (np.abs(counts) > 2.0**53).any()
-        or (counts != np.rint(counts)).any()
-    ):
-        raise FILE.malformed("counts that are not those of its notions and groups")
-    blind = () if certificate.replaced is None else certificate.replaced.by
-    if blind and None in rates_of(certificate.layout, blind):
-        raise FILE.malformed("replaced decisions whose rates are no known numbers")
-    return certificate
-
-
-def _replaced(values: Mapping[str, Any] | None) -> Replaced | None:
-    if values is None:
-        return None
-    share, by = float(values["share"]), tuple(map(float, values["by"]))
-    if (
-        set(values) != {"share", "by"}
-        or not 0.0 < share <= 1.0
-        or min(by) < 0.0
-        or not math.isclose(sum(by), 1.0)
-    ):
-        raise FILE.malformed("replaced decisions that are no share and no probabilities")
-    return Replaced(share, by)
-
-
-def _numbers(values: dict[str, Any]) -> dict[str, Any]:
-    """Infinite numbers have no place in JSON: a ratio of two empty rates."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in values.items()
-    }
-
 
 FEW = 30
 CERTIFIED, REFUSED = "certified", "not certified"
@@ -258,7 +74,7 @@ ASSUMED = (
 
 
 @dataclass(frozen=True, eq=False)
-class Certificate(Shown):
+class Certificate(CountedResult):
     """Bounds on population rates and gaps of a finished model, from private counts.
 
     People who were set aside are counted by group, label and decision. Make a certificate with
@@ -303,6 +119,22 @@ class Certificate(Shown):
     certify : Makes one.
     Monitor : Repeats the test period by period.
     """
+
+    FILE: ClassVar = CountsFile(
+        "certificate",
+        frozenset(
+            ("certified", "verdict", "assumptions", "notions", "bounds", "rates", "replaced")
+        ),
+        version=2,
+    )
+    RECOMPUTED: ClassVar = (
+        *("rates", "bounds", "verdicts", "people needed", "noise"),
+        *("the statement's epsilon", "checksum"),
+    )
+    ON_TRUST: ClassVar = (
+        *("counts", "model", "assumptions", "groups", "classes"),
+        "what the statement takes on trust",
+    )
 
     notions: tuple[Notion, ...]
     cells: Cells
@@ -420,7 +252,7 @@ class Certificate(Shown):
             yield Note(f"Assumed: {one}.")
 
     def _sentence(self, notion: Notion, bound: NotionBound) -> str:
-        asked = asked_of(notion, self.cells, self.classes)
+        asked = in_words_of(notion, self.cells, self.classes)
         if bound.refused:
             few = (
                 ""
@@ -447,71 +279,66 @@ class Certificate(Shown):
     def _gap(notion: Notion) -> bool:
         return hasattr(notion, "max_gap")
 
-    def check(self) -> list[Finding]:
-        """Find every contradiction between stated values and what follows from the counts.
-
-        Returns
-        -------
-        list of Finding
-            Empty if there is none.
-        """
-        return findings(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe it as plain JSON values.
-
-        Returns
-        -------
-        dict
-            Plain JSON values, as `to_json` writes them.
-        """
-        return to_dict(self)
-
-    def to_json(self) -> str:
-        """Write the certificate as a JSON document, which `fairveil verify` recomputes.
-
-        Returns
-        -------
-        str
-            The document.
-        """
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+    def _content(self) -> dict[str, Any]:
+        replaced = self.replaced
+        return {
+            "certified": self.certified,
+            "verdict": self.verdict,
+            "assumptions": list(self.assumptions),
+            "notions": [notion.to_dict() for notion in self.notions],
+            **plain(self.result),
+            "replaced": None if replaced is None else asdict(replaced) | {"by": list(replaced.by)},
+        }
 
     @classmethod
-    def from_json(cls, text: str) -> Certificate:
-        """Read what `to_json` writes.
+    def _of(cls, values: Mapping[str, Any], cells: Cells, common: dict[str, Any]) -> Certificate:
+        file, replaced = cls.FILE, values["replaced"]
+        if replaced is not None:
+            share, by = float(replaced["share"]), tuple(map(float, replaced["by"]))
+            sure = set(replaced) == {"share", "by"} and math.isclose(sum(by), 1.0)
+            if not sure or not 0.0 < share <= 1.0 or min(by) < 0.0:
+                raise file.malformed("replaced decisions that are no share and no probabilities")
+            replaced = Replaced(share, by)
+        found = cls(
+            notions=tuple(notion_from(one) for one in values["notions"]),
+            cells=cells,
+            **common,
+            assumptions=tuple(file.line(one) for one in values["assumptions"]),
+            found=Certified(
+                tuple(NotionBound(**one) for one in values["bounds"]),
+                tuple(RateInterval(**one) for one in values["rates"]),
+            ),
+            replaced=replaced,
+        )
+        if found.counts.shape != (found.layout.parts,):
+            raise file.malformed("counts that are not those of its notions and groups")
+        if replaced is not None and None in rates_of(found.layout, replaced.by):
+            raise file.malformed("replaced decisions whose rates are no known numbers")
+        return found
 
-        A document that is malformed, was changed, or does not follow from its counts is an error.
+    def _stated(self) -> tuple[Any, Any]:
+        return None if self.found is None else plain(self.found), plain(self.recomputed)
 
-        Parameters
-        ----------
-        text : str
-            The document.
-
-        Returns
-        -------
-        Certificate
-            The same, checked.
-        """
-        return read(text)
-
-    def write(self, path: str | Path) -> Path:
-        """Write `to_json()` to a file: the whole file or nothing.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-
-        Returns
-        -------
-        Path
-            The file.
-        """
-        return write(Path(path), self.to_json())
+    def _contradictions(self, values: Mapping[str, Any]) -> list[Finding]:
+        if values["certified"] is self.certified and values["verdict"] == self.verdict:
+            return []
+        return [Finding(True, "the verdict in words is not that of the bounds")]
 
 
-def asked_of(notion: Notion, cells: Cells, classes: tuple[Hashable, ...]) -> str:
+def plain(found: Certified) -> dict[str, Any]:
+    """Bounds and rates as plain JSON values, in which infinite numbers have no place: a ratio of
+    two empty rates."""
+
+    def numbers(one: Any) -> dict[str, Any]:
+        return {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in asdict(one).items()
+        }
+
+    return {"bounds": [*map(numbers, found.notions)], "rates": [*map(numbers, found.rates)]}
+
+
+def in_words_of(notion: Notion, cells: Cells, classes: tuple[Hashable, ...]) -> str:
     """What is asked, in words."""
     if isinstance(notion, SelectionRateRatio):
         return f"the selection rate of any group is at least {notion.min_ratio:g} of any other's"
@@ -526,3 +353,182 @@ def upwards(share: float | None, gap: bool) -> str:
     """
     number = math.ceil(1000 * (share or 0.0) - 1e-9) / 1000
     return points(number) if gap else per_cent(number)
+
+
+@told(COUNTED)
+def certify(
+    model: object,
+    X: TableLike,
+    y: ColumnsLike = None,
+    *,
+    sensitive_features: ColumnsLike = None,
+    constraints: object = None,
+    confidence: float = 0.95,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    protects: str = "records",
+    neighbours: str | None = None,
+    schema: Schema | None = None,
+    random_state: object = None,
+    ledger: object = None,
+    assumptions: Iterable[str] = (),
+    unit: object = None,
+    max_rows_per_unit: int | None = None,
+) -> Certificate:
+    """Certify that constraints hold in the population, from private counts of people set aside.
+
+    The people are counted by group, label and decision, once, with noise. Bounds on the
+    population's rates and gaps follow by exact tails of sampling and noise together. See
+    docs/certificates.md.
+
+    Parameters
+    ----------
+    model : fitted model, callable or array
+        An estimator of this library or another, a function of the features, or one decision for
+        each person. It must have been made without these people.
+    X : table or array
+        Features of the people set aside; None where `model` is an array of decisions.
+    y : array, default=None
+        Their known outcomes. None: demographic parity and ratios of selection rates need none.
+    constraints : notion, str or list of these, default=None
+        What is to be certified, for example ``DemographicParity(0.05)``, ``"equalized_odds:0.1"``
+        or ``"selection_rate_ratio:0.8"``. It must be given.
+    confidence : float, default=0.95
+        If a constraint is broken in the population, it is certified with probability at most ``1 -
+        confidence``.
+    assumptions : iterable of str, default=()
+        Further sentences about how the people were drawn, to be printed beside the certificate.
+    Returns
+    -------
+    Certificate
+        With `certified`, `bounds`, `verdict`, `rates`, `assumptions`, `privacy_` and `to_json()`.
+
+    Raises
+    ------
+    InputError
+        If an argument or the table cannot be used.
+    Overspent
+        If the ledger's budget does not suffice for the cost.
+
+    See Also
+    --------
+    private_audit : Shows rates and gaps without a verdict.
+    Monitor : Watches them over time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.integers(2, size=4000)
+    >>> hired = rng.random(4000) < 0.3
+    >>> found = certify(
+    ...     hired,
+    ...     None,
+    ...     sensitive_features=A,
+    ...     constraints="demographic_parity:0.1",
+    ...     epsilon=1.0,
+    ...     random_state=0,
+    ... )
+    >>> found.certified
+    True
+    """
+    return certify_beside(
+        model,
+        X,
+        y,
+        sensitive_features=sensitive_features,
+        constraints=constraints,
+        schema=schema,
+        ledger=ledger,
+        assumptions=assumptions,
+        promised=(epsilon, delta, protects, neighbours),
+        confidence=confidence,
+        random_state=random_state,
+        unit=unit,
+        most=max_rows_per_unit,
+    )
+
+
+def certify_beside(
+    model: object,
+    X: TableLike,
+    y: ColumnsLike,
+    *,
+    sensitive_features: ColumnsLike,
+    constraints: object,
+    schema: Schema | None,
+    ledger: object,
+    assumptions: Iterable[str],
+    promised: tuple[float | None, float, str, str | None],
+    plan: CountPlan | None = None,
+    **options: Any,
+) -> Certificate:
+    """`certify`, of people whose counts are part of another release (`plan`): then that has been
+    charged."""
+    whose, promise, sure, seed = asked(*promised, schema=schema, ledger=ledger, **options)
+    notions = notions_of(constraints)
+    seen.refuse(model, X)
+    people = wrapped.people_of(model, X, y, sensitive_features, schema, promise, seed, whose)
+    _require_groups(notions, people)
+    layout = layout_of(notions, people.cells, people.classes)
+    require_compared(layout, notions, people.cells)
+    wrapped.require_labels(
+        people.labelled, layout.needs_labels, [notion.kind.replace("_", " ") for notion in notions]
+    )
+    cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
+    read = {
+        "features",
+        *(["label"] if layout.needs_labels else ()),
+        *(["sensitive"] if layout.needs_groups or people.by_group else ()),
+    }
+    plan = plan_counts(promise, reads_groups="sensitive" in read) if plan is None else plan
+    counts, statement = count(
+        people,
+        promise,
+        plan,
+        people.parts(layout.part_of),
+        layout.parts,
+        read=read,
+        seed=wrapped.derived_seed(seed, 2),
+        purpose="certify",
+        what="people set aside by group, label and decision",
+        ledger=ledger,
+        not_covered=[OWN_DECISIONS],
+    )
+    return Certificate(
+        tuple(notions),
+        people.cells,
+        people.classes,
+        counts,
+        plan.noise,
+        sure,
+        statement,
+        people.model,
+        (*ASSUMED, *([] if whose is None else [ONE_ROW]), *(str(one) for one in assumptions)),
+        certified(layout, len(notions), counts, plan.noise, sure),
+    )
+
+
+def require_compared(layout: Layout, notions: Sequence[Notion], cells: Cells) -> None:
+    """A comparison of groups where there is one group would be certified whatever the model
+    does."""
+    compared = {line.notion for line in layout.lines}
+    for at, notion in enumerate(notions):
+        if at not in compared:
+            remedy = (
+                "Pass people of all groups, or schema=, which lists groups of whom nobody is there."
+            )
+            expected = f"at least two groups, which {type(notion).__name__} compares"
+            raise InputError.expected(
+                expected, of="sensitive_features", got=list(cells.keys), remedy=remedy
+            )
+
+
+def _require_groups(notions: list[Notion], people: DecidedPeople) -> None:
+    compared = [one for one in notions if isinstance(one, SelectionRateRatio) or uses_groups(one)]
+    if compared and not people.rows.layout.sensitive:
+        remedy = "Pass sensitive_features=...: columns, or names of columns of X."
+        name = type(compared[0]).__name__
+        raise InputError.expected(
+            f"groups, which {name} compares", of="sensitive_features", got=None, remedy=remedy
+        )

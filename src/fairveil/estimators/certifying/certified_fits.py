@@ -59,8 +59,8 @@ from ..reading.fitted_parts import parts_of
 from ..reading.training import Training
 from ..settings import REPLACE, SetAside
 from . import seen
-from .certificate import Certificate
-from .certifying import certify_beside, confidence_of, notions_of, require_compared
+from .certificate import Certificate, certify_beside, require_compared
+from .counted import confidence_of, notions_of
 
 # ------------------------------ asked
 # What is to be certified, as the parameters of an estimator say it.
@@ -432,18 +432,20 @@ class Both:
                 y,
                 sensitive_features=groups,
                 constraints=[without_confidence(notion) for notion in self.wanted],
-                confidence=self.confidence,
-                epsilon=strongest,
-                delta=estimator.delta,
-                protects=estimator.protects,
-                neighbours=estimator.neighbours,
                 schema=estimator.schema,
-                random_state=wrapped.derived_seed(self.seed, 32),
                 ledger=estimator.ledger if paid is None else None,
                 assumptions=said,
+                promised=(
+                    strongest,
+                    estimator.delta,
+                    estimator.protects,
+                    estimator.neighbours,
+                ),
+                confidence=self.confidence,
+                random_state=wrapped.derived_seed(self.seed, 32),
                 unit=unit,
-                max_rows_per_unit=None if unit is None else 1,
-                asked=paid,
+                most=None if unit is None else 1,
+                plan=paid,
             )
 
     @property

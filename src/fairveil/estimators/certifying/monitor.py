@@ -18,9 +18,7 @@ from ... import _checks
 from ..._json import Document
 from ..._reading import read_text
 from ..._types import ColumnsLike, TableLike
-from ...core.noise import NoiseSource
 from ...core.promise import Promise, Unit
-from ...curator.elsewhere import curator_of
 from ...errors import InputError, PrivacyError
 from ...facts import Cells
 from ...fairness import Notion
@@ -43,8 +41,15 @@ from ...tables import keys
 from .. import fitting, wrapped
 from ..reading import units
 from ..reading.units import Whose
-from .certifying import notions_of, required_promise
-from .counts_json import checksum, notion_from
+from .counted import (
+    checksum,
+    columns_of,
+    count,
+    groups_to_dict,
+    notion_from,
+    notions_of,
+    required_promise,
+)
 
 # ------------------------------ monitor_state
 # The file of a monitor: read whole, written whole, by one writer at a time.
@@ -57,10 +62,10 @@ from .counts_json import checksum, notion_from
 FORMAT, FORMAT_VERSION = "fairveil monitor", 1
 OF_PERSONS = 2
 """The version where people may come back: what knows version 1 alone would add too little noise."""
-FILE_DOCUMENT = Document(
-    "monitor", "It is written by fv.Monitor; restore it from a backup.", largest=1 << 28
-)
 LARGEST = 1 << 28
+DOCUMENT = Document(
+    "monitor", "It is written by fv.Monitor; restore it from a backup.", largest=LARGEST
+)
 
 
 @contextmanager
@@ -82,7 +87,7 @@ def only_writer(path: Path) -> Iterator[None]:
 def load_file(path: Path) -> dict[str, Any]:
     """The content, with its checksum checked."""
     remedy = "Begin one with fv.Monitor.create(path, ...)."
-    values = FILE_DOCUMENT.json(
+    values = DOCUMENT.json(
         read_text(path, what="the file of a monitor", most=LARGEST, remedy=remedy, error=InputError)
     )
     if (
@@ -90,9 +95,9 @@ def load_file(path: Path) -> dict[str, Any]:
         or values.get("format") != FORMAT
         or values.get("version") != _version(values)
     ):
-        raise FILE_DOCUMENT.refusal(f"{FORMAT!r} of version 1 or 2", "another document")
+        raise DOCUMENT.refusal(f"{FORMAT!r} of version 1 or 2", "another document")
     if values.get("checksum") != checksum(values):
-        raise FILE_DOCUMENT.refusal("a file as it was written", "a changed one")
+        raise DOCUMENT.refusal("a file as it was written", "a changed one")
     return values
 
 
@@ -233,10 +238,6 @@ def about_others(most: int | None, periods: int) -> str:
 #    however many constraints there are.
 # 4. A process that is killed loses nothing that was shown; two writers refuse each other.
 
-DOCUMENT = Document(
-    "monitor", "It is written by fv.Monitor; restore it from a backup.", largest=1 << 28
-)
-
 
 @dataclass(frozen=True)
 class Period:
@@ -361,13 +362,7 @@ class Monitor(Shown):
         layout_of(notions, cells, listed)
         values = {
             "constraints": [notion.to_dict() for notion in notions],
-            "groups": {
-                "names": list(cells.names),
-                "columns": [
-                    [keys.to_json(value, of="group") for value in column]
-                    for column in cells.columns
-                ],
-            },
+            "groups": groups_to_dict(cells),
             "classes": [keys.to_json(value, of="class") for value in listed],
             "epsilon": promise.epsilon,
             "delta": promise.delta,
@@ -537,10 +532,7 @@ class Monitor(Shown):
     def cells(self) -> Cells:
         """The groups."""
         groups = self._values["groups"]
-        columns = tuple(
-            tuple(keys.plain(value, of="group") for value in column) for column in groups["columns"]
-        )
-        return Cells(columns, names=tuple(groups["names"]))
+        return Cells(columns_of(groups), names=tuple(groups["names"]))
 
     @cached_property
     def classes(self) -> tuple[Hashable, ...]:
@@ -669,23 +661,21 @@ class Monitor(Shown):
         )
         places = places_of(people.cells, self.cells)
         kinds = codes_in(people.classes, self.classes)
-        asked = self._asked
-        source = NoiseSource.of(wrapped.derived_seed(seed, 1000 + at))
-        options: dict[str, Any] = {"facts": people.facts, "purpose": "monitor"}
-        with curator_of(
-            people.rows, self.promise, plan=asked.event, noise=source, **options
-        ) as curator:
-            read = {"features", "label", "sensitive"}
-            codes = people.codes_by(
-                lambda ids, y, found: self.layout.part_of[places[ids], kinds[y], kinds[found]]
-            )
-            attached = curator.attach_codes(
-                codes, self.layout.parts, columns_read=read, title="group, label and decision"
-            )
-            counts = asked.release(
-                curator, attached, "people of a period by group, label and decision"
-            )
-            curator.finish()
-        said = about_others(self.max_periods_per_unit if whose is not None else None, at + 1)
-        self.privacy_ = curator.statement(not_covered=[*people.not_covered, said])
+        codes = people.codes_by(
+            lambda ids, y, found: self.layout.part_of[places[ids], kinds[y], kinds[found]]
+        )
+        returns = self.max_periods_per_unit if whose is not None else None
+        counts, self.privacy_ = count(
+            people,
+            self.promise,
+            self._asked,
+            codes,
+            self.layout.parts,
+            read=("features", "label", "sensitive"),
+            seed=wrapped.derived_seed(seed, 1000 + at),
+            purpose="monitor",
+            what="people of a period by group, label and decision",
+            title="group, label and decision",
+            not_covered=[about_others(returns, at + 1)],
+        )
         return counts

@@ -1,194 +1,51 @@
-"""Private tables, as JSON files too, and how one is computed again: from counts, noise, confidence,
-groups, and nothing else.
+"""Private tables: rates, counts and gaps by group of any decisions, from one private count.
 
-Guarantees (tests/estimators/test_estimators_private_table_json.py):
-1. `read(to_json)` gives the same table.
-2. A file in which a count, rate, gap, interval, confidence, group or noise was changed is refused.
+Guarantees (tests/estimators/test_estimators_private_audit.py):
+1. An interval misses the population's rate or gap (a count: that of these rows) with probability at
+   most 1 - confidence; of `intervals="all"` any of the table's does.
+2. Bad input is refused before anything is spent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from ... import _checks
+from ..._types import ColumnsLike, TableLike
+from ...core.noise import NoiseSource
+from ...core.promise import Promise
+from ...curator.attached import MOST_CODES
+from ...curator.elsewhere import Elsewhere, RowsElsewhere
 from ...errors import InputError
+from ...facts import Cells, Schema
 from ...methods import tables as table_gaps
-from ...methods.counts import CountNoise
-from ...methods.tables import EVERYONE, TableEvidence, TableLayout, TableLine, TableRate
+from ...methods.counts import CountNoise, plan_counts
+from ...methods.tables import (
+    EVERYONE,
+    TableEvidence,
+    TableGap,
+    TableLayout,
+    TableLine,
+    TableRate,
+)
 from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent, printable
-from ...show.parts import Column, Note, Part, Shown, Table, draw_on
-from ...statement.document import PrivacyStatement
+from ...show.parts import Column, Note, Part, Table, draw_on
+from ...statement.document import PrivacyStatement, PublicFact
 from ...tables import keys
 from ...tables.frames import pandas_for
-
-if TYPE_CHECKING:
-    from ...methods.tables import TableGap
-import json
-import math
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from ...facts import Cells
-from ...statement.check import Finding
-from ...statement.document import write
-from .counts_json import CountsFile, checksum, columns_of, groups_to_dict, of_release
-
-if TYPE_CHECKING:
-    pass
-
-FILE = CountsFile(
-    "private table",
-    frozenset(
-        (
-            *(
-                "format",
-                "version",
-                "checksum",
-                "confidence",
-                "intervals",
-                "small_below",
-                "model",
-                "groups",
-                "depth",
-                "classes",
-            ),
-            *("labelled", "counts", "known", "noise", "lines", "gaps", "statement"),
-        )
-    ),
-)
-TOLERANCE = 1e-6
-RECOMPUTED = (
-    "counts that fit",
-    "rates",
-    "gaps",
-    "intervals",
-    "noise",
-    "the statement's epsilon",
-    "checksum",
-)
-ON_TRUST = (
-    "counts as released",
-    "known totals",
-    "model",
-    "groups",
-    "classes",
-    "what the statement takes on trust",
-)
-
-
-def to_dict(table: PrivateTable) -> dict[str, Any]:
-    """Plain JSON values, with a checksum."""
-    layout = table.layout
-    out: dict[str, Any] = {
-        "format": FILE.format,
-        "version": FILE.version,
-        "confidence": table.confidence,
-        "intervals": table.intervals,
-        "small_below": table.small_below,
-        "model": table.model,
-        "groups": groups_to_dict(layout.cells),
-        "depth": layout.depth,
-        "classes": [keys.to_json(value, of="class") for value in layout.classes],
-        "labelled": layout.labelled,
-        "counts": [float(count) for count in table.counts],
-        "known": None if table.known is None else np.asarray(table.known).tolist(),
-        "noise": {"kind": table.noise.kind, "scale": table.noise.scale},
-        **(table.results if table.stated is None else table.stated),
-        "statement": table.privacy_.to_dict(),
-    }
-    return out | {"checksum": checksum(out)}
-
-
-def is_private_table(text: str) -> bool:
-    """Whether a document says that it is one."""
-    return FILE.is_one(text)
-
-
-def examine(text: str) -> tuple[PrivateTable, list[Finding]]:
-    """A table, and all that contradicts it; malformed documents are an error."""
-    return FILE.examine(text, _read, lambda table, _: findings(table))
-
-
-def read(text: str) -> PrivateTable:
-    """A table that agrees with itself; an error that names the first contradiction, if there is
-    one."""
-    return FILE.agreeing(examine(text))
-
-
-def findings(table: PrivateTable) -> list[Finding]:
-    """Compare what is stated with what follows from the counts."""
-    out = of_release(table.privacy_, table.noise)
-    if table.stated is not None:
-        places = list(_differing(table.stated, table.results, ""))
-        out += [Finding(True, f"{place} does not follow from the counts") for place in places[:10]]
-    return out
-
-
-def _differing(one: Any, other: Any, place: str) -> Iterator[str]:
-    if isinstance(one, dict) and isinstance(other, dict) and set(one) == set(other):
-        for name in one:
-            yield from _differing(
-                one[name], other[name], f"{place}, {name}" if place else str(name)
-            )
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        for at, (a, b) in enumerate(zip(one, other, strict=True), 1):
-            yield from _differing(a, b, f"{place} {at}")
-    elif type(one) in (int, float) and type(other) in (int, float):
-        if not math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
-            yield place
-    elif type(one) is not type(other) or one != other:
-        yield place
-
-
-def _read(values: Mapping[str, Any]) -> PrivateTable:
-    statement, noise = FILE.statement(values), FILE.noise(values)
-    confidence, groups = values["confidence"], values["groups"]
-    if (
-        not isinstance(confidence, float)
-        or not 0.5 <= confidence < 1.0
-        or values["intervals"] not in (EACH, ALL)
-    ):
-        raise FILE.malformed("a confidence that is none")
-    layout = TableLayout(
-        Cells(columns_of(groups), names=tuple(FILE.line(name) for name in groups["names"])),
-        tuple(keys.plain(value, of="class") for value in values["classes"]),
-        values["labelled"] is True,
-        int(values["depth"]),
-    )
-    counts = np.array([float(count) for count in values["counts"]])
-    known = None if values["known"] is None else np.array(values["known"], np.float64)
-    if (
-        counts.shape != (layout.parts,)
-        or (np.abs(counts) > 2.0**53).any()
-        or (counts != np.rint(counts)).any()
-    ):
-        raise FILE.malformed("counts that are not those of its groups and classes")
-    if known is not None and (
-        known.shape not in ((), (layout.kinds,)) or not ((known >= 0) & (known < 2.0**53)).all()
-    ):
-        raise FILE.malformed("known totals that are none")
-    if (known is not None) and statement.is_private and not statement.promise.rows_are_public:
-        raise FILE.malformed("known totals, where the number of rows is private")
-    return PrivateTable(
-        layout,
-        counts,
-        noise,
-        known,
-        confidence,
-        str(values["intervals"]),
-        int(values["small_below"]),
-        statement,
-        FILE.line(values["model"]),
-        {"lines": values["lines"], "gaps": values["gaps"]},
-    )
-
+from .. import wrapped
+from ..reading import cautions
+from ..reading.soft_groups import SoftGroups
+from ..words import COUNTED, told
+from ..wrapped import DecidedPeople
+from .counted import ONE_ROW, OWN_DECISIONS, CountedResult, CountsFile, asked, count
 
 EACH, ALL = "each", "all"
 Keys = tuple[Hashable, ...]
@@ -232,7 +89,7 @@ class Gap:
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateTable(Shown):
+class PrivateTable(CountedResult):
     """Rates, counts and gaps by group from one private count, with a hierarchy of groups.
 
     `private_audit` makes it. `by_group`, `overall`, `difference`, `ratio` and `to_frame` are as in
@@ -273,6 +130,18 @@ class PrivateTable(Shown):
     group_table : The same for rows that need no privacy, exactly.
     """
 
+    FILE: ClassVar = CountsFile(
+        "private table",
+        frozenset(("intervals", "small_below", "depth", "labelled", "known", "lines", "gaps")),
+    )
+    RECOMPUTED: ClassVar = (
+        *("counts that fit", "rates", "gaps", "intervals", "noise"),
+        *("the statement's epsilon", "checksum"),
+    )
+    ON_TRUST: ClassVar = (
+        *("counts as released", "known totals", "model", "groups", "classes"),
+        "what the statement takes on trust",
+    )
     ABOUT_ROWS: ClassVar[str] = "counts are about these rows"
     ABOUT_PEOPLE: ClassVar[str] = (
         "rates and gaps are about the population that these rows are a sample of"
@@ -540,68 +409,53 @@ class PrivateTable(Shown):
     def _shown(self, key: Hashable) -> str:
         return "everyone" if key is None else printable(keys.shown(key))
 
-    def check(self) -> list[Finding]:
-        """Find every contradiction between stated values and what follows from the counts.
+    @property
+    def cells(self) -> Cells:
+        """Groups as cells of the sensitive columns."""
+        return self.layout.cells
 
-        Returns
-        -------
-        list of Finding
-            Empty if there is none.
-        """
-        return findings(self)
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """Classes of decisions and labels."""
+        return self.layout.classes
 
-    def to_dict(self) -> dict[str, Any]:
-        """Describe it as plain JSON values.
-
-        Returns
-        -------
-        dict
-            Plain JSON values, as `to_json` writes them.
-        """
-        return to_dict(self)
-
-    def to_json(self) -> str:
-        """Write the table as a JSON document, which `fairveil verify` recomputes.
-
-        Returns
-        -------
-        str
-            The document.
-        """
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+    def _content(self) -> dict[str, Any]:
+        return {
+            "intervals": self.intervals,
+            "small_below": self.small_below,
+            "depth": self.layout.depth,
+            "labelled": self.layout.labelled,
+            "known": None if self.known is None else np.asarray(self.known).tolist(),
+            **(self.results if self.stated is None else self.stated),
+        }
 
     @classmethod
-    def from_json(cls, text: str) -> PrivateTable:
-        """Read what `to_json` writes.
+    def _of(cls, values: Mapping[str, Any], cells: Cells, common: dict[str, Any]) -> PrivateTable:
+        file, statement = cls.FILE, common["privacy_"]
+        if values["intervals"] not in (EACH, ALL):
+            raise file.malformed("intervals that hold in no known way")
+        labelled, depth = values["labelled"] is True, int(values["depth"])
+        layout = TableLayout(cells, common.pop("classes"), labelled, depth)
+        if common["counts"].shape != (layout.parts,):
+            raise file.malformed("counts that are not those of its groups and classes")
+        known = None if values["known"] is None else np.array(values["known"], np.float64)
+        shapes = (), (layout.kinds,)
+        if known is not None:
+            if known.shape not in shapes or not ((known >= 0) & (known < 2.0**53)).all():
+                raise file.malformed("known totals that are none")
+            if statement.is_private and not statement.promise.rows_are_public:
+                raise file.malformed("known totals, where the number of rows is private")
+        return cls(
+            layout=layout,
+            known=known,
+            intervals=str(values["intervals"]),
+            small_below=int(values["small_below"]),
+            stated={"lines": values["lines"], "gaps": values["gaps"]},
+            **common,
+        )
 
-        A document that is malformed, was changed, or does not follow from its counts is an error.
-
-        Parameters
-        ----------
-        text : str
-            The document.
-
-        Returns
-        -------
-        PrivateTable
-            The same, checked.
-        """
-        return read(text)
-
-    def write(self, path: str | Path) -> Path:
-        """Write `to_json()` to a file: the whole file or nothing.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-
-        Returns
-        -------
-        Path
-            The file.
-        """
-        return write(Path(path), self.to_json())
+    def _stated(self) -> tuple[Any, Any]:
+        return self.stated, self.results
 
 
 def _ends(rate: TableRate) -> tuple[float | None, float | None, float | None]:
@@ -645,3 +499,184 @@ def _gap(gap: Gap) -> dict[str, Any]:
         "others": [[key(one) for one in pair] for pair in gap.others],
         "undefined": [key(one) for one in gap.undefined],
     }
+
+
+OUTCOMES = "the outcomes themselves"
+DRAWN = "each drawn from that person's distribution over groups"
+
+
+@told(COUNTED)
+def private_audit(
+    model: object,
+    X: TableLike = None,
+    y: ColumnsLike = None,
+    *,
+    sensitive_features: ColumnsLike = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+    intervals: str = EACH,
+    depth: int | None = None,
+    small_below: int = 30,
+    protects: str = "records",
+    neighbours: str | None = None,
+    schema: Schema | None = None,
+    random_state: object = None,
+    ledger: object = None,
+    unit: object = None,
+    max_rows_per_unit: int | None = None,
+) -> PrivateTable:
+    """Rates, counts and gaps by group of any decisions, with noise and with honest intervals.
+
+    The rows are counted once by group, outcome and decision. Everything in the table follows from
+    that count. See docs/private_tables.md. `sensitive_features` may be `SoftGroups`: then one group
+    is drawn for each row.
+
+    Parameters
+    ----------
+    model : fitted model, callable, array or None
+        An estimator of this library or another, a function of the features, or one decision for
+        each person. None: `y` itself is counted, by group.
+    X : table or array, default=None
+        Features of the people. None: `model` is an array of decisions.
+    y : array, default=None
+        Their known outcomes. None: the table has selection rates alone.
+    confidence : float, default=0.95
+        Confidence of the intervals.
+    intervals : {"each", "all"}, default="each"
+        Whether each interval holds with this confidence by itself, or all of the table hold
+        together.
+    depth : int, default=None
+        Groups of up to so many columns at once are listed. None: all of them.
+    small_below : int, default=30
+        Groups that may have fewer people are flagged.
+    Returns
+    -------
+    PrivateTable
+        With `by_group`, `overall`, `difference()`, `ratio()`, `to_frame()`, `plot()`, `privacy_`
+        and `to_json()`.
+
+    Raises
+    ------
+    InputError
+        If an argument or the table cannot be used.
+    Overspent
+        If the ledger's budget does not suffice for the cost.
+
+    See Also
+    --------
+    group_table : Exact rates, for rows that need no privacy.
+    certify : Certifies bounds on gaps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.integers(2, size=4000)
+    >>> hired = rng.random(4000) < 0.3 + 0.1 * A
+    >>> found = private_audit(hired, sensitive_features=A, epsilon=1.0, random_state=0)
+    >>> gap = found.difference("selection_rate[True]")
+    >>> gap.low < 0.1 < gap.high, gap.pair
+    (True, (1, 0))
+    """
+    whose, promise, sure, seed = asked(
+        epsilon,
+        delta,
+        protects,
+        neighbours,
+        confidence=confidence,
+        schema=schema,
+        random_state=random_state,
+        ledger=ledger,
+        unit=unit,
+        most=max_rows_per_unit,
+    )
+    _checks.one_of((EACH, ALL), intervals=intervals)
+    small = _checks.whole(at_least=1, small_below=small_below)
+    stated, facts = None, []
+    if isinstance(sensitive_features, SoftGroups):
+        stated, facts = Cells((sensitive_features.groups,)), [DRAWN]
+        source = NoiseSource.of(wrapped.derived_seed(seed, 4))
+        sensitive_features = sensitive_features.drawn(source)
+    if model is None and y is None and not isinstance(X, Elsewhere):
+        remedy = "Pass a model or decisions, or y, whose rates by group are then counted."
+        raise InputError.expected("something to count", of="model", got=None, remedy=remedy)
+    decides = y if model is None and not isinstance(X, Elsewhere) else model
+    given = X, y, sensitive_features, schema, promise, seed, whose, stated
+    people = wrapped.people_of(decides, *given)
+    labelled = people.labelled and model is not None
+    layout = _layout(people, labelled, depth)
+    cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
+    read = {
+        "features",
+        *(["label"] if labelled else ()),
+        *(["sensitive"] if people.rows.layout.sensitive or people.by_group else ()),
+    }
+    plan = plan_counts(promise, reads_groups="sensitive" in read)
+    counts, statement = count(
+        people,
+        promise,
+        plan,
+        people.codes_by(layout.part_of),
+        layout.parts,
+        read=read,
+        seed=wrapped.derived_seed(seed, 2),
+        purpose="private audit",
+        what="rows by group, label and decision",
+        facts=[*people.facts, *(PublicFact("recorded groups", one, "argument") for one in facts)],
+        ledger=ledger,
+        not_covered=[
+            *([] if whose is None else [ONE_ROW]),
+            *([] if model is None else [OWN_DECISIONS]),
+        ],
+    )
+    return PrivateTable(
+        layout,
+        counts,
+        plan.noise,
+        _known(promise, people, layout),
+        sure,
+        intervals,
+        small,
+        statement,
+        OUTCOMES if model is None else people.model,
+    )
+
+
+def _layout(people: DecidedPeople, labelled: bool, depth: int | None) -> TableLayout:
+    most = len(people.cells.columns)
+    deep = most if depth is None else _checks.whole(at_least=1, depth=depth)
+    layout = TableLayout(people.cells, people.classes, labelled, min(deep, most))
+    if layout.parts > MOST_CODES:
+        remedy = "Take fewer sensitive columns at once, or merge groups or classes."
+        got = f"{people.cells.count} groups x {layout.kinds} kinds of rows"
+        raise InputError.expected(
+            f"at most {MOST_CODES} counts", of="the table", got=got, remedy=remedy
+        )
+    if len({keys.shown(name) for name in people.classes}) < len(people.classes):
+        remedy = "Give classes names that differ when they are printed."
+        raise InputError.expected(
+            "different names", of="classes", got=list(people.classes), remedy=remedy
+        )
+    return layout
+
+
+def _known(
+    promise: Promise,
+    people: DecidedPeople,
+    layout: TableLayout,
+) -> npt.NDArray[np.float64] | None:
+    """What is public of the counts: the number of rows, or how many of each label and decision
+    there are. Read nowhere else."""
+    here = not isinstance(people.rows, RowsElsewhere)
+    if (
+        promise.is_private
+        and promise.protects == "sensitive_features"
+        and not people.by_group
+        and here
+    ):
+        parts = layout.part_of(np.zeros_like(people.ids), people.labels, people.decisions)
+        return np.bincount(parts, minlength=layout.kinds).astype(np.float64)
+    if promise.is_private and not promise.rows_are_public:
+        return None
+    return np.array(float(people.rows.exact_count))
