@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fairveil as fv
 import knobs
@@ -63,42 +61,6 @@ def made(base: Any = None, **options: Any) -> fv.FairPostProcessor:
 def same(one: Any, other: Any, table: Any = TABLE, **how: Any) -> bool:
     found = [clf.predict_proba(table[:200], **how) for clf in (one, other)]
     return bool((found[0] == found[1]).all())
-
-
-class WithGroups(fv.FairPostProcessor):
-    """Groups that come with the rows, as scikit-learn's checks pass none."""
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        groups = (
-            None
-            if X is None
-            else np.arange(X.shape[0] if sparse.issparse(X) else len(np.asarray(X))) % 2
-        )
-        return super().fit(X, y, sensitive_features=groups, sample_weight=sample_weight)
-
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Any:
-        rows = X.toarray() if sparse.issparse(X) else np.asarray(X)
-        return super().predict_proba(
-            X, sensitive_features=(rows.reshape(len(rows), -1)[:, 0].astype(float) > 0).astype(int)
-        )
-
-    def predict(self, X: Any) -> Any:
-        return super().predict(X, random_state=0)
-
-
-@parametrize_with_checks(
-    [
-        WithGroups(
-            LogisticRegression(),
-            "demographic_parity:0.05",
-            epsilon=math.inf,
-            solver=fv.Offsets(rounds=2),
-            randomised=False,
-        )
-    ]
-)
-def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
-    check(estimator)
 
 
 def test_a_base_that_is_fitted_here_is_one_plan_with_the_rounds() -> None:
