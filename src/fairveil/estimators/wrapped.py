@@ -710,17 +710,15 @@ def labelled_rows(
     if ways.features_are_public and columns:
         refuse_copied(features, layout, group_codes)
     weights = weights_of(sample_weight, len(labels))
-    block = RowBlock(
-        np.empty((0, len(labels))),
-        np.empty((0, len(labels)), np.uint8),
+    held = held_rows(
+        layout,
         codes,
         group_codes,
         weights,
+        weights_are_public=ways.features_are_public,
+        max_sample_weight=ways.max_sample_weight,
+        units=units_of(whose, X, len(labels), layout),
     )
-    if ways.features_are_public:
-        refuse_weights((block,), layout)
-    units = units_of(whose, X, len(labels), layout)
-    held = Rows(Coded(layout, (block,)), max_sample_weight=ways.max_sample_weight, units=units)
     origin: Origin = "argument" if known else READ_FROM_DATA
     facts = [PublicFact("classes", in_words(classes), origin)]
     facts += facts_of(layout, READ_FROM_DATA, weights, ways)
@@ -738,6 +736,23 @@ def facts_of(
         words = "public: must not depend on the sensitive columns"
         found.append(PublicFact("sample weights", words, "argument"))
     return found
+
+
+def held_rows(
+    layout: RowLayout,
+    labels: npt.NDArray[np.int32],
+    groups: npt.NDArray[np.uint16] | None,
+    weights: Floats | None = None,
+    *,
+    weights_are_public: bool = False,
+    **options: Any,
+) -> Rows:
+    """Rows of labels, groups and weights alone, for the curator."""
+    none = np.empty((0, len(labels)))
+    block = RowBlock(none, none.astype(np.uint8), labels, groups, weights)
+    if weights_are_public:
+        refuse_weights((block,), layout)
+    return Rows(Coded(layout, (block,)), **options)
 
 
 def units_of(whose: Whose | None, X: TableLike, rows: int, layout: RowLayout) -> Any:
@@ -1123,20 +1138,8 @@ def people_elsewhere(
                 coding.encoding.sensitive_as_feature,
                 CODINGS.write(coding.shapes),
             )
-    args = (
-        rows,
-        cells,
-        classes,
-        NOBODY,
-        NOBODY,
-        NOBODY,
-        training.facts,
-        training.not_covered,
-        name,
-        True,
-        False,
-    )
-    return DecidedElsewhere(*args, rule=rule)
+    said = training.facts, training.not_covered, name, True, False
+    return DecidedElsewhere(rows, cells, classes, NOBODY, NOBODY, NOBODY, *said, rule=rule)
 
 
 def described_model(estimator: object, data: Elsewhere) -> Any:
@@ -1276,30 +1279,13 @@ def people_of(
     layout = RowLayout(
         0, (), classes, cells.columns if grouped else (), cells.names if grouped else ()
     )
-    block = RowBlock(
-        np.empty((0, len(raw))),
-        np.empty((0, len(raw)), np.uint8),
-        y_codes,
-        codes if grouped else None,
-        None,
-    )
-    rows = Rows(Coded(layout, (block,)), units=units_of(whose, X, len(raw), layout))
+    units = units_of(whose, X, len(raw), layout)
+    rows = held_rows(layout, y_codes, codes if grouped else None, units=units)
     ids = np.asarray(cells.ids(codes)[0], np.intp)
     found = codes_of(raw, classes, GIVEN if given is not None else BASES)
-    words = _name_of(model, given is not None)
-    args = (
-        rows,
-        cells,
-        classes,
-        y_codes.astype(np.intp),
-        ids,
-        found,
-        facts,
-        (),
-        words,
-        y is not None,
-    )
-    return DecidedPeople(*args, by_group=_cells_read(model) is not None)
+    words, by_group = _name_of(model, given is not None), _cells_read(model) is not None
+    decided = y_codes.astype(np.intp), ids, found, facts, (), words, y is not None, by_group
+    return DecidedPeople(rows, cells, classes, *decided)
 
 
 def _features(X: TableLike, columns: Iterable[str], whose: Whose | None, *, given: bool) -> Any:
@@ -1347,20 +1333,9 @@ def _people_by_schema(
     raw = given if given is not None else _asked(model, asked.features, columns, seed)
     same_length({"y": len(labels), GIVEN if given is not None else BASES: len(raw)})
     found = codes_of(raw, training.classes, GIVEN if given is not None else BASES)
-    words = _name_of(model, given is not None)
-    args = (
-        rows,
-        cells,
-        training.classes,
-        labels,
-        ids,
-        found,
-        training.facts,
-        training.not_covered,
-        words,
-        True,
-    )
-    return DecidedPeople(*args, by_group=_cells_read(model) is not None)
+    words, by_group = _name_of(model, given is not None), _cells_read(model) is not None
+    said = training.facts, training.not_covered, words, True, by_group
+    return DecidedPeople(rows, cells, training.classes, labels, ids, found, *said)
 
 
 def _name_of(model: object, given: bool) -> str:
@@ -1819,17 +1794,15 @@ def unlabelled_rows(
         refuse_copied(features, layout, codes)
     are_private = schema is not None and not ways.features_are_public
     weights = weights_of(sample_weight, count, are_private=are_private)
-    block = RowBlock(
-        np.empty((0, count)),
-        np.empty((0, count), np.uint8),
+    held = held_rows(
+        layout,
         np.zeros(count, np.int32),
         codes,
         weights,
+        weights_are_public=ways.features_are_public,
+        max_sample_weight=ways.max_sample_weight,
+        units=units_of(ways.whose, X, count, layout),
     )
-    if ways.features_are_public:
-        refuse_weights((block,), layout)
-    units = units_of(ways.whose, X, count, layout)
-    held = Rows(Coded(layout, (block,)), max_sample_weight=ways.max_sample_weight, units=units)
     facts = [PublicFact("classes", in_words(classes), "argument")]
     facts += facts_of(layout, origin, weights, ways)
     stated = None if schema is None else schema.rows
