@@ -1766,33 +1766,38 @@ def unlabelled_rows(
         raise InputError.expected(
             "a Schema or None", of="schema", got=type(schema).__name__, remedy=remedy
         )
+    refuse_unseen(X)
     for of, table in (("X", X), ("sensitive_features", sensitive_features)):
         refuse_duplicates(table, of)
-    refuse_unseen(X)
-    origin: Origin = READ_FROM_DATA if schema is None else "schema"
     if schema is None:
-        columns, named = columns_of(X, sensitive_features)
+        columns, _ = columns_of(X, sensitive_features)
         require_groups(bool(columns))
         count = len(next(iter(columns.values())))
-        groups, codes = coded_groups(
-            {name: Plain(column) for name, column in columns.items()}, count
-        )
-        names = tuple(columns)
-        features, shown = (
-            without(X, (*names, *(() if ways.whose is None else ways.whose.columns))),
-            names_of(X),
-        )
-    else:
-        names, groups, codes, features, named, shown = _unlabelled_by_schema(
-            X, sensitive_features, schema
-        )
-    count = codes.shape[1]
+        same_length({"X": length_of(X), "sensitive_features": count})
+        first = values_array(tuple(known))[np.zeros(count, np.intp)]
+        return labelled_rows(X, first, sensitive_features, sample_weight, ways, known)
+    names = names_in(sensitive_features)
+    beside = None
+    if names is not None:
+        unused = [name for name in schema.sensitive if name not in names]
+        schema = schema.with_roles(sensitive=names).without(*unused)
+    elif sensitive_features is not None:
+        beside = named_as_declared(sensitive_features, schema)
+    require_groups(bool(schema.sensitive))
+    bare = schema if schema.target is None else schema.without(schema.target)
+    rows = encode(X, bare, names=bare.features, sensitive=beside)
+    codes = np.concatenate(
+        [np.asarray(block.sensitive, np.uint16) for block in rows.blocks()], axis=1
+    )
+    there, count = names_of(X), codes.shape[1]
+    features = without(X, [name for name in there if name not in bare.features])
+    shown = bare.features if there else ()
     same_length({"X": length_of(X), "sensitive_features": count})
     classes = known_classes(known)
-    layout = RowLayout(0, (), classes, groups, names)
+    layout = RowLayout(0, (), classes, rows.layout.sensitive, rows.layout.sensitive_names)
     if ways.features_are_public:
         refuse_copied(features, layout, codes)
-    are_private = schema is not None and not ways.features_are_public
+    are_private = not ways.features_are_public
     weights = weights_of(sample_weight, count, are_private=are_private)
     held = held_rows(
         layout,
@@ -1804,38 +1809,12 @@ def unlabelled_rows(
         units=units_of(ways.whose, X, count, layout),
     )
     facts = [PublicFact("classes", in_words(classes), "argument")]
-    facts += facts_of(layout, origin, weights, ways)
-    stated = None if schema is None else schema.rows
-    wide = width_of(X) if schema is None else len(shown)
-    training = Training(held, RowsCoding(0), tuple(facts), (), shown, wide, stated, schema=schema)
-    return DecidedRows(training, features, None, named)
-
-
-def _unlabelled_by_schema(X: TableLike, sensitive: ColumnsLike, schema: Schema) -> tuple[Any, ...]:
-    """The groups by the schema's columns, and X's features alone."""
-    names = names_in(sensitive)
-    if names is not None:
-        unused = [name for name in schema.sensitive if name not in names]
-        schema = schema.with_roles(sensitive=names).without(*unused)
-    require_groups(bool(schema.sensitive))
-    beside = (
-        named_as_declared(sensitive, schema) if names is None and sensitive is not None else None
+    facts += facts_of(layout, "schema", weights, ways)
+    stated = ways.schema.rows
+    training = Training(
+        held, RowsCoding(0), tuple(facts), (), shown, len(shown), stated, schema=ways.schema
     )
-    bare = schema if schema.target is None else schema.without(schema.target)
-    rows = encode(X, bare, names=bare.features, sensitive=beside)
-    codes = np.concatenate(
-        [np.asarray(block.sensitive, np.uint16) for block in rows.blocks()], axis=1
-    )
-    there = names_of(X)
-    features = without(X, [name for name in there if name not in bare.features])
-    return (
-        rows.layout.sensitive_names,
-        rows.layout.sensitive,
-        codes,
-        features,
-        beside is None,
-        bare.features if there else (),
-    )
+    return DecidedRows(training, features, None, beside is None)
 
 
 def require_groups(there: bool) -> None:
