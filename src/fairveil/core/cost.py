@@ -19,12 +19,12 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from . import checks, compose, curves, renyi
 from .compose import Losses
 from .curves import Profile, gaussian_delta
-from .errors import InputError
+from .errors import need
 from .events import (
     Approximate,
     Composed,
@@ -99,31 +99,20 @@ def curve(
 
     Delta never rises with epsilon along it. Without either, deltas are 1e-1, 1e-2, ... 1e-12.
     """
-    if deltas is not None and epsilons is not None:
-        raise InputError.expected(
-            "deltas or epsilons, not both",
-            of="curve",
-            got="both",
-            remedy="Call it twice for two curves.",
-        )
-    event = as_event(events)
+    one = deltas is None or epsilons is None
+    fix = "Call it twice for two curves."
+    need(one, "deltas or epsilons, not both", of="curve", got="both", fix=fix)
+    event, out = as_event(events), list[tuple[float, float]]()
     if epsilons is not None:
-        pairs = [(at, delta(event, at, neighbours)) for at in sorted(epsilons)]
-        least = 1.0
-        for index, (at, found) in enumerate(pairs):
-            least = min(least, found)
+        for at in sorted(epsilons):
             # Each value is an upper bound, perhaps by another route; the true delta never rises, so
             # a bound at a smaller epsilon holds here, too.
-            pairs[index] = (at, least)
-        return tuple(pairs)
-    chosen = sorted(
-        deltas if deltas is not None else [10.0**-k for k in range(1, 13)], reverse=True
-    )
-    pairs, most = [], 0.0
-    for at in chosen:
-        most = max(most, epsilon(event, at, neighbours))
-        pairs.append((most, at))
-    return tuple(pairs)
+            out.append((at, min(delta(event, at, neighbours), out[-1][1] if out else 1.0)))
+        return tuple(out)
+    given = [10.0**-k for k in range(1, 13)] if deltas is None else deltas
+    for at in sorted(given, reverse=True):
+        out.append((max(epsilon(event, at, neighbours), out[-1][0] if out else 0.0), at))
+    return tuple(out)
 
 
 def routes_of(events: Events, delta: float, neighbours: str = "add-remove") -> dict[str, float]:
@@ -149,12 +138,8 @@ def _price(event: Event, target: float, neighbours: Neighbours) -> Price:
     if math.isinf(best.epsilon) and total.private and target > 0:
         # The grid has no room for losses as large, or deltas as small, as these: moments have no
         # grid.
-        return Price(
-            _with_sampler_error(moments(total, neighbours), target),
-            target,
-            neighbours,
-            RENYI,
-        )
+        found = _with_sampler_error(moments(total, neighbours), target)
+        return Price(found, target, neighbours, RENYI)
     return best
 
 
@@ -200,11 +185,8 @@ def _delta(event: Event, at: float, neighbours: Neighbours) -> float:
             return 1.0
         # A sampler's error leaves no bound at epsilon inf itself; delta never rises, so that of a
         # finite epsilon holds.
-        return (
-            _delta(event, 700.0, neighbours)
-            if whole_error(total, neighbours)
-            else certain_loss(total, neighbours)
-        )
+        finite = whole_error(total, neighbours) > 0
+        return _delta(event, 700.0, neighbours) if finite else certain_loss(total, neighbours)
     best = 1.0
     for route in _worthwhile(total, neighbours, 1.0):
         best = min(best, _delta_with_sampler_error(route, at))
@@ -271,14 +253,8 @@ def valid(total: Inventory, neighbours: Neighbours) -> list[Route]:
     out = []
     if not total.others:
         mu = math.sqrt(total.gaussian)
-        out.append(
-            Route(
-                CLOSED_FORM,
-                lambda delta: gaussian_epsilon(mu, delta),
-                lambda epsilon: gaussian_delta(epsilon, mu),
-                error,
-            )
-        )
+        one = partial(gaussian_epsilon, mu)
+        out.append(Route(CLOSED_FORM, one, lambda epsilon: gaussian_delta(epsilon, mu), error))
     pure, leak = addition(total, neighbours)
     if not math.isinf(pure):
         out.append(
@@ -405,9 +381,8 @@ def addition(total: Inventory, neighbours: Neighbours) -> tuple[float, float]:
     deltas = _up(sum((Fraction(delta) * count for (_, delta), count in pairs), Fraction()))
     if any(math.isinf(epsilon) for (epsilon, _), _ in pairs):
         return math.inf, deltas
-    return _up(
-        sum((Fraction(epsilon) * count for (epsilon, _), count in pairs), Fraction())
-    ), deltas
+    sums = (Fraction(epsilon) * count for (epsilon, _), count in pairs)
+    return _up(sum(sums, Fraction())), deltas
 
 
 def _up(value: Fraction) -> float:
@@ -449,15 +424,13 @@ def _pure(event: Event, neighbours: Neighbours) -> tuple[float, float]:
 def has_competition(total: Inventory) -> bool:
     """Whether Renyi can beat the loss distributions: moments known only, or choices, whose
     sup-profile composes loosely."""
-    return any(
-        _by_moments(event)
-        or isinstance(event, Exponential | VisiblySampled)
-        or (
-            isinstance(event, PoissonSampled)
-            and any(isinstance(part, DiscreteGaussian) for part in joint_parts(event.event))
-        )
-        for event, _ in total.others
-    )
+
+    def loose(event: Event) -> bool:
+        parts = joint_parts(event.event) if isinstance(event, PoissonSampled) else ()
+        by_moments = _by_moments(event) or isinstance(event, Exponential | VisiblySampled)
+        return by_moments or any(isinstance(part, DiscreteGaussian) for part in parts)
+
+    return any(loose(event) for event, _ in total.others)
 
 
 def only_moments(total: Inventory) -> bool:
@@ -470,13 +443,10 @@ def _by_moments(event: Event) -> bool:
 
 
 def _hidden_error(total: Inventory, neighbours: Neighbours) -> float:
-    nested = [
-        (event, count)
+    return math.fsum(
+        count * renyi.curve(event, neighbours).total_variation
         for event, count in total.others
         if isinstance(event, PrivateSelection | VisiblySampled)
-    ]
-    return math.fsum(
-        count * renyi.curve(event, neighbours).total_variation for event, count in nested
     )
 
 
@@ -511,12 +481,9 @@ def _composition(
     step = _step([(profile, count) for profile, count, _ in uses], tail)
     while True:
         pairs = [
-            (
-                compose.on_grid(profile, step, tail)
-                if event is None
-                else _kept(event, neighbours, step, tail),
-                count,
-            )
+            (compose.on_grid(profile, step, tail), count)
+            if event is None
+            else (_kept(event, neighbours, step, tail), count)
             for profile, count, event in uses
         ]
         ways = compose.both_ways(pairs, step)
@@ -584,17 +551,12 @@ def _inner_profile(event: Event, neighbours: Neighbours) -> Profile:
     """Of what is asked of a visible batch: exact for Gaussians or one mechanism, else what its
     moments imply."""
     inside = inventory(event, neighbours)
-    if not inside.others and inside.gaussian == 0:
-        return curves.joint(0.0, 0.0)
     if not inside.others:
-        return curves.gaussian(math.sqrt(inside.gaussian))
-    if (
-        inside.gaussian == 0
-        and len(inside.others) == 1
-        and inside.others[0][1] == 1
-        and not _by_moments(inside.others[0][0])
-    ):
-        return _profile(inside.others[0][0], neighbours)
+        mu = math.sqrt(inside.gaussian)
+        return curves.gaussian(mu) if mu > 0 else curves.joint(0.0, 0.0)
+    (only, times), lone_one = inside.others[0], len(inside.others) == 1 and inside.gaussian == 0
+    if lone_one and times == 1 and not _by_moments(only):
+        return _profile(only, neighbours)
     return renyi.profile_of(renyi.total(inside, neighbours))
 
 
@@ -625,26 +587,18 @@ def covers(planned: Event, done: Event, neighbours: Neighbours | None) -> bool:
     """
     if planned == done or neighbours is None:
         return planned == done
-    if (
-        isinstance(planned, PoissonSampled)
-        and isinstance(done, PoissonSampled)
-        and planned.rate == done.rate
-    ):
-        return _on_one_batch(planned, done, neighbours)
-    if (
-        isinstance(planned, VisiblySampled)
-        and isinstance(done, VisiblySampled)
-        and planned.rate == done.rate
-    ):
-        return _at_most(planned.event, done.event, neighbours)
-    if isinstance(planned, OnPart) and isinstance(done, OnPart):
-        same = (planned.part, planned.parts) == (done.part, done.parts)
-        return same and _at_most(planned.event, done.event, neighbours)
-    return (
-        isinstance(planned, Gaussian)
-        and isinstance(done, PerCell)
-        and _at_most(planned, done, neighbours)
-    )
+    match planned, done:
+        case PoissonSampled(), PoissonSampled():
+            return planned.rate == done.rate and _on_one_batch(planned, done, neighbours)
+        case VisiblySampled(), VisiblySampled():
+            same = planned.rate == done.rate
+            return same and _at_most(planned.event, done.event, neighbours)
+        case OnPart(), OnPart():
+            same = (planned.part, planned.parts) == (done.part, done.parts)
+            return same and _at_most(planned.event, done.event, neighbours)
+        case Gaussian(), PerCell():
+            return _at_most(planned, done, neighbours)
+    return False
 
 
 def _at_most(planned: Event, done: Event, neighbours: Neighbours) -> bool:

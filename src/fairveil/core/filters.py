@@ -36,7 +36,7 @@ from scipy import special
 
 from . import checks, renyi
 from .cost import addition, gaussian_epsilon, gaussian_mu, sampler_charge, whole_error
-from .errors import BudgetError, InputError
+from .errors import BudgetError, need
 from .events import Event
 from .inventory import Inventory, as_event, inventory
 from .promise import Promise
@@ -85,36 +85,28 @@ class Filter:
         """A fresh filter. For `renyi` the order is the one given (rounded to the grid), else the
         best for many fits like `typical`, else for many Gaussians; `reserve` is the share of delta
         kept for leaks."""
-        chosen = _kind(kind)
+        name = checks.one_of(KINDS, kind=kind)
+        chosen = next(known for known in KINDS if known == name)
         reserve = checks.fraction(reserve=reserve, high_open=True)
-        if not promise.is_private:
-            raise InputError.expected(
-                "a finite epsilon",
-                of="promise",
-                got="inf",
-                remedy="Without a finite epsilon no filter is needed.",
-            )
-        delta = promise.delta * (1 - reserve)
+        fix = "Without a finite epsilon no filter is needed."
+        need(promise.is_private, "a finite epsilon", of="promise", got="inf", fix=fix)
+        delta, index = promise.delta * (1 - reserve), None
         # Fixed before any answer. An order that is chosen by the answers would cap nothing
         # (docs/theory/composition.md, filters).
-        index = (
-            _order_index(promise, delta, typical, order)
-            if chosen == "renyi" and delta > 0
-            else None
-        )
+        if chosen == "renyi" and delta > 0 and order is not None:
+            index = int(np.argmin(np.abs(renyi.ORDERS - checks.positive(order=order))))
+        elif chosen == "renyi" and delta > 0:
+            cost = renyi.ORDERS
+            if typical is not None:
+                one = inventory(typical, promise.neighbours)
+                cost = np.maximum(renyi.total(one, promise.neighbours).values, 1e-300)
+            index = int(np.argmax(renyi.largest(promise.epsilon, delta) / cost))
         budget = _budget(chosen, promise.epsilon, delta, index)
-        if budget <= 0:
-            raise BudgetError.expected(
-                "a guarantee that a filter of this kind can keep",
-                of=f"filter of kind {chosen!r}",
-                got=str(promise),
-                remedy=(
-                    "Pass delta above 0, a smaller reserve, or kind='pure' for pure mechanisms."
-                ),
-            )
-        return Filter(
-            promise, chosen, None if index is None else float(renyi.ORDERS[index]), reserve, budget
-        )
+        words, of = "a guarantee that a filter of this kind can keep", f"filter of kind {chosen!r}"
+        fix = "Pass delta above 0, a smaller reserve, or kind='pure' for pure mechanisms."
+        need(budget > 0, words, of=of, got=str(promise), fix=fix, error=BudgetError)
+        at = None if index is None else float(renyi.ORDERS[index])
+        return Filter(promise, chosen, at, reserve, budget)
 
     def room(self) -> float:
         """What is left, in the kind's own unit."""
@@ -130,10 +122,9 @@ class Filter:
         pure one."""
         if self.kind == "pure":
             return amount
-        square = {"gaussian": 1.0, "zcdp": 2.0, "renyi": 2.0 / (self.order or 1.0)}[
-            self.kind
-        ] * amount
-        return min(self.promise.epsilon, gaussian_epsilon(math.sqrt(square), self.promise.delta))
+        factors = {"gaussian": 1.0, "zcdp": 2.0, "renyi": 2.0 / (self.order or 1.0)}
+        mu = math.sqrt(factors[self.kind] * amount)
+        return min(self.promise.epsilon, gaussian_epsilon(mu, self.promise.delta))
 
     @property
     def allowance(self) -> float:
@@ -149,55 +140,34 @@ class Filter:
         """The filter after these; a `BudgetError` with spent, asked, left, and the largest epsilon
         that fits."""
         cost, leak = self.cost(events)
+        used = f"{self.kind}; spent {self.spent:.6g} of {self.budget:.6g}"
+        words, largest = f"a fit of at most {self.room():.6g} ({used})", self.largest_epsilon
+        got = f"{cost:.6g}, leaking {leak:.3g} of {self.allowance - self.leaked:.3g} left"
         if not self._within(cost, leak):
-            raise BudgetError.expected(
-                (
-                    f"a fit of at most {self.room():.6g} ({self.kind}; spent "
-                    f"{self.spent:.6g} of {self.budget:.6g})"
-                ),
-                of="filter",
-                got=(f"{cost:.6g}, leaking {leak:.3g} of {self.allowance - self.leaked:.3g} left"),
-                remedy=(
-                    f"The largest epsilon that fits is {self.largest_epsilon():.6g} at "
-                    f"delta {self.promise.delta:g}."
-                ),
-            )
+            fix = f"The largest epsilon that fits is {largest():.6g} at "
+            fix += f"delta {self.promise.delta:g}."
+            raise BudgetError.expected(words, of="filter", got=got, remedy=fix)
         # Rounded up each time: many fits could else round their way past the cap.
         spent, leaked = _up(self.spent + cost, cost), _up(self.leaked + leak, leak)
         return replace(self, spent=spent, leaked=leaked, admitted=self.admitted + 1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {
-            "version": FORMAT_VERSION,
-            "promise": self.promise.to_dict(),
-            "kind": self.kind,
-            "order": self.order,
-            "reserve": self.reserve,
-            "spent": self.spent,
-            "leaked": self.leaked,
-            "admitted": self.admitted,
-        }
+        """Plain JSON values: all but the budget, which follows from the rest."""
+        values = checks.fields_of(self) | {"promise": self.promise.to_dict()}
+        del values["budget"]
+        return {"version": FORMAT_VERSION, **values}
 
     @staticmethod
-    def from_dict(values: object) -> Filter:
+    def from_dict(values: Any) -> Filter:
         """The inverse of `to_dict`. The budget is worked out afresh from the promise."""
         names = {"version", "promise", "kind", "order", "reserve", "spent", "leaked", "admitted"}
-        if (
-            not isinstance(values, dict)
-            or set(values) != names
-            or values["version"] != FORMAT_VERSION
-        ):
-            raise InputError.expected(
-                f"an object of version {FORMAT_VERSION} with {sorted(names)}",
-                of="filter",
-                got=sorted(values) if isinstance(values, dict) else type(values).__name__,
-                remedy="Write filters with to_dict().",
-            )
-        promise = Promise.from_dict(values["promise"])
-        fresh = Filter.create(
-            promise, values["kind"], order=values["order"], reserve=values["reserve"]
-        )
+        table = isinstance(values, dict)
+        right = table and set(values) == names and values["version"] == FORMAT_VERSION
+        words = f"an object of version {FORMAT_VERSION} with {sorted(names)}"
+        got = sorted(values) if table else type(values).__name__
+        need(right, words, of="filter", got=got, fix="Write filters with to_dict().")
+        how = {name: values[name] for name in ("order", "reserve")}
+        fresh = Filter.create(Promise.from_dict(values["promise"]), values["kind"], **how)
         return replace(
             fresh,
             spent=checks.non_negative(spent=values["spent"]),
@@ -213,41 +183,32 @@ class Filter:
     def cost(self, events: Event | Iterable[Event]) -> tuple[float, float]:
         """What these add to the sum, and to what is lost to delta; inf where they are not
         private."""
-        total = inventory(as_event(events), self.promise.neighbours)
+        under, epsilon = self.promise.neighbours, self.promise.epsilon
+        total = inventory(as_event(events), under)
         if not total.private:
             return math.inf, 0.0
-        if self.kind == "gaussian":
-            square, leak = self._gaussian(total)
-            error = whole_error(total, self.promise.neighbours)
-            return square, leak + sampler_charge(self.promise.epsilon, error)
-        if self.kind == "pure":
-            epsilon, delta = addition(total, self.promise.neighbours)
-            error = whole_error(total, self.promise.neighbours)
-            return epsilon, delta + sampler_charge(self.promise.epsilon, error)
-        curve = renyi.total(total, self.promise.neighbours)
+        if self.kind in ("gaussian", "pure"):
+            sums = self._gaussian(total) if self.kind == "gaussian" else addition(total, under)
+            return sums[0], sums[1] + sampler_charge(epsilon, whole_error(total, under))
+        curve = renyi.total(total, under)
         if self.kind == "renyi":
             cost = float(curve.values[int(np.argmin(np.abs(renyi.ORDERS - (self.order or 0.0))))])
         else:
             # The budget was read off at orders of the grid, so the least rho that covers the curve
             # there is enough.
             cost = float(np.max(curve.values / renyi.ORDERS))
-        return cost, curve.leak + sampler_charge(self.promise.epsilon, curve.total_variation)
+        return cost, curve.leak + sampler_charge(epsilon, curve.total_variation)
 
     def _gaussian(self, total: Inventory) -> tuple[float, float]:
         """The sum of mu^2, and the deltas of those that hold but for a delta (Kairouz, Oh and
         Viswanath 2015: each is the pure one, but for a part of probability delta)."""
         squares, leaks = [total.gaussian], [0.0]
         for event, count in total.others:
-            epsilon, leak = addition(
-                Inventory(0.0, ((event, 1),), 0.0, True), self.promise.neighbours
-            )
-            if math.isinf(epsilon):
-                raise InputError.expected(
-                    "unsampled Gaussian releases, and pure ones",
-                    of="events",
-                    got=event.kind,
-                    remedy="Make the filter of kind 'renyi', which takes every event.",
-                )
+            alone = Inventory(0.0, ((event, 1),), 0.0, True)
+            epsilon, leak = addition(alone, self.promise.neighbours)
+            words, of = "unsampled Gaussian releases, and pure ones", "events"
+            fix = "Make the filter of kind 'renyi', which takes every event."
+            need(not math.isinf(epsilon), words, of=of, got=event.kind, fix=fix)
             # What is epsilon-private is post-processing of this Gaussian pair
             # (docs/theory/composition.md, filters).
             squares.append(count * gaussian_below(epsilon) ** 2)
@@ -274,11 +235,6 @@ def gaussian_below(epsilon: float) -> float:
     return mu * (1.0 + ROUNDED)
 
 
-def _kind(kind: str) -> Kind:
-    chosen = checks.one_of(KINDS, kind=kind)
-    return next(known for known in KINDS if known == chosen)
-
-
 def _up(total: float, added: float) -> float:
     """A sum rounded up."""
     return math.nextafter(total, math.inf) if added else total
@@ -294,13 +250,3 @@ def _budget(kind: Kind, epsilon: float, delta: float, index: int | None) -> floa
         return math.nextafter(gaussian_mu(epsilon, delta) ** 2, 0.0)
     largest = renyi.largest(epsilon, delta)
     return float(largest[index]) if index is not None else float(np.max(largest / renyi.ORDERS))
-
-
-def _order_index(promise: Promise, delta: float, typical: Event | None, order: float | None) -> int:
-    if order is not None:
-        return int(np.argmin(np.abs(renyi.ORDERS - checks.positive(order=order))))
-    largest = renyi.largest(promise.epsilon, delta)
-    cost = renyi.ORDERS
-    if typical is not None:
-        cost = renyi.total(inventory(typical, promise.neighbours), promise.neighbours).values
-    return int(np.argmax(largest / np.maximum(cost, 1e-300)))

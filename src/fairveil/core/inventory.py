@@ -9,14 +9,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from . import curves
 from .curves import Array, Atoms
-from .errors import InputError
+from .errors import need
 from .events import (
     Approximate,
     Composed,
@@ -60,13 +61,10 @@ def as_event(events: Event | Iterable[Event]) -> Event:
     """One event for an event or several."""
     if isinstance(events, Event):
         return events
-    if isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable):
-        raise InputError.expected(
-            "an event or several",
-            of="events",
-            got=events,
-            remedy="Pass fairveil.privacy.events.Gaussian(1.0), or a list.",
-        )
+    given: Any = events
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
+    fix = "Pass fairveil.privacy.events.Gaussian(1.0), or a list."
+    need(several, "an event or several", of="events", got=events, fix=fix)
     return compose(Composed(tuple(events)).events)
 
 
@@ -79,16 +77,12 @@ def inventory(event: Event, neighbours: Neighbours) -> Inventory:
     says nothing of what is protected). And a fixed part: a row that comes moves others from part to
     part (theory.md#t8).
     """
-    if neighbours == "add-remove" and (shown := _shows_presence(event)) is not None:
-        raise InputError.expected(
-            "no visible batch and no fixed part where presence is protected",
-            of="events under add-remove",
-            got=shown,
-            remedy=(
-                "Keep the batch secret: PoissonSampled. A visible one is for replace-one, "
-                "where presence is public."
-            ),
-        )
+    if neighbours == "add-remove":
+        shown, of = _shows_presence(event), "events under add-remove"
+        words = "no visible batch and no fixed part where presence is protected"
+        fix = "Keep the batch secret: PoissonSampled. A visible one is for replace-one, where "
+        fix += "presence is public."
+        need(shown is None, words, of=of, got=shown, fix=fix)
     counts = counted(event)
     per_cell = [(leaf, times) for leaf, times in counts.items() if isinstance(leaf, PerCell)]
     # Releases by cell are added up person by person before the worst one is sought: the worst of
@@ -162,17 +156,10 @@ def _shows_presence(event: Event) -> str | None:
         return "VisiblySampled"
     if isinstance(event, OnPart):
         return "OnPart" if event.parts > 1 else None
-    if isinstance(event, Composed):
-        return next(
-            (shown for inner in event.events if (shown := _shows_presence(inner)) is not None), None
-        )
-    if isinstance(event, Repeated) and not event.count:
-        return None
-    return (
-        _shows_presence(event.event)
-        if isinstance(event, Repeated | VisiblySampled | PrivateSelection)
-        else None
-    )
+    inside: tuple[Event, ...] = event.events if isinstance(event, Composed) else ()
+    if isinstance(event, Repeated | VisiblySampled | PrivateSelection):
+        inside = (event.event,) if not isinstance(event, Repeated) or event.count else ()
+    return next((shown for one in inside if (shown := _shows_presence(one)) is not None), None)
 
 
 def _is_free(event: Event) -> bool:
@@ -245,11 +232,8 @@ class Joint:
     @property
     def pure(self) -> float:
         """The epsilon at delta 0; inf with Gaussian parts."""
-        return (
-            math.inf
-            if self.mu > 0 or self.rho > 0
-            else self.s + max(loss for loss, _ in self.atoms)
-        )
+        known = self.mu == 0 and self.rho == 0
+        return self.s + max(loss for loss, _ in self.atoms) if known else math.inf
 
 
 @dataclass(frozen=True)
@@ -271,13 +255,9 @@ def one_batch(event: PoissonSampled, neighbours: Neighbours) -> Batch:
     if neighbours == "add-remove":
         return Batch(event.rate, alone, None)
     spreads = event.spreads or (LONE_SPREAD,) * len(parts)
-    replaced = _joint(list(zip(parts, spreads, strict=True)), "replace-one")
+    far = _joint(list(zip(parts, spreads, strict=True)), "replace-one")
     # Two contributions of norm c are at most 2c apart, whatever the cells say.
-    return Batch(
-        event.rate,
-        alone,
-        Joint(min(replaced.mu, 2 * alone.mu), replaced.s, replaced.atoms, replaced.rho),
-    )
+    return Batch(event.rate, alone, replace(far, mu=min(far.mu, 2 * alone.mu)))
 
 
 def _joint(parts: list[tuple[Event, float]], neighbours: Neighbours) -> Joint:
