@@ -202,7 +202,8 @@ class Block:
         kept = self._cells.get(cells)
         if kept is None:
             if cells is None:
-                kept = np.zeros((1, self.rows), np.uint8)
+                # of the kind that groups have: another would have loops compiled once more
+                kept = np.zeros((1, self.rows), self.sensitive.dtype)
             elif len(lines := lines_of(cells, self.layout)) == 1:
                 kept = self.sensitive[lines[0] : lines[0] + 1]  # one column's codes are its cells
             else:
