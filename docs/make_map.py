@@ -63,7 +63,7 @@ WALK = (
         "checks that the plan covers the ask, and writes the log",
     ),
     (
-        "curator/totals/passes.py",
+        "curator/passes.py",
         "Passes.run",
         "one pass over blocks for all that is asked together",
     ),
