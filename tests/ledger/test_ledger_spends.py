@@ -93,6 +93,14 @@ class Known:
     complete: bool = False
 
 
+OPEN, SETTLED = (RESERVED, RESUMED), (COMMITTED, REFUNDED)
+
+
+def some(*states: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Where there is a spend in one of these states."""
+    return precondition(lambda self: any(one.state in states for one in self.known.values()))
+
+
 class Machine(RuleBasedStateMachine):
     """Reservations, settlements, resumed runs and dead processes, in any order."""
 
@@ -108,42 +116,33 @@ class Machine(RuleBasedStateMachine):
         self.lines = list(self.ledger.history())
 
     def teardown(self) -> None:
-        self.ledger.close()
         self.folder.cleanup()
 
     # -- helpers
 
     def spent(self) -> tuple[int, int]:
-        return sum(one.charge[0] for one in self.known.values()), sum(
-            one.charge[1] for one in self.known.values()
-        )
+        charges = [one.charge for one in self.known.values()]
+        return sum(units for units, _ in charges), sum(leak for _, leak in charges)
 
-    def drawn(self, data: st.DataObject, *states: str) -> str:
-        # the oldest first
-        return data.draw(
-            st.sampled_from([name for name, one in self.known.items() if one.state in states])
-        )
-
-    def handle(self, name: str) -> Spend:
-        """The one that a process holds, or that of another process."""
-        return self.held.get(name) or Spend(
-            self.ledger, self.ledger.standing(name).reserved, self.known[name].sitting
-        )
+    def drawn(self, data: st.DataObject, *states: str) -> tuple[str, Known, Spend]:
+        """One in these states, and the handle that a process holds, or that of another process."""
+        names = [name for name, one in self.known.items() if one.state in states]
+        name = data.draw(st.sampled_from(names))
+        now = self.known[name]
+        other = Spend(self.ledger, self.ledger.standing(name).reserved, now.sitting)
+        return name, now, self.held.get(name) or other
 
     def refused(
         self, action: Callable[[], object], error: type[FairveilError] = LedgerError
-    ) -> FairveilError:
+    ) -> None:
         """It raises, and not a line is added."""
-        with pytest.raises(error) as told:
+        with pytest.raises(error):
             action()
         assert list(self.ledger.history()) == self.lines
-        return told.value
 
     def stepped(self, name: str, now: Known) -> None:
         """A step was done: one line more, which says so."""
-        old = self.known[name].charge
-        assert now.charge[0] <= old[0]
-        assert now.charge[1] <= old[1]
+        old = self.known[name].charge if name in self.known else (0, 0)
         self.known[name] = now
         *before, last = self.ledger.history()
         assert before == self.lines
@@ -151,34 +150,30 @@ class Machine(RuleBasedStateMachine):
         assert (last.units, last.leak) == (now.charge[0] - old[0], now.charge[1] - old[1])
         self.lines.append(last)
 
-    def has(*states: str) -> Callable[[Machine], bool]:  # type: ignore[misc]
-        return lambda self: any(one.state in states for one in self.known.values())
-
-    # -- steps
-
-    def reserved(
-        self, event: Event, pieces: list[Piece], charge: tuple[int, int], whole: bool
-    ) -> None:
+    def reserved(self, event: Event, now: Known) -> None:
+        assert self.ledger.fits(event)
         spend = self.ledger.reserve(event, purpose="a fit")
         assert spend.id not in self.known
         self.held[spend.id] = spend
-        self.known[spend.id] = Known(tuple(pieces), charge, whole)
-        *before, last = self.ledger.history()
-        assert before == self.lines
-        assert (last.number, last.hash, last.units, last.leak) == (spend.entry, spend.hash, *charge)
-        self.lines.append(last)
+        self.stepped(spend.id, now)
+        assert (spend.entry, spend.hash) == (self.lines[-1].number, self.lines[-1].hash)
+
+    # -- steps
+
+    @initialize()
+    def begin(self) -> None:
+        assert [line.kind for line in self.lines] == [CREATED]
 
     @rule(pieces=PLANS, times=st.integers(1, 3))
     def reserve(self, pieces: list[Piece], times: int) -> None:
+        event, charge = event_of(pieces), price_of(pieces)
         for _ in range(times):
-            event, charge = event_of(pieces), price_of(pieces)
             if all(now + more <= MOST for now, more in zip(self.spent(), charge, strict=True)):
-                assert self.ledger.fits(event)
-                self.reserved(event, pieces, charge, False)
+                self.reserved(event, Known(tuple(pieces), charge))
             elif self.spent() != (0, 0) or epsilon_of(event, DELTA) > 1.0:
                 # nobody is given more than is there
                 assert not self.ledger.fits(event)
-                self.refused(lambda event=event: self.ledger.reserve(event), Overspent)  # type: ignore[misc]
+                self.refused(lambda: self.ledger.reserve(event), Overspent)
 
     @rule(at_all=st.sampled_from([True, False, False, False]))
     def reserve_all_of_it(self, at_all: bool) -> None:
@@ -186,120 +181,92 @@ class Machine(RuleBasedStateMachine):
             assert not self.ledger.fits(WHOLE_PLAN)
             self.refused(lambda: self.ledger.reserve(WHOLE_PLAN), Overspent)
         elif at_all:
-            assert self.ledger.fits(WHOLE_PLAN)
-            self.reserved(WHOLE_PLAN, [(64, 0)], (MOST, MOST), True)
+            self.reserved(WHOLE_PLAN, Known(((64, 0),), (MOST, MOST), whole=True))
 
-    @precondition(has(RESERVED, RESUMED))
+    @some(*OPEN)
     @rule(
         data=st.data(),
         how=st.sampled_from(["as reserved", "a beginning", "all", "finer"]),
         complete=st.booleans(),
     )
     def commit(self, data: st.DataObject, how: str, complete: bool) -> None:
-        name = self.drawn(data, RESERVED, RESUMED)
-        now = self.known[name]
-        if how == "as reserved":
-            pieces = None
-            self.handle(name).commit(complete=complete)
-        else:
-            pieces = list(now.pieces)[
-                : data.draw(st.integers(0, 4)) if how == "a beginning" else None
-            ]
-            self.handle(name).commit(
-                event_of(pieces, 2 if how == "finer" else 1), complete=complete
-            )
-        charge = now.charge if pieces is None or now.whole else price_of(pieces)
+        name, now, spend = self.drawn(data, *OPEN)
+        done = list(now.pieces)[: data.draw(st.integers(0, 4)) if how == "a beginning" else None]
+        events = None if how == "as reserved" else event_of(done, 2 if how == "finer" else 1)
+        spend.commit(events, complete=complete)
+        charge = now.charge if events is None or now.whole else price_of(done)
+        assert charge <= now.charge
         self.stepped(name, replace(now, charge=charge, state=COMMITTED, complete=complete))
 
-    @precondition(has(RESERVED, RESUMED))
+    @some(*OPEN)
     @rule(data=st.data(), more=st.tuples(st.integers(0, 9), st.integers(0, 9)).filter(any))
     def commit_what_was_not_reserved(self, data: st.DataObject, more: Piece) -> None:
-        name = self.drawn(data, RESERVED, RESUMED)
-        now = self.known[name]
-        # More expensive in one of the two is more expensive: the other may be cheaper.
+        """More expensive in one of the two is more expensive: the other may be cheaper."""
+        _, now, spend = self.drawn(data, *OPEN)
         changed = [(k + more[0], part + more[1]) for k, part in now.pieces[:1]] or [more]
         if data.draw(st.booleans()):
             changed = [(k, 0) if more[0] else (0, part) for k, part in changed]
         pieces = [*changed, *now.pieces[1:]]
-        if now.whole or all(
-            one <= other for one, other in zip(price_of(pieces), now.charge, strict=True)
-        ):
-            return
-        self.refused(lambda: self.handle(name).commit(event_of(pieces)))
+        cheap = all(one <= other for one, other in zip(price_of(pieces), now.charge, strict=True))
+        if not (now.whole or cheap):
+            self.refused(lambda: spend.commit(event_of(pieces)))
 
-    @precondition(has(RESERVED, RESUMED))
+    @some(*OPEN)
     @rule(data=st.data())
     def refund(self, data: st.DataObject) -> None:
-        name = self.drawn(data, RESERVED, RESUMED)
-        self.handle(name).refund()
-        self.stepped(name, replace(self.known[name], charge=(0, 0), state=REFUNDED))
+        name, now, spend = self.drawn(data, *OPEN)
+        spend.refund()
+        self.stepped(name, replace(now, charge=(0, 0), state=REFUNDED))
 
-    @precondition(has(RESERVED, RESUMED))
+    @some(*OPEN)
     @rule(data=st.data(), sitting=st.integers(1, 6))
     def resume(self, data: st.DataObject, sitting: int) -> None:
-        name = self.drawn(data, RESERVED, RESUMED)
-        now = self.known[name]
+        name, now, earlier = self.drawn(data, *OPEN)
         if sitting <= now.sitting:
             self.refused(lambda: self.ledger.resume(name, sitting))
             return
-        earlier, spend = self.handle(name), self.ledger.resume(name, sitting)
-        assert spend.receipt == earlier.receipt
-        self.held[name] = spend
+        self.held[name] = self.ledger.resume(name, sitting)
+        assert self.held[name].receipt == earlier.receipt
         self.stepped(name, replace(now, state=RESUMED, sitting=sitting))
-        self.refused(earlier.commit)  # its run went on elsewhere
-        self.refused(earlier.refund)
+        for settle in (earlier.commit, earlier.refund):  # its run went on elsewhere
+            self.refused(settle, WentOnElsewhere)
 
-    @precondition(has(COMMITTED, REFUNDED))
+    @some(*SETTLED)
     @rule(data=st.data())
     def settle_again(self, data: st.DataObject) -> None:
-        name = self.drawn(data, COMMITTED, REFUNDED)
-        spend = self.handle(name)
-        self.refused(spend.commit)
-        self.refused(lambda: spend.commit([], complete=False))
-        self.refused(spend.refund)
-        if self.known[name].complete:
+        name, now, spend = self.drawn(data, *SETTLED)
+        for settle in (spend.commit, lambda: spend.commit([], complete=False), spend.refund):
+            self.refused(settle)
+        if now.complete:
             assert not self.ledger.resume(name, 9).is_open
             assert list(self.ledger.history()) == self.lines
         else:
             self.refused(lambda: self.ledger.resume(name, 9))
 
-    @precondition(has(RESERVED, RESUMED))
+    @some(*OPEN)
     @rule()
     def die(self) -> None:
         """The process ends, with what it held: another one opens the ledger."""
         self.held.clear()
         if self.url is not None:
-            self.ledger.close()
-        self.ledger = (
-            Ledger.open(self.url, "people") if self.url else Ledger(self.ledger._store, "people")
-        )
-        self.refused(lambda: self.ledger.resume("nobody's", 1))
-        self.refused(lambda: self.ledger.standing("nobody's"))
-        self.refused(lambda: self.ledger.resume("", 1))  # the first line has no spend
+            self.ledger = Ledger.open(self.url, "people")
+        for name in ("nobody's", ""):  # the first line has no spend
+            self.refused(lambda name=name: self.ledger.resume(name, 1))  # type: ignore[misc]
 
     # -- what always holds
 
-    @initialize()
-    def begin(self) -> None:
-        assert [line.kind for line in self.lines] == [CREATED]
-
     @invariant()
     def what_is_charged_is_the_sum_over_spends_and_within_the_cap(self) -> None:
-        spent = self.spent()
-        last = self.lines[-1]
-        assert (last.spent, last.leaked) == spent
-        assert max(spent) <= MOST
-        balance = self.ledger.balance()
-        assert balance.spent_share == min(1.0, spent[0] / WHOLE)
-        assert balance.open == sum(one.state in (RESERVED, RESUMED) for one in self.known.values())
+        last, balance = self.lines[-1], self.ledger.balance()
+        assert (last.spent, last.leaked) == self.spent()
+        assert max(self.spent()) <= MOST
+        assert balance.spent_share == min(1.0, last.spent / WHOLE)
+        assert balance.open == sum(one.state in OPEN for one in self.known.values())
         for name, one in self.known.items():
             found = self.ledger.standing(name)
-            assert (found.units, found.leak, found.last, found.sitting) == (
-                *one.charge,
-                one.state,
-                one.sitting,
-            )
-            assert (found.whole, found.complete) == (one.whole, one.complete)
+            assert ((found.units, found.leak), found.last) == (one.charge, one.state)
+            told = (found.sitting, found.whole, found.complete)
+            assert told == (one.sitting, one.whole, one.complete)
 
     @invariant()
     def a_check_finds_nothing_grave(self) -> None:
@@ -312,23 +279,17 @@ class LastingMachine(Machine):
     lasting = True
 
 
-def test_guarantees_1_and_2_after_any_steps_in_memory() -> None:
-    run_state_machine_as_test(
-        Machine, settings=settings(max_examples=30, stateful_step_count=30, deadline=None)
-    )
+@pytest.mark.parametrize(("machine", "examples"), [(Machine, 30), (LastingMachine, 4)])
+def test_guarantees_1_and_2_after_any_steps(machine: type[Machine], examples: int) -> None:
+    how = settings(max_examples=examples, stateful_step_count=25, deadline=None)
+    run_state_machine_as_test(machine, settings=how)
 
 
-def test_guarantees_1_and_2_after_any_steps_in_a_file() -> None:
-    run_state_machine_as_test(
-        LastingMachine, settings=settings(max_examples=4, stateful_step_count=20, deadline=None)
-    )
+# -- the first spend may take the whole ------------------------------------------------------------
 
 
 def untouched() -> Ledger:
     return Ledger.create(None, "people", 1.0, 1e-5)
-
-
-# -- the first spend may take the whole ------------------------------------------------------------
 
 
 def test_a_whole_spend_that_broke_off_stays_whole() -> None:
