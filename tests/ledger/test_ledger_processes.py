@@ -64,6 +64,18 @@ def test_a_crowd_of_processes_gets_exactly_what_there_is(
     assert is_sound(ledger)
 
 
+def test_of_many_who_begin_a_budget_at_once_one_does(lasting: str, in_child: Child) -> None:
+    """And the table is made once, whatever the data set."""
+
+    def begin(name: str) -> Callable[[], str]:
+        return in_child(lambda: Ledger.create(lasting, name, 1.0, 0.0) and "begun")
+
+    answers = [answer() for answer in [begin(name) for name in ("one", "one", "two", "one")]]
+    assert (answers[2], answers.count("begun")) == ("begun", 2)
+    assert sum("has no ledger of" in answer for answer in answers) == 2
+    assert Ledger.datasets(lasting) == ["one", "two"]
+
+
 # -- killed ----------------------------------------------------------------------------------------
 
 
