@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import fairveil as fv
 from fairveil.errors import FairveilError, InputError
 from fairveil.estimators.certifying.counted import checksum
+from fairveil.methods.counts import CountNoise
 
 RNG = np.random.default_rng(0)
 GROUP = RNG.integers(3, size=3000)
@@ -27,6 +29,8 @@ FOUND = fv.certify(
     random_state=1,
 )
 TEXT = FOUND.to_json()
+STATED = {fv.Certificate: {"found": None}, fv.PrivateTable: {"stated": None}}
+"""What is computed again from other noise."""
 
 
 def test_the_same_again() -> None:
@@ -99,6 +103,15 @@ def test_whatever_was_changed_is_refused(what: str, sealed: bool) -> None:
         values["checksum"] = checksum(values)
     with pytest.raises(FairveilError):
         fv.Certificate.from_json(json.dumps(values))
+
+
+def test_noise_that_is_not_that_of_the_statement_is_found_though_all_else_follows() -> None:
+    less = CountNoise(FOUND.noise.kind, FOUND.noise.scale / 2)
+    table = fv.private_audit(CHOSEN, sensitive_features=GROUP, epsilon=1.0, random_state=1)
+    for found in (FOUND, table):
+        again = type(found).examine(replace(found, noise=less, **STATED[type(found)]).to_json())[1]
+        assert [one.grave for one in again] == [True]
+        assert "the noise is said to be" in again[0].sentence
 
 
 def test_all_contradictions_are_listed() -> None:

@@ -41,6 +41,7 @@ from ...tables import keys
 from .. import fitting, wrapped
 from ..reading import units
 from ..reading.units import Whose
+from ..words import COUNTED, told
 from .counted import (
     checksum,
     columns_of,
@@ -294,6 +295,7 @@ class Monitor(Shown):
         self._known: dict[tuple[float, ...], float] = {}  # p-values by released counts
 
     @staticmethod
+    @told(COUNTED)
     def create(
         path: str | Path,
         constraints: object,
@@ -321,9 +323,6 @@ class Monitor(Shown):
             The classes of decisions and outcomes.
         epsilon : float, default=None
             Privacy budget of the whole stream. It must be given.
-        delta : float, default=0.0
-            Slack that is added to the epsilon bound: one row changes the probability of any results
-            by a factor of at most e^epsilon, plus delta.
         false_alarm : float, default=0.05
             Probability of an alarm over the whole run if the constraints hold in every period.
         ledger : Ledger, default=None
