@@ -1810,9 +1810,9 @@ def unlabelled_rows(
     )
     facts = [PublicFact("classes", in_words(classes), "argument")]
     facts += facts_of(layout, "schema", weights, ways)
-    stated = ways.schema.rows
+    whole: Any = ways.schema
     training = Training(
-        held, RowsCoding(0), tuple(facts), (), shown, len(shown), stated, schema=ways.schema
+        held, RowsCoding(0), tuple(facts), (), shown, len(shown), whole.rows, schema=whole
     )
     return DecidedRows(training, features, None, beside is None)
 
