@@ -246,7 +246,11 @@ def test_asked_for_20_points_few_fits_are_certified_wrongly() -> None:
         x, y, a = _people(1500, seed)
         notion = fv.DemographicParity(0.2, confidence=0.9)
         clf = fv.RateConstrainedClassifier(
-            notion, epsilon=2.0, public_rows=1500, random_state=seed
+            notion,
+            epsilon=2.0,
+            public_rows=1500,
+            solver=fv.Descent(rounds=12),
+            random_state=seed,
         ).fit(x, y, sensitive_features=a)
         gap = fv.demographic_parity_gap(None, clf.predict(big, random_state=0), of_big)
         wrong += clf.certificate_.certified and gap > 0.2

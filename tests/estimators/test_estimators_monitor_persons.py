@@ -141,9 +141,9 @@ def test_people_who_return_in_every_period_raise_few_false_alarms() -> None:
 
 def test_a_drift_is_found_and_the_file_says_who_is_protected(tmp_path: Path) -> None:
     path, rng = tmp_path / "m.json", np.random.default_rng(0)
-    ledger = fv.Ledger.create(None, "clinic", epsilon=1.0, delta=1e-6, unit="patient")
-    watch = _begun(path, 2, epsilon=1.0, ledger=ledger)
-    assert ledger.balance().spent == pytest.approx(1.0, abs=1e-3)
+    ledger = fv.Ledger.create(None, "clinic", epsilon=4.0, delta=1e-6, unit="patient")
+    watch = _begun(path, 2, epsilon=4.0, ledger=ledger)
+    assert ledger.balance().spent == pytest.approx(4.0, abs=1e-3)
     sex = np.array(["f", "m"])[np.arange(120) % 2]
     for month, rates in (("May", (0.3, 0.3)), ("June", (0.0, 1.0)), ("July", (0.0, 1.0))):
         decided = (rng.random(120) < np.where(sex == "f", *rates)).astype(int)

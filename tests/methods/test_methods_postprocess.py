@@ -256,7 +256,7 @@ def test_an_audit_does_not_contradict_the_price_and_catches_half_the_noise() -> 
         def one(group: list[int], seed: int) -> float:
             return float(asked_of_curator(promise, label, codes, group, seed, edges).raw[0, 0, 2])
 
-        found = audit_fit(one, [1, 0, 1, 0, 0], [0, 0, 1, 0, 0], trials=800, delta=0.0)
+        found = audit_fit(one, [1, 0, 1, 0, 0], [0, 0, 1, 0, 0], trials=500, delta=0.0)
         return float(found.epsilon_lower)
 
     assert 0.4 < lower(1.0) <= 1.0

@@ -116,10 +116,10 @@ def test_intervals_miss_as_rarely_as_they_say_and_would_not_without_the_noise() 
 
 
 def test_a_whole_table_is_held_together() -> None:
-    """40 tables at 50 %, all intervals together: 33 or more with a miss have probability below
+    """24 tables at 50 %, all intervals together: 22 or more with a miss have probability below
     2e-5."""
     rng, missed = np.random.default_rng(1), 0
-    for _ in range(40):
+    for _ in range(24):
         drawn = _people(rng)
         found = TableEvidence(LAYOUT, drawn + _noise(rng, (4, 4)), LAPLACE, 0.5, together=True)
         wrong = False
@@ -132,7 +132,7 @@ def test_a_whole_table_is_held_together() -> None:
                 rate = line.rates[name]
                 wrong |= rate.low is not None and not rate.low <= _truth(at, name) <= rate.high
         missed += wrong
-    assert missed <= int(stats.binom.isf(2e-5, 40, 0.5))
+    assert missed <= int(stats.binom.isf(2e-5, 24, 0.5))
     assert found.level < 0.5 / 50
 
 
@@ -193,15 +193,15 @@ def _drawn(rng: np.random.Generator, rates: list[float], sizes: list[int]) -> np
     [([0.3, 0.32, 0.5], False), ([0.4, 0.4, 0.4], False), ([0.2, 0.3, 0.6], True)],
 )
 def test_the_widest_gap_is_missed_as_rarely_as_stated(rates: list[float], together: bool) -> None:
-    """80 tables at 80 %: above 31 misses has probability below 2e-5. Both measures."""
+    """50 tables at 80 %: above 23 misses has probability below 2e-5. Both measures."""
     rng, missed = np.random.default_rng(0), [0, 0]
-    for _ in range(80):
+    for _ in range(50):
         counts = _drawn(rng, rates, [14, 20, 10])
         found = TableEvidence(THREE, counts, LAPLACE, 0.8, together=together)
         wide, small = difference(found, GROUPS, NAME), ratio(found, GROUPS, NAME)
         missed[0] += not wide.low <= max(rates) - min(rates) <= wide.high
         missed[1] += not small.low <= min(rates) / max(rates) <= small.high
-    assert max(missed) <= int(stats.binom.isf(2e-5, 80, 0.2))
+    assert max(missed) <= int(stats.binom.isf(2e-5, 50, 0.2))
 
 
 def test_a_wrong_pair_is_rarely_named_and_a_clear_one_always() -> None:
