@@ -77,6 +77,7 @@ from ..fairness.notions import Rate, RateConstraint
 from ..fairness.systems import resolve
 from .counts import (
     Counted,
+    CountedRate,
     CountNoise,
     distribution_of_sum,
     fewest_people,
@@ -96,21 +97,6 @@ LEVELS = tuple(2.0**-k for k in (1, 3, 6, 9, 13, 18, 24, 30))
 """Levels at which a monitor may refute a constraint."""
 
 # -- what is counted -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class CountedRate:
-    """P(outcome | event) as parts of the table: those where the outcome is so (`hits`), and the
-    others of the event."""
-
-    name: str
-    hits: tuple[int, ...]
-    rest: tuple[int, ...]
-
-    def counted(self, counts: Floats) -> Counted:
-        """Its two released counts."""
-        hits, rest = list(self.hits), list(self.rest)
-        return Counted(float(counts[hits].sum()), float(counts[rest].sum()), len(hits), len(rest))
 
 
 @dataclass(frozen=True)

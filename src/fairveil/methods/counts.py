@@ -572,6 +572,22 @@ class Counted:
         return Counted(self.others, self.selected, self.others_noises, self.selected_noises)
 
 
+@dataclass(frozen=True)
+class CountedRate:
+    """P(outcome | event), as counts: those where the outcome is so (`hits`), and the others of the
+    event."""
+
+    name: str
+    hits: tuple[int, ...]
+    rest: tuple[int, ...]
+
+    def counted(self, counts: Floats, noises: int = 1) -> Counted:
+        """Its two released counts; each of `counts` is the sum of so many noises."""
+        hits, rest = list(self.hits), list(self.rest)
+        found = float(counts[hits].sum()), float(counts[rest].sum())
+        return Counted(*found, noises * len(hits), noises * len(rest))
+
+
 def upper_bounds(counted: Counted, noise: CountNoise, levels: Sequence[float]) -> Floats:
     """For each level a number that the population rate exceeds with at most that probability.
 

@@ -51,6 +51,7 @@ from .certificate import shares
 from .counts import (
     EXACT,
     Counted,
+    CountedRate,
     CountNoise,
     consistent_counts,
     distribution_of_sum,
@@ -68,21 +69,6 @@ MOST_TAILS = 400
 take seconds."""
 
 # -- what is counted -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Share:
-    """P(hit | event), as kinds of rows: those that are hit, and the rest of the event."""
-
-    name: str
-    hits: Bools
-    rest: Bools
-
-    def counted(self, kinds: Floats, noises: int) -> Counted:
-        """Its two counts in a group: `kinds` are the group's sums by kind, each with the noise of
-        so many counts."""
-        hits, rest = float(kinds[self.hits].sum()), float(kinds[self.rest].sum())
-        return Counted(hits, rest, noises * int(self.hits.sum()), noises * int(self.rest.sum()))
 
 
 @dataclass(frozen=True)
@@ -154,13 +140,15 @@ class TableLayout:
         return found[0] if len(found) == 1 else found
 
     @cached_property
-    def shares(self) -> dict[str, Share]:
-        """Every rate of the table by name, in the order of an exact group table."""
+    def shares(self) -> dict[str, CountedRate]:
+        """Every rate of the table by name, of kinds of rows, in the order of an exact group
+        table."""
         label, decision = np.indices(self.kinds_shape).reshape(2, -1)
-        everything, found = np.ones(self.kinds, bool), dict[str, Share]()
+        everything, found = np.ones(self.kinds, bool), dict[str, CountedRate]()
 
         def add(name: str, event: Bools, hit: Bools) -> None:
-            found[name] = Share(name, event & hit, event & ~hit)
+            kinds = (np.flatnonzero(one).tolist() for one in (event & hit, event & ~hit))
+            found[name] = CountedRate(name, *map(tuple, kinds))
 
         for k, name in enumerate(map(shown, self.classes)):
             chosen = decision == k
@@ -245,8 +233,7 @@ class TableEvidence:
     @cached_property
     def intervals(self) -> int:
         """How many different intervals the table has."""
-        pairs = ((one.hits.tobytes(), one.rest.tobytes()) for one in self.layout.shares.values())
-        rates = len({frozenset(pair) for pair in pairs})
+        rates = len({frozenset((one.hits, one.rest)) for one in self.layout.shares.values()})
         labels = self.layout.kinds_shape[0] if self.layout.labelled else 0
         return len(self.layout.groups) * (rates + 1 + labels)
 
