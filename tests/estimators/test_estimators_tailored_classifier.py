@@ -28,7 +28,7 @@ from fairveil.core.events import PoissonSampled
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet
 from fairveil.methods.allocation import ALLOCATIONS
-from fairveil.privacy.accounting.by_group import by_group
+from fairveil.statement.document import by_group
 
 GIVEN = {"m": 1.0, "f": 3.0}
 SIZES = np.array([(SEX == "f").sum(), (SEX == "m").sum()])

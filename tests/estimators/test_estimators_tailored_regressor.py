@@ -33,7 +33,7 @@ from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, UnstatedBounds, WorseThanBaseline
 from fairveil.facts import Category, Number, Schema
 from fairveil.methods.allocation import ALLOCATIONS
-from fairveil.privacy.accounting.by_group import by_group
+from fairveil.statement.document import by_group
 from knobs import made
 
 METHODS = ["moments", "descent"]

@@ -31,7 +31,7 @@ from fairveil.methods.tailoring import (
     plan_tailored_regression,
 )
 from fairveil.privacy import Promise
-from fairveil.privacy.accounting.by_group import by_group
+from fairveil.statement.document import by_group
 
 SIZES = (700, 250, 50)
 X, Y, A = t.sample(SIZES)
@@ -142,7 +142,7 @@ def test_guarantee_1_with_fixed_shares_a_group_spends_what_one_over_squared_nois
 @pytest.mark.parametrize("rule", ["standard-error", "size"])
 def test_guarantee_1_with_shares_of_answers_a_group_spends_both_halves(rule: str) -> None:
     """The sum of what all share and of what her group's matrices cost, at half of delta each
-    (accounting/by_group.py)."""
+    (statement/groups.py)."""
     plan = planned(t.task_of(ROWS, t.ADDED), rule, scales=True)
     _, shares, curator = t.ran(plan, ROWS)
     assert not shares.fixed

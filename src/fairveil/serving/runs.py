@@ -71,8 +71,9 @@ from ..ledger import Ledger, Spend
 from ..methods import score_bins
 from ..models import LinearModel, MixtureModel
 from ..models.files import ARRAYS_FILE, MODEL_FILE, from_files
-from ..privacy.accounting.by_group import holds
+from ..statement import groups as of_groups
 from ..statement import signing
+from ..statement.check import event as plain_event
 from ..statement.document import NamedGroups, PublicFact, StatedBound
 from .datasets import DataSet, View
 from .holder import Holder, Limits
@@ -462,8 +463,9 @@ class Doing:
         else:
             node.refuse(f"a sensitive column and its groups: {list(cells.sizes)}", len(limits))
         count, events = len(names), self.curator.log.events
-        fixed = holds(self.opening.plan, column, count)
-        fixed = fixed or not any(holds(event, column, count) for event in events)
+        own = of_groups.Cells(column, count)
+        planned = own.is_in(plain_event(self.opening.plan.to_dict()))
+        fixed = planned or not any(own.is_in(plain_event(one.to_dict())) for one in events)
         said = [
             f"{SAID}{name} was to have at most epsilon {limit:g}"
             for name, limit in zip(names, limits, strict=True)

@@ -224,7 +224,7 @@ class NamedGroups:
 
     `fixed`: whether the shares of the budget were fixed before data were read; if not, they were
     made once, of answers that were released before any release by these cells, and what is told
-    holds after the fact (`privacy.by_group`). `limits`: epsilons that these groups were promised
+    holds after the fact (theory.md#by-group). `limits`: epsilons that these groups were promised
     in advance, whatever the shares would be; None for those that were not.
     """
 
@@ -827,17 +827,42 @@ def _epsilons(
     said = rule.Said(
         _tuple(events), whole, None, everybody, everybody, promise.delta, promise.neighbours
     )
+    found = _of_cells(said, groups.column, len(groups.names), groups.fixed)
+    # the last bits of another computation are no weaker guarantee
+    near = [abs(own - everybody) <= everybody * rule.SLACK for own in found]
+    return [everybody if same else own for same, own in zip(near, found, strict=True)]
+
+
+def _of_cells(said: rule.Said, column: int, cells: int, fixed: bool) -> tuple[float, ...]:
     try:
-        column = Cells(groups.column, len(groups.names))
-        found = group_epsilons(said, column, groups.fixed)
+        return tuple(one for one, _ in group_epsilons(said, Cells(column, cells), fixed))
     except counts.Unpriced as error:
         remedy = "Name every cell of the releases of this column, in their order."
-        raise InputError.expected(
-            str(error), of="groups", got=len(groups.names), remedy=remedy
-        ) from None
-    # the last bits of another computation are no weaker guarantee
-    near = [abs(own - everybody) <= everybody * rule.SLACK for own, _ in found]
-    return [everybody if same else own for same, (own, _) in zip(near, found, strict=True)]
+        raise InputError.expected(str(error), of="groups", got=cells, remedy=remedy) from None
+
+
+def by_group(
+    events: Event | Iterable[Event],
+    delta: float,
+    neighbours: str,
+    cells: int,
+    column: int = 0,
+    fixed: bool = True,
+) -> tuple[float, ...]:
+    """The epsilon, at this delta, of the people of each of the `cells` groups of a sensitive column.
+
+    `fixed`: whether the shares were fixed before data were read. If not, `events` must tell this
+    column's releases as they were made and all others as they were planned, and the epsilons hold
+    after the fact (theory.md#by-group).
+
+    >>> from fairveil.core.events import PerCell
+    >>> few = by_group(PerCell(((5.0, 20.0),), (2.0,)), 1e-6, "add-remove", 2)
+    >>> [round(epsilon, 3) for epsilon in few]
+    [0.834, 0.189]
+    """
+    whole = _tuple((events,) if isinstance(events, Event) else tuple(events))
+    said = rule.Said(whole, whole, None, math.inf, math.inf, delta, neighbours)
+    return _of_cells(said, column, cells, fixed)
 
 
 def is_whole(done: Sequence[Event], plan: Sequence[Event], neighbours: str) -> bool:

@@ -1,5 +1,30 @@
 """What the people of each group of a statement pay, where noise differs by group.
-docs/statement_spec.md, section 4.8. Loaded only for statements that name groups."""
+docs/statement_spec.md, section 4.8. Loaded only for statements that name groups.
+
+Guarantees (tests/privacy/test_privacy_by_group.py).
+
+1. `seen` is never below the true cost, to a person in that cell, of an event whose multipliers
+   are constants. It is exact for unsampled Gaussian releases by cell; where it is an upper bound,
+   its words say so.
+2. With shares that were fixed before data were read, a group's epsilon is the price of what its
+   people see.
+3. With shares that were made of earlier answers no constant is a group's epsilon: its multipliers
+   depend on what was seen. Then it is a function E(o) of the outcome o, known after the fact, with
+   sum over o of max(0, P(o) - e^E(o) Q(o)) <= delta  for every pair of neighbours of which one has
+   the person in that group: E = eps1 + eps2(o1), where o1 are the answers that read no group's
+   share, (eps1, delta/2)-private together, and the releases by cell are (eps2(o1), delta/2)-private
+   given o1.
+
+   Proof. P1 = A + B with A <= e^eps1 Q1 and a rest B of mass at most delta/2. Then max(0, P1 P2 -
+   e^E Q1 Q2) is at most B P2 + max(0, A P2 - e^eps2(o1) A Q2), for e^eps1 Q1 >= A; the first sums
+   to at most delta/2, and so does the second, for given o1 it sums to at most A(o1) delta/2. Where
+   releases of both kinds alternate, those that follow the shares are drawn from their dominating
+   pairs, which do not depend on what came between, and what is seen is made of these.
+
+   It needs shares that are made once, of answers that are no releases by cell of that column, and
+   are kept from then on. It is not the price of all events at delta: that one fails where the
+   choice of shares and the loss so far go together.
+"""
 
 from __future__ import annotations
 
