@@ -213,7 +213,7 @@ ITEMS = {
     "What is protected": "records: features",
     "Unit": "one row is one person",
     "Trust model": "central curator",
-    "Mechanisms": "Gaussian noise, noise multiplier 20, sensitivity L2",
+    "Mechanisms": "Gaussian noise  20 ",
     "Bounds": "clipped to norm 1.5 (from: argument)",
     "Composition": "computed by",
     "Sampling": "no random batch",
@@ -261,7 +261,7 @@ def test_words_follow_the_contents() -> None:
     assert "(Poisson)" in sampled().summary()
     assert "classes was read from the data" in full().summary()
     assert "the bound of age was read from the data" in full().summary()
-    assert "20 times" in dict(items(sampled()))["Mechanisms"]
+    assert "with probability 0.05  20" in dict(items(sampled()))["Mechanisms"]
 
 
 def test_a_receipt_says_where_the_other_releases_are() -> None:

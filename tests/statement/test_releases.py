@@ -244,9 +244,8 @@ def test_a_table_with_a_strange_mechanism_or_number_is_refused_when_it_is_read(c
 
 def test_what_is_known_by_an_epsilon_is_not_a_noise_multiplier() -> None:
     statement = PrivacyStatement.of(Promise(1.0, 0.0), [Exponential(0.5)], plan=[Exponential(0.5)])
-    assert (
-        dict(items(statement))["Mechanisms"]
-        == "a choice by the exponential mechanism, epsilon 0.5, sensitivity range."
+    assert table(statement) == (
+        ("a choice by the exponential mechanism", "epsilon 0.5", "range", "all rows", "1"),
     )
 
 

@@ -68,7 +68,20 @@ def read(text: str) -> dict[str, Any]:
     """The document in this text, of the schema's shape."""
     values = plain(text)
     require_statement(values)
-    return dict(values)
+    return dict(_whole(values))
+
+
+WHOLE = ("count", "part", "parts", "column", "cell", "crossings", "times", "entry", "max_rows")
+
+
+def _whole(value: Any, name: object = "") -> Any:
+    """The same, whole numbers that were written with a point as whole numbers."""
+    if isinstance(value, dict):
+        named: dict[str, str] = {"sensitivity": "part"} if "kind" in value else {}  # of integers
+        return {one: _whole(inner, named.get(one, one)) for one, inner in value.items()}
+    if isinstance(value, list):
+        return [_whole(one, name) for one in value]
+    return int(value) if isinstance(value, float) and name in WHOLE else value
 
 
 def require_statement(values: Any) -> None:
@@ -247,14 +260,10 @@ def _parts(value: dict[str, Any]) -> int:
     return _parts(value["event"]) * value["count"] if value["kind"] == "repeated" else 1
 
 
-WHOLE = ("count", "part", "parts", "sensitivity", "column")
-
-
 def event(value: Any) -> Any:
     """An event of a document as a tuple of `rule`."""
     if isinstance(value, dict):
         given = {"crossings": (), "column": 0, **value}
-        given |= {name: int(given[name]) for name in WHOLE if name in given}  # 3.0 is 3
         return (value["kind"], *(event(given[name]) for name in counts.FIELDS[value["kind"]]))
     if isinstance(value, list | tuple):
         return tuple(event(one) for one in value)
@@ -435,7 +444,7 @@ def _groups(doc: dict[str, Any], said: Said) -> Iterator[Finding]:
             yield Finding(True, f"the groups of column {number} cannot be priced", "groups")
             continue
         for group in groups:
-            name, cell, limit = group["name"], int(group["cell"]), group.get("limit")
+            name, cell, limit = group["name"], group["cell"], group.get("limit")
             yield from _compared(
                 "group", f" of group {name!r}", event(group["epsilon"]), found[cell]
             )

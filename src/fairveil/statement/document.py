@@ -46,7 +46,6 @@ from ..show.parts import Column, Facts, Part, Shown, Table, aligned
 from . import check, counts, rule
 from .check import READ_FROM_DATA, Finding
 from .groups import Cells, group_epsilons
-from .rule import ALL_ROWS
 
 if TYPE_CHECKING:
     from ..core.cost import Price
@@ -215,6 +214,12 @@ class Release(_Part):
     def line(self) -> tuple[Any, ...]:
         """Mechanism, numbers, rows and times, as `rule.leaves` has them."""
         return self.mechanism, self.numbers, self.rows, self.times
+
+
+PARTS: dict[str, type[_Part]] = {
+    kind.place: kind
+    for kind in (PublicFact, StatedBound, Cap, Audit, GroupGuarantee, Receipt, Release)
+}
 
 
 @dataclass(frozen=True)
@@ -514,31 +519,21 @@ class PrivacyStatement(Shown):
         dict
             Plain JSON values, with the format's name, its version and a checksum.
         """
-        out: dict[str, Any] = {
+        written = {
             "format": check.FORMAT,
             "version": check.VERSION,
             "promise": self.promise.to_dict(),
-            "epsilon": _plain(self.epsilon),
-            "delta": self.delta,
             "accounting": {"neighbours": self.neighbours, "route": self.route},
-            "stamps": list(self.stamps),
             "events": event_tree.to_json_dict(Composed(self.events)),
             "plan": None if self.plan is None else event_tree.to_json_dict(Composed(self.plan)),
-            "cap": _plain(self.cap),
-            "facts": _plain(self.facts),
-            "bounds": _plain(self.bounds),
-            "not_covered": list(self.not_covered),
-            "tuning": self.tuning,
-            "earlier_releases": self.earlier_releases,
-            "audit": _plain(self.audit),
-            "noise": self.noise,
-            "arithmetic": self.arithmetic,
-            "user_code": self.user_code,
             "versions": dict(self.versions),
-            "created": self.created,
         }
-        more = {name: _plain(getattr(self, name)) for name in check.MORE}
-        out |= {name: value for name, value in more.items() if value}
+        out: dict[str, Any] = {}
+        for name in check.schema()["properties"]:
+            if name != "checksum":
+                value = written[name] if name in written else _plain(getattr(self, name))
+                if value or name not in check.MORE:
+                    out[name] = value
         return out | {"checksum": check.checksum(out)}
 
     def to_json(self) -> str:
@@ -608,41 +603,31 @@ def read(text: str) -> dict[str, Any]:
 def statement_of(doc: dict[str, Any]) -> PrivacyStatement:
     """The statement of a document that `read` accepts."""
     known = {one.name for one in fields(PrivacyStatement)}
-    given = {name: value for name, value in doc.items() if name in known}
-    parts: dict[str, Any] = {
-        "facts": tuple(PublicFact(**one) for one in doc["facts"]),
-        "bounds": tuple(StatedBound(**one) for one in doc["bounds"]),
-        "cap": doc["cap"] and Cap(**doc["cap"]),
-        "audit": doc["audit"] and Audit(**doc["audit"]),
-        "groups": tuple(
-            GroupGuarantee(**{**one, "epsilon": float(one["epsilon"])})
-            for one in doc.get("groups", ())
-        ),
-        "ledger": Receipt(**doc["ledger"]) if "ledger" in doc else None,
-        "releases": tuple(
-            Release(**{**one, "numbers": tuple(one["numbers"])}) for one in doc.get("releases", ())
-        ),
-        "not_covered": tuple(doc["not_covered"]),
-        "notes": tuple(doc.get("notes", ())),
-        "stamps": tuple(doc["stamps"]),
-    }
+    given = {name: _read_part(name, value) for name, value in doc.items() if name in known}
+    versions, accounting = tuple(doc["versions"].items()), doc["accounting"]
     try:
-        return PrivacyStatement(
-            **given
-            | parts
-            | doc["accounting"]
-            | {
-                "promise": Promise.from_dict(doc["promise"]),
-                "epsilon": float(doc["epsilon"]),
-                "events": _events(doc["events"]),
-                "plan": None if doc["plan"] is None else _events(doc["plan"]),
-                "versions": tuple(doc["versions"].items()),
-            }
-        )
+        events, plan = _events(doc["events"]), doc["plan"] and _events(doc["plan"])
+        promise = Promise.from_dict(doc["promise"])
+        read = {"promise": promise, "events": events, "plan": plan, "versions": versions}
+        return PrivacyStatement(**given | accounting | read | {"epsilon": float(doc["epsilon"])})
     except InputError as error:
         if isinstance(error, StatementError):
             raise
         raise StatementError(str(error)) from None
+
+
+def _read_part(name: str, value: Any) -> Any:
+    """A field of a document as a statement has it."""
+    if isinstance(value, list):
+        return tuple(_read_part(name, one) for one in value)
+    if not isinstance(value, dict) or name not in PARTS:
+        return value
+    inner: dict[str, Any] = {
+        n: tuple(one) if isinstance(one, list) else one for n, one in value.items()
+    }
+    if "epsilon" in inner:
+        inner["epsilon"] = float(inner["epsilon"])  # "inf", too
+    return PARTS[name](**inner)
 
 
 def examine(text: str) -> tuple[PrivacyStatement, list[Finding]]:
@@ -960,6 +945,23 @@ WEAKER = (
 NOT_STATED = "Not stated. If this model was picked from several fits, that choice is not covered."
 NOTHING_SAID = "nothing was said: what was released before adds to this cost and is not counted."
 MECHANISMS = "Mechanisms"
+NEIGHBOURS = {
+    ("sensitive", False): "they differ in the sensitive columns of one row (replace-one).",
+    ("sensitive", True): "they differ in the sensitive columns of the rows of one person "
+    "(replace-one).",
+    ("add-remove", False): "one is the other with one row added or removed (add-remove); how many "
+    "rows there are is private.",
+    ("add-remove", True): "one is the other with all rows of one person added or removed "
+    "(add-remove); how many persons and rows there are is private.",
+    ("replace-one", False): "they differ in one row (replace-one); how many rows there are is "
+    "public.",
+    ("replace-one", True): "they differ in one person, whose rows another person's replace "
+    "(replace-one); how many persons there are is public, and how many rows is private.",
+}
+"""When two tables are neighbours, by relation and whether persons are protected."""
+DROPPED = (
+    "Rows beyond that number were dropped by coins, which depend on no row and on no other person."
+)
 NOISE_WORDS = {
     "secure": "a cryptographic generator (ChaCha20) keyed by the operating system.",
     "seeded": "INSECURE: a generator seeded by the caller; whoever knows or guesses the seed can take "
@@ -992,7 +994,7 @@ def items(statement: PrivacyStatement) -> tuple[tuple[str, str], ...]:
         ("What is protected", _protected(statement.promise)),
         ("Unit", _unit(statement.promise)),
         ("Trust model", f"{CURATOR} {USER_CODE_WORDS[statement.user_code]}"),
-        (MECHANISMS, _join(_mechanisms(statement))),
+        (MECHANISMS, "; ".join(table_lines(statement)) or "nothing that is protected was read."),
         ("Bounds", _join(_bounds(statement))),
         ("Composition", _composition(statement)),
         ("Sampling", _sampling(statement)),
@@ -1030,25 +1032,9 @@ def table(statement: PrivacyStatement) -> tuple[tuple[str, ...], ...]:
 def table_lines(statement: PrivacyStatement) -> Iterator[str]:
     """The table as lines of one width a column."""
     told = table(statement)
-    yield from aligned([HEADS, *told[:MOST_RELEASES]])
+    yield from aligned([HEADS, *told[:MOST_RELEASES]]) if told else ()
     if len(told) > MOST_RELEASES:
         yield f"and {len(told) - MOST_RELEASES} more, listed in the JSON"
-
-
-def _mechanisms(statement: PrivacyStatement) -> Iterator[str]:
-    """The same in one sentence: for the twin of a page, and for a reader without columns."""
-    told = table(statement)
-    for release, numbers, sensitivity, rows, times in told[:MOST_RELEASES]:
-        words = release
-        if numbers != NOTHING:
-            words += f", {numbers}" if " " in numbers else f", noise multiplier {numbers}"
-        words += "" if sensitivity == NOTHING else f", sensitivity {sensitivity}"
-        words += "" if rows == ALL_ROWS else f", on {rows}"
-        yield words if times == "1" else f"{words}, {times} times"
-    if len(told) > MOST_RELEASES:
-        yield f"and {len(told) - MOST_RELEASES} more, listed in the JSON"
-    if not told:
-        yield "nothing that is protected was read"
 
 
 def _release(one: Release) -> str:
@@ -1145,36 +1131,17 @@ def _has(statement: PrivacyStatement, *kinds: str) -> bool:
 
 
 def _neighbours(promise: Promise) -> str:
-    one, many = ("row", "rows") if promise.unit is None else ("person", "persons")
-    if promise.protects == "sensitive_features":
-        whose = "one row" if promise.unit is None else "the rows of one person"
-        return (
-            f"two tables are neighbours when they differ in the sensitive columns of {whose} "
-            f"(replace-one)."
-        )
-    if promise.neighbours == "add-remove":
-        whole = "one row" if promise.unit is None else "all rows of one person"
-        count = many if promise.unit is None else "persons and rows"
-        return (
-            f"two tables are neighbours when one is the other with {whole} added or removed "
-            f"(add-remove); how many {count} there are is private."
-        )
-    replaced = "" if promise.unit is None else ", whose rows another person's replace"
-    rows = "" if promise.unit is None else ", and how many rows is private"
-    return (
-        f"two tables are neighbours when they differ in one {one}{replaced} (replace-one); how many "
-        f"{many} there are is public{rows}."
-    )
+    alone = promise.protects == "sensitive_features"
+    kind = "sensitive" if alone else promise.neighbours
+    return f"two tables are neighbours when {NEIGHBOURS[kind, promise.unit is not None]}"
 
 
 def _protected(promise: Promise) -> str:
     if promise.protects == "records":
         return "records: features, label and sensitive columns."
     whose = "" if promise.unit is None else f" and whose each row is ({promise.unit.name!r})"
-    return (
-        f"the sensitive columns only: features, labels, sample weights and the number of "
-        f"rows{whose} are treated as public."
-    )
+    public = f"features, labels, sample weights and the number of rows{whose}"
+    return f"the sensitive columns only: {public} are treated as public."
 
 
 def _unit(promise: Promise) -> str:
@@ -1182,16 +1149,11 @@ def _unit(promise: Promise) -> str:
         return (
             "one row is one person; a person with several rows is protected for one of them only."
         )
-    told = (
-        f"persons are identified by {promise.unit.name!r}, and each is protected with all of their "
-        f"rows."
-    )
+    name = f"{promise.unit}; persons are identified by {promise.unit.name!r}"
+    told = f"{name}, and each is protected with all of their rows."
     if promise.is_private and promise.protects == "records":
-        told += (
-            " Rows beyond that number were dropped by coins, which depend on no row and on no "
-            "other person."
-        )
-    return f"{promise.unit}; {told}"
+        told += f" {DROPPED}"
+    return told
 
 
 def _bounds(statement: PrivacyStatement) -> Iterator[str]:
