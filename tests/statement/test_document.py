@@ -292,89 +292,6 @@ def test_no_privacy_is_said_everywhere() -> None:
     assert not statement.check()
 
 
-# What contradicts itself
-# ------------------------------------------------------------------------------------------------
-
-
-CONTRADICTIONS: list[tuple[Callable[[], PrivacyStatement], list[tuple[str, Any]], str]] = [
-    (full, [("epsilon", lambda e: e * 0.99)], "the events cost"),
-    (full, [("epsilon", lambda e: e * (1 - 1e-7))], "the events cost"),
-    (full, [("epsilon", 0.0)], "the events cost"),
-    (
-        full,
-        [("epsilon", "inf"), ("stamps", lambda s: ["not-private", *s])],
-        "nothing in them is unprotected",
-    ),
-    (full, [("plan.event.events.0.noise_multiplier", 10.0)], "the events cost"),
-    (full, [("plan.event.events.1.count", 6)], "the events cost"),
-    (full, [("plan.event.events.1.event.noise_multiplier", 29.9)], "the events cost"),
-    (full, [("events.event.events.0.noise_multiplier", 19.0)], "not a beginning of the plan"),
-    (full, [("events.event.events.1.count", 6)], "not a beginning of the plan"),
-    (full, [("plan", None)], "neither a plan nor a filter"),
-    (full, [("delta", 1e-5)], "at delta 1e-05"),
-    (full, [("delta", 1e-7), ("promise.delta", 1e-7)], "the events cost"),
-    (full, [("promise.delta", 1e-7)], "delta 1e-07"),
-    (full, [("promise.epsilon", 0.2)], "above the guarantee's"),
-    (full, [("accounting.neighbours", "replace-one")], "priced under 'replace-one'"),
-    (full, [("promise.neighbours", "replace-one")], "priced under 'add-remove'"),
-    (full, [("stamps", [])], "'seeded-noise' is missing"),
-    (
-        full,
-        [("stamps", lambda s: [x for x in s if x != "user-code-trusted"])],
-        "'user-code-trusted' is missing",
-    ),
-    (
-        full,
-        [("stamps", lambda s: [x for x in s if x != "data-dependent-bounds"])],
-        "'data-dependent-bounds' is missing",
-    ),
-    (full, [("stamps", lambda s: ["not-private", *s])], "'not-private' contradicts"),
-    (full, [("noise", "secure")], "'seeded-noise' contradicts"),
-    (full, [("audit.epsilon", 2.0)], "an audit shows"),
-    (
-        full,
-        [("versions", {"fairveil": "0.1.0", "python": "3.11.0", "numpy": "2.0"})],
-        "scipy is not named",
-    ),
-    (sampled, [("plan.event.events.0.event.rate", 0.06)], "the events cost"),
-    (
-        sampled,
-        [("plan.event.events.0.event.event.events.1.noise_multiplier", 3.9)],
-        "the events cost",
-    ),
-    (sampled, [("plan.event.events.0.count", 25)], "the events cost"),
-    (sampled, [("promise.epsilon", 0.5)], "above the guarantee's"),
-]
-
-
-@pytest.mark.parametrize(("make", "changes", "expected"), CONTRADICTIONS)
-def test_g3_a_change_that_matters_is_found(
-    make: Callable[[], PrivacyStatement], changes: list[tuple[str, Any]], expected: str
-) -> None:
-    assert not grave(make())
-    assert any(expected in sentence for sentence in grave(edited(make(), *changes)))
-
-
-def test_g3_a_relation_that_costs_more_is_found() -> None:
-    event = PoissonSampled(0.05, Gaussian(3.0))
-    cheap = PrivacyStatement.of(Promise(5.0, 1e-6), [event], plan=[event])
-    forged = edited(
-        cheap, ("promise.neighbours", "replace-one"), ("accounting.neighbours", "replace-one")
-    )
-    assert any("the events cost" in sentence for sentence in grave(forged))
-
-
-def test_g3_an_unprotected_event_cannot_have_a_finite_epsilon() -> None:
-    private = PrivacyStatement.of(PROMISE, [Gaussian(30.0)], plan=[Gaussian(30.0)])
-    both = [(f"{part}.event.events", [NonPrivate().to_dict()]) for part in ("events", "plan")]
-    assert any("the events cost inf" in sentence for sentence in grave(edited(private, *both)))
-
-
-def test_g3_a_broken_promise_is_found() -> None:
-    broken = PrivacyStatement.of(Promise(0.01, 1e-6), [Gaussian(30.0)], plan=[Gaussian(30.0)])
-    assert any("above the guarantee's 0.01" in sentence for sentence in grave(broken))
-
-
 # Without a plan
 # --------------------------------------------------------------------------------------------------
 
@@ -398,26 +315,6 @@ def test_g2_a_log_that_the_filter_would_not_have_admitted_has_no_statement() -> 
         PrivacyStatement.of(PROMISE, [Gaussian(1.0)])
     with pytest.raises(BudgetError):
         PrivacyStatement.of(PROMISE, [NonPrivate()])
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ([("events.event.events.0.noise_multiplier", 3.0)], "the events cost"),
-        ([("events.event.events", [NonPrivate().to_dict()])], "the events cost"),
-        ([("epsilon", 0.9)], "the events cost"),
-        ([("cap", None)], "neither a plan nor a filter"),
-        ([("promise.epsilon", 0.1), ("epsilon", 0.1)], "the events cost"),
-        ([("cap.reserve", 0.9999999)], "the events cost"),
-        ([("cap.order", None)], "cannot be priced"),
-        ([("plan", lambda _: full().to_dict()["plan"])], "a filter is named, but there is a plan"),
-    ],
-)
-def test_g3_a_log_beyond_its_filter_is_found(changes: list[tuple[str, Any]], expected: str) -> None:
-    log = [Gaussian(7.0), Gaussian(40.0)]
-    statement = PrivacyStatement.of(PROMISE, log)
-    assert not statement.check()
-    assert any(expected in sentence for sentence in grave(edited(statement, *changes)))
 
 
 def test_nothing_done_costs_nothing_and_needs_no_filter() -> None:
@@ -537,58 +434,12 @@ def leaves(values: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield path
 
 
-def test_g4_any_changed_value_is_refused() -> None:
-    text = full().to_json()
-    paths = [path for path in leaves(json.loads(text)) if path != ("created",)]
-    assert len(paths) > 50
-    for path in paths:
-        values = json.loads(text)
-        target = values
-        for step in path[:-1]:
-            target = target[step]
-        old = target[path[-1]]
-        target[path[-1]] = old + 1 if isinstance(old, int | float) else f"{old}x"
-        with pytest.raises(StatementError):
-            PrivacyStatement.from_json(json.dumps(values))
-
-
 def test_the_date_is_no_part_of_the_checksum() -> None:
     from dataclasses import replace
 
     assert (
         full().to_dict()["checksum"] == replace(full(), created="2030-12-31").to_dict()["checksum"]
     )
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('"format"', '"more": 1, "format"'),
-        ('"noise"', '"noises"'),
-        ('"version": 1', '"version": 2'),
-        ('"version": 1', '"version": true'),
-        ('"epsilon": 1.0', '"epsilon": NaN'),
-        ('"epsilon": 1.0', '"epsilon": Infinity'),
-        ('"epsilon": 1.0', '"epsilon": 1e999'),
-        ('"epsilon": 1.0', '"epsilon": -1.0'),
-        ('"epsilon": 1.0', '"epsilon": 1' + "0" * 5000),
-        ('"epsilon": 1.0', '"epsilon": true'),
-        ('"format"', '"format": 1, "format"'),
-        ('"kind": "gaussian"', '"kind": "magic"'),
-        ('"count": 5', '"count": 99999999999999999999'),
-        ('"noise_multiplier": 20.0', '"noise_multiplier": 0'),
-        ('"noise_multiplier": 20.0', '"noise_multiplier": [1]'),
-        ('"read from the data, not covered"', '"nobody knows"'),
-        ('"entry": 12', '"entry": -1'),
-        ('"spend": "5f1d"', '"spent": "5f1d"'),
-        ('"dataset": "census"', '"dataset": null'),
-    ],
-)
-def test_g4_a_malformed_file_is_refused(old: str, new: str) -> None:
-    text = full().to_json()
-    assert old in text
-    with pytest.raises(StatementError):
-        PrivacyStatement.from_json(text.replace(old, new, 1))
 
 
 JSON = st.recursive(
@@ -625,44 +476,6 @@ def test_whatever_stands_in_a_file_it_is_read_or_refused(data: st.DataObject) ->
 def test_any_text_is_refused_politely(text: str) -> None:
     with pytest.raises(StatementError):
         PrivacyStatement.from_json(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["[" * 100_000, '{"format": ' * 50_000, "1" * 10_000, "null", "[]", "{}"]
-)
-def test_hostile_text_is_refused_politely(text: str) -> None:
-    with pytest.raises(StatementError):
-        PrivacyStatement.from_json(text)
-
-
-@pytest.mark.parametrize(
-    "event",
-    [
-        '{"kind": "poisson-sampled", "rate": 0.01, "spreads": null, "event": '
-        '{"kind": "repeated", "count": 1125899906842624, "event": {"kind": "gaussian", '
-        '"noise_multiplier": 1.0}}}',
-        '{"kind": "repeated", "count": 1000000000, "event": '
-        '{"kind": "poisson-sampled", "rate": 0.01, "spreads": null, "event": {"kind": "gaussian", '
-        '"noise_multiplier": 1.0}}}',
-        '{"kind": "gaussian", "noise_multiplier": 1e-300}',
-        '{"kind": "repeated", "count": 1000000, "event": {"kind": "exponential", "epsilon": '
-        "1e300}}",
-        '{"kind": "composed", "events": [' * 400 + "]}" * 400,
-    ],
-)
-def test_hostile_events_are_refused_or_found_too_expensive(event: str) -> None:
-    values = PrivacyStatement.of(PROMISE, []).to_dict()
-    values["events"]["event"]["events"] = ["here"]
-    text = json.dumps(values).replace('"here"', event)
-    try:
-        _, found = examine(text)
-    except StatementError:
-        return
-    assert any(
-        "cost" in finding.sentence or "cannot be priced" in finding.sentence
-        for finding in found
-        if finding.grave
-    )
 
 
 def test_writing_makes_a_file_that_reads_back(tmp_path: Path) -> None:

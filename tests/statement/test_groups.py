@@ -101,41 +101,6 @@ def test_without_a_plan_every_group_has_what_the_filter_allows(promise: Promise)
     assert statement.check() == []
 
 
-@pytest.mark.parametrize("make", [fixed, after])
-def test_a_group_that_is_told_too_little_is_grave(make: Any) -> None:
-    statement = make()
-
-    def lower(values: Any) -> None:
-        values["groups"][1]["epsilon"] *= 0.999
-
-    def higher(values: Any) -> None:
-        values["groups"][1]["epsilon"] *= 1.001
-
-    assert grave(edited(statement, lower))[0].startswith("epsilon of group 'b' is stated as")
-    assert not grave(edited(statement, higher))
-    assert len(edited(statement, higher).check()) == 1
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda groups: groups.pop(0),
-        lambda groups: groups.append(groups[0]),
-        lambda groups: groups[0].update(fixed=False),
-        lambda groups: groups[0].update(cell=7),
-        lambda groups: groups[0].update(column=1),
-    ],
-    ids=["one less", "one twice", "told two ways", "no such cell", "of another column"],
-)
-def test_groups_that_are_not_one_a_cell_are_grave(change: Any) -> None:
-    assert grave(edited(fixed(), lambda values: change(values["groups"])))
-
-
-def test_a_log_that_says_fixed_of_shares_made_later_is_priced_as_everybody() -> None:
-    late = edited(after(), lambda values: [group.update(fixed=True) for group in values["groups"]])
-    assert any("'c'" in sentence for sentence in grave(late))
-
-
 # Files and words
 # --------------------------------------------------------------------------------------------------
 

@@ -228,20 +228,6 @@ def test_a_fit_names_what_it_asked() -> None:
     assert "histogram of attached codes (discrete Laplace noise)" in rows
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"mechanism": "inf"}, {"numbers": ["inf"]}, {"numbers": ["nan"]}, {"numbers": [-1.0]}],
-)
-def test_a_table_with_a_strange_mechanism_or_number_is_refused_when_it_is_read(change) -> None:
-    """It would fail in `summary()` or `to_json()`, outside of the library's errors."""
-    statement = PrivacyStatement.of(Promise(1.0, 0.0), [Exponential(0.5)], plan=[Exponential(0.5)])
-    values = json.loads(statement.to_json())
-    line = {"name": "a", "mechanism": "exponential", "numbers": [0.5], "rows": "all", "times": 1}
-    values["releases"] = [line | change]
-    with pytest.raises(StatementError):
-        PrivacyStatement.from_json(json.dumps(values))
-
-
 def test_what_is_known_by_an_epsilon_is_not_a_noise_multiplier() -> None:
     statement = PrivacyStatement.of(Promise(1.0, 0.0), [Exponential(0.5)], plan=[Exponential(0.5)])
     assert table(statement) == (
