@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._json import MALFORMED, Document
 from .._reading import read_bytes, read_text
+from ..core.errors import need
 from ..errors import ExposedKey, InputError, SignatureError, StatementError
 from .check import Malformed, canonical, plain
 
@@ -166,27 +167,21 @@ def sign(
     from .document import examine, write
 
     statement, folder = _target(path)
-    if note is not None and not _is_line(note):
-        raise InputError.expected(
-            "some words on one line", of="note", got=note, remedy="Or leave it out."
-        )
+    line = note is None or _is_line(note)
+    need(line, "some words on one line", of="note", got=note, fix="Or leave it out.")
     target = signature_path(path) if out is None else Path(out)
-    if not replace and (target.exists() or target.is_symlink()):
-        remedy = "Name another place (--out), or replace it (--force; replace=True)."
-        raise InputError.expected("no signature yet", of="sign", got=str(target), remedy=remedy)
+    free = replace or not (target.exists() or target.is_symlink())
+    fix = "Name another place (--out), or replace it (--force; replace=True)."
+    need(free, "no signature yet", of="sign", got=str(target), fix=fix)
     text = _text(statement)
     grave = [finding.sentence for finding in examine(text)[1] if finding.grave]
-    if grave and not inconsistent:
-        remedy = (
-            "Look at it with `fairveil verify`; to sign it all the same pass --inconsistent "
-            "(inconsistent=True)."
-        )
-        raise StatementError.expected(
-            "a statement that agrees with itself", of=str(statement), got=grave[0], remedy=remedy
-        )
-    files = (
-        None if folder is None else tuple((file.name, _digest_of(file)) for file in _files(folder))
-    )
+    fix = "Look at it with `fairveil verify`; --inconsistent (inconsistent=True) signs it all the same."
+    expected, got = "a statement that agrees with itself", (grave or [""])[0]
+    sound = inconsistent or not grave
+    need(sound, expected, of=str(statement), got=got, fix=fix, error=StatementError)
+    listed = () if folder is None else _files(folder)
+    pairs = tuple((file.name, _digest_of(file)) for file in listed)
+    files = None if folder is None else pairs
     made = signed_text(text, private_key(key, passphrase), note=note, files=files)
     write(target, made.to_json())
     return made
@@ -208,10 +203,9 @@ def signed_text(
 
 def verify_text(text: str, found: Signature, public: Any, of: str = "statement") -> None:
     """An error unless this signature of this text was made with the private half of the key."""
-    given = fingerprint(public)
+    given, fix = fingerprint(public), "Pass the public key of who signed it."
     if found.signer != given:
-        remedy = "Pass the public key of who signed it."
-        raise _refused(of, f"a signature by {given}", f"one by {found.signer}", remedy)
+        raise _refused(of, f"a signature by {given}", f"one by {found.signer}", fix)
     if not _is_made_by(public, base64.b64decode(found.signature), found.signed):
         raise _refused(of, "a valid signature", "one that this key did not make: it was changed")
     if found.statement != _digest(text):
@@ -315,11 +309,9 @@ def _files(folder: Path) -> list[Path]:
     for file in sorted(folder.iterdir()):
         if file.name == STATEMENT or file.name.startswith(".") or file.name.endswith(SUFFIX):
             continue
-        if file.is_symlink() or not file.is_file():
-            remedy = "Take it out of the folder, or sign statement.json alone."
-            raise InputError.expected(
-                "plain files alone", of=str(folder), got=file.name, remedy=remedy
-            )
+        plain_file = file.is_file() and not file.is_symlink()
+        fix = "Take it out of the folder, or sign statement.json alone."
+        need(plain_file, "plain files alone", of=str(folder), got=file.name, fix=fix)
         found.append(file)
     return found
 
@@ -353,31 +345,21 @@ def new_key(path: str | os.PathLike[str], *, passphrase: Passphrase = None) -> s
     private = Path(path)
     public = public_path(private)
     for file in (private, public):
-        if file.exists() or file.is_symlink():
-            remedy = "Name another file: a key that is lost cannot sign again."
-            raise InputError.expected(
-                "a file that is not there yet", of="new key", got=str(file), remedy=remedy
-            )
+        free, expected = not (file.exists() or file.is_symlink()), "a file that is not there yet"
+        fix = "Name another file: a key that is lost cannot sign again."
+        need(free, expected, of="new key", got=str(file), fix=fix)
     word = passphrase() if callable(passphrase) else passphrase
-    if word == "":
-        remedy = "Leave it out for a key without one."
-        raise InputError.expected(
-            "some letters", of="passphrase", got="none", remedy=remedy, quote=False
-        )
+    fix = "Leave it out for a key without one."
+    need(word != "", "some letters", of="passphrase", got="none", fix=fix, quote=False)
     key = ed25519.Ed25519PrivateKey.generate()
-    locked = (
-        serialization.NoEncryption()
-        if word is None
-        else serialization.BestAvailableEncryption(word.encode())
-    )
-    pem = serialization.Encoding.PEM
-    _write_new(private, key.private_bytes(pem, serialization.PrivateFormat.PKCS8, locked), 0o600)
+    locked = serialization.NoEncryption()
+    if word is not None:
+        locked = serialization.BestAvailableEncryption(word.encode())
+    form = serialization.PrivateFormat.PKCS8
+    secret = key.private_bytes(serialization.Encoding.PEM, form, locked)
+    _write_new(private, secret, 0o600)
     try:
-        _write_new(
-            public,
-            key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo),
-            0o644,
-        )
+        _write_new(public, public_pem(key.public_key()), 0o644)
     except BaseException:
         private.unlink()
         raise
@@ -396,23 +378,17 @@ def public_path(private: Path) -> Path:
 def private_key(path: str | os.PathLike[str], passphrase: Passphrase = None) -> Ed25519PrivateKey:
     """The private key in a file."""
     serialization, ed25519 = _library()
-    pem = read_bytes(
-        path, what="a private key's file", most=LARGEST_KEY, remedy="Pass --key holder.key."
-    )
+    what, fix = "a private key's file", "Pass --key holder.key."
+    pem = read_bytes(path, what=what, most=LARGEST_KEY, remedy=fix)
     try:
         try:
             key = serialization.load_pem_private_key(pem, None)
         except TypeError:  # it is encrypted
             word = passphrase() if callable(passphrase) else passphrase
-            if not word:
-                remedy = (
-                    "Pass the passphrase; the command line reads FAIRVEIL_KEY_PASSPHRASE, or asks."
-                )
-                got = "none, and the key is encrypted"
-                raise InputError.expected(
-                    "a passphrase", of=str(path), got=got, remedy=remedy, quote=False
-                ) from None
-            key = serialization.load_pem_private_key(pem, word.encode())
+            fix = "Pass the passphrase; the command line reads FAIRVEIL_KEY_PASSPHRASE, or asks."
+            got = "none, and the key is encrypted"
+            need(word, "a passphrase", of=str(path), got=got, fix=fix, quote=False)
+            key = serialization.load_pem_private_key(pem, str(word).encode())
     except InputError:
         raise
     except Exception as error:  # the library has many, and their words are about its own inside
@@ -420,23 +396,16 @@ def private_key(path: str | os.PathLike[str], passphrase: Passphrase = None) -> 
     if not isinstance(key, ed25519.Ed25519PrivateKey):
         raise _no_key(path, "an ed25519 private key", pem, "a key of another kind")
     if os.name == "posix" and stat.S_IMODE(os.stat(path).st_mode) & 0o077:
-        text = (
-            f"{path}: other users of this machine may read or change this private key. Take their "
-            f"rights away: chmod 600."
-        )
-        warnings.warn(text, ExposedKey, stacklevel=3)
+        text = f"{path}: other users of this machine may read or change this private key."
+        warnings.warn(f"{text} Take their rights away: chmod 600.", ExposedKey, stacklevel=3)
     found: Ed25519PrivateKey = key
     return found
 
 
 def public_key(path: str | os.PathLike[str]) -> Ed25519PublicKey:
     """The public key in a file."""
-    return public_key_in(
-        read_bytes(
-            path, what="a public key's file", most=LARGEST_KEY, remedy="Pass --key holder.pub."
-        ),
-        path,
-    )
+    what, fix = "a public key's file", "Pass --key holder.pub."
+    return public_key_in(read_bytes(path, what=what, most=LARGEST_KEY, remedy=fix), path)
 
 
 def public_key_in(pem: bytes, path: str | os.PathLike[str] = "public key") -> Ed25519PublicKey:
@@ -454,20 +423,19 @@ def public_key_in(pem: bytes, path: str | os.PathLike[str] = "public key") -> Ed
 
 def public_pem(key: Ed25519PublicKey) -> bytes:
     """A public key in PEM."""
-    serialization, _ = _library()
-    pem: bytes = key.public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    return pem
+    return _public(key, "PEM")
 
 
 def fingerprint(key: Ed25519PublicKey) -> str:
     """The name of a key: the SHA-256 of its public half."""
+    return f"sha256:{hashlib.sha256(_public(key, 'DER')).hexdigest()}"
+
+
+def _public(key: Ed25519PublicKey, encoding: str) -> bytes:
     serialization, _ = _library()
-    der = key.public_bytes(
-        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    return f"sha256:{hashlib.sha256(der).hexdigest()}"
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    found: bytes = key.public_bytes(getattr(serialization.Encoding, encoding), form)
+    return found
 
 
 def _is_made_by(key: Ed25519PublicKey, signature: bytes, signed: bytes) -> bool:
@@ -494,19 +462,15 @@ def _library() -> tuple[Any, Any]:
 
 
 def _no_key(path: str | os.PathLike[str], expected: str, pem: bytes, got: str) -> InputError:
-    remedy = "Make a pair with `fairveil sign --new-key holder.key`."
+    fix = "Make a pair with `fairveil sign --new-key holder.key`."
     if b"ENCRYPTED" in pem:
-        remedy = "Pass its own passphrase."
+        fix = "Pass its own passphrase."
     if b"PRIVATE KEY-----" in pem and "public" in expected:
-        got, remedy = (
-            "a private key",
-            "Pass the public key, holder.pub, and keep the private one to yourself.",
-        )
+        got = "a private key"
+        fix = "Pass the public key, holder.pub, and keep the private one to yourself."
     elif b"PUBLIC KEY-----" in pem and "private" in expected:
-        got, remedy = "a public key", "Pass the private key, holder.key: only that one can sign."
-    return InputError.expected(
-        f"{expected} in PEM", of=str(path), got=got, remedy=remedy, quote=False
-    )
+        got, fix = "a public key", "Pass the private key, holder.key: only that one can sign."
+    return InputError.expected(f"{expected} in PEM", of=str(path), got=got, remedy=fix, quote=False)
 
 
 def _write_new(path: Path, content: bytes, mode: int) -> None:
