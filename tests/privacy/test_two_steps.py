@@ -25,14 +25,13 @@ from fairveil.core.events import (
     Pure,
     Repeated,
     compose,
-    spelled_out,
 )
 from fairveil.core.promise import Promise
 from fairveil.errors import BudgetError, InputError
 from fairveil.facts import Cells
 from fairveil.methods import postprocess
 from fairveil.privacy import price_after
-from fairveil.privacy.accounting.two_steps import TwoSteps, last_apart, reference, share_of, within
+from fairveil.privacy.accounting.two_steps import TwoSteps, reference, share_of, within
 from fairveil.statement.document import PrivacyStatement
 
 Floats = npt.NDArray[np.float64]
@@ -227,20 +226,6 @@ def test_the_epsilon_that_a_refusal_names_is_where_room_begins(base: Event, weig
         Promise(named * 1.001, 1e-6), TWO, (base,), weighted=weighted, looked_at=True
     )
     assert price_after(base, plan.event, 1e-6).epsilon <= named * 1.001
-
-
-def test_rounds_are_taken_apart_before_the_last() -> None:
-    step = Composed((Gaussian(3.0), DiscreteLaplace(4.0)))
-    for events in (
-        [Gaussian(2.0)],
-        [Gaussian(2.0)] * 3,
-        [Pure(1.0), Repeated(step, 5)],
-        [Repeated(Repeated(step, 2), 3), step],
-    ):
-        before, last = last_apart(events)
-        whole = list(spelled_out(compose(events)))
-        assert [*spelled_out(before), last] == whole
-        assert not isinstance(last, Composed | Repeated)
 
 
 # -- a statement

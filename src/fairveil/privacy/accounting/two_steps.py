@@ -24,17 +24,16 @@ Guarantees (tests/privacy/test_two_steps.py):
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ... import _checks
 from ...core import cost
 from ...core import inventory as leaves
 from ...core.cost import Events, Price, price
-from ...core.events import Approximate, Composed, Event, Gaussian, NoOp, Pure, Repeated, compose
+from ...core.events import Approximate, Event, Gaussian, NoOp, Pure
 from ...core.promise import Neighbours, Promise
 from ...core.promise import relation as checked_relation
-from ...errors import BudgetError, InputError
+from ...errors import InputError
 
 KIND = "two-step"
 REFERENCES = 2
@@ -45,29 +44,13 @@ ROUNDED = 1e-15
 @dataclass(frozen=True)
 class TwoSteps:
     """The rule by which a promise is kept where the last release was chosen after all others were
-    looked at: the terms that a `Filter` has for a statement, and the question whether it admits a
-    log."""
+    looked at: the terms that a `Filter` has for a statement, which asks whether it admits the
+    log (`statement.rule.two_steps`)."""
 
     promise: Promise
     kind: str = KIND
     order: float | None = None
     reserve: float = 0.0
-
-    def require(self, events: Iterable[Event]) -> None:
-        """A `BudgetError` unless the events before the last one, and the last one after them, are
-        within the promise."""
-        before, after = last_apart(events)
-        found = price_after(before, after, self.promise.delta, self.promise.neighbours).epsilon
-        if found > self.promise.epsilon * (1.0 + 1e-9):
-            raise BudgetError.expected(
-                (f"at most epsilon={self.promise.epsilon:g} at delta {self.promise.delta:g}"),
-                of="the last release, chosen after the others were looked at",
-                got=f"epsilon {found:.6g} together with them",
-                remedy=(
-                    "Give it more noise: fairveil.privacy.price_after says what two such "
-                    "steps cost."
-                ),
-            )
 
 
 def price_after(
@@ -129,19 +112,6 @@ def reference(after: Event, neighbours: Neighbours) -> Event:
         got=after.kind,
         remedy="Cap such releases by a filter: fairveil.privacy.Filter.",
     )
-
-
-def last_apart(events: Iterable[Event]) -> tuple[Event, Event]:
-    """All releases but the last, and the last: rounds that are written as repeated are taken
-    apart."""
-    whole = compose(events)
-    if isinstance(whole, Composed):
-        rest, last = last_apart([whole.events[-1]])
-        return compose((*whole.events[:-1], rest)), last
-    if isinstance(whole, Repeated) and whole.count:
-        rest, last = last_apart([whole.event])
-        return compose((Repeated(whole.event, whole.count - 1), rest)), last
-    return NoOp(), whole
 
 
 def _nothing(event: Event, neighbours: Neighbours) -> bool:
