@@ -43,7 +43,7 @@ from fairveil.ledger import Ledger, Terms
 from fairveil.ledger.entries import WHOLE
 from fairveil.ledger.terms import Cost
 from fairveil.privacy.accounting.calibration import calibrate
-from fairveil.privacy.accounting.in_a_row import in_a_row
+from fairveil.statement.importing import in_a_row
 
 ADD_REMOVE = Promise(1.0, 1e-5)
 REPLACE_ONE = Promise(1.0, 1e-5, neighbours="replace-one")

@@ -19,8 +19,7 @@ from fairveil.errors import (
     Overspent,
 )
 from fairveil.ledger import Ledger
-from fairveil.privacy.accounting.in_a_row import in_a_row
-from fairveil.statement.importing import Imported, from_opacus, read_import
+from fairveil.statement.importing import Imported, from_opacus, in_a_row, read_import
 
 
 def spent(event: Any, neighbours: str = "add-remove", rows: int = 1, **more: Any) -> Imported:

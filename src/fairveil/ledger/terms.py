@@ -41,8 +41,8 @@ from ..core.promise import Neighbours, Promise
 from ..errors import FairveilError, InputError, LedgerError
 from ..facts import Schema
 from ..privacy.accounting.calibration import scaled
-from ..privacy.accounting.in_a_row import in_a_row
 from ..statement.document import UNPRICED
+from ..statement.importing import in_a_row
 from .entries import (
     CREATED,
     WHOLE,

@@ -103,7 +103,7 @@ class Imported:
         rows, of = _checks.whole(at_least=1, rows_per_person=rows_per_person), "rows_per_person"
         fix = "Count the rows of the person who has most."
         need(rows <= MOST_ROWS, f"at most {MOST_ROWS} rows", of=of, got=rows, fix=fix)
-        whole = _of_all_rows(event, related, rows)
+        whole = in_a_row(event, related, rows)
         if whole is None:
             expected = "Gaussian or pure releases where a person has several rows"
             fix = "Let the other library protect all rows of a person, one contribution each: 1."
@@ -182,23 +182,29 @@ def _purpose(given: object) -> str:
     return given
 
 
-def _of_all_rows(event: Event, neighbours: Neighbours, rows: int) -> Event | None:
-    """What bounds these between tables that are so many neighbours apart; None where there is no
-    closed form. G_mu between neighbours is G_(k mu) there (Dong, Roth and Su 2022, Theorem 2.14),
-    and what is epsilon-private is k epsilon-private."""
-    if rows == 1:
-        return event
+def in_a_row(event: Event, neighbours: Neighbours, times: int) -> Event | None:
+    """The event that bounds these, released under `neighbours`, between data sets `times` neighbours
+    apart; None where there is no closed form. G_mu between neighbours is G_(k mu) there (Dong, Roth
+    and Su 2022, Theorem 2.14), and what is epsilon-private is k epsilon-private.
+
+    >>> in_a_row(Gaussian(4.0), "add-remove", 2).noise_multiplier <= 2.0
+    True
+    >>> in_a_row(Pure(0.5), "replace-one", 2)
+    Pure(epsilon=1.0)
+    """
     total = inventory(event, neighbours)
+    if times == 1:
+        return event
     if not total.private or accounting.whole_error(total, neighbours) > 0:
         return None
     if not total.others:
         mu = math.sqrt(total.gaussian)
-        return Gaussian(1.0 / rows / mu * (1 - 1e-15)) if mu > 0 else NoOp()
+        return Gaussian(1.0 / times / mu * (1 - 1e-15)) if mu > 0 else NoOp()
     epsilon, leak = accounting.addition(total, neighbours)
     if leak > 0 or math.isinf(epsilon):
         return None
-    exact = 1.0 if rows == 2 else 1 + 1e-15
-    return compose([Pure(rows * epsilon * exact)]) if epsilon > 0 else NoOp()
+    exact = 1.0 if times == 2 else 1 + 1e-15
+    return compose([Pure(times * epsilon * exact)]) if epsilon > 0 else NoOp()
 
 
 def _refusal(expected: str, of: str, got: object, fix: str) -> InputError:
