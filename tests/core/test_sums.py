@@ -4,7 +4,7 @@ relation, and it is the sum of what rows add."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from fairveil.core import by_cell, sums
 from fairveil.core.by_cell import ByCell, Weighed
 from fairveil.core.errors import FairveilError, InputError, PrivacyError
 from fairveil.core.promise import Promise, Unit
-from fairveil.core.questions import Facts, Kind, Linear, Sum
+from fairveil.core.questions import Facts, Kind, Linear, Question, Sum
 from fairveil.core.rows import Block
 from fairveil.core.sums import Run
 from fairveil.facts import Cells, RowLayout
@@ -58,6 +58,29 @@ ALL = [
 ]
 COSTS = np.random.default_rng(5)
 
+
+def gradients(facts: Facts, cells: Cells | None) -> Iterator[Question]:
+    for clip, loss in itertools.product((0.5, 3.0), ("log", "squared", "none")):
+        count = 1 if cells is None else cells.count
+        costs = None if loss == "squared" else COSTS.normal(size=(count, 2, 2))
+        if not (facts.alone and loss == "squared"):
+            yield sums.GradientSum(Linear(W, 2.0), clip, cells, costs, loss, 0.8)
+
+
+def public(asked: Question, facts: Facts) -> list[Sum]:
+    """The parts of a gradient with the bounds of public rows: of all rows as they are, but in one
+    group; what is listed counts, not what is there."""
+    rows = ALL if facts.cap else [row for row in ALL if row[6] == CAP]
+    table = few([(*row[:4], 0, 0, row[6]) for row in rows], facts.cap is not None)
+    out: list[Sum] = []
+    for part in sums.parted_question(asked) if "sensitive" in asked.reads else [asked]:
+        one = part.sum(facts)
+        assert one.maxima is not None
+        far = one.maxima(Run(table, OFFSETS, 0, len(rows)))
+        out += sums.public_scales(one, *far, len(rows), exact=False)
+    return out
+
+
 BUILDERS: dict[str, Callable[[Facts, Cells | None], list[Sum]]] = {
     "counts": lambda facts, cells: [
         sums.counts(facts, cells),
@@ -75,14 +98,9 @@ BUILDERS: dict[str, Callable[[Facts, Cells | None], list[Sum]]] = {
         sums.losses(facts, W, cells, "squared", 0.7),
     ],
     "gradient": lambda facts, cells: [
-        sums.gradient(facts, Linear(W, 2.0), clip, cells, costs, loss, 0.8)
-        for clip in (0.5, 3.0)
-        for loss in (("log", "none") if facts.alone else ("log", "squared", "none"))
-        for costs in (
-            None
-            if loss == "squared"
-            else COSTS.normal(size=(1 if cells is None else cells.count, 2, 2)),
-        )
+        one
+        for asked in gradients(facts, cells)
+        for one in (public(asked, facts) if facts.alone else [asked.sum(facts)])
     ],
     "gram_matrices": lambda facts, cells: [
         sums.gram_matrices(facts, cells, 1.3, target) for target in (False, True)
@@ -162,19 +180,12 @@ def test_no_other_group_moves_a_sum_of_public_rows_further(
     rows = ALL if weighted else [row for row in ALL if row[6] == CAP]
     facts = Facts(LAYOUT, Promise(1.0, 1e-6, protects="sensitive_features"), cap)
     for one in BUILDERS[name](facts, cells):
-        pieces = [one]
-        if one.parts is not None:
-            # of the rows as they are, all in one group: what is listed counts, not what is there
-            table = few([(*row[:4], 0, 0, row[6]) for row in rows], weighted)
-            pieces = list(one.parts([Run(table, OFFSETS, 0, len(rows))], len(rows)))
-            assert pieces
-        for piece in pieces:
-            lines = added(piece, rows, weighted)
-            shape = (len(NUMBERS) * 4, 6, 2 if weighted else 1, lines.shape[1])
-            by_row = lines.reshape(shape).transpose(0, 2, 1, 3).reshape(-1, 6, lines.shape[1])
-            moved = max(farthest(of_one) for of_one in by_row)
-            bound = piece.bound.sensitivity("replace-one") * piece.unit
-            assert moved <= (bound if "sensitive" in piece.reads else 0.0), piece.name
+        lines = added(one, rows, weighted)
+        shape = (len(NUMBERS) * 4, 6, 2 if weighted else 1, lines.shape[1])
+        by_row = lines.reshape(shape).transpose(0, 2, 1, 3).reshape(-1, 6, lines.shape[1])
+        moved = max(farthest(of_one) for of_one in by_row)
+        bound = one.bound.sensitivity("replace-one") * one.unit
+        assert moved <= (bound if "sensitive" in one.reads else 0.0), one.name
 
 
 @pytest.mark.parametrize("name", ["counts", "decisions", "score_bins", "losses", "gram_matrices"])

@@ -99,21 +99,6 @@ def whole(question, rows, m=0):
 # -- the sums --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", ["product", "marginal"])
-@pytest.mark.parametrize("classes", [2, 5])
-@pytest.mark.parametrize("models", [0, 2, 7])
-@pytest.mark.parametrize("kind", KINDS)
-def test_sums_agree_with_the_reference(rows_of, mode, classes, models, kind):
-    rows = rows_of(classes=classes, **kind)
-    for costs in (False, True):
-        question = asked(rows, classes, mode, models, costs=costs)
-        scale = question.scale(rows.layout, 1.0 if rows.weighted else None)
-        found = integers(question, rows)
-        for m in range(question.models):
-            error = np.abs(found[m] * scale.unit - whole(question, rows, m)).max()
-            assert error < 700 * (scale.unit + 1e-12 * scale.bound.norm)
-
-
 def test_the_reference_weighs_each_rows_loss_by_hand(rows_of):
     """loss_weight x the sum of the row's cells' weights, before the clip of the whole gradient."""
     rows = rows_of(n=40, regression=True, far=False)
@@ -154,45 +139,6 @@ def test_without_weights_by_cell_nothing_changes_and_ones_weigh_nothing(rows_of)
         assert (integers(plain, rows) == integers(weighed, rows)).all()
 
 
-class Split:
-    """The same rows in two blocks."""
-
-    def __init__(self, rows: Rows) -> None:
-        self.layout, self._rows = rows.layout, rows
-
-    def blocks(self):
-        (whole,) = self._rows.blocks()
-        for a, b in ((0, 130), (130, 700)):
-            part = whole.take(np.arange(a, b))
-            numbers = part.numbers
-            if part.is_sparse:
-                import scipy.sparse
-
-                numbers = scipy.sparse.csr_array(
-                    (part.numbers[0], part.indices, part.indptr), shape=(b - a, 3)
-                )
-            yield RowBlock(
-                numbers,
-                part.codes,
-                part.labels,
-                part.sensitive,
-                part.weights if len(part.weights) else None,
-            )
-
-
-@pytest.mark.parametrize("classes", [2, 5])
-@pytest.mark.parametrize("kind", KINDS)
-def test_order_blocks_and_threads_change_no_bit(rows_of, classes, kind):
-    rows = rows_of(classes=classes, **kind)
-    permuted = rows_of(classes=classes, order=np.random.default_rng(5).permutation(700), **kind)
-    streamed = Rows(Split(rows), in_memory=False)
-    for mode, models in itertools.product(("product", "marginal"), (0, 7)):
-        question = asked(rows, classes, mode, models, costs=mode == "product")
-        wanted = integers(question, rows)
-        for other, threads in ((permuted, None), (rows, 2), (rows, 5), (streamed, None)):
-            assert (integers(question, other, threads=threads) == wanted).all()
-
-
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("costs", [False, True])
 def test_one_model_and_many_are_the_same_bit_for_bit(rows_of, classes, costs):
@@ -216,15 +162,6 @@ def test_one_model_and_many_are_the_same_bit_for_bit(rows_of, classes, costs):
                 one, 0.8, question.cells, None, "log", 0.7, question.cell_weights[1]
             )
             assert (integers(alone, rows, scale)[0] == integers(shared, rows)[m]).all()
-
-
-def test_a_batch_is_the_rows_at_its_positions(rows_of):
-    rows, index = rows_of(), np.sort(np.random.default_rng(9).choice(700, 90, replace=False))
-    for models in (0, 7):
-        question = asked(rows, models=models, mode="marginal")
-        scale = question.scale(rows.layout, None)
-        found = totals([(question, [scale])], rows, rows.batch(index))[0]
-        assert (found == integers(question, rows_of(order=index))).all()
 
 
 @pytest.mark.parametrize("models", [0, 2, 7])

@@ -50,6 +50,8 @@ def questions(rows, classes=2, mode="product", many=False):
         GradientSum(model, 0.8),
         GradientSum(model, 0.8, cells, costs, loss_weight=0.5),
         GradientSum(model, 0.8, cells, costs[:, :1], loss="none"),
+        GradientSum(model, 0.8, cells, cell_weights=rng.normal(size=cells.count)),
+        GradientSum(model, 0.8, cells, costs, "log", 0.7, 2.0 * rng.normal(size=cells.count)),
         FeatureSums(cells, 1.5),
         FeatureSums(cells, 1.5, by_label=True),
         FeatureSums(cells, 0.9, by_label=True, basis=rng.normal(size=(5, WIDTH))),

@@ -63,7 +63,7 @@ MOST_KEPT = 1 << 29  # bytes of a block whose rows are kept in the order of cell
 def _inside(facts: Facts, inner: Question, cells: Cells) -> Sum:
     """The sum inside, if it is one that these proofs are about."""
     one = require_question(inner).sum(facts)
-    good = one.models == 1 and not inner.many and SENSITIVE not in one.reads and one.parts is None
+    good = one.models == 1 and not inner.many and SENSITIVE not in one.reads
     words = "a sum of one model, without cells, costs or weights by cell"
     fix = "The question around it has the cells: leave them out of the inner one."
     need(good and one.cells is None, words, of="inner", got=inner.name, fix=fix)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, update_wrapper
 from typing import Any, Concatenate, Generic, ParamSpec
@@ -116,7 +116,6 @@ class Sum:
     longest: Callable[[float], Floats] | None = None
     fused: Any = None
     descends: bool = False  # a gradient, or decisions: asked again and again of the same rows
-    parts: Callable[[Iterable[Any], int], Sequence[Sum]] | None = None
     sizes: Floats | None = None
     crossing: int = 1
     rounding: float | None = None

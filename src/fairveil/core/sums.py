@@ -8,8 +8,9 @@ NumPy on the few numbers of a row, in one fixed order, so totals repeat to the b
 Guarantees (tests/core/test_sums.py; enumerated neighbours under every relation)
     1. No neighbour moves a total further than `bound.sensitivity(relation)`, and no row adds more
        than `bound.norm`; of a person with at most k rows: all of them together.
-    2. With sensitive features alone protected the same holds of each part of `parts(runs)`, whose
-       maxima run over the public rows and over all pairs of *listed* groups, observed or not.
+    2. With sensitive features alone protected the same holds of `public_scales`, whose maxima run
+       over the public rows and over all pairs of *listed* groups, observed or not; of a gradient of
+       each part of `parted_question`.
     3. A sum whose `reads` has no "sensitive" is moved by no change of groups.
 """
 
@@ -101,11 +102,6 @@ class Run:
             self._known[key] = lines * labels + own
         lines_: Array = self._known[key]
         return lines_
-
-    def where(self, mask: Array) -> Run:
-        """Those of the rows that a mask takes, as rows of their own."""
-        taken = self.block.take(self.a + np.flatnonzero(mask))
-        return Run(taken, self.offsets, 0, taken.rows)
 
     def scores(self, w: Floats, *, apart: bool) -> tuple[Floats, Floats]:
         """Scores (lines of w, rows) and |row|^2, from weights (lines, 1 + width). `apart`: each line
@@ -647,7 +643,7 @@ def gradient(
     cells), of any sign: a row's loss counts loss_weight x the sum of its cells' weights.
 
     `clip` bounds the norm of one row's whole gradient, costs included. Where rows are public
-    (`parts`) it may be None, and it clips the part that reads groups alone: the loss is exact
+    (`parted_question`) it may be None, and it clips the part that reads groups alone: the loss is exact
     there, and its rows' gradients are clipped to `loss_clip`, if at all.
     """
     weights, sharpness = _weights(facts, model, of_number=loss == "squared")
@@ -751,18 +747,6 @@ def gradient(
         said = (labels, code, pulls, by_cell, table, most)
         told = _Fused(weights, cells, sharpness, True, True, *said)
     reach = _Reach(facts, cells, labels, table, by_cell, pulls, sharpness, outputs, code)
-    parts = None
-    if alone and SENSITIVE in reads:
-        made = partial(gradient, facts, model)
-        shared, left = (None, None)
-        if by_cell is not None:
-            shared, left = parted(by_cell, cells)
-        common = (
-            None if code == 2 else partial(made, loss_clip, None, None, loss, loss_weight, shared)
-        )
-        kept = loss if left is not None else "none"
-        rest = partial(made, clip, cells, cell_costs, kept, loss_weight, left)
-        parts = partial(_public, facts, rest, common)
     return gridded(
         Sum(
             "gradient sum",
@@ -778,7 +762,6 @@ def gradient(
             longest=None if code == 1 else reach.longest,
             fused=told,
             descends=True,
-            parts=parts,
         ),
         1,
     )
@@ -1071,38 +1054,13 @@ def public_scales(
     bits = min(EXACT_BITS, 62 - rows.bit_length()) if exact else GRID_BITS
     norms, moves = norms * factor * OUTWARDS, moves * factor * OUTWARDS
     pairs = zip(norms.tolist(), moves.tolist(), strict=True)
-    out = [replace(one, limits=Bound(norm, move, order), parts=None) for norm, move in pairs]
+    out = [replace(one, limits=Bound(norm, move, order)) for norm, move in pairs]
     return [gridded(each, 1, bits) for each in out]
 
 
 def on_one_grid(one: Sum, bound: Bound) -> Scale:
     """The grid of a bound that many models share."""
     return gridded(replace(one, limits=bound, exponent=0), 1).scale
-
-
-def _public(
-    facts: Facts,
-    rest: Callable[[], Sum],
-    common: Callable[[], Sum] | None,
-    runs: Iterable[Run],
-    rows: int,
-) -> Sequence[Sum]:
-    """A gradient where rows are public: the part by groups, bounded by the largest change over these
-    rows and all pairs of listed cells, and the exact part, which no group moves."""
-    apart, longest = rest(), 0.0
-    norms, moves = np.zeros(apart.models), np.zeros(apart.models)
-    assert apart.maxima is not None
-    for run in runs:
-        norm, move = apart.maxima(run)
-        norms, moves = np.maximum(norms, norm), np.maximum(moves, move)
-        longest = max(longest, longest_row(run))
-    out = public_scales(apart, norms, moves, rows, exact=False)
-    if common is not None:
-        exact = common()
-        assert exact.longest is not None
-        far = exact.longest(longest)
-        out += public_scales(exact, far, 2.0 * far, rows, exact=True)
-    return out
 
 
 def _columns(run: Run) -> Iterator[tuple[Any, Any, Any]]:
