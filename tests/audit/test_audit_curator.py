@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,7 @@ from fairveil.curator import (
     Measurement,
     Poisson,
     PredictionHistogram,
+    Question,
     Rows,
     describe,
     pricing,
@@ -176,13 +177,9 @@ def halved_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def doubled_clip(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gradients are clipped to their clip, but bounded and given noise as if to half of it."""
-    scale = GradientSum.scale
+    scale = Question.scale
     monkeypatch.setattr(
-        GradientSum,
-        "scale",
-        lambda self, layout, cap, order=2: scale(
-            replace(self, clip=self.clip / 2), layout, cap, order
-        ),
+        Question, "scale", lambda self, *given: scale(self.but(clip=self.clip / 2), *given)
     )
 
 

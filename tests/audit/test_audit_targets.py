@@ -24,6 +24,7 @@ from fairveil.audit.targets import (
     planted,
 )
 from fairveil.audit.witness import Overheard, Reader
+from fairveil.core.questions import Question
 from fairveil.curator import CellCounts, Curator, GradientSum, Linear, RowCount, Rows, pricing
 from fairveil.curator.books import heard_by
 from fairveil.facts import Category, Number, Schema
@@ -162,7 +163,7 @@ def test_no_clip_makes_noise_for_a_shorter_one() -> None:
 
 
 def test_guarantee_3_all_is_as_it_was_after_nested_blocks_and_an_error() -> None:
-    before = pricing.noise_scale, GradientSum.scale
+    before = pricing.noise_scale, Question.scale
     with pytest.raises(RuntimeError), planted(HALF_NOISE), planted(NO_CLIP):
         raise RuntimeError
-    assert (pricing.noise_scale, GradientSum.scale) == before
+    assert (pricing.noise_scale, Question.scale) == before

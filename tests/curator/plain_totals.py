@@ -209,7 +209,7 @@ def total(question: Question, block: Block, m: int = 0) -> Floats:
         limit = np.inf if question.clip is None else question.clip
         limit = min(1.0, limit) if question.loss == "zero-one" else limit
         return _scatter(question, block, w * losses(question, block, m, limit), False)
-    raise TypeError(f"no reference for {type(question).__name__}")
+    raise TypeError(f"no reference for {question.name}")
 
 
 def gram_rows(question: Question, block: Block) -> Floats:

@@ -293,7 +293,7 @@ def test_no_neighbour_is_further_away_in_a_round_than_its_noise_says(
     search = search_for(rows, promise, strength, notion, settings(promise, rounds=8))
     measurements, costs = pressed(search, rows)
     assert np.abs(costs).max() > 0.01
-    assert [type(measurement.question) for measurement in measurements] == [
+    assert [measurement.question.kind for measurement in measurements] == [
         GradientSum,
         PredictionHistogram,
     ]

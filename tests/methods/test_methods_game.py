@@ -145,7 +145,7 @@ def test_no_neighbour_is_further_away_than_the_promise_in_all_releases(
     game = game_of(relation, kind, rows, rounds=4, group_aware=aware, public_rows=30)
     curator = g.curator_for(game, rows, 0, Recorded)
     game.run(curator)
-    questions = {type(ask.question) for ask in curator.tape.heard[-2].measurements}
+    questions = {ask.question.kind for ask in curator.tape.heard[-2].measurements}
     assert kind != "begun" or (questions == {GradientSum}) == in_vain
     pays, inner = (
         1 / game.counts_multiplier**2 + game.rounds / game.audit_multiplier**2,

@@ -332,7 +332,7 @@ def moves(measurement: Any, rows: Rows, promise: Any) -> Any:
     same), or one each."""
     question = measurement.question
     if promise.features_are_public:
-        question = parted_question(question)[1] if hasattr(question, "parted") else question
+        question = parted_question(question)[1] if question.name == "gradient sum" else question
         scale = public_scales(question, rows)[0]
     else:
         scale = constant_scale(question, rows.layout, promise, None)

@@ -631,7 +631,7 @@ def hidden(monkeypatch) -> None:
 
 
 def asked(tape) -> list[tuple[type, ...]]:
-    return [tuple(type(one.question) for one in answer.measurements) for answer in tape.heard]
+    return [tuple(one.question.kind for one in answer.measurements) for answer in tape.heard]
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
@@ -662,7 +662,7 @@ def noise_of(tape, rows, promise, plan) -> tuple[float, float]:
     unit of a round's whole price."""
     second, mean = [], []
     for answer in tape.heard:
-        if tuple(type(one.question) for one in answer.measurements) != LOSS_ALONE:
+        if tuple(one.question.kind for one in answer.measurements) != LOSS_ALONE:
             continue
         question = answer.measurements[1].question
         scale = question.scale(rows.layout, None)
