@@ -185,10 +185,10 @@ class _Listening(NoiseSource):
 
     def __init__(self, source: NoiseSource, heard: list) -> None:
         super().__init__(source._root, secure=False)
-        self._heard = heard
+        self._taped = heard
 
     def stream(self, name, *path):
-        self._heard.append((name, *path))
+        self._taped.append((name, *path))
         return super().stream(name, *path)
 
 

@@ -91,10 +91,10 @@ class Recorded(Curator):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.tape, self.choices, self.told = Tape(), [], []
-        self._heard = self.tape.around(Curator.answer)
+        self._taped = self.tape.around(Curator.answer)
 
     def answer(self, *given: Any, **named: Any) -> Any:
-        self.told.append(self._heard(self, *given, **named))
+        self.told.append(self._taped(self, *given, **named))
         return self.told[-1]
 
     def choose(

@@ -72,10 +72,10 @@ class Recorded(Curator):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.tape, self.choices = Tape(), []
-        self._heard = self.tape.around(Curator.answer)
+        self._taped = self.tape.around(Curator.answer)
 
     def answer(self, *given: Any, **named: Any) -> Any:
-        return self._heard(self, *given, **named)
+        return self._taped(self, *given, **named)
 
     def choose(self, questions: Any, epsilon: float, *, costs: Any = None, **named: Any) -> int:
         self.choices.append((list(questions), epsilon, np.array(costs)))
