@@ -407,9 +407,7 @@ def test_with_features_public_a_clip_bounds_the_penaltys_part_alone(clip) -> Non
         found = max(found, float(np.linalg.norm(before[0][0] - after[0][0])))
         assert np.array_equal(before[1][0], after[1][0])
     assert found <= before[0][1] * (1 + 1e-12)
-    whole = public_parts([Measurement(replace(measurements[0].question, clip=1e9), 1.0)], rows)[1][
-        0
-    ]
+    whole = public_parts([Measurement(measurements[0].question.but(clip=1e9), 1.0)], rows)[1][0]
     assert before[1][0] == pytest.approx(whole)  # the loss is not clipped
 
 

@@ -15,6 +15,7 @@ import fairveil as fv
 from fairveil import Promise
 from fairveil.core.events import Gaussian, NoOp, OnPart, PoissonSampled, Repeated, spelled_out
 from fairveil.curator import Curator, Measurement, Part, Poisson, Rows, describe, pricing
+from fairveil.curator.passes import totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.methods import Reason, SaddleDescent, SaddleProblem, Smoothness, descend
 from fairveil.methods.saddle import handed_of
@@ -281,10 +282,9 @@ def test_guarantee_2_no_neighbour_moves_the_joint_sum_further_than_its_event_say
     parts = []
     for measurement in search.asked:
         scale = pricing.constant_scale(measurement.question, rows.layout, promise, None)
-        job = measurement.question.job(scale, rows.layout)
-        each = np.array(
-            [job(block.take(np.array([i])), 0, 1)[0] for i in range(block.rows)], np.float64
-        )
+        asked = [(measurement.question, [scale])]
+        alone_each = ([block.take(np.array([i]))] for i in range(block.rows))
+        each = np.array([totals(asked, rows, one)[0][0] for one in alone_each], np.float64)
         parts.append(
             each
             / pricing.noise_scale(measurement, scale, promise, batch, (measurement.question.width,))
