@@ -31,10 +31,16 @@ MOST_PARTS = 1 << 16  # of one joint release
 MOST_CUTS = 1 << 33  # of a partition: as many as the rows that there may be
 
 
-def brief(value: object) -> str:
-    """What came, cut to a length that a message can hold."""
-    text = repr(value)
-    return text if len(text) <= 200 else text[:197] + "..."
+@dataclass(frozen=True, repr=False)
+class brief:  # noqa: N801, since it is called as a function
+    """What came, cut to a length that a message can hold; put into words only where it is said, for
+    a plan's words are long, and plans hold plans."""
+
+    value: object
+
+    def __repr__(self) -> str:
+        text = repr(self.value)
+        return repr(text if len(text) <= 200 else text[:197] + "...")
 
 
 def _multiplier(value: object) -> float:
