@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -178,9 +179,11 @@ def halved_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 def doubled_clip(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gradients are clipped to their clip, but bounded and given noise as if to half of it."""
     scale = Question.scale
-    monkeypatch.setattr(
-        Question, "scale", lambda self, *given: scale(self.but(clip=self.clip / 2), *given)
-    )
+
+    def half(one: Question, *given: Any) -> Any:
+        return scale(one if one.clip is None else one.but(clip=one.clip / 2), *given)
+
+    monkeypatch.setattr(Question, "scale", half)
 
 
 def test_the_worst_pair_comes_near_the_claim_and_stays_under_it():
