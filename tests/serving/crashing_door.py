@@ -7,29 +7,25 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fairveil.ledger import Ledger, Spend
 from fairveil.serving.app import running
-from fairveil.serving.client import Connection
 from fairveil.serving.holder import Holder
 from fairveil.serving.records import Records
-from fairveil.serving.runs import Runs, Server
+from fairveil.serving.runs import Server
 
 POINTS: dict[str, tuple[type, str]] = {
     "begin": (Records, "begin"),
     "reserve": (Ledger, "reserve"),
-    "note": (Records, "note"),
     "put": (Records, "put"),
     "keep": (Records, "keep"),
     "settle": (Spend, "commit"),
-    "told": (Runs, "_settle"),
-    "sent": (Connection, "_once"),
+    "told": (Server, "_settle"),
 }
-"""Where a door is killed; the last one is an analyst's."""
+"""Where a door is killed."""
 
 
 def kill_at(point: str, number: int, when: str) -> None:
@@ -49,14 +45,12 @@ def kill_at(point: str, number: int, when: str) -> None:
     setattr(owner, name, called)
 
 
-def main(
-    config: str, port: str, *point: str, up: Callable[[], object] = lambda: print("up", flush=True)
-) -> None:
+def main(config: str, port: str, *point: str) -> None:
     if point:
         kill_at(point[0], int(point[1]), point[2])
     server = Server(replace(Holder.load(Path(config)), port=int(port)))
     with running(server):
-        up()
+        print("up", flush=True)
         threading.Event().wait()
 
 

@@ -9,16 +9,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from door_faults import faults
-from doors import Analyst, Place, Refused, free_port, place_in, served
+from doors import Analyst, Place, Refused, faults, free_port, place_in, released, served
 
 import fairveil as fv
 from fairveil.core.events import Gaussian, Repeated
-from fairveil.curator import Measurement, RowCount
+from fairveil.curator import Journal, Measurement, RowCount
 from fairveil.errors import DoorError, FairveilError, LedgerAway, LedgerError, PrivacyError
 from fairveil.ledger import Ledger, Spend
 from fairveil.serving import client
@@ -27,8 +27,6 @@ from fairveil.serving.refusals import SAYINGS
 from fairveil.serving.runs import Server
 
 SCRIPT = Path(__file__).parent / "crashing_door.py"
-LONG = Measurement(RowCount(copies=2000), 4000.0)
-"""Its answer fills several pages of a file."""
 Up = tuple[Server, str]
 
 
@@ -60,6 +58,7 @@ def started(config: Path, port: int, *point: str) -> subprocess.Popen[str]:
     ("point", "number", "when"),
     [
         ("reserve", 1, "after"),  # reserved, and nobody wrote down by which spend
+        ("keep", 5, "before"),  # released, and the request not written
         ("keep", 5, "after"),  # written, and the reply never left
         ("settle", 1, "after"),  # the ledger knows of the end, and the records do not
         ("told", 1, "before"),  # the records know of the end, and the ledger does not
@@ -130,7 +129,7 @@ def test_a_request_that_waited_for_a_run_that_failed_is_answered_by_the_next_cur
     first = threading.Thread(target=asking, args=("the-first",))
     first.start()
     assert inside.wait(60)
-    held, waits = one.server.runs._held[run], threading.Event()
+    held, waits = one.server._held[run], threading.Event()
 
     class Watched:
         """The run's lock, which says when somebody asks for it."""
@@ -155,46 +154,54 @@ def test_a_request_that_waited_for_a_run_that_failed_is_answered_by_the_next_cur
     with pytest.raises(Refused, match="the plan is done"):
         one.ask(run, key="the-fifth")
     one.act(run, "finish", {})
-    assert len(one.server.records.entries(run)) == 4
+    assert len(released(one.server.records, run)) == 4
     assert faults(place) == []
 
 
-def _full(records: Records) -> None:
+def test_a_full_disk_refuses_and_all_goes_on_when_there_is_room(
+    place: Place, one: Analyst, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is drawn, where the disk says so; and where it does not, what was drawn is in
+    the journal, and given when it is asked again."""
+    run, records, asked = one.open(Repeated(Gaussian(4000.0), 80)), one.server.records, 0
+    small = Measurement(RowCount(), 4000.0)
+
+    def words(call: Any) -> Any:
+        try:
+            call()
+        except Refused as refused:
+            return refused.status, refused.word
+
+    plain = shutil.disk_usage(place.folder)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: plain._replace(free=1000))
+    for call in (lambda: one.ask(run, small), one.open):
+        assert words(call) == (503, "records-away")
+    one.server.sweep()
+    assert not one.server.is_healthy
+    assert released(records, run) == []
+    monkeypatch.undo()
     pages = int(records._db.execute("PRAGMA page_count").fetchone()[0])
     records._db.execute(f"PRAGMA max_page_count = {pages}").fetchall()
-
-
-def test_a_full_disk_refuses_and_all_goes_on_when_there_is_room(place: Place, one: Analyst) -> None:
-    run, records, asked = one.open(Repeated(Gaussian(4000.0), 8000)), one.server.records, 0
-    refused: list[Any] = []
-    _full(records)
-    while not refused:
-        assert asked < 4, "the file has room for all of the plan: make it smaller"
-        try:
-            one.ask(run, LONG, key=f"ask-{asked}-key")
-            asked += 1
-        except Refused as error:
-            refused.append((error.status, error.word))
-    for number in range(200):
-        try:
-            one.open(Gaussian(4000.0), key=f"open-{number}-key", purpose="x" * 200)
-        except Refused as error:
-            refused.append((error.status, error.word))
-            break
-    assert refused == [(503, "records-away")] * 2
+    while (said := words(partial(one.ask, run, small, key=f"ask-{asked}-key"))) is None:
+        asked += 1
+        assert asked < 80, "the file has room for all of the plan: make it smaller"
+    assert said == (503, "records-away")
+    opened = [words(one.open) for _ in range(20)]
+    assert opened[-1] == (503, "records-away")
     with pytest.raises(DoorError, match="Make room"):
         [one.server.tokens.issue("x" * 100) for _ in range(400)]
     assert not one.server.is_healthy
-    assert len(records.entries(run)) == asked
+    assert len(released(records, run)) == asked + 1
     records._db.execute("PRAGMA max_page_count = 1000000").fetchall()
     one.server.sweep()
     assert one.server.is_healthy
-    for number in range(asked, 4):
-        one.ask(run, LONG, key=f"ask-{number}-key")
+    for number in range(asked, 80):
+        one.ask(run, small, key=f"ask-{number}-key")
+    assert len(released(records, run)) == 80
     one.act(run, "finish", {})
-    for other in records.runs(("open",)):
+    for other in records.runs("open"):
         one.act(other.id, "close", {})
-    assert not records.runs(("opening",))
+    assert not records.runs("opening")
     assert faults(place) == []
 
 
@@ -215,8 +222,8 @@ def test_a_run_whose_opening_fails_is_given_back(
     monkeypatch.undo()
     run = one.open(key="the-same-key")
     one.server.records.put(run, state="opening")  # as when nothing more could be written
-    one.server.runs._held.clear()
-    one.server.runs.sweep()
+    one.server._held.clear()
+    one.server.sweep()
     assert one.server.records.run(run) is None
     assert faults(place) == []
 
@@ -254,68 +261,43 @@ def test_a_ledger_that_is_away_says_nothing_of_where_it_is_and_is_told_later(
         monkeypatch.undo()
         states = {record.id: record.state for record in up[0].records.runs()}
         assert states[run] == "settling"
-        up[0].runs.sweep()
+        up[0].sweep()
         last = [line for line in place.ledger().history() if line.kind == "committed"]
         assert [line.values["complete"] for line in last] == [True]
         assert place.ledger().check([one.statement(run).ledger]) == []  # type: ignore[list-item]
     assert faults(place) == []
 
 
-def test_a_run_that_ended_while_a_request_was_on_its_way_is_not_asked(
-    place: Place, one: Analyst, monkeypatch: pytest.MonkeyPatch
+def test_an_answer_that_was_written_in_part_ends_its_run_which_is_charged_whole(
+    place: Place,
 ) -> None:
-    """Between a request's look at the run and its turn the clock ends it, and the ledger is away."""
-    runs, run = one.server.runs, one.open(Gaussian(20.0))
-    runs._held.clear()  # as after a start
-    plain = runs._run
-
-    def late(id: str) -> Any:
-        monkeypatch.setattr(runs, "_run", plain)
-        monkeypatch.setattr("fairveil.serving.runs.settle", _away)
-        runs.end(run, "ended by the clock")
-        return plain(id)
-
-    monkeypatch.setattr(runs, "_run", late)
-    with pytest.raises(Refused, match="ended"):
-        one.ask(run)
-    monkeypatch.undo()
-    runs.sweep()
-    assert one.server.records.entries(run) == []
-    assert faults(place) == []
-
-
-@pytest.mark.parametrize("how", ["another boot", "the same boot", "closed"])
-def test_open_runs_are_charged_whole_when_their_machine_was_started_anew(
-    how: str, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After a power cut the last replies may be missing: no run goes on, and none is charged less
-    than it can have released."""
+    """As by a power cut: it may have been seen. So does one whose journal is not there, or went on
+    elsewhere. A whole one goes on."""
     with served(place) as up:
         one = Analyst(*up)
-        run, done = one.open(), one.open()
+        runs = [one.open() for _ in range(6)]
+        for run in runs:
+            one.ask(run)
         reserved = place.ledger().balance().spent_share
-        for asked in (run, done, done, done, done):
-            one.ask(asked)
-        one.act(done, "finish", {})
-        if how != "closed":  # killed: the lock goes with the process, and nothing is tidied up
-            up[0].records._waits = True
-    if how != "the same boot":
-        (tmp_path / "boot").write_text("another one")
-        monkeypatch.setattr("fairveil.serving.records.BOOT", tmp_path / "boot")
+    for run in runs[:2]:
+        journal = up[0].records.journal(run)
+        journal.write_bytes(journal.read_bytes() + b'{"event":{"kind":"gaussian"')
+    for run in runs[2:4]:
+        up[0].records.journal(run).unlink()
+    spend = Journal(up[0].records.journal(runs[4])).ledger
+    assert spend is not None
+    place.ledger().resume(spend[1], 7)
     with served(place) as up:
-        two = Analyst(*up, token=one.token)
-        if how == "another boot":
+        one = Analyst(*up, token=one.token)
+        for run in (runs[0], runs[2]):
             with pytest.raises(Refused, match="ended"):
-                two.ask(run)
-            record = up[0].records.run(run)
-            assert record is not None
-            assert record.how == "the machine was started anew, charged whole"
-            assert place.ledger().balance().spent_share == pytest.approx(reserved)
-        else:
-            for _ in range(3):
-                two.ask(run)
-            two.act(run, "finish", {})
-        assert two.statement(done).epsilon <= 1.0
+                one.ask(run)
+        for run in (runs[1], runs[3], runs[4]):
+            one.act(run, "close", {})
+        one.ask(runs[5])
+        assert place.ledger().balance().spent_share == pytest.approx(reserved)
+        one.act(runs[5], "close", {})
+        assert place.ledger().balance().spent_share < reserved
     assert faults(place) == []
 
 
@@ -325,12 +307,12 @@ def test_a_purpose_that_names_another_run_gives_nothing_back(place: Place, one: 
     run = one.open(purpose=f"run {named}: a word of the analyst's")
     for id in (named, run):  # as when the server died before it wrote down by which spend
         one.server.records.put(id, spend=None, state="opening")
-    one.server.runs._held.pop(named)
-    one.server.runs.sweep()
+    one.server._held.pop(named)
+    one.server.sweep()
     assert one.server.records.run(named) is None
     assert place.ledger().balance().open == 1
-    one.server.runs._held.pop(run)
-    one.server.runs.sweep()
+    one.server._held.pop(run)
+    one.server.sweep()
     assert faults(place) == []
 
 
@@ -355,7 +337,7 @@ def test_a_ledger_that_lacks_what_runs_spent_is_refused(place: Place) -> None:
             with pytest.raises(Refused) as refused:
                 call()
             assert refused.value.word == "ledger-away"
-        assert len(up[0].records.entries(run)) == 1
+        assert len(released(up[0].records, run)) == 1
     with pytest.raises(LedgerError, match="lacks spend"):
         place.door()
 
@@ -378,39 +360,13 @@ def test_a_ledger_that_is_gone_is_one_constant_sentence(place: Place, one: Analy
 
 
 def test_a_second_server_is_refused_and_a_look_is_not(place: Place, up: Up) -> None:
+    """Nor is a folder of another version taken, which is told with its number."""
     with pytest.raises(PrivacyError, match="no other server"):
         place.door()
     Records(place.folder / "door", serves=False).close()
     for path in (place.folder / "door", place.folder / "door" / "door.db"):
         assert path.stat().st_mode & 0o077 == 0
-
-
-def test_a_release_and_its_reply_are_written_together(
-    one: Analyst, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also on the disk, where boots have no name; a second reply of one key is refused."""
-    run, records = one.open(), one.server.records
-    one.ask(run, key="the-only-key")
-    (entry,), reply = records.entries(run), records.reply(run, "the-only-key")
-    assert reply is not None
-    with pytest.raises(sqlite3.IntegrityError):
-        records.keep(run, reply, [entry], (), ())
-    assert len(records.entries(run)) == 1
-    assert records._db.execute("PRAGMA synchronous").fetchone()[0] == 1  # it may be on its way
-    one.act(run, "close", {})
-    assert records._db.execute("PRAGMA synchronous").fetchone()[0] == 2
-    records._boot = None
-    records.note_boot()
-    one.ask(one.open())
-    assert records._db.execute("PRAGMA synchronous").fetchone()[0] == 2
-
-
-def test_a_folder_of_another_version_is_refused_with_its_number(
-    place: Place, tmp_path: Path
-) -> None:
-    records = Records(tmp_path / "door")
-    with records.writing() as db:
-        db.execute("UPDATE facts SET version = 1")
-    records.close()
-    with pytest.raises(FairveilError, match="version 1"):
-        place.door()
+    with up[0].records.writing() as db:
+        db.execute("UPDATE facts SET version = 2")
+    with pytest.raises(FairveilError, match="version 2"):
+        Records(place.folder / "door", serves=False)

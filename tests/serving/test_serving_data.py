@@ -1,14 +1,16 @@
-"""The holder's rows: read once, bound to runs and divisions, and told to nobody."""
+"""The holder's side: holder.toml, read strictly before anything is opened; rows that are read once,
+bound to runs and divisions, and told to nobody; an attribute that lies in another table."""
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from doors import (
     PERSONS,
@@ -19,18 +21,98 @@ from doors import (
     Place,
     Refused,
     place_in,
+    remote_data,
     served,
     write_table,
 )
-from test_serving_joined import prepared
 
+import fairveil as fv
 from fairveil import data
 from fairveil.data import Encoding, write_store
-from fairveil.errors import InputError, PrivacyError
-from fairveil.facts import Schema
-from fairveil.serving.datasets import View
+from fairveil.errors import FairveilError, InputError, PrivacyError
+from fairveil.facts import Category, Schema
+from fairveil.ledger import Ledger
+from fairveil.serving import RemoteData
 from fairveil.serving.holder import Holder
 from fairveil.serving.runs import Server
+from fairveil.serving.wire import View
+from fairveil.statement import signing
+from knobs import made
+
+# -- holder.toml -----------------------------------------------------------------------------------
+
+GOOD = """[door]
+name = "O"
+folder = "door"
+[datasets.applicants]
+rows = "applicants.csv"
+schema = "applicants.toml"
+ledger = "budget.db"
+"""
+
+
+def test_places_are_relative_to_the_file(tmp_path: Path) -> None:
+    place_in(tmp_path)
+    holder = Holder.load(tmp_path / "holder.toml")
+    assert holder.folder == tmp_path / "door"
+    assert holder.datasets[0].rows == str(tmp_path / "applicants.csv")
+    (tmp_path / "other.toml").write_text(
+        GOOD.replace('"budget.db"', '"postgresql://me@db/budgets"')
+    )
+    assert Holder.load(tmp_path / "other.toml").datasets[0].ledger == "postgresql://me@db/budgets"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[door]\n",
+        GOOD.replace("[door]", "[dooor]"),
+        GOOD + "more = 1\n",
+        GOOD.replace('name = "O"', "name = 3"),
+        GOOD.replace("datasets.applicants", 'datasets."../x"'),
+        GOOD.replace("datasets.applicants", 'datasets."A b"'),
+        GOOD.replace('folder = "door"', 'folder = "door"\nport = 70000'),
+        GOOD.replace('folder = "door"', 'folder = "door"\naddress = "0.0.0.0"'),
+        GOOD.replace('folder = "door"', 'folder = "door"\naddress = "example.org"'),
+        GOOD.replace('folder = "door"', 'folder = "door"\ncertificate = "c.pem"'),
+        GOOD + "[limits]\nrun_minutes = 0\n",
+        GOOD + "[limits]\nunknown = 1\n",
+        GOOD.partition("[datasets")[0] + "[datasets]\n",
+        GOOD.replace("applicants.toml", "nowhere.toml"),
+    ],
+)
+def test_what_is_wrong_is_refused_and_nothing_is_written(text: str, tmp_path: Path) -> None:
+    place_in(tmp_path)
+    (tmp_path / "holder.toml").write_text(text)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(FairveilError):
+        Holder.load(tmp_path / "holder.toml")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_https_or_a_named_proxy_may_leave_this_machine(tmp_path: Path) -> None:
+    place_in(tmp_path)
+    (tmp_path / "holder.toml").write_text(
+        GOOD.replace('folder = "door"', 'folder = "door"\naddress = "0.0.0.0"\nbehind_proxy = true')
+    )
+    assert Holder.load(tmp_path / "holder.toml").behind_proxy
+
+
+def test_a_table_that_does_not_fit_its_schema_is_refused_before_it_is_served(
+    tmp_path: Path,
+) -> None:
+    place = place_in(tmp_path)
+    with (tmp_path / "applicants.csv").open("a") as table:
+        table.write("0.1,0.1,nowhere,f,yes\n")
+    with pytest.raises(InputError):
+        place.door()
+    holder = Holder.load(place.config)
+    with pytest.raises(InputError):
+        Server(holder)  # the records were let go of
+
+
+# -- rows ------------------------------------------------------------------------------------------
 
 AS_FEATURE = {**WHOLE, "sensitive_as_feature": True}
 OTHER_GROUPS = {**WHOLE, "sensitive": ["town"]}
@@ -200,8 +282,8 @@ def test_a_division_is_its_tokens_and_its_coins_are_told_as_they_are(
             assert refused.value.status == 422
         up[0].records.forget(1e12)  # a run is open
         assert one.open(view=part(division, 0))
-        for record in up[0].records.runs(("open",)):
-            up[0].runs.end(record.id, "closed by a test")
+        for record in up[0].records.runs("open"):
+            up[0].end(record.id, "closed by a test")
         up[0].records.forget(1e12)
         with pytest.raises(Refused) as refused:
             one.open(view=part(division, 0))
@@ -251,3 +333,118 @@ def test_the_number_of_rows_is_told_where_it_is_public(tmp_path: Path) -> None:
 def test_a_ledger_of_rows_does_not_serve_persons(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a ledger of persons"):
         place_in(tmp_path, schema=PERSONS).door()
+
+
+# -- an attribute elsewhere ------------------------------------------------------------------------
+
+JOINED = Schema(
+    {**SCHEMA.columns, "sex": Category(("f", "m", "unknown"), missing="unknown")},
+    target="hired",
+    sensitive="sex",
+    rows=1500,
+)
+CONFIG = """[door]
+name = "Office"
+folder = "door"
+signing_key = "holder.key"
+port = 0
+[datasets.applicants]
+rows = "company.csv"
+attribute = "register.csv"
+id = "person"
+schema = "applicants.toml"
+ledger = "budget.db"
+seeded = true
+features_served = true
+"""
+
+
+def prepared(folder: Path, *, protects: str = "sensitive_features", config: str = CONFIG) -> Place:
+    """The company's table, the holder's register of four in five of them and of others, and the
+    table that both make."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_table(folder / "all.csv")
+    table, rng = pd.read_csv(folder / "all.csv"), np.random.default_rng(0)
+    table["person"] = rng.permutation(10**6)[: len(table)]
+    table.drop(columns="sex").to_csv(folder / "company.csv", index=False)
+    held = table[["person", "sex"]].sample(frac=0.8, random_state=0)
+    others = pd.DataFrame({"person": range(10**6, 10**6 + 50), "sex": "f"})
+    pd.concat([others, held]).to_csv(folder / "register.csv", index=False)
+    table.loc[~table["person"].isin(held["person"]), "sex"] = "unknown"
+    table.drop(columns="person").to_csv(folder / "whole.csv", index=False)
+    (folder / "applicants.toml").write_text(JOINED.to_toml())
+    Ledger.create(str(folder / "budget.db"), "applicants", 40.0, 1e-4, protects=protects).close()
+    signing.new_key(folder / "holder.key")
+    (folder / "holder.toml").write_text(config)
+    return Place(folder, fv.data.open(folder / "whole.csv", JOINED))
+
+
+@pytest.fixture(scope="module")
+def company(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return prepared(tmp_path_factory.mktemp("holder"))
+
+
+@pytest.fixture(scope="module")
+def joined(company: Place) -> Iterator[RemoteData]:
+    with remote_data(company) as (found, _, _):
+        yield found
+
+
+HOW: dict[str, Any] = {"protects": "sensitive_features", "epsilon": 1.0, "random_state": 3}
+
+
+def fit(rows: Any) -> Any:
+    return made(fv.FermiClassifier, solver=fv.Descent(rounds=10), **HOW).fit(rows)
+
+
+def test_guarantee_1_a_fit_is_that_on_the_joined_table_to_the_bit(
+    company: Place, joined: RemoteData
+) -> None:
+    here, there = fit(company.rows), fit(joined)
+    assert here.groups_ == there.groups_ == ("f", "m", "unknown")
+    assert here.predict_proba(company.rows).tobytes() == there.predict_proba(company.rows).tobytes()
+    for field in ("promise", "epsilon", "events", "plan", "bounds", "releases"):
+        assert getattr(here.privacy_, field) == getattr(there.privacy_, field), field
+    facts = {fact.name: fact.value for fact in there.privacy_.facts}
+    assert "by id" in facts["joined sex"]
+    assert "unknown" in facts["unmatched ids"]
+
+
+@pytest.mark.parametrize("how", [HOW, {}], ids=["sensitive features", "records"])
+def test_guarantee_2_the_attribute_is_no_feature(how: dict[str, Any], joined: RemoteData) -> None:
+    with pytest.raises((InputError, PrivacyError), match="sensitive_as_feature"):
+        made(
+            fv.RateConstrainedClassifier,
+            solver=fv.Descent(rounds=5),
+            sensitive_as_feature=True,
+            **how,
+        ).fit(joined)
+
+
+def test_guarantee_2_a_ledger_of_records_is_refused(tmp_path: Path) -> None:
+    place = prepared(tmp_path, protects="records")
+    with pytest.raises(InputError, match="sensitive features alone"), served(place):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('id = "person"\n', ""),
+        ('attribute = "register.csv"\n', ""),
+        ('id = "person"', 'id = "a"'),
+        ('id = "person"', 'id = "person"\nunmatched = "keep"'),
+        ('id = "person"', "id = 3"),
+    ],
+)
+def test_a_join_that_is_not_whole_is_refused_before_anything_is_opened(
+    old: str, new: str, tmp_path: Path
+) -> None:
+    (tmp_path / "applicants.toml").write_text(JOINED.to_toml())
+    (tmp_path / "holder.toml").write_text(CONFIG.replace(old, new))
+    with pytest.raises(FairveilError):
+        Holder.load(tmp_path / "holder.toml")
+    (tmp_path / "applicants.toml").write_text(SCHEMA.to_toml())
+    (tmp_path / "holder.toml").write_text(CONFIG)
+    with pytest.raises(FairveilError, match="a value for unmatched ids"):
+        Holder.load(tmp_path / "holder.toml")

@@ -76,42 +76,6 @@ def test_all_that_is_copied_is_there_and_every_instruction_is_known() -> None:
     assert tuple(map(int, image.split("."))) >= tuple(map(int, re.findall(r"\d+", wanted)))
 
 
-def test_what_is_installed_is_pinned() -> None:
-    """Extras that exist, of packages that constraints.txt has. pip itself wants a registry: it is
-    not run here."""
-    install = shlex.split(the("RUN").partition(" && ")[0])
-    assert install[:2] == ["pip", "install"]
-    assert install[install.index("-c") + 1] == "constraints.txt"
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    extras = re.fullmatch(r"\.\[(.*)\]", install[-1])
-    assert extras is not None
-    needed = [
-        *project["dependencies"],
-        *(one for extra in extras[1].split(",") for one in project["optional-dependencies"][extra]),
-    ]
-    names = {re.split(r"[<>=\[; ]", one)[0].lower().replace("_", "-") for one in needed}
-    pinned = {
-        line.partition("==")[0].lower().replace("_", "-")
-        for line in (ROOT / "constraints.txt").read_text().splitlines()
-    }
-    assert {name.partition("[")[0] for name in pinned} >= names
-
-
-@pytest.mark.skipif(
-    os.geteuid() != 0 or shutil.which("useradd") is None, reason="useradd is the superuser's"
-)
-def test_the_account_is_made(tmp_path: Path) -> None:
-    """The line itself, in a system of files of its own."""
-    (tmp_path / "etc").mkdir()
-    for name in ("passwd", "group", "shadow", "gshadow"):
-        (tmp_path / "etc" / name).touch()
-    command = shlex.split(the("RUN").partition(" && ")[2])
-    assert command[0] == "useradd"
-    done([command[0], "--prefix", str(tmp_path), *command[1:]])
-    assert (tmp_path / "home" / the("USER")).is_dir()
-    assert f"{the('USER')}:x:10001:" in (tmp_path / "etc" / "passwd").read_text()
-
-
 def test_the_command_serves_and_its_health_is_seen(tmp_path: Path) -> None:
     place, port = place_in(tmp_path), free_port()
     command, health = json.loads(the("CMD")), the("HEALTHCHECK")

@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -16,15 +17,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from door_faults import faults
-from doors import Analyst, Refused, place_in, served
+from doors import Analyst, Refused, faults, place_in, released, served
 
 from fairveil.core.events import Gaussian, PoissonSampled, Repeated, compose
 from fairveil.curator import Measurement, RowCount
 from fairveil.serving import app
 from fairveil.serving.app import AT_ONCE
 from fairveil.serving.pricing import Pricer
-from fairveil.serving.runs import Server
+from fairveil.serving.runs import MOST_FINISHED, Server
 from fairveil.serving.wire import packed
 
 Up = tuple[Server, str]
@@ -105,7 +105,7 @@ def test_of_one_token_one_plan_is_priced_and_others_open_meanwhile(
 
 def test_one_token_does_not_take_all_threads(up: Up, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = Analyst(*up), Analyst(*up)
-    inside, go = held(up, monkeypatch, Server, "list")
+    inside, go = held(up, monkeypatch, Server, "listed")
     with ThreadPoolExecutor(AT_ONCE) as pool:
         asked = [pool.submit(one.sent, "GET", "datasets") for _ in range(AT_ONCE)]
         for _ in range(AT_ONCE):
@@ -122,7 +122,7 @@ def test_health_and_the_holders_page_have_threads_of_their_own(
     up: Up, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All others wait for what is not let go."""
-    inside, go = held(up, monkeypatch, Server, "list")
+    inside, go = held(up, monkeypatch, Server, "listed")
     analysts = [Analyst(*up) for _ in range(app.THREADS // AT_ONCE + 1)]
     with ThreadPoolExecutor(AT_ONCE * len(analysts)) as pool:
         asked = [
@@ -142,7 +142,7 @@ def attach(one: Analyst, run: str) -> None:
 
 
 def test_codes_of_a_token_are_bounded_and_free_when_its_runs_end(up: Up) -> None:
-    one, runs = Analyst(*up), up[0].runs
+    one, server = Analyst(*up), up[0]
     for _ in range(2):
         mine = [one.open(), one.open()]
         attach(one, mine[0])
@@ -156,7 +156,16 @@ def test_codes_of_a_token_are_bounded_and_free_when_its_runs_end(up: Up) -> None
         one.ask(mine[1])
         for run in mine:
             one.act(run, "close", {})
-        assert not set(mine) & set(runs._held)
+        assert not set(mine) & set(server._held)
+    done = [one.open(Gaussian(4000.0)) for _ in range(2)]
+    for run in done:  # and a finished one lets go of its own for others
+        attach(one, run)
+        one.ask(run, Measurement(RowCount(), 4000.0))
+        one.act(run, "finish", {})
+    assert [run in server._held for run in done] == [False, True]
+    assert one.statement(done[0]).epsilon > 0
+    server.sweep(time.time() + 60.0 * 31)
+    assert server._held == {}
 
 
 LONG = Measurement(RowCount(copies=4000), 4000.0)
@@ -179,16 +188,16 @@ def test_what_is_kept_of_a_token_is_bounded_and_free_when_its_runs_end(up: Up) -
             except Refused as refused:
                 word = refused.word
         assert word == "no-room"
-        assert asked == len(up[0].records.entries(run)) == 2
+        assert asked == len(released(up[0].records, run)) / 4000 == 2
         one.act(run, "close", {})
-        up[0].runs.sweep()  # settles what a ledger that was held could not be told
+        up[0].sweep()  # settles what a ledger that was held could not be told
         assert kept(up) == before
-    assert not up[0].records.rows("SELECT 1 FROM replies WHERE act = 'ask'")
+    assert not up[0].records.rows("SELECT 1 FROM requests")
 
 
 def test_refused_openings_and_arrays_that_nothing_names_leave_nothing(up: Up) -> None:
     one, folder = Analyst(*up), up[0].records.path.parent
-    junk = packed({**one.content(), "purpose": "x"}, [np.zeros(1_000_000)])
+    junk = packed({**one.content(), "purpose": np.zeros(1_000_000)})
     size = sum(file.stat().st_size for file in folder.iterdir())
     for body, status in ((junk, 422), (packed(one.content(Gaussian(0.05))), 409)):
         for _ in range(5):
@@ -197,22 +206,25 @@ def test_refused_openings_and_arrays_that_nothing_names_leave_nothing(up: Up) ->
             assert refused.value.status == status
     assert not [record for record in up[0].records.runs() if record.token == one.id]
     assert sum(file.stat().st_size for file in folder.iterdir()) - size < 5_000_000  # of 40 MB
-    assert up[0].runs._held == {}
+    assert up[0]._held == {}
 
 
-def test_statements_of_ended_runs_give_room_to_new_ones(tmp_path: Path) -> None:
-    """What a finished run was opened with is kept for its statement while there is room."""
-    with served(place_in(tmp_path, limits="kept_bytes = 12000")) as up:
-        one, plan = Analyst(*up), compose(Gaussian(4000.0 + place) for place in range(40))
-        runs = []
-        for _ in range(4):
-            runs.append(one.open(plan))
-            for place in range(40):
-                one.ask(runs[-1], Measurement(RowCount(), 4000.0 + place))
-            one.act(runs[-1], "finish", {})
-        assert one.statement(runs[0]).epsilon > 0  # its curator is still there
-        up[0].runs._finished.clear()
+def test_a_finished_run_is_stated_until_the_clock_lets_go_of_it(tmp_path: Path) -> None:
+    """By its curator, or one that is taken up again."""
+    with served(place_in(tmp_path)) as up:
+        one, runs = Analyst(*up), []
+        for _ in range(MOST_FINISHED + 1):
+            runs.append(one.open(Gaussian(4000.0)))
+            one.ask(runs[-1], Measurement(RowCount(), 4000.0))
+            one.act(runs[-1], "finish", {}, key="the-last-one")
+        assert len(up[0]._held) == MOST_FINISHED
         assert one.statement(runs[-1]).epsilon > 0
+        assert one.statement(runs[0]).epsilon > 0
+        one.act(runs[0], "finish", {}, key="the-last-one")
+        assert kept(up) > 0
+        up[0].sweep(time.time() + 60.0 * 31)
+        assert (kept(up), up[0]._held) == (0, {})
+        assert not list(up[0].records.journal("x").parent.iterdir())
         with pytest.raises(Refused, match="ended"):
             one.statement(runs[0])
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from door_faults import faults
-from doors import CELLS, PLAN, PROMISE, Place, place_in, remote_data
+from doors import CELLS, PLAN, PROMISE, Place, faults, place_in, remote_data
 
 import fairveil as fv
 from fairveil.curator import CellCounts, Measurement
@@ -25,17 +24,6 @@ def in_postgres(place: Place, url: str, name: str) -> Place:
         text.replace('ledger = "budget.db"', f'ledger = "{url}"\nledger_name = "{name}"')
     )
     return place
-
-
-def test_a_fit_is_charged_in_a_ledger_in_postgresql(tmp_path: Path, postgres_url: str) -> None:
-    place = in_postgres(place_in(tmp_path, seeded=False), postgres_url, "behind the door")
-    with remote_data(place) as (data, _, _):
-        clf = fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(data)
-    ledger = fv.Ledger.open(postgres_url, "behind the door")
-    assert clf.privacy_.ledger is not None
-    assert ledger.check([clf.privacy_.ledger]) == []
-    assert (ledger.balance().committed, ledger.balance().open) == (1, 0)
-    ledger.close()
 
 
 def opened(data: RemoteData) -> RemoteCurator:
@@ -91,7 +79,7 @@ def test_a_database_that_is_restarted_under_runs_loses_nothing(
         for _ in range(4):
             second.answer(ask)
         second.finish()
-        door.runs.sweep()
+        door.sweep()
         ledger = fv.Ledger.open(postgres.url, "restarted")
         assert receipt is not None
         assert ledger.check([receipt]) == []

@@ -7,7 +7,6 @@ import datetime
 import ipaddress
 import ssl
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,9 @@ from doors import Place, place_in, served
 
 import fairveil as fv
 from fairveil.cli import main
-from fairveil.errors import DoorError, InputError
-from fairveil.serving.holder import Holder
+from fairveil.errors import DoorError
 
-NOW = datetime.datetime.now(datetime.UTC)
-DAY = datetime.timedelta(days=1)
+NOW, DAY = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
 
 
 class Authority:
@@ -77,90 +74,39 @@ class Authority:
         return begun.not_valid_before(NOW - 8 * DAY).not_valid_after(until)
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"), "authority")
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    return place_in(tmp_path_factory.mktemp("holder"), seeded=False)
-
-
-@pytest.fixture(autouse=True)
-def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairveil.serving.client.WAIT", 0.001)
-
-
-def without_files(place: Place) -> str:
-    lines = place.config.read_text().splitlines(keepends=True)
-    return "".join(line for line in lines if not line.startswith(("certificate", "private_key")))
-
-
 def with_files(place: Place, files: tuple[Path, Path]) -> Place:
     """The place, which serves by these files from now on."""
-    text = without_files(place)
+    lines = place.config.read_text().splitlines(keepends=True)
+    text = "".join(line for line in lines if not line.startswith(("certificate", "private_key")))
     told = f'[door]\ncertificate = "{files[0]}"\nprivate_key = "{files[1]}"\n'
     place.config.write_text(text.replace("[door]\n", told))
     return place
 
 
-@pytest.fixture
-def secured(place: Place, authority: Authority) -> Iterator[tuple[str, str]]:
-    with served(with_files(place, authority.signed("server"))) as (door, url):
-        yield url, door.tokens.issue("analyst")
-
-
-def test_a_fit_over_https(secured: tuple[str, str], authority: Authority) -> None:
-    url, token = secured
-    assert url.startswith("https://")
-    data = fv.remote(url, "applicants", token=token, cafile=str(authority.pem))
-    clf = fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(data)
-    assert clf.privacy_.ledger is not None
-    data.close()
-
-
 def test_what_is_not_trusted_is_refused_before_the_token_is_sent(
-    secured: tuple[str, str], tmp_path: Path, authority: Authority
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url, token = secured
-    other = Authority(tmp_path, "other")
-    for cafile in (None, str(other.pem)):
-        with pytest.raises(DoorError, match="a certificate that is not to be trusted"):
-            fv.remote(url, "applicants", token=token, cafile=cafile)
-    with pytest.raises(DoorError):  # plain words to a port that speaks TLS
-        fv.remote(url.replace("https", "http"), "applicants", token=token)
+    """Another authority, another name, one that expired; and plain words to a port that speaks
+    TLS."""
+    monkeypatch.setattr("fairveil.serving.client.WAIT", 0.001)
+    authority, other = Authority(tmp_path, "authority"), Authority(tmp_path, "other")
+    place = place_in(tmp_path / "holder", seeded=False)
+    elsewhere, expired = {"host": x509.DNSName("holder.example")}, {"until": NOW - 2 * DAY}
+    for how, trusted in ((elsewhere, False), (expired, False), ({}, True)):
+        with served(with_files(place, authority.signed("server", **how))) as (door, url):
+            token = door.tokens.issue("analyst")
+            for cafile in (None, str(other.pem), str(authority.pem)):
+                if trusted and cafile == str(authority.pem):
+                    data = fv.remote(url, "applicants", token=token, cafile=cafile)
+                    assert fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(data).privacy_.ledger
+                    data.close()
+                    continue
+                with pytest.raises(DoorError, match="a certificate that is not to be trusted"):
+                    fv.remote(url, "applicants", token=token, cafile=cafile)
+            with pytest.raises(DoorError):
+                fv.remote(url.replace("https", "http"), "applicants", token=token)
     old = ssl.create_default_context(cafile=str(authority.pem))
     assert old.minimum_version >= ssl.TLSVersion.TLSv1_2
-
-
-@pytest.mark.parametrize(
-    "how",
-    [{"host": x509.DNSName("holder.example")}, {"until": NOW - 2 * DAY}],
-    ids=["another name", "expired"],
-)
-def test_a_certificate_of_another_name_or_time_is_refused(
-    how: Any, place: Place, authority: Authority
-) -> None:
-    with served(with_files(place, authority.signed("wrong", **how))) as (door, url):
-        token = door.tokens.issue("analyst")
-        with pytest.raises(DoorError, match="a certificate that is not to be trusted"):
-            fv.remote(url, "applicants", token=token, cafile=str(authority.pem))
-
-
-def test_plain_http_is_not_served_beyond_this_machine(place: Place, authority: Authority) -> None:
-    secured = with_files(place, authority.signed("server")).config.read_text()
-    place.config.write_text(secured.replace("[door]\n", '[door]\naddress = "0.0.0.0"\n'))
-    assert Holder.load(place.config).address == "0.0.0.0"
-    plain = "".join(
-        line
-        for line in place.config.read_text().splitlines(keepends=True)
-        if not line.startswith(("cert", "priv"))
-    )
-    place.config.write_text(plain)
-    with pytest.raises(InputError, match="HTTPS, or this machine alone"):
-        Holder.load(place.config)
-    place.config.write_text(plain.replace('address = "0.0.0.0"\n', ""))
 
 
 def test_a_certificate_that_cannot_be_served_with_is_told_before_the_start(

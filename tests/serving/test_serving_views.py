@@ -23,7 +23,7 @@ from fairveil.data import Encoding
 from fairveil.estimators.reading.coded_files import CODINGS
 from fairveil.estimators.reading.coding import SchemaCoding
 from fairveil.facts import Schema
-from fairveil.serving.datasets import View
+from fairveil.serving.wire import View
 
 RELATIONS = [("records", "add-remove"), ("records", "replace-one"), ("sensitive_features", None)]
 SEED = "11" * 32

@@ -13,8 +13,8 @@
 | `/holder` | the holder | budgets, runs, tokens |
 
 Guarantees (tests/serving/test_serving_requests.py, tests/serving/test_serving_limits.py):
-1. A request has one clock from its first byte, which no later byte begins again: without a whole
-   request a connection ends. What is answered before its body was read ends its connection.
+1. A connection that waits has one clock, which no byte begins again: without a whole request it
+   ends. What is answered before its body was read ends its connection.
 2. Bodies are bounded one by one and together, whatever their headers say. A token has a few requests
    answered at once, and one plan priced.
 3. Health waits for no thread, and the holder's page has threads of its own: whatever analysts ask,
@@ -44,10 +44,10 @@ from typing import Any, TextIO
 from urllib.parse import parse_qs
 from weakref import WeakValueDictionary
 
-import anyio.to_thread
 import h11
 import uvicorn
 from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.applications import Starlette
@@ -57,7 +57,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import DoorError, FairveilError
-from .records import OPEN, OPENING, STOP, Token
+from .records import OPEN, STOP, Token
 from .refusals import Refusal, refusal_of
 from .runs import ACTS, CLOSE, Opening, Server
 
@@ -66,16 +66,9 @@ try:
 except ImportError:  # a system without limits of descriptors
     resource = None  # type: ignore[assignment]
 
-MESSAGE_TYPE, JSON, STARTING, SWEEP_SECONDS = (
-    "application/vnd.fairveil",
-    "application/json",
-    60.0,
-    5.0,
-)
+MESSAGE_TYPE, JSON = "application/vnd.fairveil", "application/json"
+STARTING, SWEEP_SECONDS = 60.0, 5.0
 THREADS, PAGE_THREADS = 16, 2
-ANYBODY, GUESSES, ENTRIES = 12_000, 600, 30
-"""Requests a minute without a token, tokens that open nothing, and wrong words at the page, of one
-address: many analysts may share one."""
 AT_ONCE, BODIES, SMALL = 8, 8, 4096
 """Requests of one token that are answered at once, how many of the largest bodies may lie in memory
 together, and the largest body of whoever shows no token."""
@@ -105,13 +98,27 @@ class Rates:
             self._left[name] = (left - 1.0, now)
 
 
+def has_body(request: Request) -> bool:
+    """Whether a body comes behind the head of a request."""
+    length = request.headers.get("content-length", "0")
+    return length != "0" or "transfer-encoding" in request.headers
+
+
+def key_of(request: Request) -> str:
+    """The key of a request, under which it is answered once."""
+    found = request.headers.get("idempotency-key", "")
+    if not _KEY.fullmatch(found):
+        raise Refusal("no-key", kind="InputError")
+    return found
+
+
 class Service:
     """The application of one server. `log`: a line of JSON for each request; None: no lines."""
 
     def __init__(self, server: Server, log: TextIO | None = sys.stderr) -> None:
-        self.server, self._log, self._limits = server, log, server.holder.limits
-        self._rates, self._guests = Rates(self._limits.requests_a_minute), Rates(ANYBODY)
-        self._guesses, self._inside, self._bytes = Rates(GUESSES), Counter[str](), 0
+        self.server, self._log, self._limits = server, log, server.limits
+        self._rates = Rates(self._limits.requests_a_minute)
+        self._inside, self._bytes = Counter[str](), 0
         self._prices: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def app(self) -> Starlette:
@@ -119,7 +126,7 @@ class Service:
         server = self.server
 
         def look(answer: Callable[[Token, str], Answer]) -> Callable[..., Awaitable[Answer]]:
-            async def looked(request: Request, token: Token, body: bytes, until: float) -> Answer:
+            async def looked(request: Request, token: Token, *_: object) -> Answer:
                 found: Answer = await self._work(answer, token, request.path_params.get("name", ""))
                 return found
 
@@ -128,26 +135,20 @@ class Service:
         told = [
             ("/v1/runs/{id}/{act}", "POST", self._act),  # most requests are these
             ("/v1/runs", "POST", self._open),
-            ("/v1/datasets", "GET", look(lambda token, name: server.list(token))),
+            ("/v1/datasets", "GET", look(lambda token, name: server.listed(token))),
             ("/v1/datasets/{name}", "GET", look(server.facts)),
             ("/v1/datasets/{name}/price", "POST", self._price),
             ("/v1/datasets/{name}/divide", "POST", self._divide),
             ("/v1/ledgers/{name}", "GET", look(server.ledger)),
             ("/v1/statements/{name}", "GET", look(server.statements)),
         ]
-        routes = [
-            Route(path, self._endpoint(path, answer), methods=[method])
-            for path, method, answer in told
-        ]
+        routes = [Route(path, self._endpoint(path, do), methods=[how]) for path, how, do in told]
         for path, anybody in (("/v1", self._about), ("/healthz", self._health)):
             routes.append(Route(path, self._endpoint(path, anybody, open=True)))
         rest = self._endpoint("unknown", self._nothing, open=True)
         methods = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-        pages = HolderPage(self).routes()
-        return Starlette(
-            routes=[*routes, *pages, Route("/{rest:path}", rest, methods=methods)],
-            lifespan=self._living,
-        )
+        last = Route("/{rest:path}", rest, methods=methods)
+        return Starlette(routes=[*routes, *HolderPage(self).routes(), last], lifespan=self._living)
 
     @asynccontextmanager
     async def _living(self, app: Starlette) -> AsyncIterator[None]:
@@ -157,7 +158,7 @@ class Service:
         async def sweeping() -> None:
             while True:
                 await asyncio.sleep(SWEEP_SECONDS)
-                await anyio.to_thread.run_sync(self.server.sweep, limiter=own)
+                await run_sync(self.server.sweep, limiter=own)
 
         task = asyncio.create_task(sweeping())
         try:
@@ -166,7 +167,7 @@ class Service:
             task.cancel()
 
     async def _work(self, work: Callable[..., Any], *given: Any) -> Any:
-        return await anyio.to_thread.run_sync(partial(work, *given), limiter=self._threads)
+        return await run_sync(partial(work, *given), limiter=self._threads)
 
     # -- every request -----------------------------------------------------------------------------
 
@@ -175,24 +176,18 @@ class Service:
     ) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             began, token, detail, body, is_whole = time.monotonic(), None, "", b"", False
-            until = began + self._limits.request_seconds
+            until, name = began + self._limits.request_seconds, ""
             try:
-                if open:
-                    self._guests.require(address(request))
-                    body = await self.body(request, SMALL, until)
-                else:
+                if not open:
                     token = self._token(request)
                     if self._inside[token.id] >= AT_ONCE:
                         raise Refusal("too-many")
-                    self._inside[token.id] += 1
-                    try:
-                        body = await self.body(request, self._limits.request_bytes, until)
-                        said = await answer(request, token, body, until)
-                    finally:
-                        self._inside[token.id] -= 1
-                        self._inside += Counter()  # drops who has none
-                if open:
-                    said = await answer(request, token, body, until)
+                    name = token.id
+                    self._inside[name] += 1
+                body = await self.body(
+                    request, SMALL if open else self._limits.request_bytes, until
+                )
+                said = await answer(request, token, body, until)
                 kind = MESSAGE_TYPE if isinstance(said, bytes) else JSON
                 content = json.dumps(said, allow_nan=False) if isinstance(said, dict) else said
                 response, is_whole = Response(content, media_type=kind), True
@@ -205,6 +200,9 @@ class Service:
                 is_whole = len(body) > 0 or not has_body(request)
             finally:
                 self._bytes -= len(body)
+                if name:
+                    self._inside[name] -= 1
+                    self._inside += Counter()  # drops who has none
             if not is_whole:  # nobody waits for the rest of a request that was answered
                 response.headers["Connection"] = "close"
             self._line(request, act, response.status_code, began, token, len(body), detail)
@@ -214,12 +212,8 @@ class Service:
 
     def _token(self, request: Request) -> Token:
         word, _, given = request.headers.get("authorization", "").partition(" ")
-        try:
-            # a look that waits for nobody: cheaper than a thread
-            token = self.server.tokens.of(given if word.lower() == "bearer" else None)
-        except Refusal:
-            self._guesses.require(address(request))
-            raise
+        # a look that waits for nobody: cheaper than a thread
+        token = self.server.tokens.of(given if word.lower() == "bearer" else None)
         self._rates.require(token.id)
         return token
 
@@ -241,9 +235,7 @@ class Service:
                     parts.append(part)
         except BaseException as error:
             self._bytes -= size
-            if isinstance(error, TimeoutError):
-                raise Refusal("too-slow") from None
-            raise
+            raise Refusal("too-slow") if isinstance(error, TimeoutError) else error from None
         return b"".join(parts)
 
     def _line(
@@ -258,21 +250,14 @@ class Service:
     ) -> None:
         if self._log is None:
             return
-        run, named = str(request.path_params.get("id", "")), request.path_params.get("act", "")
-        spent = round(1e3 * (time.monotonic() - began), 2)
-        line = {
-            "at": round(time.time(), 3),
-            "act": act,
-            "status": status,
-            "ms": spent,
-            "bytes": size,
-        }
-        if named:
-            line["act"] = named if named in (*ACTS, CLOSE) else "other"
-        more = {"token": "" if token is None else token.id, "detail": detail}
+        run, named = str(request.path_params.get("id", "")), request.path_params.get("act")
         # words that somebody else chose are not repeated
+        act = act if named is None else named if named in (*ACTS, CLOSE) else "other"
+        told = {"at": round(time.time(), 3), "act": act, "status": status}
+        told |= {"ms": round(1e3 * (time.monotonic() - began), 2), "bytes": size}
+        more = {"token": "" if token is None else token.id, "detail": detail}
         more["run"] = run if re.fullmatch("[0-9a-f]{32}", run) else ""
-        told = {**line, **{name: words for name, words in more.items() if words}}
+        told |= {name: words for name, words in more.items() if words}
         self._log.write(json.dumps(told) + "\n")
 
     # -- what is answered --------------------------------------------------------------------------
@@ -282,67 +267,45 @@ class Service:
 
     async def _health(self, *_: object) -> Answer:
         if not self.server.is_healthy:
-            raise Refusal("unhealthy", detail=self.server.trouble or "")
+            raise Refusal("unhealthy", detail=self.server.trouble)
         return "ok\n"
 
     async def _nothing(self, *_: object) -> Answer:
         raise Refusal("not-found")
 
     async def _open(self, request: Request, token: Token, body: bytes, until: float) -> Answer:
-        runs, key = self.server.runs, key_of(request)
-        known = await self._work(runs.known, token, key, body)
+        server, key = self.server, key_of(request)
+        known = await self._work(server.known, token, key, body)
         if known is not None:
             return bytes(known)
-        asked = await self._work(runs.opening, token, body)
+        asked = await self._work(server.opening, token, body)
         prices = await self._priced(token, asked, until)
-        return bytes(await self._work(runs.open, token, key, body, asked, prices))
+        return bytes(await self._work(server.open, token, key, body, asked, prices))
 
     async def _price(self, request: Request, token: Token, body: bytes, until: float) -> Answer:
-        runs = self.server.runs
-        asked = await self._work(runs.opening, token, body, request.path_params["name"])
+        asked = await self._work(self.server.opening, token, body, request.path_params["name"])
         prices = await self._priced(token, asked, until)
-        return dict(await self._work(runs.price, asked, prices))
+        return dict(await self._work(self.server.price, asked, prices))
 
     async def _priced(self, token: Token, asked: Opening, until: float) -> list[float]:
         """The prices of a plan, made in a process of its own: few at once, and one of a token."""
-        pricer = self.server.pricer
+        lock, pricer = self._prices.setdefault(token.id, asyncio.Lock()), self.server.pricer
         assert pricer is not None
-        lock = self._prices.setdefault(token.id, asyncio.Lock())
         try:
             async with asyncio.timeout(until - time.monotonic()), lock:
                 given = (asked.values["plan"], asked.deltas, asked.promise.neighbours, until)
-                work = partial(pricer.prices, *given)
-                return await anyio.to_thread.run_sync(work, limiter=self._pricing)
+                return await run_sync(partial(pricer.prices, *given), limiter=self._pricing)
         except TimeoutError:
             raise Refusal("busy") from None
 
     async def _divide(self, request: Request, token: Token, body: bytes, until: float) -> Answer:
         given = (token, request.path_params["name"], key_of(request), body)
-        return bytes(await self._work(self.server.runs.divide, *given))
+        return bytes(await self._work(self.server.divide, *given))
 
     async def _act(self, request: Request, token: Token, body: bytes, until: float) -> Answer:
         run, act = request.path_params["id"], request.path_params["act"]
         given = (token, run, act, key_of(request), body, until)
-        return bytes(await self._work(self.server.runs.act, *given))
-
-
-def key_of(request: Request) -> str:
-    """The key of a request, under which it is answered once."""
-    found = request.headers.get("idempotency-key", "")
-    if not _KEY.fullmatch(found):
-        raise Refusal("no-key", kind="InputError")
-    return found
-
-
-def address(request: Request) -> str:
-    """Who asks, as far as the network knows."""
-    return "" if request.client is None else request.client.host
-
-
-def has_body(request: Request) -> bool:
-    """Whether a body comes behind the head of a request."""
-    length = request.headers.get("content-length", "0")
-    return length != "0" or "transfer-encoding" in request.headers
+        return bytes(await self._work(self.server.act, *given))
 
 
 # -- the holder's page -----------------------------------------------------------------------------
@@ -365,18 +328,19 @@ class HolderPage:
         self._service, self.server = service, service.server
         # cookie: the form's word, the token, until when
         self._sessions: OrderedDict[str, tuple[str, str, float]] = OrderedDict()
-        self._lock, self._rates = threading.Lock(), Rates(ENTRIES)
+        self._lock = threading.Lock()
         loader = PackageLoader("fairveil.serving", "pages")
-        self._env = Environment(
-            loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True
-        )
+        strict: dict[str, Any] = {"autoescape": True, "undefined": StrictUndefined}
+        self._env = Environment(loader=loader, trim_blocks=True, **strict)
+        self._env.filters["date"] = date
         # ours: its quotes are its own
-        self._css = Markup(loader.get_source(self._env, "page.css")[0])
+        self._env.globals["css"] = Markup(loader.get_source(self._env, "page.css")[0])
+        self._env.globals["holder"] = self.server.holder.name
 
     def routes(self) -> list[Route]:
         """For the service."""
         told: list[tuple[str, str, Callable[[Request, dict[str, str]], Response]]] = [
-            ("/", "GET", self._home),
+            ("/", "GET", lambda request, form: RedirectResponse("/holder", 303)),
             ("/holder", "GET", self._overview),
             ("/holder/runs/{id}/statement", "GET", self._statement),
             ("/holder/enter", "POST", self._enter),
@@ -389,22 +353,20 @@ class HolderPage:
         def page(answer: Callable[[Request, dict[str, str]], Response]) -> Any:
             async def endpoint(request: Request) -> Response:
                 limiter[:] = limiter or [CapacityLimiter(PAGE_THREADS)]
-                is_whole = not has_body(request)
-                until = time.monotonic() + self.server.holder.limits.request_seconds
+                is_whole, form = not has_body(request), dict[str, str]()
+                until = time.monotonic() + self.server.limits.request_seconds
                 try:
-                    form: dict[str, str] = {}
                     if request.method == "POST":
                         raw = await self._service.body(request, SMALL, until)
                         self._service._bytes -= len(raw)
                         found = parse_qs(raw.decode("utf-8", "replace"), max_num_fields=8)
                         form, is_whole = {name: texts[0] for name, texts in found.items()}, True
-                    work = partial(answer, request, form)
-                    response = await anyio.to_thread.run_sync(work, limiter=limiter[0])
+                    response = await run_sync(partial(answer, request, form), limiter=limiter[0])
                 except ClientDisconnect:
                     response = Response(status_code=400)
                 except Exception as error:  # nothing of it is shown
                     refused = refusal_of(error)
-                    text = self._render("enter.html", said=refused.sentence, session="")
+                    text = self._render("enter.html", said=refused.sentence)
                     response = HTMLResponse(text, refused.status)
                 response.headers.update(HEADERS)
                 if not is_whole:
@@ -417,66 +379,16 @@ class HolderPage:
 
     # -- what is shown -----------------------------------------------------------------------------
 
-    def _home(self, request: Request, form: dict[str, str]) -> Response:
-        return RedirectResponse("/holder", 303)
-
     def _overview(self, request: Request, form: dict[str, str], said: str = "") -> Response:
-        session = self._session(request)
+        session, server = self._session(request), self.server
         if session is None:
-            return HTMLResponse(self._render("enter.html", session=""))
-        server, now = self.server, time.time()
-        names, shown = server.tokens.names(), server.records.runs(most=SHOWN)
-        counts = "SELECT run, COUNT(*) AS n FROM entries GROUP BY run"
-        releases = {row["run"]: row["n"] for row in server.records.rows(counts)}
-        given = {
-            row["id"]
-            for row in server.records.rows("SELECT id FROM runs WHERE statement IS NOT NULL")
-        }
-        runs = [
-            {
-                **vars(run),
-                "short": run.id[:8],
-                "who": names.get(run.token, run.token),
-                "open": run.state in (OPENING, OPEN),
-                "epsilon": f"{run.epsilon:g}",
-                "releases": releases.get(run.id, 0),
-                "opened": date(run.opened),
-                "has_statement": run.id in given,
-            }
-            for run in shown
-        ]
-        tokens = [
-            {
-                **vars(one),
-                "scope": one.scope.words,
-                "holds": one.holds_at(now),
-                "ends": "never" if one.expires is None else date(one.expires),
-            }
-            | ({} if one.revoked is None else {"ends": f"revoked {date(one.revoked)}"})
-            for one in server.tokens.all()
-        ]
-        budgets = [self._budget(name) for name in server.datasets]
-        values = {"budgets": budgets, "runs": runs, "tokens": tokens}
-        return HTMLResponse(self._render("overview.html", session=session, said=said, **values))
-
-    def _budget(self, name: str) -> dict[str, Any]:
-        dataset = self.server.datasets[name]
-        told = {"name": name, "title": dataset.served.title, "terms": dataset.served.terms}
-        told["promise"] = str(dataset.promise)
-        try:
-            found = dataset.ledger.balance()
-        except (FairveilError, OSError):
-            away = {"spent": "unknown: the ledger is away", "left": "unknown", "width": "0"}
-            return {**told, **away, "next": "?", "open": "How many spends are open is unknown"}
-        spends = "1 spend is open" if found.open == 1 else f"{found.open} spends are open"
-        return {
-            **told,
-            "spent": f"{100 * found.spent_share:.1f} %",
-            "left": f"{100 * found.left_share:.1f} %",
-            "width": f"{min(100.0, 100 * found.spent_share):.2f}",
-            "next": f"{found.left:.3g}",
-            "open": spends,
-        }
+            return HTMLResponse(self._render("enter.html"))
+        stated = server.records.rows("SELECT id FROM runs WHERE statement IS NOT NULL")
+        values: dict[str, Any] = {"runs": server.records.runs(most=SHOWN), "at": time.time()}
+        values |= {"tokens": server.tokens.all(), "names": server.tokens.names()}
+        values |= {"stated": {row["id"] for row in stated}, "session": session, "said": said}
+        budgets = [(one, balance_of(one)) for one in server.datasets.values()]
+        return HTMLResponse(self._render("overview.html", budgets=budgets, **values))
 
     def _statement(self, request: Request, form: dict[str, str]) -> Response:
         session, id = self._session(request), request.path_params["id"]
@@ -489,12 +401,9 @@ class HolderPage:
     # -- what is done ------------------------------------------------------------------------------
 
     def _enter(self, request: Request, form: dict[str, str]) -> Response:
-        try:
-            if self.server.tokens.of(form.get("token")).role != "holder":
-                raise Refusal("entered")
-        except Refusal:  # wrong ones are counted alone: the right one is let in
-            self._rates.require(address(request))
-            raise
+        # of 256 bits: nobody guesses one, and nobody is shut out by another's guesses
+        if self.server.tokens.of(form.get("token")).role != "holder":
+            raise Refusal("entered")
         cookie, word = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         with self._lock:
             while len(self._sessions) >= MOST_SESSIONS:
@@ -518,7 +427,7 @@ class HolderPage:
         said = "The run had ended before."
         if record is not None and record.state == OPEN:
             said = "The run was stopped."
-            if not self.server.runs.end(id, "stopped by the holder", wait=5.0):
+            if not self.server.end(id, "stopped by the holder", wait=5.0):
                 self.server.records.put(id, how=STOP)  # by the clock, when its answer is made
                 said = "The run is stopped when its answer is made."
         return self._overview(request, {}, said)
@@ -535,9 +444,9 @@ class HolderPage:
         """The form's word of a session that holds; its token must still open."""
         with self._lock:
             found = self._sessions.get(request.cookies.get(COOKIE, ""))
-        if found is None or found[2] < time.time():
-            return None
         try:
+            if found is None or found[2] < time.time():
+                return None
             return found[0] if self.server.tokens.of(found[1]).role == "holder" else None
         except Refusal:
             return None
@@ -547,10 +456,17 @@ class HolderPage:
         if session is None or not secrets.compare_digest(given, session.encode()):
             raise Refusal("entered")
 
-    def _render(self, name: str, *, session: str, said: str = "", **values: object) -> str:
-        told = {"title": "Holder", "holder": self.server.holder.name, "css": self._css}
-        told |= {"now": date(time.time()), "said": said, "session": session}
-        return self._env.get_template(name).render(**told, **values)
+    def _render(self, name: str, **values: object) -> str:
+        told = {"session": "", "said": "", "now": time.time()}
+        return self._env.get_template(name).render(told | values)
+
+
+def balance_of(dataset: Any) -> Any:
+    """What is spent of a data set's budget; None where its ledger is away."""
+    try:
+        return dataset.ledger.balance()
+    except (FairveilError, OSError):
+        return None
 
 
 def date(seconds: float) -> str:
@@ -562,14 +478,13 @@ def date(seconds: float) -> str:
 
 
 class Clocked(H11Protocol):
-    """uvicorn's own, with one clock: `seconds` for a whole request, from its first byte, for the next
-    one to begin, and for a reply of which nothing is taken. Where more than `most` connections are
-    there, the one that has waited longest without a whole request is closed for the newest."""
+    """uvicorn's own, with one clock: `seconds` for a whole request, since the connection was free
+    for it, and for a part of a reply to be taken. Where more than `most` connections are there, the
+    one that has waited longest without a whole request is closed for the newest."""
 
     seconds, most = 60.0, MOST_CONNECTIONS
     waiting: dict[Clocked, None]
     _clock: asyncio.TimerHandle | None = None
-    _is_idle = True
 
     @classmethod
     def of(cls, seconds: float, most: int) -> type[Clocked]:
@@ -579,26 +494,22 @@ class Clocked(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """The clock begins."""
         super().connection_made(transport)
-        self._begin(idle=True)
+        self._waits()
         if len(self.connections) > self.most:
             oldest = next(iter(self.waiting))
             if oldest is not self:
                 oldest.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """The first byte of a request begins the clock; the last one ends it."""
-        if self._is_idle:
-            self._begin(idle=False)
+        """The last byte of a request ends the clock."""
         super().data_received(data)
-        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
-            self._end()
+        self._has_whole()
 
     def on_response_complete(self) -> None:
         """The clock of the next request begins."""
-        self._begin(idle=not self.conn.trailing_data[0])
+        self._waits()
         super().on_response_complete()
-        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):  # one that had come already
-            self._end()
+        self._has_whole()  # one that had come already
 
     def pause_writing(self) -> None:
         """More of a reply waits than the system takes: see whether it goes on."""
@@ -615,10 +526,14 @@ class Clocked(H11Protocol):
         self._end()
         super().connection_lost(exc)
 
-    def _begin(self, *, idle: bool) -> None:
+    def _waits(self) -> None:
         self._end()
-        self._is_idle, self.waiting[self] = idle, None
+        self.waiting[self] = None
         self._clock = self.loop.call_later(self.seconds, self.transport.abort)
+
+    def _has_whole(self) -> None:
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._end()
 
     def _end(self) -> None:
         self.waiting.pop(self, None)
@@ -643,11 +558,12 @@ def uvicorn_of(server: Server, service: Service) -> uvicorn.Server:
     holder, most = server.holder, MOST_CONNECTIONS
     if resource is not None:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = 2 * MOST_CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, 2 * most)
-        if soft != resource.RLIM_INFINITY and soft < wanted:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-            soft = wanted
-        most = most if soft == resource.RLIM_INFINITY else min(most, max(64, soft - 384))
+        wanted = 2 * most if hard == resource.RLIM_INFINITY else min(hard, 2 * most)
+        if soft != resource.RLIM_INFINITY:
+            soft = max(soft, wanted)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            most = min(most, max(64, soft - 640))  # others are of the disk, runs and the ledgers
+    files = {"ssl_certfile": holder.certificate, "ssl_keyfile": holder.private_key}
     config = uvicorn.Config(
         service.app(),
         host=holder.address,
@@ -661,9 +577,8 @@ def uvicorn_of(server: Server, service: Service) -> uvicorn.Server:
         timeout_keep_alive=3600,  # the clock of a request is shorter
         h11_max_incomplete_event_size=64 << 10,
         timeout_graceful_shutdown=10,
-        ssl_certfile=None if holder.certificate is None else str(holder.certificate),
-        ssl_keyfile=None if holder.private_key is None else str(holder.private_key),
-        proxy_headers=holder.behind_proxy,
+        proxy_headers=False,  # nobody is told apart by an address
+        **{name: file and str(file) for name, file in files.items()},  # type: ignore[arg-type]
     )
     return uvicorn.Server(config)
 

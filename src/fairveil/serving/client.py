@@ -31,6 +31,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
@@ -39,46 +40,29 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import errors
-from .._json import Document
+from .._json import Document, Node
+from ..core.errors import need
 from ..core.events import Event, NoOp, compose, to_json_dict
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..core.rows import Batch
-from ..curator import FULL, Curator, Full, Log, LogEntry, Part, Question, pricing
+from ..curator import FULL, Curator, Log, LogEntry, Question, pricing
 from ..curator.books import Budget
 from ..curator.elsewhere import DescribedRule, Elsewhere, RowsElsewhere
 from ..curator.pricing import Measurements, as_measurements, cap_of, require_features_apart
 from ..curator.public_table import PublicTable
 from ..curator.quiet import Troubles
-from ..errors import (
-    DoorError,
-    FairveilError,
-    InputError,
-    Overspent,
-    PrivacyError,
-    SignatureError,
-    complaint,
-)
+from ..errors import DoorError, FairveilError, InputError, Overspent, PrivacyError, SignatureError
 from ..estimators.fitting import CERTIFICATE
 from ..facts import Cells, RowLayout, Schema
 from ..ledger import current
 from ..statement import document, signing
 from ..statement.document import NamedGroups, PrivacyStatement, PublicFact
 from ..statement.signing import Signature
-from .wire import (
-    CodesHandle,
-    Message,
-    ModelHandle,
-    Packing,
-    described,
-    measurement_described,
-    packed,
-    rule_described,
-    unpacked,
-)
+from . import wire
 
 ANSWER = Document("answer of the door", "Ask the holder which version the door has.", DoorError)
-PROTOCOL, LARGEST_ANSWER, MOST_LINE = 2, 1 << 30, 200
+PROTOCOL, LARGEST_ANSWER, MOST_LINE = 3, 1 << 30, 200
 TRIES, FIRST_TRIES, WAIT = 9, 4, 0.1
 """Of a request of a run, for some 25 seconds while a server starts again; of a look, for less than
 one; the first wait."""
@@ -92,33 +76,6 @@ TOKEN_VARIABLE = "FAIRVEIL_TOKEN"
 Floats = npt.NDArray[np.float64]
 
 
-class _Whole(http.client.HTTPConnection):
-    """A connection that sends head and body of a request in one piece: the server wakes once."""
-
-    _parts: list[bytes] | None = None
-
-    def send(self, data: Any) -> None:
-        """Wait for the rest of the request, if one is being put together."""
-        if self._parts is None:
-            super().send(data)
-        else:
-            self._parts.append(data)
-
-    def request(self, *args: Any, **options: Any) -> None:
-        """The request, in one piece."""
-        self._parts = []
-        try:
-            super().request(*args, **options)
-            whole = b"".join(self._parts)
-        finally:
-            self._parts = None
-        super().send(whole)
-
-
-class _Secure(_Whole, http.client.HTTPSConnection):
-    """Over TLS."""
-
-
 class Connection:
     """To one server, with one token. Requests of several threads follow one another."""
 
@@ -128,18 +85,16 @@ class Connection:
         self, url: str, token: str, *, timeout: float = 120.0, cafile: str | None = None
     ) -> None:
         parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and parts.hostname
-        if not known or parts.username or parts.query:
-            remedy = 'Pass "https://holder.example", or "http://127.0.0.1:8422" for this machine.'
-            got = parts.hostname or url
-            raise InputError.expected("the address of a door", of="url", got=got, remedy=remedy)
-        if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
-            remedy = "Token and answers would be open to everybody on the way: use https://."
-            expected = "HTTPS to another machine"
-            raise InputError.expected(expected, of="url", got="http", remedy=remedy)
+        known = parts.scheme in ("http", "https") and not parts.username and not parts.query
+        known, got = known and bool(parts.hostname), parts.hostname or url
+        fix = 'Pass "https://holder.example", or "http://127.0.0.1:8422" for this machine.'
+        need(known, "the address of a door", of="url", got=got, fix=fix)
+        secure = parts.scheme == "https"
+        fix = "Token and answers would be open to everybody on the way: use https://."
+        here = secure or parts.hostname in ("127.0.0.1", "localhost", "::1")
+        need(here, "HTTPS to another machine", of="url", got="http", fix=fix)
         self.shown = f"{parts.scheme}://{parts.netloc}"
         self._host, self._port, self._base = str(parts.hostname), parts.port, parts.path.rstrip("/")
-        secure = parts.scheme == "https"
         self._context = ssl.create_default_context(cafile=cafile) if secure else None
         self._token, self._timeout, self._lock = token, timeout, threading.Lock()
 
@@ -147,13 +102,13 @@ class Connection:
         """A document."""
         return _mapping(self._sent("GET", path, None, "", FIRST_TRIES))
 
-    def post(self, *path: str, body: bytes) -> dict[str, Any]:
+    def post(self, *path: str, content: object) -> dict[str, Any]:
         """A document, for a message."""
-        return _mapping(self._sent("POST", path, body, secrets.token_hex(16)))
+        return _mapping(self._sent("POST", path, wire.packed(content), secrets.token_hex(16)))
 
-    def act(self, *path: str, body: bytes, key: str | None = None) -> Message:
+    def act(self, *path: str, content: object) -> Node:
         """A message for a message, answered once however often it has to be sent."""
-        return unpacked(self._sent("POST", path, body, key or secrets.token_hex(16)))
+        return wire.unpacked(self._sent("POST", path, wire.packed(content), secrets.token_hex(16)))
 
     def close(self) -> None:
         """Let go of the connection; the next request opens another."""
@@ -161,8 +116,7 @@ class Connection:
             self._drop()
 
     def __del__(self) -> None:
-        if self._open is not None:
-            self._drop()
+        self._drop()
 
     def _sent(
         self, method: str, path: tuple[str, ...], body: bytes | None, key: str, tries: int = TRIES
@@ -196,11 +150,13 @@ class Connection:
         self, method: str, place: str, body: bytes | None, headers: dict[str, str]
     ) -> tuple[int, bytes]:
         if self._open is None:
+            to: Any = (self._host, self._port)
             how: dict[str, Any] = {"timeout": self._timeout}
-            if self._context is None:
-                self._open = _Whole(self._host, self._port, **how)
-            else:
-                self._open = _Secure(self._host, self._port, context=self._context, **how)
+            self._open = (
+                http.client.HTTPConnection(*to, **how)
+                if self._context is None
+                else http.client.HTTPSConnection(*to, **how, context=self._context)
+            )
             self._open.connect()
             self._open.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._open.request(method, place, body=body, headers=headers)
@@ -217,11 +173,9 @@ class Connection:
             self._open = None
 
     def _away(self, got: str) -> DoorError:
-        remedy = (
-            "See whether it is up, then fit again; the holder's clock settles what was reserved."
-        )
-        of = f"the door at {self.shown}"
-        return DoorError.expected("an answer", of=of, got=got, remedy=remedy, quote=False)
+        of, fix = f"the door at {self.shown}", "See whether it is up, then fit again; the holder's "
+        fix += "clock settles what was reserved."
+        return DoorError.expected("an answer", of=of, got=got, remedy=fix, quote=False)
 
 
 def refusal(status: int, raw: bytes) -> FairveilError:
@@ -235,18 +189,13 @@ def refusal(status: int, raw: bytes) -> FairveilError:
     if kind == "Overspent" and isinstance(figures, dict):
         names = ("spent", "asked", "left", "largest_epsilon")
         return Overspent(sentence, **{name: float(figures.get(name, 0.0)) for name in names})
-    if status in (422, 409) and kind in SHOWN_KINDS:
-        found: FairveilError = getattr(errors, kind)(sentence)
-        return found
-    return DoorError(sentence)
+    shown = status in (422, 409) and kind in SHOWN_KINDS
+    found: FairveilError = getattr(errors, kind if shown else "DoorError")(sentence)
+    return found
 
 
 def _mapping(raw: bytes) -> dict[str, Any]:
-    values = ANSWER.json(raw)
-    if not isinstance(values, dict):
-        ANSWER.refuse("a document", type(values).__name__)
-    found: dict[str, Any] = values
-    return found
+    return ANSWER.node(raw).mapping()
 
 
 # -- a data set ------------------------------------------------------------------------------------
@@ -285,15 +234,14 @@ class RemoteData(Elsewhere):
     def __init__(
         self, connection: Connection, name: str, key: str | os.PathLike[str] | None
     ) -> None:
-        self._connection, self.name = connection, name
-        about = connection.get()
-        if about.get("protocol") != PROTOCOL:
-            remedy = "Use the version of Fairveil that the holder serves with."
-            got, expected = about.get("version"), f"a door of protocol {PROTOCOL}"
-            raise DoorError.expected(expected, of=connection.shown, got=got, remedy=remedy)
+        self._connection, self.name, self.address = connection, name, connection.shown
+        about, fix = connection.get(), "Use the version of Fairveil that the holder serves with."
+        known, expected = about.get("protocol") == PROTOCOL, f"a door of protocol {PROTOCOL}"
+        got = about.get("version")
+        need(known, expected, of=self.address, got=got, fix=fix, error=DoorError)
         self.holder = str(about.get("holder"))
         self._key = _key_of(about, key)
-        self.fingerprint = None if about.get("fingerprint") is None else str(about["fingerprint"])
+        self.fingerprint = about.get("fingerprint")
         facts = connection.get("datasets", name)
         self.title, self.terms = str(facts["title"]), str(facts["terms"])
         self.schema = Schema.from_toml(str(facts["schema"]))
@@ -301,15 +249,10 @@ class RemoteData(Elsewhere):
         self.exact_rows = None if facts["exact_rows"] is None else int(facts["exact_rows"])
         self.seeded, self.features_served = bool(facts["seeded"]), bool(facts["features_served"])
         self.weights = None if facts.get("weights") is None else str(facts["weights"])
-        self._part: dict[str, Any] | None = None
+        self._part: tuple[str, int] | None = None
         self.signature: Signature | None = None
         # statements as they came, by what is read of them
         self._signed: dict[str, tuple[str, str]] = {}
-
-    @property
-    def address(self) -> str:
-        """Whose door it is."""
-        return self._connection.shown
 
     def balance(self) -> dict[str, Any]:
         """Spent and remaining budget of the data set, as the holder says now.
@@ -321,25 +264,6 @@ class RemoteData(Elsewhere):
         """
         found: dict[str, Any] = self._connection.get("datasets", self.name)["balance"]
         return found
-
-    def price(self, plan: Event | list[Event], promise: Promise) -> dict[str, Any]:
-        """Price a plan, without a reservation.
-
-        Parameters
-        ----------
-        plan : Event or list of Event
-            The plan.
-        promise : Promise
-            The guarantee.
-
-        Returns
-        -------
-        dict
-            The cost, and whether the budget suffices for it.
-        """
-        event = plan if isinstance(plan, Event) else compose(plan)
-        content = run_content(self.name, promise, event, view=view_of(None, False, None), sources=1)
-        return self._connection.post("datasets", self.name, "price", body=packed(content))
 
     def require_room(self, events: Sequence[Event], promise: Promise) -> None:
         """Check that the budget suffices for all of these now. Nothing is reserved.
@@ -356,56 +280,38 @@ class RemoteData(Elsewhere):
         Overspent
             If it does not.
         """
-        found = self.price(list(events), promise)
+        content = run_content(self.name, promise, compose(events), view=wire.View(), sources=1)
+        found = self._connection.post("datasets", self.name, "price", content=content)
         if found["fits"]:
             return
         spent, left = (float(found["balance"].get(name, 0.0)) for name in ("spent", "left"))
-        asked = float(found["epsilon"])
-        text = complaint(
-            expected=f"at most epsilon {left:g} more",
-            of=f"the budget of {self.name!r}",
-            got=f"a plan of epsilon {asked:g}",
-            remedy="Ask for a smaller epsilon. Nothing was released.",
-        )
+        of, asked = f"the budget of {self.name!r}", float(found["epsilon"])
+        told: dict[str, Any] = {"got": f"a plan of epsilon {asked:g}", "of": of}
+        told["remedy"] = "Ask for a smaller epsilon. Nothing was released."
+        text = errors.complaint(expected=f"at most epsilon {left:g} more", **told)
         raise Overspent(text, spent=spent, asked=asked, left=left, largest_epsilon=left)
 
     @property
     def identity(self) -> tuple[str, str, str | None, int]:
         """Which rows these are: the server, the data set, and the part of a division of it."""
-        part = self._part or {"division": None, "number": -1}
-        return self.address, self.name, part["division"], part["number"]
+        return (self.address, self.name, *(self._part or (None, -1)))
 
     def close(self) -> None:
         """Let go of the connection."""
         self._connection.close()
 
-    def checked(self, text: str, signature: str | None) -> Signature | None:
-        """Check the holder's signature of a statement.
-
-        Parameters
-        ----------
-        text : str
-            The statement.
-        signature : str or None
-            Its signature.
-
-        Returns
-        -------
-        Signature or None
-            The signature; an error where it is not the holder's.
-        """
+    def _checked(self, text: str, signature: str | None) -> None:
+        """An error where a statement has not the holder's signature."""
         if signature is None:
-            if self._key is None:
-                return None
-            remedy = "Ask the holder to configure signing_key, or leave key= out."
-            expected = "a signed statement"
-            raise SignatureError.expected(expected, of=self.address, got="none", remedy=remedy)
+            fix = "Ask the holder to configure signing_key, or leave key= out."
+            told: dict[str, Any] = {"of": self.address, "got": "none", "fix": fix}
+            need(self._key is None, "a signed statement", **told, error=SignatureError)
+            return
         found = Signature.from_json(signature)
         if self._key is not None:
             signing.verify_text(text, found, self._key, "the holder's statement")
         self.signature = found
         self._signed[PrivacyStatement.from_json(text).to_json()] = (text, signature)
-        return found
 
     def write_statement(self, statement: PrivacyStatement, path: str | os.PathLike[str]) -> Path:
         """Write a holder's statement with its signature beside it, for `fairveil verify --key`.
@@ -422,12 +328,14 @@ class RemoteData(Elsewhere):
         Path
             The file.
         """
-        found = self._signed.get(statement.to_json())
-        if found is None:
-            remedy = "Pass clf.privacy_ of a fit on this data set."
-            expected = "a statement that this holder signed"
-            raise InputError.expected(expected, of="statement", got="another", remedy=remedy)
-        for place, text in ((Path(path), found[0]), (signing.signature_path(path), found[1])):
+        found, fix = (
+            self._signed.get(statement.to_json()),
+            "Pass clf.privacy_ of a fit on this data set.",
+        )
+        need(found, "a statement that this holder signed", of="statement", got="another", fix=fix)
+        for place, text in zip(
+            (Path(path), signing.signature_path(path)), found or (), strict=True
+        ):
             document.write(place, text)
         return Path(path)
 
@@ -464,10 +372,10 @@ class RemoteData(Elsewhere):
             The rows.
         """
         names = None if schema.sensitive == self.schema.sensitive else schema.sensitive
-        view = view_of(names, sensitive_as_feature, steps)
-        told = {"weight_cap": weight_cap, "part": self._part}
-        told["target_as_number"] = target_as_number or None
-        view |= {name: value for name, value in told.items() if value is not None}
+        told = None if steps is None else json.dumps(steps)
+        view = wire.View(
+            names, sensitive_as_feature, told, weight_cap, target_as_number, self._part
+        )
         by_person = self.schema.unit is not None
         return RemoteRows(layout, self, view, weight_cap=weight_cap, by_person=by_person)
 
@@ -490,45 +398,33 @@ class RemoteData(Elsewhere):
         tuple of RemoteData
             Those that stay, and those set aside.
         """
-        if self._part is not None:
-            expected, remedy = "a whole data set", "Divide the whole data set."
-            raise InputError.expected(expected, of="remote data", got="a part", remedy=remedy)
+        whole, fix = self._part is None, "Divide the whole data set."
+        need(whole, "a whole data set", of="remote data", got="a part", fix=fix)
         root = NoiseSource.of(seed).seeded_root
         content = {"share": share, "seed": None if root is None else root.hex(), "coins": coins}
-        found = self._connection.act("datasets", self.name, "divide", body=packed(content)).content
+        found = self._connection.act("datasets", self.name, "divide", content=content)
         counts = None if found["rows"].is_null else [one.whole() for one in found["rows"].list(2)]
-        parts = []
-        for number in (0, 1):
-            part = copy.copy(self)
-            part._part = {"division": found["division"].text(), "number": number}
+        parts = (copy.copy(self), copy.copy(self))
+        for number, part in enumerate(parts):
+            part._part = found["division"].text(), number
             part.exact_rows = None if counts is None else counts[number]
-            parts.append(part)
-        return parts[0], parts[1]
+        return parts
 
     def __repr__(self) -> str:
-        part = "" if self._part is None else f", part={self._part['number']}"
+        part = "" if self._part is None else f", part={self._part[1]}"
         return f"RemoteData({self.address!r}, {self.name!r}{part})"
 
     def __sklearn_clone__(self) -> RemoteData:
         return self
 
 
-def view_of(
-    sensitive: tuple[str, ...] | None, sensitive_as_feature: bool, steps: object
-) -> dict[str, Any]:
-    """Which of the schema's columns are to be groups and features."""
-    names = None if sensitive is None else list(sensitive)
-    told = None if steps is None else json.dumps(steps)
-    return {"sensitive": names, "sensitive_as_feature": sensitive_as_feature, "steps": told}
-
-
 def run_content(
-    name: str, promise: Promise, plan: Event, *, view: dict[str, Any], sources: int, **more: object
+    name: str, promise: Promise, plan: Event, *, view: wire.View, sources: int, **more: object
 ) -> dict[str, Any]:
     """What a run is opened with."""
-    told = {"dataset": name, "promise": promise.to_dict(), "plan": to_json_dict(plan), "view": view}
+    told = {"dataset": name, "promise": promise.to_dict(), "plan": to_json_dict(plan)}
     none = {"seeds": None, "public_rows": None, "stated_clips": None, "purpose": ""}
-    return {**told, "sources": sources, **none, **more}
+    return {**told, "view": view.described(), "sources": sources, **none, **more}
 
 
 def _key_of(about: dict[str, Any], given: str | os.PathLike[str] | None) -> Any:
@@ -536,16 +432,13 @@ def _key_of(about: dict[str, Any], given: str | os.PathLike[str] | None) -> Any:
     with."""
     if given is not None:
         found, shown = signing.public_key(given), about.get("fingerprint")
-        if signing.fingerprint(found) != shown:
-            remedy = "Ask the holder, by another way, for the fingerprint of the key."
-            expected = "the door of the holder of this key"
-            raise SignatureError.expected(expected, of="key", got=shown, remedy=remedy)
+        same, expected = signing.fingerprint(found) == shown, "the door of the holder of this key"
+        fix = "Ask the holder, by another way, for the fingerprint of the key."
+        need(same, expected, of="key", got=shown, fix=fix, error=SignatureError)
         return found
     pem = about.get("public_key")
-    if not isinstance(pem, str):
-        return None
     try:
-        return signing.public_key_in(pem.encode())
+        return signing.public_key_in(pem.encode()) if isinstance(pem, str) else None
     except InputError:  # without cryptography nothing can be checked, and nothing was asked to be
         return None
 
@@ -593,18 +486,13 @@ def remote(
         If the holder's door does not answer, or refuses.
     """
     given = token if token is not None else os.environ.get(TOKEN_VARIABLE)
-    if not given:
-        remedy = f"Pass token=, or set {TOKEN_VARIABLE}; the holder issues it."
-        raise InputError.expected("a token", of="remote", got=None, remedy=remedy)
-    if not dataset or len(dataset) > 63:
-        raise InputError.expected(
-            "the name of a data set", of="dataset", got=dataset, remedy="Ask the holder."
-        )
-    if not 0 < timeout < math.inf:
-        raise InputError.expected(
-            "seconds above 0", of="timeout", got=timeout, remedy="Pass timeout=120.0, for example."
-        )
-    connection = Connection(url, given, timeout=timeout, cafile=cafile)
+    fix = f"Pass token=, or set {TOKEN_VARIABLE}; the holder issues it."
+    need(given, "a token", of="remote", got=None, fix=fix)
+    named, of = dataset and len(dataset) <= 63, "dataset"
+    need(named, "the name of a data set", of=of, got=dataset, fix="Ask the holder.")
+    finite, fix = 0 < timeout < math.inf, "Pass timeout=120.0, for example."
+    need(finite, "seconds above 0", of="timeout", got=timeout, fix=fix)
+    connection = Connection(url, str(given), timeout=timeout, cafile=cafile)
     try:
         return RemoteData(connection, dataset, key)
     except BaseException:
@@ -622,7 +510,7 @@ class RemoteRows(RowsElsewhere):
         self,
         layout: RowLayout,
         data: RemoteData,
-        view: dict[str, Any],
+        view: wire.View,
         *,
         weight_cap: float | None = None,
         by_person: bool = False,
@@ -661,7 +549,7 @@ class RemoteCurator(Curator):
         self._rows, self._data, self._connection = rows, rows.data, rows.data._connection
         self._public_rows, self._scalings, self._facts = public_rows, (), tuple(facts)
         self._troubles, self._budget = Troubles(), Budget(promise, whole, None)
-        self.journal, self.log = None, Log()
+        self.journal, self.log, self._ended = None, Log(), False
         if isinstance(noise, NoiseSource):
             noise = [noise]
         roots = [one.seeded_root for one in noise or [NoiseSource.secure()]]
@@ -669,15 +557,14 @@ class RemoteCurator(Curator):
             self._data.name,
             promise,
             whole,
-            view=rows.view | ({"one_group": True} if one_group else {}),
+            view=replace(rows.view, one_group=one_group),
             sources=len(roots),
             seeds=None if None in roots else [cast(bytes, root).hex() for root in roots],
             public_rows=public_rows,
             stated_clips=None if stated_clips is None else list(map(float, stated_clips)),
             purpose=_short(purpose),
         )
-        self._run = self._connection.act("runs", body=packed(content)).content["run"].text()
-        self._ended = False
+        self._run = self._connection.act("runs", content=content)["run"].text()
 
     # -- asking ------------------------------------------------------------------------------------
 
@@ -686,23 +573,19 @@ class RemoteCurator(Curator):
     ) -> list[Floats]:
         """One joint noisy answer of the holder's curator, in one request."""
         asked = as_measurements(measurements)
-        event, packing = self.describe(asked, batch), Packing()
-        asks = [measurement_described(measurement, packing) for measurement in asked]
-        content = {"asks": asks, "batch": _batch(batch), "purpose": _short(purpose)}
+        asks, told = [*map(wire.measurement_described, asked)], wire.batch_described(batch)
+        event, answers = self.describe(asked, batch), list[Floats]()
         with self._budget.release(event) as number:
-            message = self._done("ask", packing.packed(content))
-            listed = message.content["answers"].list(len(asked))
-            answers = [np.array(message.array(one), np.float64) for one in listed]
-            for measurement, answer in zip(asked, answers, strict=True):
-                question = measurement.question
+            found = self._done("ask", asks=asks, batch=told, purpose=_short(purpose))
+            for one, node in zip(asked, found["answers"].list(len(asked)), strict=True):
+                question, answer = one.question, np.array(wire.array_of(node), np.float64)
                 wanted = question.shape(self.layout)
-                wanted = (question.models, *wanted) if measurement.is_many else wanted
-                if answer.shape != wanted:
-                    remedy = "Ask the holder which version the door has."
-                    expected = f"an answer of shape {wanted}"
-                    got = answer.shape
-                    raise PrivacyError.expected(expected, of="the door", got=got, remedy=remedy)
-            names = tuple(measurement.question.name for measurement in asked)
+                wanted = (question.models, *wanted) if one.is_many else wanted
+                same, fix = answer.shape == wanted, "Ask the holder which version the door has."
+                told_as: dict[str, Any] = {"of": "the door", "got": answer.shape, "fix": fix}
+                need(same, f"an answer of shape {wanted}", **told_as, error=PrivacyError)
+                answers.append(answer)
+            names = tuple(one.question.name for one in asked)
             self._logged(number, event, names, purpose)
         return answers
 
@@ -719,19 +602,14 @@ class RemoteCurator(Curator):
         """The exponential mechanism, at the holder's."""
         if score is not None:
             self.describe_range(question, score)
-        asked = pricing.as_questions(question)
-        event, packing = self.describe_choice(asked, epsilon), Packing()
-        weights = None if cell_weights is None else packing.put(np.asarray(cell_weights, float))
-        content = {
-            "questions": [described(one, packing) for one in asked],
-            "epsilon": float(epsilon),
-            "cell_weights": weights,
-            "costs": None if costs is None else packing.put(np.asarray(costs, np.float64)),
-            "purpose": _short(purpose),
-        }
+        asked, told = pricing.as_questions(question), {"epsilon": float(epsilon)}
+        content: dict[str, Any] = {**told, "questions": [*map(wire.described, asked)]}
+        for name, value in (("cell_weights", cell_weights), ("costs", costs)):
+            content[name] = None if value is None else np.asarray(value, np.float64)
+        event = self.describe_choice(asked, epsilon)
         with self._budget.release(event) as number:
-            message = self._done("choose", packing.packed(content))
-            index = int(message.array(message.content["index"])[0])
+            found = self._done("choose", **content, purpose=_short(purpose))
+            index = int(wire.array_of(found["index"])[0])
             self._logged(number, event, tuple(f"choice by {one.name}" for one in asked), purpose)
         return index
 
@@ -761,22 +639,20 @@ class RemoteCurator(Curator):
     def public_table(self, cells: Cells | None = None, *, most: int = 1 << 25) -> PublicTable:
         """Features and labels, where they are public and the holder serves them."""
         if not self.promise.features_are_public or not self._data.features_served:
-            remedy = "Choose a method that asks sums alone; or ask the holder to serve them."
-            raise _refused("the table of features and labels", remedy)
-        message = self._done("table", packed({"most": int(most)}))
-        found, names = message.content, ("features", "labels", "weights")
-        features, labels, weights = (np.array(message.array(found[name])) for name in names)
+            fix = "Choose a method that asks sums alone; or ask the holder to serve them."
+            raise _refused("the table of features and labels", fix)
+        found, names = self._done("table", most=int(most)), ("features", "labels", "weights")
+        features, labels, weights = (np.array(wire.array_of(found[name])) for name in names)
         told = (features, np.asarray(labels, np.intp), weights, found["step"].whole(), None)
         return PublicTable(*told)
 
     def rescale(self, scale: object, shift: object) -> None:
         """New units of the numbers, at the holder's."""
-        packing, values = Packing(), [np.array(one, np.float64) for one in (scale, shift)]
-        told = [packing.put(one) for one in values]
-        self._done("rescale", packing.packed({"scale": told[0], "shift": told[1]}))
-        for one in values:
+        scale, shift = (np.array(one, np.float64) for one in (scale, shift))
+        self._done("rescale", scale=scale, shift=shift)
+        for one in (scale, shift):
             one.setflags(write=False)
-        self._scalings = (*self._scalings, (values[0], values[1]))
+        self._scalings = (*self._scalings, (scale, shift))
 
     def describe_range(
         self, question: Question | Sequence[Question], score: object
@@ -792,11 +668,11 @@ class RemoteCurator(Curator):
         self._budget.close()
         if not self._ended:
             self._ended = True
-            self._done("close", packed({}))
+            self._done("close")
 
     def finish(self) -> Event:
         """The plan was done."""
-        self._done("finish", packed({}))
+        self._done("finish")
         self._ended = True
         self._budget.close()
         return compose(self.log.events)
@@ -813,32 +689,31 @@ class RemoteCurator(Curator):
         # their names, and whether shares were fixed, are the holder's to say
         told = [{"column": one.column, "limits": list(one.limits)} for one in groups]
         words = {"tuning": tuning, "earlier_releases": earlier_releases}
-        content = {"not_covered": list(not_covered), **words, "groups": told}
-        found = self._done("statement", packed(content)).content
+        found = self._done("statement", not_covered=list(not_covered), groups=told, **words)
         # as the holder wrote it, whose digest was signed
         text = json.dumps(found["statement"].mapping(), indent=2, allow_nan=False) + "\n"
         signature = found["signature"]
-        self._data.checked(text, None if signature.is_null else json.dumps(signature.mapping()))
+        self._data._checked(text, None if signature.is_null else json.dumps(signature.mapping()))
         return PrivacyStatement.from_json(text)
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _done(self, act: str, body: bytes) -> Message:
-        return self._connection.act("runs", self._run, act, body=body)
+    def _done(self, act: str, **content: object) -> Node:
+        return self._connection.act("runs", self._run, act, content=content)
 
     def _attach(
         self, rule: object, count: int, columns_read: Iterable[str], title: str, kind: str
     ) -> Any:
         if not isinstance(rule, DescribedRule):
-            remedy = "Pass a fitted linear or additive model of Fairveil, which is described."
-            raise _refused("code of the caller beside the rows", remedy)
-        packing = Packing()
-        told = {**rule_described(rule, packing), "count": max(count, rule.decisions)}
-        body = packing.packed({**told, "title": title, "handle": kind})
-        number = self._done("attach", body).content["handle"].whole()
+            fix = "Pass a fitted linear or additive model of Fairveil, which is described."
+            raise _refused("code of the caller beside the rows", fix)
+        told = {**wire.rule_described(rule), "count": max(count, rule.decisions), "title": title}
+        number = self._done("attach", **told, handle=kind)["handle"].whole()
         if kind == "codes":
-            return CodesHandle(number, count, rule.columns_read, title)
-        return ModelHandle(number, len(self.layout.classes or ()), frozenset(columns_read), title)
+            return wire.CodesHandle(number, count, rule.columns_read, title)
+        return wire.ModelHandle(
+            number, len(self.layout.classes or ()), frozenset(columns_read), title
+        )
 
     def _logged(self, number: int, event: Event, names: tuple[str, ...], purpose: str) -> None:
         if not isinstance(event, NoOp):
@@ -857,30 +732,21 @@ def require_servable(promise: Promise, plan: Event | None, others: dict[str, Any
     if plan is None or others.pop("cap", None) is not None:
         raise _refused("answers that no plan fixed", "Use a method that plans: all estimators do.")
     if others.pop("ledger", None) is not None or current() is not None:
-        remedy = "Leave ledger= out: the holder's ledger has the budget."
-        raise _refused("a ledger of the analyst's", remedy)
+        fix = "Leave ledger= out: the holder's ledger has the budget."
+        raise _refused("a ledger of the analyst's", fix)
     if others.pop("heard", None) is not None or others.pop("earlier", None) is not None:
-        remedy = "Leave checkpoint= out: the holder keeps the run."
-        raise _refused("a checkpoint of the analyst's", remedy)
+        fix = "Leave checkpoint= out: the holder keeps the run."
+        raise _refused("a checkpoint of the analyst's", fix)
     if tuple(others.pop("bounds", ())):
-        remedy = "Leave unsafe_data_dependent_bounds=False."
-        raise _refused("anything read from the data", remedy)
+        raise _refused("anything read from the data", "Leave unsafe_data_dependent_bounds=False.")
     if others:
         raise TypeError(f"unexpected options {sorted(others)}")
 
 
-def _refused(got: str, remedy: str) -> InputError:
+def _refused(got: str, fix: str) -> InputError:
     of, expected = "remote data", "what a door can do"
-    return InputError.expected(expected, of=of, got=got, remedy=remedy, quote=False)
+    return InputError.expected(expected, of=of, got=got, remedy=fix, quote=False)
 
 
 def _short(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)[:MOST_LINE]
-
-
-def _batch(batch: Batch) -> dict[str, Any]:
-    if isinstance(batch, Full):
-        return {"kind": "full"}
-    if isinstance(batch, Part):
-        return {"kind": "part", "number": batch.number, "parts": batch.parts}
-    return {"kind": "poisson", "rate": batch.rate}

@@ -15,20 +15,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
-from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from .. import _checks
-from .._json import Node
+from ..core.errors import need
 from ..core.noise import NoiseSource
 from ..curator import Rows
 from ..data import EncodedRows, Encoding
+from ..data.joined import facts_of, require_rule
 from ..data.reading import kind_of
-from ..errors import FairveilError, InputError, LedgerError
+from ..errors import FairveilError, LedgerError
 from ..estimators.fitting import aside_of
 from ..estimators.reading.coded_files import steps_of
 from ..estimators.reading.copies import refuse_copies, refuse_weights
@@ -40,47 +39,10 @@ from ..statement.document import PublicFact
 from .holder import Served
 from .records import Records
 from .refusals import Refusal
-from .wire import MESSAGE
+from .wire import MESSAGE, View
 
 MOST_VIEWS = 16
 """Views of one data set that are kept: each may be its rows over again."""
-
-
-@dataclass(frozen=True)
-class View:
-    """Which of the schema's columns make the groups, whether they are features, too, and the steps
-    of an additive model.
-
-    `weight_cap`: where the holder's weights are cut; None: rows count once. `target_as_number`: the
-    target is the last number, too. `part`: of a division; None: all rows. `one_group`: all rows of
-    a person count in one group.
-    """
-
-    sensitive: tuple[str, ...] | None = None
-    sensitive_as_feature: bool = False
-    steps: str | None = None
-    weight_cap: float | None = None
-    target_as_number: bool = False
-    part: tuple[str, int] | None = None
-    one_group: bool = False
-
-    @staticmethod
-    def of(node: Node) -> View:
-        """As a run describes it."""
-        needed = ("sensitive", "sensitive_as_feature", "steps")
-        told = node.only(needed, ("weight_cap", "target_as_number", "part", "one_group")).mapping()
-        given = {name: node[name] for name, value in told.items() if value is not None}
-        values: dict[str, Any] = {}
-        for name, one in given.items():
-            if name == "part":
-                one.only(("division", "number"))
-                values[name] = one["division"].text(), one["number"].whole(at_most=1)
-            elif name == "weight_cap":
-                values[name] = _checks.positive(weight_cap=one.number())
-            else:
-                texts = {"sensitive": one.texts, "steps": one.text}
-                values[name] = texts.get(name, one.truth)()
-        return View(**values)
 
 
 class DataSet:
@@ -88,28 +50,23 @@ class DataSet:
 
     def __init__(self, served: Served, records: Records) -> None:
         self.served, self.name, self.schema = served, served.name, served.schema
-        self._records, self._lock = records, threading.Lock()
-        self._views: OrderedDict[View, Rows] = OrderedDict()
+        self._records = records
         self.lacks: str | None = None  # what its ledger lacks
         self.ledger = Ledger.open(served.ledger, served.ledger_name, who="the server")
         self.promise = self.ledger.promise
         served.require(self.promise)
         # columns that keep the roles that they were coded or joined in
-        self._keeps = served.join is not None or kind_of(served.rows, served.query) == "store"
+        self._keeps = served.is_joined or kind_of(served.rows, served.query) == "store"
         self._source = served.read(sensitive_as_feature=not self._keeps)
-        self._blocks = tuple(self._source.blocks())
-        self._weights = served.row_weights()
+        self._blocks, self._weights = tuple(self._source.blocks()), served.row_weights()
         self._starts = np.cumsum([0, *(block.rows for block in self._blocks)])
-        count = int(self._starts[-1])
-        if self._weights is not None and len(self._weights) != count:
-            remedy = "Serve a table that nobody changes while it is read."
-            got = "another number"
-            raise InputError.expected("one weight a row", of=self.name, got=got, remedy=remedy)
-        self._count = count
-        whole = self._derived(View())
-        self._views[View()] = Rows(whole)
+        self._count = count = int(self._starts[-1])
+        same = self._weights is None or len(self._weights) == count
+        fix = "Serve a table that nobody changes while it is read."
+        need(same, "one weight a row", of=self.name, got="another number", fix=fix)
+        self._view = lru_cache(MOST_VIEWS)(self._made)
         if self.promise.features_are_public:
-            encoding = Encoding(self.schema, False)
+            encoding, whole = Encoding(self.schema, False), self._derived(View())
             names = (*(scale.name for scale in encoding.numbers), *encoding.coded)
             refuse_copies(list(whole.blocks()), encoding.layout, names)
             refuse_weights(self._weighed(list(whole.blocks())), whole.layout)
@@ -120,8 +77,7 @@ class DataSet:
     def _digest(self, secret: bytes) -> bytes:
         """Of all rows in their order, under the server's secret."""
         digest = hashlib.blake2b(key=secret, digest_size=32)
-        encoding = self._source.encoding
-        digest.update(json.dumps([encoding.features, self.schema.sensitive]).encode())
+        digest.update(json.dumps([self._source.encoding.features, self.schema.sensitive]).encode())
         for block in self._blocks:
             for part in (block.numbers, block.codes, block.sensitive, block.labels, block.persons):
                 if part is not None:
@@ -133,26 +89,19 @@ class DataSet:
 
     def require_spends(self) -> None:
         """Guarantee 4, of the latest spends: those before them stand before them in a ledger."""
-        query = (
-            "SELECT spend FROM runs WHERE dataset = ? AND spend IS NOT NULL ORDER BY opened DESC"
-        )
-        for row in self._records.rows(f"{query} LIMIT 64", (self.name,)):
+        for spend in self._records.spends(self.name):
             try:
-                self.ledger.standing(row["spend"])
+                self.ledger.standing(spend)
             except LedgerError as error:
                 if "one of its own spends" not in str(error):
                     raise  # it does not answer: nothing is known to be wrong
-                self.lacks = row["spend"]
-                remedy = (
+                self.lacks = spend
+                fix = (
                     "Restore the newer one, or record there what is missing and take a new folder."
                 )
-                raise LedgerError.expected(
-                    "a ledger that has what this server's runs spent",
-                    of=self.name,
-                    got=f"one that lacks spend {row['spend']}",
-                    remedy=remedy,
-                    quote=False,
-                ) from None
+                told: dict[str, Any] = {"of": self.name, "remedy": fix, "quote": False}
+                expected, got = "a ledger that has what this server's runs spent", "one that lacks"
+                raise LedgerError.expected(expected, got=f"{got} spend {spend}", **told) from None
         self.lacks = None
 
     # -- what is public ----------------------------------------------------------------------------
@@ -183,53 +132,50 @@ class DataSet:
 
     def schema_of(self, view: View) -> Schema:
         """The schema with the groups of a view."""
-        schema = self.schema
-        if view.sensitive is not None:
-            unused = [name for name in schema.sensitive if name not in view.sensitive]
-            schema = schema.with_roles(sensitive=view.sensitive).without(*unused)
-        return schema
+        if view.sensitive is None:
+            return self.schema
+        unused = [name for name in self.schema.sensitive if name not in view.sensitive]
+        return self.schema.with_roles(sensitive=view.sensitive).without(*unused)
 
     def facts_of(self, view: View) -> list[PublicFact]:
         """What statements say of the rows of a view, beside the schema."""
-        schema, join = self.schema_of(view), self.served.join
-        found = [] if join is None else list(join.facts(schema))
+        schema, found = self.schema_of(view), list[PublicFact]()
+        if self.served.is_joined:
+            found += facts_of(schema, self.served.rule)
         encoding = Encoding(schema, view.sensitive_as_feature)
         if encoding.target is not None:
             found.append(scale_of(encoding).fact())
+        told = {}
         if view.weight_cap is not None:
-            found.append(PublicFact("largest sample weight", f"{view.weight_cap:g}", "argument"))
+            told["largest sample weight"] = f"{view.weight_cap:g}"
             if self.promise.features_are_public:
-                words = "public: must not depend on the sensitive columns"
-                found.append(PublicFact("sample weights", words, "argument"))
+                told["sample weights"] = "public: must not depend on the sensitive columns"
         if view.part is not None:
             division = self._records.division(view.part[0])
             share = division["share"] if view.part[1] else 1.0 - division["share"]
             coin = "a secret coin" if division["secure"] else "a seeded coin"
-            words = f"each row with probability {share:g}, by {coin} of its own"
-            found.append(PublicFact("rows read", words, "argument"))
-        return found
+            told["rows read"] = f"each row with probability {share:g}, by {coin} of its own"
+        return [*found, *(PublicFact(name, words, "argument") for name, words in told.items())]
 
     def layout_of(self, view: View) -> RowLayout:
         """The public shape of the rows of a view; an error where they cannot have it."""
         schema = self.schema_of(view)
         strange = sorted(set(view.sensitive or ()) - set(self.schema.sensitive))
-        if self._keeps and (view.sensitive_as_feature or strange):
-            remedy = "Leave both out: these columns are kept apart from the features."
-            raise InputError.expected(
-                f"some of {list(self.schema.sensitive)}, as groups alone",
-                of="sensitive, sensitive_as_feature",
-                got=strange or "features",
-                remedy=remedy,
-            )
-        if self.served.join is not None:
-            self.served.join.require_rule(schema)
-        if view.weight_cap is not None and self._weights is None:
-            remedy = "Leave sample_weight=None: the holder serves no weights."
-            raise InputError.expected("None", of="weight_cap", got=view.weight_cap, remedy=remedy)
-        if view.part is not None and self.schema.unit is not None:
-            remedy = "Certify with another data set: coins of rows would part a person's."
-            expected = "all rows, where persons are protected"
-            raise InputError.expected(expected, of="part", got="some", remedy=remedy)
+        may = not self._keeps or not (view.sensitive_as_feature or strange)
+        expected, of = f"some of {list(self.schema.sensitive)}", "sensitive, sensitive_as_feature"
+        fix, got = (
+            "Leave both out: these columns are apart from the features.",
+            strange or "features",
+        )
+        need(may, f"{expected}, as groups alone", of=of, got=got, fix=fix)
+        if self.served.is_joined:
+            require_rule(schema, str(self.served.id), self.served.rule)
+        may = view.weight_cap is None or self._weights is not None
+        fix = "Leave sample_weight=None: the holder serves no weights."
+        need(may, "None", of="weight_cap", got=view.weight_cap, fix=fix)
+        may = view.part is None or self.schema.unit is None
+        fix = "Certify with another data set: coins of rows would part a person's."
+        need(may, "all rows, where persons are protected", of="part", got="some", fix=fix)
         encoding = Encoding(schema, view.sensitive_as_feature)
         layout = encoding.layout
         if view.steps is not None:
@@ -243,22 +189,11 @@ class DataSet:
 
     def rows_of(self, view: View) -> Rows:
         """The rows as a curator takes them."""
-        layout = self.layout_of(view)
-        view = replace(view, one_group=False)  # which is the curator's doing
-        with self._lock:
-            found = self._views.get(view)
-            if found is not None:
-                self._views.move_to_end(view)
-                return found
+        self.layout_of(view)
         try:
-            made = self._made(view, layout)
+            return self._view(replace(view, one_group=False))  # which is the curator's doing
         except (FairveilError, OSError) as error:  # whose words may be of rows, or of a place
             raise Refusal("rows-away", detail=f"{self.name}: {error}") from None
-        with self._lock:
-            self._views[view] = made
-            while len(self._views) > MOST_VIEWS:
-                self._views.popitem(last=False)
-        return made
 
     def part(self, part: tuple[str, int]) -> np.ndarray[Any, Any]:
         """The places of the rows of a part: guarantee 3."""
@@ -267,7 +202,7 @@ class DataSet:
         aside = aside_of(source, self._count, found["share"], found["coins"])
         return np.flatnonzero(aside == bool(part[1]))
 
-    def _made(self, view: View, layout: RowLayout) -> Rows:
+    def _made(self, view: View) -> Rows:
         source = self._derived(view)
         if view.part is not None or view.steps or view.weight_cap or view.target_as_number:
             blocks = list(source.blocks())
@@ -280,15 +215,13 @@ class DataSet:
             if view.part is not None:
                 encoded = EncodedRows(self._source.encoding, tuple(blocks))
                 blocks = list(encoded.chosen(self.part(view.part)).blocks())
-            source = Coded(layout, tuple(blocks))
+            source = Coded(self.layout_of(view), tuple(blocks))
         return Rows(source, max_sample_weight=view.weight_cap or 1.0)
 
     def _derived(self, view: View) -> RowSource:
         """The rows with their columns in the roles of a view: a column has the same codes in all."""
-        base, encoding = (
-            self._source.encoding,
-            Encoding(self.schema_of(view), view.sensitive_as_feature),
-        )
+        base = self._source.encoding
+        encoding = Encoding(self.schema_of(view), view.sensitive_as_feature)
         if encoding.layout == base.layout and encoding.features == base.features:
             return self._source
         numbers = [scale.name for scale in base.numbers]
@@ -296,20 +229,15 @@ class DataSet:
         at = None if wanted == numbers else [numbers.index(name) for name in wanted]
         blocks = []
         for block in self._blocks:
-            own = (
-                ()
-                if block.sensitive is None
-                else zip(self.schema.sensitive, block.sensitive, strict=True)
-            )
-            codes = dict([*own, *zip(base.coded, block.codes, strict=True)])
+            own = () if block.sensitive is None else block.sensitive
+            codes = dict(zip(self.schema.sensitive, own, strict=False))
+            codes |= dict(zip(base.coded, block.codes, strict=True))
             features = [codes[name] for name in encoding.coded]
             groups = [codes[name] for name in encoding.schema.sensitive]
             kind = np.result_type(np.uint8, *features)
             none = np.zeros((0, block.rows), np.uint8)
-            parts: dict[str, Any] = {
-                "codes": np.array(features, kind) if features else none,
-                "sensitive": np.array(groups, np.uint16) if groups else None,
-            }
+            parts: dict[str, Any] = {"codes": np.array(features, kind) if features else none}
+            parts["sensitive"] = np.array(groups, np.uint16) if groups else None
             if at is not None:
                 sparse = hasattr(block.numbers, "toarray")
                 parts["numbers"] = block.numbers[:, at] if sparse else block.numbers[at]
@@ -317,12 +245,11 @@ class DataSet:
         return Coded(encoding.layout, tuple(blocks), self._source.traits)
 
     def _weighed(self, blocks: list[RowBlock]) -> list[RowBlock]:
-        if self._weights is None:
+        weights = self._weights
+        if weights is None:
             return blocks
-        return [
-            replace(one, weights=self._weights[a : a + one.rows])
-            for a, one in zip(self._starts, blocks, strict=False)
-        ]
+        parts = np.split(weights, self._starts[1:-1])
+        return [replace(one, weights=part) for one, part in zip(blocks, parts, strict=True)]
 
 
 def _steps(text: str, layout: RowLayout) -> Any:

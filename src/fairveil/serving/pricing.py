@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from ..core.cost import price
 from ..core.events import from_json_dict
@@ -33,6 +34,7 @@ except ImportError:  # a system without limits of processes: the clock alone end
 
 MEMORY = 3 << 30
 """Bytes of addresses of one process."""
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Pricer:
@@ -55,14 +57,12 @@ class Pricer:
             worker = self._idle.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
             raise Refusal("busy") from None
+        raw, late = b"", False
         try:
-            raw, late = self._asked(worker, line + b"\n", until)
-        except BaseException:
-            raw, late = b"", False
-            raise
+            raw, late = _answer(worker, line + b"\n", until)
         finally:
-            if not raw.endswith(b"\n"):
-                end(worker)
+            if not raw.endswith(b"\n"):  # it was ended, or is late
+                _end(worker)
                 worker = self._started()
             self._idle.put(worker)
         if not raw.endswith(b"\n"):
@@ -74,49 +74,42 @@ class Pricer:
 
     def close(self) -> None:
         """End the processes that are idle; the others end when their input does."""
-        while True:
-            try:
-                end(self._idle.get_nowait())
-            except queue.Empty:
-                return
-
-    @staticmethod
-    def _asked(worker: subprocess.Popen[bytes], line: bytes, until: float) -> tuple[bytes, bool]:
-        """Its answer, and whether none came in time; no end of line: there is no answer."""
-        assert worker.stdin is not None
-        assert worker.stdout is not None
-        try:
-            worker.stdin.write(line)
-            worker.stdin.flush()
-        except OSError:
-            return b"", False
-        ready, _, _ = select.select([worker.stdout], [], [], max(0.0, until - time.monotonic()))
-        return (worker.stdout.readline(), False) if ready else (b"", True)
+        while not self._idle.empty():
+            _end(self._idle.get())
 
     def _started(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "fairveil.serving.pricing", str(self._seconds)]
-        one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        path = os.pathsep.join(one for one in sys.path if one)
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, **one_thread, "PYTHONPATH": path},
-            start_new_session=True,  # Ctrl-C is the server's to hear
-        )
+        env = {**os.environ, **dict.fromkeys(THREADS, "1")}
+        env["PYTHONPATH"] = os.pathsep.join(one for one in sys.path if one)
+        pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
+        # Ctrl-C is the server's to hear
+        how: dict[str, Any] = {"env": env, "start_new_session": True, "stderr": quiet}
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, **how)
 
 
-def end(worker: subprocess.Popen[bytes]) -> None:
+def _answer(worker: subprocess.Popen[bytes], line: bytes, until: float) -> tuple[bytes, bool]:
+    """Its answer, and whether none came in time; no end of line: there is no answer."""
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    try:
+        worker.stdin.write(line)
+        worker.stdin.flush()
+    except OSError:
+        return b"", False
+    ready, _, _ = select.select([worker.stdout], [], [], max(0.0, until - time.monotonic()))
+    return (worker.stdout.readline(), False) if ready else (b"", True)
+
+
+def _end(worker: subprocess.Popen[bytes]) -> None:
     """End a process now, and wait for it."""
     worker.kill()
-    worker.wait()
     for pipe in (worker.stdin, worker.stdout):
-        if pipe is not None:
-            try:
+        try:
+            if pipe is not None:
                 pipe.close()
-            except OSError:  # what it did not read any more
-                continue
+        except OSError:  # what it did not read any more
+            continue
+    worker.wait()
 
 
 def main(seconds: float) -> None:
@@ -131,8 +124,8 @@ def main(seconds: float) -> None:
         job = json.loads(line)
         try:
             plan = from_json_dict(job["plan"])
-            said: object = [price(plan, delta, job["relation"]).epsilon for delta in job["deltas"]]
-            said = [min(number, sys.float_info.max) for number in said]  # type: ignore[attr-defined]
+            costs = (price(plan, delta, job["relation"]).epsilon for delta in job["deltas"])
+            said: object = [min(cost, sys.float_info.max) for cost in costs]
         except FairveilError as error:
             said = str(error)
         sys.stdout.buffer.write(json.dumps(said).encode() + b"\n")

@@ -39,7 +39,7 @@ SAYINGS: dict[str, tuple[int, str]] = {
     "too-costly": (422, "The plan takes this server too long to price: fewer different events."),
     "no-key": (422, "Send an Idempotency-Key of 8 to 64 letters, digits, - and _."),
     "ended": (409, "The run has ended: nothing more is answered."),
-    "key-reused": (409, "This key was used for another request."),
+    "key-reused": (409, "This key was used for another request, or later ones followed it."),
     "rows-changed": (
         409,
         "The holder's rows are not those that this run or division began with: begin another.",

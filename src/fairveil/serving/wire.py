@@ -1,13 +1,12 @@
-"""What goes between analyst and server, as bytes: JSON values beside arrays of plain numbers, and a
-closed catalogue of questions. No pickle, no code, nothing that is imported by name.
+"""What goes between analyst and server, as bytes: JSON values with arrays of plain numbers among
+them, and a closed catalogue of questions. No pickle, no code, nothing that is imported by name.
 
     b"FVD1" | length of the head, 4 bytes | head, JSON in UTF-8 | the arrays' bytes, one after another
 
 The head says `{"content": ..., "arrays": [{"type": "<f8", "shape": [2, 3]}, ...]}`, and the content
-names an array by its place: `{"array": 0}`. All numbers are little-endian. Whoever describes a
-question knows the classes of the curator; whoever reads a description makes the same question by the
-class's own constructor, which checks it as if the holder had made it. A question that runs a
-caller's code (a function of rows, a torch module) has no description, and is refused.
+names an array by its place: `{"array": 0}`. All numbers are little-endian. Whoever reads a
+description makes the question by the class's own constructor, which checks it as if the holder had
+made it. A question that runs a caller's code has no description, and is refused.
 
 Guarantees (tests/serving/test_serving_wire.py):
 1. What was packed is unpacked to the last bit; a question that was described and read again has the
@@ -23,40 +22,30 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .. import _checks, curator
 from .._json import Document, Node
+from ..core.errors import need
 from ..core.questions import Kind
 from ..curator import (
+    FULL,
     Attached,
     AttachedCodes,
-    AttachedHistogram,
-    ByCell,
-    CellCounts,
-    CodeHistogram,
-    FeatureSums,
-    GradientSum,
-    GramMatrices,
-    GroupedHistogram,
-    GroupLosses,
+    Full,
     Linear,
     Measurement,
-    MixtureHistogram,
-    NumberMoments,
-    PredictionHistogram,
+    Part,
+    Poisson,
     Question,
-    RowCount,
-    ScoreHistogram,
-    Weighed,
 )
 from ..curator.attached import ShiftedHistogram
 from ..curator.elsewhere import DescribedRule
-from ..errors import InputError
 from ..facts import Cells, RowLayout
 from ..models.files import ARRAYS_FILE, MODEL_FILE, to_files
 from ..models.npz import TYPES
@@ -64,91 +53,77 @@ from ..models.npz import TYPES
 MAGIC, LARGEST_HEAD, MOST_ARRAYS, MOST_AXES, DEEPEST = b"FVD1", 4 << 20, 4096, 8, 40
 MOST_NUMBERS = 1 << 22
 """Numbers of one answer: 32 MB. A hostile count of copies, cells or edges is refused by it."""
-MESSAGE = Document(
-    "message", "Speak to a server with fairveil.remote.", largest=LARGEST_HEAD, deepest=DEEPEST
-)
+_FIX = "Speak to a server with fairveil.remote."
+MESSAGE = Document("message", _FIX, largest=LARGEST_HEAD, deepest=DEEPEST)
 Array = npt.NDArray[Any]
+Handles = Mapping[int, Attached | AttachedCodes]
 
 
-@dataclass(frozen=True, eq=False)
-class Message:
-    """What was unpacked: the content, and the arrays that it names."""
-
-    content: Node
-    arrays: tuple[Array, ...]
-
-    def array(self, node: Node) -> Array:
-        """The array that a value of the content names."""
-        place = node.only(("array",))["array"].whole()
-        if place >= len(self.arrays):
-            node.refuse(f"an array below number {len(self.arrays)}", place)
-        return self.arrays[place]
+# -- bytes -----------------------------------------------------------------------------------------
 
 
-class Packing:
-    """A message in the making: arrays are put in as they are met."""
+def packed(content: object) -> bytes:
+    """The message of JSON values and arrays."""
+    arrays: list[Array] = []
 
-    def __init__(self) -> None:
-        self.arrays: list[Array] = []
-
-    def put(self, array: object) -> dict[str, int]:
-        """How the content names this array."""
-        found = np.asarray(array)
-        kind = found.dtype.newbyteorder("<") if found.dtype.str[0] == ">" else found.dtype
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: plain(one) for name, one in value.items()}
+        if isinstance(value, list | tuple):
+            return list(map(plain, value))
+        if not isinstance(value, np.ndarray):
+            return value
+        kind = value.dtype.newbyteorder("<")
         if kind.str not in TYPES:
             kind = np.dtype("<i8" if kind.kind in "iu" else "<f8")
         # `ascontiguousarray` would give a number an axis
-        self.arrays.append(np.asarray(found, dtype=kind, order="C"))
-        return {"array": len(self.arrays) - 1}
+        arrays.append(np.asarray(value, dtype=kind, order="C"))
+        return {"array": len(arrays) - 1}
 
-    def packed(self, content: object) -> bytes:
-        """The whole message."""
-        facts = [{"type": array.dtype.str, "shape": list(array.shape)} for array in self.arrays]
-        values = {"content": content, "arrays": facts}
-        head = json.dumps(values, allow_nan=False, separators=(",", ":")).encode()
-        start = (MAGIC, len(head).to_bytes(4, "little"), head)
-        return b"".join((*start, *(array.tobytes() for array in self.arrays)))
-
-
-def packed(content: object, arrays: Sequence[Any] = ()) -> bytes:
-    """A message whose content names these arrays by their places."""
-    packing = Packing()
-    for array in arrays:
-        packing.put(array)
-    return packing.packed(content)
+    told = plain(content)
+    facts = [{"type": array.dtype.str, "shape": list(array.shape)} for array in arrays]
+    values = {"content": told, "arrays": facts}
+    head = json.dumps(values, allow_nan=False, separators=(",", ":")).encode()
+    start = (MAGIC, len(head).to_bytes(4, "little"), head)
+    return b"".join((*start, *(array.tobytes() for array in arrays)))
 
 
-def unpacked(raw: bytes) -> Message:
-    """The message in these bytes, all of them."""
+def unpacked(raw: bytes, *, most: int = MOST_ARRAYS) -> Node:
+    """The content of the message in these bytes, all of them; `most`: arrays in it."""
     if raw[:4] != MAGIC or len(raw) < 8:
         MESSAGE.refuse("a message of this protocol", f"{len(raw)} other bytes")
     length = int.from_bytes(raw[4:8], "little")
     if length > LARGEST_HEAD or 8 + length > len(raw):
         MESSAGE.refuse(f"a head of at most {min(LARGEST_HEAD, len(raw) - 8)} bytes", length)
     head = MESSAGE.node(raw[8 : 8 + length]).only(("content", "arrays"))
-    declared = head["arrays"].list()
-    named = set(_named(head["content"].value)) if declared else set()
-    if len(declared) > MOST_ARRAYS or not named.issuperset(range(len(declared))):
-        head["arrays"].refuse(f"at most {MOST_ARRAYS} arrays, each named", f"{len(declared)}")
-    at, arrays = 8 + length, []
+    at, declared = 8 + length, head["arrays"].list()
+    if len(declared) > most:
+        head["arrays"].refuse(f"at most {most} arrays", len(declared))
+    arrays: list[Array] = []
     for one in declared:
         array, at = _array_at(raw, at, one.only(("type", "shape")))
         arrays.append(array)
     if at != len(raw):
         MESSAGE.refuse(f"{at} bytes, as its head says", len(raw))
-    return Message(head["content"], tuple(arrays))
+    named: set[int] = set()
 
+    def whole(value: Any) -> Any:
+        if isinstance(value, list):
+            return list(map(whole, value))
+        if not isinstance(value, dict):
+            return value
+        place = value.get("array")
+        if len(value) != 1 or type(place) is not int:
+            return {name: whole(one) for name, one in value.items()}
+        if not 0 <= place < len(arrays):
+            head["content"].refuse(f"an array below number {len(arrays)}", place)
+        named.add(place)
+        return arrays[place]
 
-def _named(value: object) -> Iterator[int]:
-    """The arrays that a content names, at any depth that was read."""
-    if isinstance(value, dict):
-        if value.keys() == {"array"} and type(value["array"]) is int:
-            yield value["array"]
-        value = list(value.values())
-    if isinstance(value, list):
-        for one in value:
-            if isinstance(one, dict | list):
-                yield from _named(one)
+    content = replace(head["content"], value=whole(head["content"].value))
+    if len(named) < len(arrays):
+        head["arrays"].refuse("arrays that are each named", f"{len(arrays) - len(named)} others")
+    return content
 
 
 def _array_at(raw: bytes, at: int, facts: Node) -> tuple[Array, int]:
@@ -167,6 +142,63 @@ def _array_at(raw: bytes, at: int, facts: Node) -> tuple[Array, int]:
     array = flat.reshape(shape)
     array.setflags(write=False)
     return array, at + count * item
+
+
+def array_of(node: Node) -> Array:
+    """An array of the content."""
+    if not isinstance(node.value, np.ndarray):
+        node.refuse("an array", node.value)
+    return node.value
+
+
+def floats_of(node: Node) -> npt.NDArray[np.float64]:
+    """The same, of numbers."""
+    return np.asarray(array_of(node), np.float64)
+
+
+# -- views -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class View:
+    """Which of the schema's columns make the groups, whether they are features, too, and the steps
+    of an additive model.
+
+    `weight_cap`: where the holder's weights are cut; None: rows count once. `target_as_number`: the
+    target is the last number, too. `part`: of a division, its id and 0 or 1; None: all rows.
+    `one_group`: all rows of a person count in one group.
+    """
+
+    sensitive: tuple[str, ...] | None = None
+    sensitive_as_feature: bool = False
+    steps: str | None = None
+    weight_cap: float | None = None
+    target_as_number: bool = False
+    part: tuple[str, int] | None = None
+    one_group: bool = False
+
+    def described(self) -> dict[str, Any]:
+        """As plain values."""
+        part = None if self.part is None else {"division": self.part[0], "number": self.part[1]}
+        return {**asdict(self), "part": part}
+
+    @staticmethod
+    def of(node: Node) -> View:
+        """The view that was described."""
+        needed = ("sensitive", "sensitive_as_feature", "steps")
+        given = node.only(needed, [one.name for one in fields(View)]).mapping().items()
+        read: dict[str, Callable[[Node], Any]] = {"sensitive": Node.texts, "steps": Node.text}
+        read |= {"weight_cap": Node.number, "part": _part_of}
+        told = (name for name, value in given if value is not None)
+        view = View(**{name: read.get(name, Node.truth)(node[name]) for name in told})
+        if view.weight_cap is not None:
+            _checks.positive(weight_cap=view.weight_cap)
+        return view
+
+
+def _part_of(node: Node) -> tuple[str, int]:
+    node.only(("division", "number"))
+    return node["division"].text(), node["number"].whole(at_most=1)
 
 
 # -- the catalogue ---------------------------------------------------------------------------------
@@ -189,39 +221,34 @@ class CodesHandle(AttachedCodes):
         self.columns_read = reads
 
 
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """What a description is read with: the arrays beside it, the shape of the rows, and models
-    attached in this run."""
-
-    message: Message
-    layout: RowLayout
-    handles: Mapping[int, Attached | AttachedCodes]
-    depth: int = 0
-
-
 _GROUPED = "cells:cells? by_label:truth"
 _ONE_GROUP = f"{_GROUPED} group:whole?"
 _FIELDS: dict[str, tuple[Kind[...], str]] = {
-    "row count": (RowCount, "copies:whole?"),
-    "cell counts": (CellCounts, f"{_ONE_GROUP} copies:whole?"),
-    "feature sums": (FeatureSums, f"{_GROUPED} clip:number? basis:array?"),
-    "gram matrices": (GramMatrices, "cells:cells? clip:number? with_target:truth"),
-    "number moments": (NumberMoments, "clip:number?"),
-    "prediction histogram": (PredictionHistogram, f"model:linear {_GROUPED} decisions:word"),
-    "score histogram": (ScoreHistogram, f"model:linear edges:numbers {_GROUPED}"),
-    "mixture histogram": (MixtureHistogram, f"weights:array shares:array {_GROUPED}"),
-    "grouped histogram": (GroupedHistogram, f"model:linear offsets:array of:cells {_GROUPED}"),
-    "group losses": (GroupLosses, "model:linear cells:cells? loss:word clip:number?"),
+    "row count": (curator.RowCount, "copies:whole?"),
+    "cell counts": (curator.CellCounts, f"{_ONE_GROUP} copies:whole?"),
+    "feature sums": (curator.FeatureSums, f"{_GROUPED} clip:number? basis:array?"),
+    "gram matrices": (curator.GramMatrices, "cells:cells? clip:number? with_target:truth"),
+    "number moments": (curator.NumberMoments, "clip:number?"),
+    "prediction histogram": (
+        curator.PredictionHistogram,
+        f"model:linear {_GROUPED} decisions:word",
+    ),
+    "score histogram": (curator.ScoreHistogram, f"model:linear edges:numbers {_GROUPED}"),
+    "mixture histogram": (curator.MixtureHistogram, f"weights:array shares:array {_GROUPED}"),
+    "grouped histogram": (
+        curator.GroupedHistogram,
+        f"model:linear offsets:array of:cells {_GROUPED}",
+    ),
+    "group losses": (curator.GroupLosses, "model:linear cells:cells? loss:word clip:number?"),
     "gradient sum": (
-        GradientSum,
+        curator.GradientSum,
         "model:linear clip:number? cells:cells? cell_costs:array? loss:word "
         "loss_weight:number|array cell_weights:array? loss_clip:number?",
     ),
-    "sums by cell": (ByCell, "inner:question cells:cells"),
-    "sums weighed by cell": (Weighed, "inner:question cells:cells factors:array"),
-    "codes": (CodeHistogram, f"attached:codes {_ONE_GROUP}"),
-    "decisions": (AttachedHistogram, f"attached:model {_ONE_GROUP} decisions:word"),
+    "sums by cell": (curator.ByCell, "inner:question cells:cells"),
+    "sums weighed by cell": (curator.Weighed, "inner:question cells:cells factors:array"),
+    "codes": (curator.CodeHistogram, f"attached:codes {_ONE_GROUP}"),
+    "decisions": (curator.AttachedHistogram, f"attached:model {_ONE_GROUP} decisions:word"),
     "shifted decisions": (
         ShiftedHistogram,
         f"attached:model {_ONE_GROUP} decisions:word offsets:array temperature:number",
@@ -234,29 +261,28 @@ KINDS = {
 NAMES = {kind: name for name, (kind, _) in KINDS.items()}
 
 
-def described(question: Question, packing: Packing) -> dict[str, Any]:
-    """A question as plain values."""
-    kind = question.kind
-    if kind not in NAMES:
-        remedy = "Bring the rows to the code, or fit what the catalogue has: linear and additive models, counts."
-        raise InputError.expected(
-            f"a question of the catalogue: {', '.join(sorted(KINDS))}",
-            of="the door",
-            got=f"{question.name}, which runs code that is not the holder's",
-            remedy=remedy,
-            quote=False,
-        )
-    values = {name: _written(one, packing) for name, one in question.values.items()}
+def described(question: Question) -> dict[str, Any]:
+    """A question as plain values and arrays."""
+    kind, names = question.kind, ", ".join(sorted(KINDS))
+    got = f"{question.name}, which runs code that is not the holder's"
+    fix = "Bring the rows to the code, or fit what the catalogue has: linear and additive models."
+    expected = f"a question of the catalogue: {names}"
+    need(kind in NAMES, expected, of="the door", got=got, fix=fix, quote=False)
+    values = {name: _written(one) for name, one in question.values.items()}
     return {"kind": NAMES[kind], **values}
 
 
-def measurement_described(measurement: Measurement, packing: Packing) -> dict[str, Any]:
+def measurement_described(measurement: Measurement) -> dict[str, Any]:
     """A question with its price."""
-    question, multiplier = described(measurement.question, packing), measurement.multiplier
-    told = (
-        multiplier if isinstance(multiplier, float) else packing.put(np.asarray(multiplier, float))
-    )
+    multiplier = measurement.multiplier
+    told = multiplier if isinstance(multiplier, float) else np.asarray(multiplier, float)
+    question = described(measurement.question)
     return {"question": question, "multiplier": told, "noise": measurement.noise}
+
+
+def batch_described(batch: Full | Poisson | Part) -> dict[str, Any]:
+    """Which rows are asked."""
+    return {"kind": type(batch).__name__.lower(), **asdict(batch)}
 
 
 def cells_described(cells: Cells | None) -> dict[str, Any] | None:
@@ -267,33 +293,33 @@ def cells_described(cells: Cells | None) -> dict[str, Any] | None:
     return {"columns": columns, "mode": cells.mode, "names": list(cells.names)}
 
 
-def rule_described(rule: DescribedRule, packing: Packing) -> dict[str, Any]:
+def rule_described(rule: DescribedRule) -> dict[str, Any]:
     """A rule that gives each row a code: a finished model's files, edges, and a table of whole
     numbers."""
     model = None
     if rule.model is not None:
         files = to_files(rule.model)
-        arrays = packing.put(np.frombuffer(files[ARRAYS_FILE], np.uint8))
+        arrays = np.frombuffer(files[ARRAYS_FILE], np.uint8)
         model = {"files": files[MODEL_FILE].decode(), "arrays": arrays}
     return {
         "model": model,
-        "edges": None if rule.edges is None else packing.put(np.asarray(rule.edges, np.float64)),
+        "edges": None if rule.edges is None else np.asarray(rule.edges, np.float64),
         "cells": cells_described(rule.cells),
-        "table": None if rule.table is None else packing.put(np.asarray(rule.table, np.int64)),
+        "table": None if rule.table is None else np.asarray(rule.table, np.int64),
     }
 
 
-def _written(value: object, packing: Packing) -> Any:
+def _written(value: object) -> Any:
     match value:
         case None | bool() | str():
             return value
         case Cells():
             return cells_described(value)
         case Linear():
-            weights = packing.put(np.asarray(value.weights, np.float64))
+            weights = np.asarray(value.weights, np.float64)
             return {"weights": weights, "sharpness": value.sharpness}
         case Question():
-            return described(value, packing)
+            return described(value)
         case ModelHandle() | CodesHandle():
             return {"handle": value.number_in_run}
         case int() | np.integer():
@@ -301,32 +327,43 @@ def _written(value: object, packing: Packing) -> Any:
         case float() | np.floating():
             return float(value)
         case _:
-            return packing.put(np.asarray(value, np.float64))
+            return np.asarray(value, np.float64)
 
 
-def measurement_of(node: Node, reading: Reading) -> Measurement:
+def measurement_of(node: Node, layout: RowLayout, handles: Handles) -> Measurement:
     """The question with its price that was described."""
     node.only(("question", "multiplier", "noise"))
-    multiplier = _number_or_array(node["multiplier"], reading)
-    return Measurement(question_of(node["question"], reading), multiplier, node["noise"].text())
+    multiplier = _read(node["multiplier"], "number|array", layout, handles, 0)
+    question = question_of(node["question"], layout, handles)
+    return Measurement(question, multiplier, node["noise"].text())
 
 
-def question_of(node: Node, reading: Reading) -> Question:
-    """The question that was described."""
-    if reading.depth > 1:
+def question_of(node: Node, layout: RowLayout, handles: Handles, depth: int = 0) -> Question:
+    """The question that was described, of rows of this layout. `handles`: what was attached in this
+    run."""
+    if depth > 1:
         node.refuse("one question inside another", "more")
     kind, told = KINDS[node["kind"].one_of(KINDS)]
     node.only(("kind", *told))
-    values = {name: _read(node[name], of, reading) for name, of in told.items()}
-    question = kind(**values)
-    numbers = question.models * math.prod(question.shape(reading.layout))
-    if numbers > MOST_NUMBERS:
-        remedy = "Ask about fewer groups, models or edges at a time."
-        of = f"the answer to {question.name!r}"
-        raise InputError.expected(
-            f"at most {MOST_NUMBERS} numbers", of=of, got=numbers, remedy=remedy
-        )
+    given = {name: _read(node[name], of, layout, handles, depth) for name, of in told.items()}
+    question = kind(**given)
+    numbers, fix = question.models * math.prod(question.shape(layout)), "Ask about fewer groups, "
+    few, of = numbers <= MOST_NUMBERS, f"the answer to {question.name!r}"
+    fix += "models or edges at a time."
+    need(few, f"at most {MOST_NUMBERS} numbers", of=of, got=numbers, fix=fix)
     return question
+
+
+def batch_of(node: Node) -> Full | Poisson | Part:
+    """Which rows are asked."""
+    kind = node["kind"].one_of(("full", "poisson", "part"))
+    if kind == "full":
+        node.only(("kind",))
+        return FULL
+    if kind == "poisson":
+        return Poisson(node.only(("kind", "rate"))["rate"].number())
+    node.only(("kind", "number", "parts"))
+    return Part(node["number"].whole(), node["parts"].whole(at_least=1))
 
 
 def cells_of(node: Node) -> Cells | None:
@@ -344,22 +381,22 @@ def cells_of(node: Node) -> Cells | None:
     return Cells(tuple(columns), mode, node["names"].texts())
 
 
-def _read(node: Node, kind: str, reading: Reading) -> Any:
+def _read(node: Node, kind: str, layout: RowLayout, handles: Handles, depth: int) -> Any:
     """A field of a question: one of the kinds of `_FIELDS`, of which those with ? may be null."""
     if kind.endswith("?"):
-        return None if node.is_null else _read(node, kind[:-1], reading)
+        return None if node.is_null else _read(node, kind[:-1], layout, handles, depth)
+    if kind == "number|array":
+        kind = "array" if isinstance(node.value, np.ndarray) else "number"
     match kind:
         case "cells":
             return cells_of(node) or node.refuse("groups", None)
         case "linear":
             node.only(("weights", "sharpness"))
-            return Linear(_array(node["weights"], reading), node["sharpness"].number())
+            return Linear(floats_of(node["weights"]), node["sharpness"].number())
         case "array":
-            return _array(node, reading)
+            return floats_of(node)
         case "numbers":
-            return tuple(_array(node, reading).ravel().tolist())
-        case "number|array":
-            return _number_or_array(node, reading)
+            return tuple(floats_of(node).ravel().tolist())
         case "number":
             return node.number()
         case "whole":
@@ -369,17 +406,8 @@ def _read(node: Node, kind: str, reading: Reading) -> Any:
         case "word":
             return node.text()
         case "question":
-            return question_of(node, replace(reading, depth=reading.depth + 1))
-    number = node.only(("handle",))["handle"].whole()
-    found = reading.handles.get(number)
+            return question_of(node, layout, handles, depth + 1)
+    found = handles.get(node.only(("handle",))["handle"].whole())
     if not isinstance(found, AttachedCodes if kind == "codes" else Attached):
-        node.refuse(f"a handle of {kind} that was attached in this run", number)
+        node.refuse(f"a handle of {kind} that was attached in this run", node.value)
     return found
-
-
-def _array(node: Node, reading: Reading) -> Any:
-    return np.asarray(reading.message.array(node), np.float64)
-
-
-def _number_or_array(node: Node, reading: Reading) -> Any:
-    return _array(node, reading) if isinstance(node.value, dict) else node.number()
