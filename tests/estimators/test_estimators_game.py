@@ -21,6 +21,7 @@ from fairveil.errors import ConstraintNotMet, FairveilError, InputError, Privacy
 from fairveil.estimators.reading.training import Coded as Source
 from fairveil.facts import RowBlock, RowLayout
 from fairveil.methods import game as games
+from fairveil.methods.oracles import Responses
 from knobs import made
 
 ROWS = 1500
@@ -508,10 +509,13 @@ def test_guarantee_3_a_fit_that_fails_or_is_interrupted_changes_nothing(
     if where == "first":
         monkeypatch.setattr(games.Game, "run", broken)
     elif where == "round":
-        step = games.Play.step
-        monkeypatch.setattr(
-            games.Play, "step", lambda self: broken() if self.round == 2 else step(self)
-        )
+        respond, asked = Responses.respond, []
+
+        def third(self: Responses, curator: Any, *given: Any) -> Any:
+            asked.append(isinstance(curator, Curator))
+            return broken() if sum(asked) == 3 else respond(self, curator, *given)
+
+        monkeypatch.setattr(Responses, "respond", third)
     else:
         monkeypatch.setattr("fairveil.estimators.oracle_game.statement_of", broken)
     with pytest.raises(KeyboardInterrupt):

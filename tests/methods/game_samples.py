@@ -107,7 +107,7 @@ def a_game(
     rows: Rows,
     promise: Promise,
     notions: list[Notion],
-    oracle: Oracle[Any],
+    oracle: Oracle,
     mode: str = "product",
     **options: Any,
 ) -> Game:

@@ -24,7 +24,6 @@ from fairveil.methods.oracles import (
     Descent,
     Each,
     Regression,
-    count_rows,
     thresholds,
 )
 from fairveil.privacy import NoiseSource
@@ -189,7 +188,7 @@ def posed_exactly(rows: Any, problem: Problem, penalty: float) -> ReleasedProble
         problem.constraint,
         public_rows=rows.exact_count,
     )
-    return public.pose(count_rows(Curator(rows, g.EXACT), public.ground, 0.0), 0.0, penalty)
+    return public.pose(public.ground.count(Curator(rows, g.EXACT), 0.0), 0.0, penalty)
 
 
 def least_linear(tables: Floats, cost: Floats, lines: Floats, bounds: Floats) -> float:

@@ -6,6 +6,7 @@ test_methods_objective_loop.py (`begun`).
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,6 @@ from fairveil.curator import Curator
 from fairveil.errors import PrivacyError
 from fairveil.fairness import EqualizedOdds
 from fairveil.methods.descent import Reason
-from fairveil.methods.game import Play
 from fairveil.methods.gaussian import averaged, joint_multiplier
 from fairveil.methods.likely import LEAST, USUAL, drowned, unheard
 from fairveil.methods.objective_loop import plan_loop
@@ -82,14 +82,14 @@ def test_a_planted_round_that_costs_something_else_is_refused(
     as_it_was = GoingOn._asked
 
     def planted(self: GoingOn, curator: Any, question: Any, purpose: str) -> Any:
-        oracle = self.oracle
+        oracle, other = self.oracle, copy(self)
         if bug == "sharper":
-            oracle = replace(oracle, multiplier=oracle.multiplier / 1.01)
+            other.oracle = replace(oracle, multiplier=oracle.multiplier / 1.01)
         elif bug == "one less":
-            oracle = replace(oracle, steps=oracle.steps - 1)
+            other.oracle = replace(oracle, steps=oracle.steps - 1)
         else:
             curator.answer([(question, oracle.multiplier)])
-        return as_it_was(replace(self, oracle=oracle), curator, question, purpose)
+        return as_it_was(other, curator, question, purpose)
 
     rows = rows_of()
     search = search_of(kind, rows, HIDDEN)
@@ -135,13 +135,12 @@ def test_the_rule_that_went_on_errs_less_than_where_it_began() -> None:
     rows, (X, y, _) = rows_of(2, 2000), g.sample(2, 2000)
     game, errors = search_of("game", rows, 0.1, 30), []
     for seed in range(8):
-        curator = g.curator_for(game, rows, seed)
-        play = Play.begin(game, curator)
-        rules = [game.oracle.free_rule(play.prepared).published()]
-        while play.round < game.rounds:
-            play.step()
-        rules.append(game.going_on.rule(play.walk).published())
-        curator.close()
+        with g.curator_for(game, rows, seed) as curator:
+            _, course = game.oracle.prepare(curator, game.ground, game.counts_multiplier)
+        found = g.played(rows, game, seed)
+        assert found.reason is Reason.HIDDEN
+        learnt = next(rule for rule in found.rules if rule.weights[:, 1:].any())
+        rules = [game.oracle.free_rule(course).published(), learnt]
         scores = [X @ rule.weights[0, 1:] + rule.weights[0, 0] for rule in rules]
         errors.append([((one > 0) != y).mean() for one in scores])
     before, after = np.mean(errors, axis=0)

@@ -27,7 +27,7 @@ from fairveil.fairness.functions import (
 from fairveil.fairness.objectives import Custom, FalseNegatives, Gap
 from fairveil.methods.objective_loop import constants
 from fairveil.methods.objectives import ROOM, Master, ReleasedProblem
-from fairveil.methods.oracles import LinearRule, audit_measurements, audited, count_rows
+from fairveil.methods.oracles import LinearRule
 from fairveil.privacy import NoiseSource
 
 ODDS = "equalized_odds:0.05"
@@ -100,7 +100,7 @@ def least(h: Joint, losses: Any, caps: Any = None) -> float:
 
 @pytest.mark.parametrize("kind", list(OUTERS))
 @pytest.mark.parametrize("constrained", [False, True])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_mixture_is_scipys_and_its_bound_is_below_every_mixture(
     kind: str, constrained: bool, seed: int
 ) -> None:
@@ -205,13 +205,13 @@ def test_stated_noise_is_that_of_simulated_releases(
     numbers: list[list[Any]] = [[], []]
     said: list[Any] = [None, None]
     for _ in range(200):
-        counts = count_rows(curator, ground, 8.0)
-        (losses,) = audited(curator, ground, rule, [5.0], counts)
+        counts = ground.count(curator, 8.0)
+        (losses,) = ground.audit(curator, rule, [5.0], counts)
         for k, problem in enumerate(problems):
             posed = problem.pose(counts, 8.0, 1.0)
             if said[k] is None:
-                noise = 5.0 * ground.move(audit_measurements(ground, rule, [1.0])[0].question)
-                of_counts = 8.0 * ground.move(ground.counts)
+                noise = ground.deviation(ground.decisions, 5.0)
+                of_counts = ground.deviation(ground.counts, 8.0)
                 of_f, spread = posed.spread(
                     losses / posed.rows, noise / posed.rows, of_counts / posed.rows
                 )
@@ -239,7 +239,7 @@ def test_stated_noise_of_constants_is_that_of_counts(classes: int) -> None:
     mixture = np.array([0.2, 0.8]) if classes == 2 else np.array([0.5, 0.2, 0.3])
     curator, numbers, said = Curator(rows, promise, noise=NoiseSource.seeded(1)), [], []
     for _ in range(300):
-        posed = problem.pose(count_rows(curator, problem.ground, 8.0), 8.0, 1.0)
+        posed = problem.pose(problem.ground.count(curator, 8.0), 8.0, 1.0)
         losses = sum(
             weight * one.measuring for weight, one in zip(mixture, constants(posed), strict=True)
         )

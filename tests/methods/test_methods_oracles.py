@@ -59,8 +59,8 @@ def tables_of(rows: Any, finite: Any, notions: Any, promise: Any = g.EXACT) -> A
 
 
 def grid_of(rows: Any) -> Any:
-    """How 1,600 linear rules of two numbers decide, exactly: the class of the judge."""
-    cuts, first = directions(rows.layout, 40, 40), np.array([1.0, 0.0, 0.0])
+    """How 576 linear rules of two numbers decide, exactly: the class of the judge."""
+    cuts, first = directions(rows.layout, 24, 24), np.array([1.0, 0.0, 0.0])
     lines = [line - edge * first for line in cuts.directions for edge in cuts.edges]
     return tables_of(rows, LinearClass(np.array(lines)[:, np.newaxis]), ODDS)
 
@@ -68,18 +68,24 @@ def grid_of(rows: Any) -> Any:
 # ---- without noise: what the game converges to
 
 
-@pytest.mark.parametrize("name", list(NOTIONS))
-@pytest.mark.parametrize(("classes", "of"), [(2, thresholds), (3, thresholds), (2, Labellings)])
+@pytest.mark.parametrize(
+    ("name", "classes", "of"),
+    [
+        ("odds", 2, thresholds),
+        ("parity", 3, thresholds),
+        ("false-positives", 2, Labellings),
+    ],
+)
 def test_without_noise_the_exponential_oracles_game_is_the_linear_program(
     name: str, classes: int, of: Any
 ) -> None:
     """Within 0.02 (three classes: 0.03) of the program's error and of the bounds after 1,000
     rounds, and nearer each time."""
-    many, notions = 400 if of is Labellings else 1000, NOTIONS[name]
+    many, notions = 400, NOTIONS[name]
     rows = g.rows_from(*g.sample(0, many, classes), classes)
     oracle, away = Choice(of(rows.layout)), []
     best = g.program(tables_of(rows, oracle.of, notions), notions, rows.cells())
-    for rounds in (60, 250, 1000):
+    for rounds in (100, 1000):
         outcome = g.played(rows, g.a_game(rows, g.EXACT, notions, oracle, rounds=rounds))
         error, excess = g.mixture(rows, outcome, notions, rows.cells())
         away.append(max(abs(error - best), excess))
@@ -87,12 +93,11 @@ def test_without_noise_the_exponential_oracles_game_is_the_linear_program(
         assert found is not None
         assert error <= best + found.error_excess  # the theorem, with nothing left to chance
         assert excess <= found.gap_excess + 1e-9
-    assert away[2] < (0.02 if classes == 2 else 0.03)
-    assert away[2] < 0.75 * away[1] < 0.6 * away[0]
+    assert away[1] < (0.02 if classes == 2 else 0.03)
+    assert away[1] < 0.5 * away[0]
 
 
-@pytest.mark.parametrize("oracle", [Regression(), Descent()], ids=["regression", "descent"])
-@pytest.mark.parametrize("name", ["odds", "parity"])
+@pytest.mark.parametrize(("oracle", "name"), [(Regression(), "odds"), (Descent(), "parity")])
 def test_heuristic_oracles_come_within_four_points_of_a_program_over_many_linear_rules(
     oracle: Any, name: str
 ) -> None:
@@ -144,13 +149,13 @@ def test_against_fairlearns_exponentiated_gradient_without_noise() -> None:
     cells, theirs, ours = rows.cells(), [], []
     for bound in (0.03, 0.1):
         odds = reductions.EqualizedOdds(difference_bound=bound)
-        peer = reductions.ExponentiatedGradient(LogisticRegression(), odds, eps=0.01, max_iter=30)
+        peer = reductions.ExponentiatedGradient(LogisticRegression(), odds, eps=0.01, max_iter=15)
         peer.fit(X, y, sensitive_features=A)
         table = np.zeros((2, 2, 2))
         np.add.at(table, (A, y), peer._pmf_predict(X))
         theirs.append(g.measured(table[np.newaxis], np.ones(1), [EqualizedOdds(0.0)], cells))
-    for bound in (0.0, 0.02, 0.05, 0.08, 0.12, 0.2):
-        game = g.a_game(rows, g.EXACT, [EqualizedOdds(bound)], Regression(), rounds=500)
+    for bound in (0.0, 0.03, 0.08, 0.2):
+        game = g.a_game(rows, g.EXACT, [EqualizedOdds(bound)], Regression(), rounds=300)
         ours.append(g.mixture(rows, g.played(rows, game), [EqualizedOdds(0.0)], cells))
     errors, gaps = np.array(sorted(ours, key=lambda pair: pair[1])).T
     for error, gap in theirs:
@@ -298,7 +303,7 @@ def telling(n: int = 1500, seed: int = 0) -> Any:
 def test_without_noise_responses_reach_the_optimum_where_features_tell_the_group(
     notion: Any,
 ) -> None:
-    """The judge is an exact program over 1,600 rules. The regression oracle was 15 points and 8
+    """The judge is an exact program over 576 rules. The regression oracle was 15 points and 8
     above it. Much epsilon comes close to no noise."""
     rows = g.rows_from(*telling())
     best = g.program(grid_of(rows), [notion], rows.cells())
@@ -320,14 +325,21 @@ def test_guarantee_3_no_mixture_of_what_was_met_is_better_as_it_was_foretold(
     tables."""
     rows = g.rows_from(*g.sample(4, 600, groups=(3,)), groups=(3,))
     seen: list[Any] = []
-    game = g.a_game(rows, promise, [notion], Responses(), rounds=20)
-    outcome = game.run(g.curator_for(game, rows), watch=seen.append)
-    play = seen[-1]
-    atoms, fixed = play.prepared.atoms, play.fixed
-    values, errors = play.prepared.values(fixed, play.noise), [one.error for one in atoms.values()]
+
+    class Watched(Responses):
+        def prepare(self, *given: Any) -> Any:
+            counts, told = super().prepare(*given)
+            seen.append(told)
+            return counts, told
+
+    game = g.a_game(rows, promise, [notion], Watched(), rounds=20)
+    outcome = g.played(rows, game)
+    told, fixed = seen[-1], game.system.at(outcome.counts, game.floor)
+    atoms, noise = told.atoms, game.noise_of_audits(outcome.counts, game.audit_scale)
+    values, errors = told.values(fixed, noise), [one.error for one in atoms.values()]
     plays = dict(zip([rule.key for rule in outcome.rules], outcome.plays, strict=True))
     shares = np.array([plays.get(key, 0) for key in atoms]) / sum(outcome.plays)
-    free = list(atoms).index(play.prepared.free)
+    free = list(atoms).index(told.free)
     for k in np.flatnonzero([one.certain for one in atoms.values()]):
         for share in np.linspace(0, 1, 201):
             mixed = (1 - share) * values[free] + share * values[k]
@@ -371,26 +383,26 @@ def test_cells_within_their_noise_are_left_alone() -> None:
 
     promise = Promise(0.5, 1e-6, "sensitive_features")
     found, regressed = (
-        np.mean([error(promise, fair, oracle, seed) for seed in range(3)])
+        np.mean([error(promise, fair, oracle, seed) for seed in range(2)])
         for oracle in (Responses(), Regression())
     )
     assert found < error(g.EXACT, [], Responses()) + 0.01 < regressed
 
 
 def test_the_mixture_is_counted_once_with_noise_of_its_own() -> None:
-    """120 fits of one game: values are off by the stated noise (a deviation estimated from 120
-    draws is within 25 % of the truth but for 1e-4), and what is certain of 95 % of fits holds as
+    """60 fits of one game: values are off by the stated noise (a deviation estimated from 60 draws
+    is within 36 % of the truth but for 1e-4), and what is certain of 95 % of fits holds as
     often, less five deviations of that share. Before it, what is asked is what a regression
     asks."""
     rows = g.rows_from(*g.sample(3, 400))
     game, other = (g.a_game(rows, g.GROUPS, ODDS, o, rounds=2) for o in (Responses(), Regression()))
-    (once, one), (asked, none) = (each.oracle.asked(each.ground, 3.0) for each in (game, other))
-    assert one == none == []
-    assert [each.event for each in once] == [each.event for each in asked]
+    ours, theirs = game.oracle.at(2.0, 0.0), other.oracle.at(2.0, 0.0)
+    once = [each.first_guarantee(game.ground, 3.0) for each in (ours, theirs)]
+    assert once[0] == once[1]
     audits = 1 / game.settled_multiplier**2 + game.rounds / game.audit_multiplier**2
     assert 1 / game.settled_multiplier**2 == pytest.approx(SETTLED * audits, rel=1e-9)
     away, kept = [], 0
-    for seed in range(120):
+    for seed in range(60):
         found = g.played(rows, game, seed)
         tables = np.array([g.exact_table(rows, rule, rows.cells()) for rule in found.rules])
         table = np.tensordot(np.array(found.plays) / sum(found.plays), tables, axes=1)
@@ -399,9 +411,9 @@ def test_the_mixture_is_counted_once_with_noise_of_its_own() -> None:
         assert found.guarantee is not None
         assert math.isinf(found.guarantee.nu)
         kept += float((value - game.system.bounds).max()) <= found.guarantee.gap_excess
-    assert 0.75 < np.std(away) < 1.3
-    assert abs(np.mean(away)) < 5 / math.sqrt(120)
-    assert kept >= 120 * 0.95 - 5 * math.sqrt(120 * 0.95 * 0.05)
+    assert 0.64 < np.std(away) < 1.36
+    assert abs(np.mean(away)) < 5 / math.sqrt(60)
+    assert kept >= 60 * 0.95 - 5 * math.sqrt(60 * 0.95 * 0.05)
 
 
 def test_memberships_are_the_logistic_regression_of_the_group() -> None:
@@ -463,8 +475,7 @@ def prepared(rows: Any, promise: Promise, *, scales: bool, stated: int | None = 
     )
     curator = g.curator_for(game, rows)
     _, course = game.oracle.prepare(curator, game.ground, game.counts_multiplier)
-    once, _ = game.oracle.asked(game.ground, game.counts_multiplier)
-    curator.log.reconcile([one.event for one in once])
+    curator.log.reconcile([game.oracle.first_guarantee(game.ground, game.counts_multiplier)])
     return game.oracle, course, curator
 
 

@@ -110,7 +110,7 @@ class GameChoices:
             )
         return listed
 
-    def oracle(self, ground: GameInstance, training: Training, of: Class | None) -> Oracle[Any]:
+    def oracle(self, ground: GameInstance, training: Training, of: Class | None) -> Oracle:
         """What the learner asks; `of`: classifiers made elsewhere, where these are played."""
         oracle, clip = self._named(ground.promise, training), self.solver.clip
         if oracle in ("responses", "regression"):
@@ -251,7 +251,7 @@ class GroupChoices:
         }
         return named[self.decisions](training.rows.layout)
 
-    def oracle(self, of: Class | None, problem: Problem, training: Training) -> Oracle[Any]:
+    def oracle(self, of: Class | None, problem: Problem, training: Training) -> Oracle:
         """Among a list that is short enough, every decision is looked at, unless Frank-Wolfe was
         asked for."""
         clip, ground = self.solver.clip, problem.ground

@@ -497,14 +497,15 @@ def _of_asked(
 
 
 def _of_loop_over(search: Loop | PublicSearch) -> list[Release]:
-    ground, public = search.ground, isinstance(search, PublicSearch)
-    once, one = search.oracle.asked(ground, search.counts_multiplier)
-    last = search.free_measurements() if isinstance(search, Loop) else search.last_measurements()
+    before, one, last = search.asked()
+    free = 1 if isinstance(search, Loop) and search.compares else 0
+    once, beside = before[: len(before) - free], before[len(before) - free :]
     return [
-        *_of_asked(ground, once),
-        *_of_asked(ground, one, search.rounds),
-        *_listed(ground, search.audit_measurements(), search.rounds, ", each round"),
-        *_listed(ground, last, 1, ", of the mixture" if public else FREE),
+        *_of_asked(search.ground, once),
+        *_of_asked(search.ground, one[:-1], search.rounds),
+        *_of_asked(search.ground, one[-1:], search.rounds, ", each round"),
+        *_of_asked(search.ground, beside, 1, FREE),
+        *_of_asked(search.ground, last, 1, ", of the mixture"),
     ]
 
 
@@ -517,7 +518,7 @@ def _of_loop(search: Loop | PublicSearch, supposed: Supposed) -> Forecast:
     losses = supposed.decisions(posed.counts) / posed.rows
     noise, of_counts = (
         search.noise_of_mixture(posed, losses) / posed.rows,
-        search.noise_of_counts / posed.rows,
+        ground.deviation(ground.counts, search.counts_multiplier) / posed.rows,
     )
     return Forecast(
         releases, _posed_lines(posed, losses, noise, of_counts), ground.cells, search.rounds

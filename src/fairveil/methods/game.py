@@ -6,17 +6,17 @@ Algorithm 3, in the form of theory.md#game).
 
 The auditor plays exponentiated gradient over the simplex of size `dual_bound`; the learner answers
 with a private oracle (`oracles`). Each round the auditor is told how the learner's rule decides,
-with noise; the answer is the uniform mixture of the rules.
+with noise; the answer is the uniform mixture of the rules. `Game.play` is the whole of it:
 
-    begin     counts by cell and label, and what the oracle needs, released once; from the counts
+    before    counts by cell and label, and what the oracle needs, released once; from the counts
               follows whether noise would hide what is constrained
-    step      duals -> dL/dH -> the oracle's rule -> its decisions by cell (noisy) -> excesses ->
+    a round   duals -> dL/dH -> the oracle's rule -> its decisions by cell (noisy) -> excesses ->
               duals
-    settle    after the rounds of the plan: how the oracle's rule without constraints decides, or
-              the mixture that the oracle makes, where it has one
-    finish    the mixture, the mean of the released decisions, and what theory says of them
-              (`game_bounds`); or what `program` makes of it, of the rule without constraints and of
-              constants
+    after     how the oracle's rule without constraints decides, or the mixture that the oracle
+              makes, where it has one
+
+What is returned is the mixture, the mean of the released decisions, and what theory says of them
+(`game_bounds`); or what `comparison` makes of it, of the rule without constraints and of constants.
 
 *Rounds in vain.* Where noise would hide a constraint in the mean of all audits, a game follows that
 noise, and its mixture gives way to the rule without constraints at the end. So the rounds go on
@@ -31,17 +31,15 @@ Guarantees (tests/methods/test_methods_game.py):
    its log is its plan, event for event.
 2. The mixture depends on the rows through the curator's answers alone.
 3. A game that is interrupted leaves a log that is a beginning of the plan, and the curator closed.
-4. Whether the rounds go on without constraints follows from released counts alone
-   (tests/methods/test_methods_going_on.py).
+4. Whether the rounds go on without constraints follows from released counts alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Hashable
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.special import chdtri, ndtri
@@ -49,14 +47,11 @@ from scipy.special import chdtri, ndtri
 from .. import _checks
 from .._types import Floats
 from ..core.cost import gaussian_mu
-from ..core.events import Event, Repeated, compose
-from ..curator import Asked, MadeUp
 from ..fairness import ConstraintSystem, deviations
-from ..fairness.systems import FixedCounts
 from . import comparison as program
 from . import constants
 from .comparison import Choice, Comparison, DecisionTable, Free, Limits
-from .descent import Progress, Reason
+from .descent import Reason
 from .duals import ExponentiatedGradient, ExponentiatedGradientState
 from .game_bounds import PARTS, ROUNDING, Guarantee, Seen
 from .gaussian import quietest
@@ -70,12 +65,8 @@ from .oracles import (
     LinearRule,
     Oracle,
     Rule,
-    Walk,
-    any_measurement,
-    audited,
+    Search,
     constant_rule,
-    counted,
-    in_parts,
     indicators,
 )
 from .outcome import not_met
@@ -139,12 +130,10 @@ class Equilibrium:
 
 
 @dataclass(frozen=True, eq=False)
-class Game:
+class Game(Search[Equilibrium]):
     """A game that is priced: public values alone. Made by `plan`."""
 
-    ground: GameInstance
-    oracle: Oracle[Any]
-    rounds: int
+    oracle: Oracle
     dual_bound: float
     counts_multiplier: float
     audit_multiplier: float
@@ -152,55 +141,147 @@ class Game:
     only_false_positives: bool = False
     settled_multiplier: float = 0.0
     free_multiplier: float = 0.0
+    asks_last = True
 
-    def run(
-        self,
-        curator: Asks,
-        progress: Progress | None = None,
-        *,
-        watch: Callable[[Play], None] | None = None,
-    ) -> Equilibrium:
-        """Play to the end with a curator that was made for the plan; the curator is closed
-        afterwards, in every case."""
-        with curator:
-            play = Play.begin(self, curator)
-            while play.round < self.rounds:
-                play.step()
-                if watch is not None:
-                    watch(play)
-                if progress is not None:
-                    progress(play.round, self.rounds)
-            play.settle()
-            found = play.finish()
-            curator.finish()
-        return found
+    def play(self, curator: Asks) -> Generator[None, None, Equilibrium]:
+        """Algorithm 3."""
+        g, oracle, system = self.ground, self.oracle, self.system
+        counts, told = oracle.prepare(curator, g, self.counts_multiplier)
+        # weights are counted, not rows
+        stated = None if g.max_sample_weight is not None else g.public_rows
+        rows = float(stated or max(self.floor or TINY, counts.sum() / g.per_row))
+        none, unit = np.zeros(0 if system is None else len(system)), 1.0
+        fixed = None if system is None else system.at(counts, self.floor)
+        if fixed is not None:
+            # The lag's unit with all pressure on the first constraint: a scale, known in advance.
+            duals = self.dual_bound * np.eye(1, len(none))[0]
+            unit = oracle.regret(g, g.costs(fixed.cell_costs(duals), rows))[0]
+        scale = unit if math.isfinite(unit) else 1.0
+        seen, leaning = (
+            Seen.nothing(none, counts, g.classes, scale),
+            ExponentiatedGradientState(none),
+        )
+        auditor, played = ExponentiatedGradient(self.dual_bound), dict[Hashable, tuple[Rule, int]]()
+        # of each value in one audit
+        noise = self.noise_of_audits(counts, self.audit_scale) if self.settles else None
+        walk = None
+        if self.may_go_on and not self.never_in_vain and self.in_vain(counts):
+            assert isinstance(oracle, Begun)
+            walk = GoingOn(oracle, g, self.rounds, self.multipliers, told, rows)
+        yield
+        for t in range(1, self.rounds + 1):
+            if walk is not None:
+                walk.step(curator)
+                yield
+                continue
+            # The auditor's play, or prices that the oracle would rather answer: of what was
+            # released before this round.
+            wished = None if fixed is None or noise is None else told.prices(fixed, noise)
+            duals = auditor.duals(leaning) if wished is None else wished
+            cell_costs = np.zeros((*counts.shape, g.classes))
+            if fixed is not None:
+                cell_costs = fixed.cell_costs(duals)
+            rule, told = oracle.respond(curator, g, told, cell_costs, rows)
+            late = t > oracle.burn_in * self.rounds
+            if fixed is not None and system is not None:
+                costs = g.costs(cell_costs, rows)
+                rule, histogram = self._better(curator, rule, costs, counts)
+                excess = fixed.values(histogram) - system.bounds
+                lag = seen.lag.after(*oracle.regret(g, costs), self._doubt(costs))
+                pull = cell_costs[..., 1:] - cell_costs[..., :1] if g.outputs == 1 else cell_costs
+                variance = (self.audit_scale * float(np.linalg.norm(pull))) ** 2
+                seen = seen.after(duals, excess, histogram, lag, variance, late)
+                if noise is not None:
+                    told.hear(rule, histogram)
+                    values = told.last_values(fixed, noise)
+                else:
+                    values = system.exact_values(histogram, counts, self.floor, clip=True)
+                leaning = auditor.step(leaning, values - system.bounds)
+            if late:
+                played[rule.key] = rule, played.get(rule.key, (rule, 0))[1] + 1
+            yield
+        # after the last round
+        parts, duals, scale = list(played.values()), seen.mean_duals, self.audit_scale
+        scale /= math.sqrt(max(1, seen.counted))
+        found, free = seen.mean_histogram, None
+        if self.compares:
+            alone = oracle.free_rule(told) if walk is None else walk.rule
+            (shown,) = g.audit(curator, alone, [self.free_multiplier], counts)
+            free = alone, shown
+            if walk is not None:
+                found, scale = shown, self.free_scale
+        elif noise is not None and fixed is not None:
+            parts, duals = told.settled(fixed, noise)
+            found = g.count_mixture(curator, parts, self.settled_multiplier, counts)
+            scale = self.settled_scale
+        yield
+        outcome = Equilibrium(
+            rules=(),
+            plays=(),
+            reason=Reason.ROUNDS if walk is None else Reason.HIDDEN,
+            rounds=self.rounds,
+            names=(),
+            bounds=np.zeros(0),
+            values=np.zeros(0),
+            spread=np.zeros(0),
+            duals=duals,
+            counts=counts,
+            rows=rows,
+            guarantee=None,
+            sampling=np.zeros(0),
+        )
+        if system is not None:
+            outcome, parts = self._told(outcome, parts, found, scale, free, seen)
+        rules = tuple(rule.published() for rule, _ in parts)
+        return replace(outcome, rules=rules, plays=tuple(plays for _, plays in parts))
 
-    def asked(self, made_up: MadeUp | None = None) -> tuple[list[Asked], list[Asked], list[Asked]]:
-        """What is asked before the first round, in every round of a game that is played, and after
-        the last: a trace."""
-        trace = self.ground.trace(made_up)
-        play = Play.begin(self, trace)
-        play.walk = None
-        once = len(trace.asked)
-        play.step()
-        one = len(trace.asked)
-        play.settle()
-        return trace.asked[:once], trace.asked[once:one], trace.asked[one:]
+    # -- a round -------------------------------------------------------------------------------------
 
-    @cached_property
-    def plan(self) -> Event | None:
-        """All that the game releases, as one event; None without privacy."""
-        if not self.ground.promise.is_private:
-            return None
-        first, one, last = (in_parts(asked) for asked in self.asked())
-        return compose([*first, Repeated(compose(one), self.rounds), *last])
+    def _better(
+        self, curator: Asks, rule: Rule, costs: Floats, counts: Floats
+    ) -> tuple[Rule, Floats]:
+        """The rule, and how it decides, (cells, labels, classes), as it is released; or the
+        cheapest indicator of a group if released values say that it costs less: how those decide is
+        in the counts, and costs nothing (Theorem 4.6 needs them in the class)."""
+        shown = self.ground.audit(curator, rule, self.multipliers, counts)
+        # to compare, and to measure
+        best, cost = (rule, shown[-1]), float((costs * shown[0]).sum())
+        for other in self.indicators:
+            decided = counts * (other.offsets > 0)
+            known = np.stack([counts - decided, decided], axis=-1)
+            if (price := float((costs * known).sum())) < cost:
+                best, cost = (other, known), price
+        return best
 
-    # -- what is public of it ----------------------------------------------------------------------
+    def _doubt(self, costs: Floats) -> float:
+        """How far a comparison with the indicators may be off by noise, but for a share of the
+        chance; 0 where none is made.
+
+        The audit's noise is drawn after the costs are fixed: a Gaussian, in every round. The
+        counts' was drawn before, and costs follow it: its length bounds what it does to any of
+        them.
+        """
+        if not self.indicators or self.ground.is_exact:
+            return 0.0
+        part = (1.0 - self.confidence) / PARTS / 2.0
+        quantile = float(ndtri(1.0 - part / 2.0 / self.rounds))
+        audit = self.audit_scale * math.sqrt((1.0 - COMPARING) / COMPARING) * quantile
+        counts = self.count_scale * math.sqrt(float(chdtri(costs[..., 0].size, part)))
+        apart = float(np.linalg.norm(costs[..., 1] - costs[..., 0]))
+        return apart * max(audit + counts, 2.0 * counts)
+
+    # -- what is public of it ------------------------------------------------------------------------
 
     @property
     def system(self) -> ConstraintSystem | None:
         """The constraints, or None."""
         return self.ground.system
+
+    @property
+    def asked_for(self) -> ConstraintSystem:
+        """The constraints, of a game that has some."""
+        assert self.system is not None
+        return self.system
 
     @property
     def floor(self) -> float | None:
@@ -220,16 +301,9 @@ class Game:
         return compared(self.ground, self.oracle)
 
     @property
-    def auditor(self) -> ExponentiatedGradient:
-        """How the duals are played."""
-        return ExponentiatedGradient(self.dual_bound)
-
-    @cached_property
-    def going_on(self) -> GoingOn | None:
-        """What the rounds are spent on if they would be in vain; None where they never are."""
-        if not self.compares or not isinstance(self.oracle, Begun):
-            return None
-        return GoingOn(self.oracle, self.ground, self.rounds, tuple(self.multipliers))
+    def may_go_on(self) -> bool:
+        """Whether the rounds may be spent on that rule, if they would be in vain."""
+        return self.compares and isinstance(self.oracle, Begun)
 
     def in_vain(self, counts: Floats) -> bool:
         """Whether noise would hide what is constrained in the mean of all audits: by the released
@@ -254,16 +328,16 @@ class Game:
         shares = (COMPARING, 1.0 - COMPARING) if self.indicators else (1.0,)
         return [self.audit_multiplier / math.sqrt(share) for share in shares]
 
-    # -- how noisy answers are ---------------------------------------------------------------------
+    # -- how noisy answers are: standard deviations --------------------------------------------------
 
     def noise_of(self, counts: Floats, histogram: Floats, heard: int) -> Floats:
-        """The standard deviation of each constraint's value: of the mean of so many audits (of the
-        mixture's own count, where it has one), and of the counts."""
+        """Of each constraint's value: of the mean of so many audits (of the mixture's own count,
+        where it has one), and of the counts."""
         scale = self.audit_scale / math.sqrt(max(1, heard))
         return self.noise(counts, histogram, self.settled_scale if self.settles else scale)
 
     def noise(self, counts: Floats, histogram: Floats, scale: float) -> Floats:
-        """The same where each number of that histogram has noise of that deviation."""
+        """Of the same where each number of that histogram has noise of this deviation."""
         of_counts = np.zeros(len(self.asked_for))
         if self.floor is not None:
             known = self.asked_for, counts, histogram, self.floor, self.ground.outputs
@@ -271,358 +345,180 @@ class Game:
         return np.hypot(self.noise_of_audits(counts, scale), of_counts)
 
     def noise_of_audits(self, counts: Floats, scale: float) -> Floats:
-        """The same with exact counts."""
+        """Of the same with exact counts."""
         if self.ground.is_exact or self.floor is None:
             return np.zeros(len(self.asked_for))
         slopes = slopes_of_decisions(self.asked_for, counts, self.floor, self.ground.outputs)
         return np.asarray(scale * slopes)
 
-    @property
-    def asked_for(self) -> ConstraintSystem:
-        """The constraints, of a game that has some."""
-        assert self.system is not None
-        return self.system
-
     @cached_property
     def count_scale(self) -> float:
-        """The standard deviation of the noise in one count."""
-        g = self.ground
-        return 0.0 if g.is_exact else self.counts_multiplier * g.move(g.counts)
+        """Of one count."""
+        return self.ground.deviation(self.ground.counts, self.counts_multiplier)
 
     @cached_property
     def audit_scale(self) -> float:
-        """The standard deviation of the noise in one number of what an audit measures."""
-        return self._of_decisions(self.multipliers[-1])
+        """Of one number of what an audit measures."""
+        return self.ground.deviation(self.ground.decisions, self.multipliers[-1])
 
     @cached_property
     def free_scale(self) -> float:
-        """The same of the audit of the rule without constraints."""
-        return self._of_decisions(self.free_multiplier)
+        """Of the audit of the rule without constraints."""
+        return self.ground.deviation(self.ground.decisions, self.free_multiplier)
 
     @cached_property
     def settled_scale(self) -> float:
-        """The same of the mixture's own count."""
-        g = self.ground
-        question = any_measurement(g, self.settled_multiplier).question
-        return 0.0 if g.is_exact else self.settled_multiplier * g.move(question)
+        """Of the mixture's own count."""
+        return self.ground.deviation(self.ground.mixed, self.settled_multiplier)
 
-    def _of_decisions(self, multiplier: float) -> float:
-        g = self.ground
-        question = LinearRule(g.zeros).decisions(g.cells, g.by_label)
-        return 0.0 if g.is_exact else multiplier * g.move(question)
+    # -- what was found ------------------------------------------------------------------------------
 
-
-def compared(ground: GameInstance, oracle: Oracle[Any]) -> bool:
-    """Whether a game on this ground audits the oracle's rule without constraints: where records are
-    protected, by label."""
-    constrained = ground.system is not None and ground.by_label
-    return oracle.knows_free and constrained and not ground.sees_features
-
-
-@dataclass(eq=False)
-class Play:
-    """A game that is being played: released values only.
-
-    `noise`: of each value in one audit, where the oracle settles; `settled`: its mixture, the duals,
-    and how it decides. `free`: the rule without constraints and how it decides. `walk`: where that
-    rule goes on in place of the game; None: the game is played.
-    """
-
-    game: Game
-    curator: Asks
-    prepared: Any
-    counts: Floats
-    rows: float
-    fixed: FixedCounts | None
-    leaning: ExponentiatedGradientState
-    seen: Seen
-    played: dict[Hashable, tuple[Rule, int]] = field(default_factory=dict)
-    round: int = 0
-    noise: Floats | None = None
-    settled: tuple[list[tuple[Rule, int]], Floats, Floats] | None = None
-    free: tuple[Rule, Floats] | None = None
-    walk: Walk | None = None
-
-    @staticmethod
-    def begin(game: Game, curator: Asks) -> Play:
-        """Counts, and what the oracle needs."""
-        g, system = game.ground, game.system
-        counts, prepared = game.oracle.prepare(curator, g, game.counts_multiplier)
-        # weights are counted, not rows
-        stated = None if g.max_sample_weight is not None else g.public_rows
-        rows = float(stated or max(game.floor or TINY, counts.sum() / g.per_row))
-        none = np.zeros(0 if system is None else len(system))
-        fixed, usual = None, 1.0
-        if system is not None:
-            # The lag's unit with all pressure on the first constraint: a scale, known in advance.
-            fixed = system.at(counts, game.floor)
-            duals = game.dual_bound * np.eye(1, len(system))[0]
-            unit = game.oracle.regret(g, g.costs(fixed.cell_costs(duals), rows))[0]
-            usual = unit if math.isfinite(unit) else 1.0
-        seen, leaning = (
-            Seen.nothing(none, counts, g.classes, usual),
-            ExponentiatedGradientState(none),
-        )
-        play = Play(game, curator, prepared, counts, rows, fixed, leaning, seen)
-        if game.settles:
-            play.noise = game.noise_of_audits(counts, game.audit_scale)
-        if game.going_on is not None and game.in_vain(counts):
-            play.walk = game.going_on.begin(prepared, rows)
-        return play
-
-    def step(self) -> None:
-        """One round."""
-        game, curator = self.game, self.curator
-        g, oracle, fixed = game.ground, game.oracle, self.fixed
-        self.round += 1
-        if self.walk is not None and game.going_on is not None:
-            self.walk = game.going_on.step(curator, self.walk)
-            return
-        duals = self._duals()
-        cell_costs = np.zeros((*self.counts.shape, g.classes))
-        if fixed is not None:
-            cell_costs = fixed.cell_costs(duals)
-        rule, self.prepared = oracle.respond(curator, g, self.prepared, cell_costs, self.rows)
-        late = self.round > oracle.burn_in * game.rounds
-        if fixed is not None and game.system is not None:
-            costs = g.costs(cell_costs, self.rows)
-            rule, histogram = self._better(rule, costs)
-            self.prepared = oracle.heard(self.prepared, rule, histogram)
-            excess = fixed.values(histogram) - game.system.bounds
-            lag = self.seen.lag.after(*oracle.regret(g, costs), self._doubt(costs))
-            pull = cell_costs[..., 1:] - cell_costs[..., :1] if g.outputs == 1 else cell_costs
-            variance = (game.audit_scale * float(np.linalg.norm(pull))) ** 2
-            self.seen = self.seen.after(duals, excess, histogram, lag, variance, late)
-            values = None
-            if self.noise is not None:
-                values = oracle.expected(self.prepared, fixed, self.noise)
-            if values is None:
-                values = game.system.exact_values(histogram, self.counts, game.floor, clip=True)
-            heard = values - game.system.bounds
-            self.leaning = game.auditor.step(self.leaning, heard)
-        if late:
-            plays = self.played.get(rule.key, (rule, 0))[1]
-            self.played[rule.key] = rule, plays + 1
-
-    def _duals(self) -> Floats:
-        """The auditor's play, or prices that the oracle would rather answer: of what was released
-        before this round."""
-        wished = None
-        if self.fixed is not None and self.noise is not None:
-            wished = self.game.oracle.prices(self.prepared, self.fixed, self.noise)
-        return self.game.auditor.duals(self.leaning) if wished is None else wished
-
-    def _better(self, rule: Rule, costs: Floats) -> tuple[Rule, Floats]:
-        """The rule, and how it decides, (cells, labels, classes), as it is released; or the
-        cheapest indicator of a group if released values say that it costs less: how those decide is
-        in the counts, and costs nothing (Theorem 4.6 needs them in the class)."""
-        game = self.game
-        shown = audited(self.curator, game.ground, rule, game.multipliers, self.counts)
-        # to compare, and to measure
-        best, cost = (rule, shown[-1]), float((costs * shown[0]).sum())
-        for other in game.indicators:
-            decided = self.counts * (other.offsets > 0)
-            known = np.stack([self.counts - decided, decided], axis=-1)
-            if (price := float((costs * known).sum())) < cost:
-                best, cost = (other, known), price
-        return best
-
-    def _doubt(self, costs: Floats) -> float:
-        """How far a comparison with the indicators may be off by noise, but for a share of the
-        chance; 0 where none is made.
-
-        The audit's noise is drawn after the costs are fixed: a Gaussian, in every round. The
-        counts' was drawn before, and costs follow it: its length bounds what it does to any of
-        them.
-        """
-        game = self.game
-        if not game.indicators or game.ground.is_exact:
-            return 0.0
-        part = (1.0 - game.confidence) / PARTS / 2.0
-        quantile = float(ndtri(1.0 - part / 2.0 / game.rounds))
-        audit = game.audit_scale * math.sqrt((1.0 - COMPARING) / COMPARING) * quantile
-        counts = game.count_scale * math.sqrt(float(chdtri(costs[..., 0].size, part)))
-        apart = float(np.linalg.norm(costs[..., 1] - costs[..., 0]))
-        return apart * max(audit + counts, 2.0 * counts)
-
-    def settle(self) -> None:
-        """How the rule without constraints decides, or the mixture that the oracle makes, if it
-        does: after the last round."""
-        game, curator, oracle = self.game, self.curator, self.game.oracle
-        if game.compares:
-            free = oracle.free_rule(self.prepared)
-            if self.walk is not None and game.going_on is not None:
-                free = game.going_on.rule(self.walk)
-            (shown,) = audited(
-                curator,
-                game.ground,
-                free,
-                [game.free_multiplier],
-                self.counts,
-            )
-            self.free = free, shown
-        elif self.noise is not None and self.fixed is not None:
-            rules, duals = oracle.settle(self.prepared, self.fixed, self.noise)
-            multiplier = game.settled_multiplier
-            histogram = counted(curator, game.ground, rules, multiplier, self.counts)
-            self.settled = rules, duals, histogram
-
-    # -- what was found ----------------------------------------------------------------------------
-
-    def finish(self) -> Equilibrium:
-        """The mixture and what was released of it."""
-        game, system = self.game, self.game.system
-        parts, duals = list(self.played.values()), self.seen.mean_duals
-        if self.settled is not None:
-            parts, duals, _ = self.settled
-        names, bounds, values, spread = (), np.zeros(0), np.zeros(0), np.zeros(0)
-        comparison, choice, looks, guarantee = None, None, 1, None
-        drawn: Floats | None = np.zeros(0)
-        if system is not None:
-            histogram, scale = self._found()
-            names, bounds = system.names, system.bounds  # type: ignore[assignment]
-            values = system.exact_values(histogram, self.counts, game.floor)
-            spread = game.noise(self.counts, histogram, scale)
-            drawn = self._sampling(histogram)
-            comparison = self._comparison(values, spread)
-            if comparison is not None and comparison.free is not None:
-                looks = program.looks_at(comparison)
-                choice = self._choice(comparison, drawn)
-                if not choice.is_model:
-                    comparison, drawn = program.comparison_of(comparison, choice, drawn)
-                    assert comparison.limits is not None
-                    values, spread = comparison.limits.values, comparison.limits.spread
-                    parts = self._chosen(choice)
-            guarantee = self._guarantee(values, choice, looks)
-        return Equilibrium(
-            rules=tuple(rule.published() for rule, _ in parts),
-            plays=tuple(plays for _, plays in parts),
-            reason=Reason.ROUNDS if self.walk is None else Reason.HIDDEN,
-            rounds=self.round,
-            names=names,
-            bounds=bounds,
+    def _told(
+        self,
+        outcome: Equilibrium,
+        parts: list[tuple[Rule, int]],
+        found: Floats,
+        scale: float,
+        free: tuple[Rule, Floats] | None,
+        seen: Seen,
+    ) -> tuple[Equilibrium, list[tuple[Rule, int]]]:
+        """Values of the mixture and what it is compared with, from how it decides, `found`, with
+        noise of `scale`; and the rules of what becomes the final model."""
+        system, counts = self.asked_for, outcome.counts
+        values = system.exact_values(found, counts, self.floor)
+        spread, drawn = self.noise(counts, found, scale), self._sampling(found, counts)
+        compared = self._comparison(outcome, values, spread, found, scale, free)
+        choice, looks = None, 1
+        if compared is not None and compared.free is not None and free is not None:
+            looks = program.looks_at(compared)
+            # Where no game was played, the rule without constraints is all that there is beside
+            # constants.
+            if outcome.reason is Reason.HIDDEN:
+                alone = program.chosen(replace(compared, free=None), sampling=drawn)
+                choice = Choice(0.0, alone.model, alone.constants)
+            else:
+                choice = program.chosen(compared, sampling=drawn, of_steps=True)
+            if not choice.is_model:
+                compared, told = program.comparison_of(compared, choice, drawn)
+                assert compared.limits is not None
+                values, spread, drawn = compared.limits.values, compared.limits.spread, told  # type: ignore[assignment]
+                parts = self._chosen(choice, parts, free[0])
+        told_of = replace(
+            outcome,
+            names=system.names,
+            bounds=system.bounds,
             values=values,
             spread=spread,
-            duals=duals,
-            counts=self.counts,
-            rows=self.rows,
-            guarantee=guarantee,
-            comparison=comparison,
+            comparison=compared,
             sampling=drawn,
             looks=looks,
             choice=choice,
         )
+        return replace(told_of, guarantee=self._guarantee(told_of, seen)), parts
 
-    def _found(self) -> tuple[Floats, float]:
-        """How the mixture decides, or the rule that went on in its place, as it was released; and
-        the deviation of the noise in each number."""
-        game = self.game
-        if self.walk is not None and self.free is not None:
-            return self.free[1], game.free_scale
-        if self.settled is not None:
-            return self.settled[2], game.settled_scale
-        scale = game.audit_scale / math.sqrt(max(1, self.seen.counted))
-        return self.seen.mean_histogram, scale
+    def _sampling(self, histogram: Floats, counts: Floats) -> Floats:
+        return deviations(self.asked_for, histogram, counts, heaviest=self.ground.heaviest)
 
-    def _sampling(self, histogram: Floats) -> Floats:
-        heaviest = self.game.ground.heaviest
-        return deviations(self.game.asked_for, histogram, self.counts, heaviest=heaviest)
-
-    def _comparison(self, values: Floats, spread: Floats) -> Comparison | None:
+    def _comparison(
+        self,
+        outcome: Equilibrium,
+        values: Floats,
+        spread: Floats,
+        found: Floats,
+        scale: float,
+        free: tuple[Rule, Floats] | None,
+    ) -> Comparison | None:
         """The mixture beside constants and the rule without constraints, where decisions were
         counted by label."""
-        game, g = self.game, self.game.ground
-        if not g.by_label or not self.rows > 0:
+        g, system, counts, rows = self.ground, self.asked_for, outcome.counts, outcome.rows
+        if not g.by_label or not rows > 0:
             return None
-        histogram, scale = self._found()
-        of_one = math.sqrt(len(self.counts)) / g.per_row
+        of_one = math.sqrt(len(counts)) / g.per_row
         # audits were put onto exact ones
         audit = 0.0 if g.sees_features and not g.group_aware else scale * of_one
-        heard_of = 0.0 if g.sees_features else game.count_scale * of_one
+        heard_of = 0.0 if g.sees_features else self.count_scale * of_one
 
         def table_of(histogram: Floats, audit: float) -> DecisionTable:
             noise = np.full((g.classes, g.classes), audit)
-            if g.outputs == 1 and self.settled is None:
+            if g.outputs == 1 and not self.settles:
                 noise[:, 0] = math.hypot(audit, heard_of)
             return DecisionTable(histogram.sum(axis=0) / g.per_row, noise)
 
-        free = None
-        if self.free is not None:
-            rule, shown = self.free
+        other = None
+        if free is not None:
+            rule, shown = free
             assert isinstance(rule, LinearRule)
-            table = table_of(shown, game.free_scale * of_one)
-            alone = game.asked_for.exact_values(shown, self.counts, game.floor)
-            noise = game.noise(self.counts, shown, game.free_scale)
-            free = Free(rule.weights, table, alone, noise, self._sampling(shown))
-        known = game.asked_for, self.counts, game.floor
-        doubts = constants.noise_of(*known, game.count_scale)
+            table = table_of(shown, self.free_scale * of_one)
+            alone = system.exact_values(shown, counts, self.floor)
+            noise = self.noise(counts, shown, self.free_scale)
+            other = Free(rule.weights, table, alone, noise, self._sampling(shown, counts))
+        known = system, counts, self.floor
+        doubts = constants.noise_of(*known, self.count_scale)
         drawn = constants.sampling_of(*known, g.heaviest)
-        of_constants = constants.values_of(*known)
-        limits = Limits(values, game.asked_for.bounds, spread, of_constants, doubts, drawn)
-        return Comparison(table_of(histogram, audit), self.rows, limits, free)
+        limits = Limits(values, system.bounds, spread, constants.values_of(*known), doubts, drawn)
+        return Comparison(table_of(found, audit), rows, limits, other)
 
-    def _choice(self, found: Comparison, drawn: Floats | None) -> Choice:
-        """What becomes the final model. Where no game was played, the rule without constraints is
-        all that there is beside constants."""
-        if self.walk is None:
-            return program.chosen(found, sampling=drawn, of_steps=True)
-        alone = program.chosen(replace(found, free=None), sampling=drawn)
-        return Choice(0.0, alone.model, alone.constants)
-
-    def _chosen(self, choice: Choice) -> list[tuple[Rule, int]]:
+    def _chosen(
+        self, choice: Choice, played: list[tuple[Rule, int]], free: Rule
+    ) -> list[tuple[Rule, int]]:
         """The rules of a choice, and how many of about `PARTS_OF_MIXTURE` parts each is."""
-        assert self.free is not None
-        played = max(1, sum(plays for _, plays in self.played.values()))
-        parts = [(rule, choice.model * plays / played) for rule, plays in self.played.values()]
-        parts.append((self.free[0], choice.free))
+        total = max(1, sum(plays for _, plays in played))
+        parts = [(rule, choice.model * plays / total) for rule, plays in played]
+        parts.append((free, choice.free))
         shares = enumerate(choice.constants.tolist())
-        parts += [(constant_rule(self.game.ground, k), share) for k, share in shares]
+        parts += [(constant_rule(self.ground, k), share) for k, share in shares]
         told = [(rule, round(PARTS_OF_MIXTURE * share)) for rule, share in parts]
         return [(rule, whole) for rule, whole in told if whole]
 
-    def _guarantee(self, values: Floats, choice: Choice | None, looks: int) -> Guarantee:
+    def _guarantee(self, outcome: Equilibrium, seen: Seen) -> Guarantee:
         """What theory says of these values: of the mean plays, of a mixture that was counted by
         itself, or of a choice."""
-        game, counts = self.game, self.counts
-        audit, noise = game.noise_of_audits(counts, game.audit_scale), None
-        if self.settled is not None:
-            noise = game.noise_of_audits(counts, game.settled_scale)
+        counts, choice, system = outcome.counts, outcome.choice, self.asked_for
+        audit, noise = self.noise_of_audits(counts, self.audit_scale), None
+        if self.settles:
+            noise = self.noise_of_audits(counts, self.settled_scale)
         elif choice is not None and not choice.is_model:
-            of_free = game.noise_of_audits(counts, game.free_scale)
-            of_model = choice.model * audit / math.sqrt(max(1, self.seen.counted))
+            of_free = self.noise_of_audits(counts, self.free_scale)
+            of_model = choice.model * audit / math.sqrt(max(1, seen.counted))
             noise = of_model + choice.free * of_free
-            noise = noise + choice.constants @ constants.noise_of(
-                game.asked_for, counts, game.floor, game.count_scale
-            )
-        indicated = game.indicators and game.only_false_positives
+            known = system, counts, self.floor, self.count_scale
+            noise = noise + choice.constants @ constants.noise_of(*known)
+        indicated = self.indicators and self.only_false_positives
         return Guarantee.of(
-            self.seen,
-            game.asked_for,
+            seen,
+            system,
             counts,
-            game.floor,
-            values,
-            dual_bound=game.dual_bound,
+            self.floor,
+            outcome.values,
+            dual_bound=self.dual_bound,
             audit_noise=audit,
             mixture_noise=noise,
-            count_noise=game.count_scale,
-            rows_off=self._rows_off(),
-            indicated=game.ground.groups if indicated else None,
-            confidence=game.confidence,
-            looks=looks,
+            count_noise=self.count_scale,
+            rows_off=self._rows_off(outcome),
+            indicated=self.ground.groups if indicated else None,
+            confidence=self.confidence,
+            looks=outcome.looks,
         )
 
-    def _rows_off(self) -> tuple[float, float]:
+    def _rows_off(self, outcome: Equilibrium) -> tuple[float, float]:
         """Between what the true number of rows lies, over the number that errors are divided by."""
-        game, g = self.game, self.game.ground
+        g, rows, counts = self.ground, outcome.rows, outcome.counts
         unweighted = g.promise.rows_are_public and g.max_sample_weight is None
-        if unweighted and self.rows == g.public_rows:
+        if unweighted and rows == g.public_rows:
             return 1.0, 1.0
-        total, size, away = float(self.counts.sum()) / g.per_row, self.counts.size, 0.0
+        total, away = float(counts.sum()) / g.per_row, 0.0
         if not g.sees_features:
-            part = (1.0 - game.confidence) / PARTS / 2.0
+            part = (1.0 - self.confidence) / PARTS / 2.0
             quantile = float(ndtri(1.0 - part))
-            away = quantile * game.count_scale * math.sqrt(size) + ROUNDING * size
-        return (total - away / g.per_row) / self.rows, (total + away / g.per_row) / self.rows
+            away = quantile * self.count_scale * math.sqrt(counts.size) + ROUNDING * counts.size
+        return (total - away / g.per_row) / rows, (total + away / g.per_row) / rows
+
+
+def compared(ground: GameInstance, oracle: Oracle) -> bool:
+    """Whether a game on this ground audits the oracle's rule without constraints: where records are
+    protected, by label."""
+    constrained = ground.system is not None and ground.by_label
+    return oracle.knows_free and constrained and not ground.sees_features
 
 
 # -- the plan ------------------------------------------------------------------------------------
@@ -630,7 +526,7 @@ class Play:
 
 def plan(
     ground: GameInstance,
-    oracle: Oracle[Any],
+    oracle: Oracle,
     *,
     dual_bound: float | None = None,
     rounds: int | None = None,
@@ -646,12 +542,10 @@ def plan(
     """
     oracle.require(ground)
     constraints = 0 if ground.system is None else len(ground.system)
-    audit_share = (
-        1.0 - counts_share - oracle.once_share - oracle.rounds_share if constraints else 0.0
-    )
+    heard = 1.0 - counts_share - oracle.once_share - oracle.rounds_share if constraints else 0.0
     compares = compared(ground, oracle)
     prepares = oracle.knows_free and not constraints
-    noise = _audit_noise(ground, audit_share) if constraints else 0.0
+    noise = _audit_noise(ground, heard) if constraints else 0.0
     usual = float(ground.groups) if ground.group_aware else _dual_bound(noise)  # Corollary 4.6.1
     bound = usual if dual_bound is None else _checks.positive(dual_bound=dual_bound)
     chosen = (
@@ -661,33 +555,30 @@ def plan(
     )
 
     def at(z: float) -> Game:
+        def of(share: float, times: float = 1.0) -> float:
+            return z * math.sqrt(times / share) if share else 0.0
+
         once_share = 1.0 - counts_share if prepares else oracle.once_share
         once = z / math.sqrt(once_share) if once_share else 0.0
         share = oracle.rounds_share
-        in_a_round = z * math.sqrt(chosen / share) if share and not prepares else 0.0
-        heard = audit_share * (
-            1.0 - SETTLED if oracle.settles else 1.0 - COMPARED if compares else 1.0
-        )
-        audit = z * math.sqrt(chosen / heard) if constraints else 0.0
-        settles = constraints and oracle.settles
+        in_a_round = of(share, chosen) if not prepares else 0.0
+        last = SETTLED if oracle.settles else COMPARED if compares else 0.0
+        audit = of(heard * (1.0 - last), chosen)
+        at_last = z / math.sqrt(heard * last) if last and constraints else 0.0
         return Game(
-            ground,
-            oracle.at(once, in_a_round),
-            chosen,
-            bound,
-            z / math.sqrt(counts_share),
-            audit,
-            confidence,
-            only_false_positives,
-            z / math.sqrt(audit_share * SETTLED) if settles else 0.0,
-            z / math.sqrt(audit_share * COMPARED) if compares else 0.0,
+            rounds=chosen,
+            ground=ground,
+            oracle=oracle.at(once, in_a_round),
+            dual_bound=bound,
+            counts_multiplier=z / math.sqrt(counts_share),
+            audit_multiplier=audit,
+            confidence=confidence,
+            only_false_positives=only_false_positives,
+            settled_multiplier=at_last if oracle.settles else 0.0,
+            free_multiplier=at_last if compares else 0.0,
         )
 
-    def priced(game: Game) -> Event:
-        assert game.plan is not None
-        return game.plan
-
-    return quietest(ground.promise, at, priced, exact=ground.is_exact)
+    return quietest(ground.promise, at, lambda game: game.event, exact=ground.is_exact)
 
 
 def _audit_noise(ground: GameInstance, share: float) -> float:
@@ -715,7 +606,7 @@ def _dual_bound(noise: float) -> float:
     return min(max(PRESSURE / noise if noise > 0 else math.inf, LEAST_BOUND), MOST_BOUND)
 
 
-def _rounds(ground: GameInstance, oracle: Oracle[Any], constraints: int, noise: float) -> int:
+def _rounds(ground: GameInstance, oracle: Oracle, constraints: int, noise: float) -> int:
     """How many rounds: the paper's balance of the two players' regrets, with the constants of this
     game's noise.
 

@@ -37,23 +37,23 @@ Guarantees (tests/methods/test_methods_objective_descent.py):
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
 
 from .. import _checks
 from .._types import Floats
-from ..core.events import Event, Repeated, compose
 from ..core.sums import weights_reach as reach
 from ..curator import GradientSum, GroupLosses, Linear, Measurement, Question
 from ..fairness.functions import softened
-from .descent import Progress, Reason
+from .descent import Reason
 from .duals import ExponentiatedGradient, ExponentiatedGradientState, PrimalState
 from .gaussian import quietest
 from .likely import likely
 from .objective_loop import BEYOND, TOLERATED, duals_of
-from .objectives import Found, Problem, ReleasedProblem, Search
-from .oracles import Asks, LinearRule, count_rows, counting_event
+from .objectives import Found, Problem, ReleasedProblem
+from .oracles import Asks, LinearRule, Search
 from .primal_dual import usual_clip
 from .systems import columns_of
 
@@ -75,22 +75,14 @@ FAINT = 1e-6  # the least weight that a clip is made for: noise of nothing is ne
 class LossDescent(Search[Found]):
     """A descent that is planned and priced: public values alone. Made by `plan_descent`."""
 
-    rounds: int
+    problem: Problem
     penalty: float
     clip: float
     counts_multiplier: float = 0.0
     gradient_multiplier: float = 0.0
     losses_multiplier: float = 0.0
     report_multiplier: float = 0.0
-
-    def events(self) -> Event:
-        """The whole run's events."""
-        ground = self.ground
-        zeros = np.zeros((ground.outputs, 1 + ground.layout.width))
-        one = ground.event(self._measurements(zeros, np.ones(ground.groups)))
-        last = ground.event([Measurement(self._losses(zeros), self.report_multiplier)])
-        counting = counting_event(ground, self.counts_multiplier)
-        return compose([counting, Repeated(one, self.rounds), last])
+    asks_last = True
 
     def _measurements(self, v: Floats, weights: Floats) -> list[Measurement]:
         cells = self.ground.cells
@@ -110,18 +102,17 @@ class LossDescent(Search[Found]):
         most, apart = reach(weights, self.ground.cells)
         return max(FAINT, float(apart / 2.0 if self.ground.sees_features else most))
 
-    def _run(self, curator: Asks, progress: Progress | None) -> Found:
+    def play(self, curator: Asks) -> Generator[None, None, Found]:
         ground, cells = self.ground, self.problem.cells
-        counts = count_rows(curator, ground, self.counts_multiplier)
+        counts = ground.count(curator, self.counts_multiplier)
         posed = self.problem.pose(counts, self.counts_multiplier, self.penalty)
         shares, rows = posed.shares[:, 0], posed.rows
         sizes, columns = np.maximum(shares, posed.least), columns_of(cells)
         auditor = ExponentiatedGradient(self.penalty)
         mean = chance = shares * math.log(ground.classes)
         # the deviations of one round's losses, in shares of the rows, and of its excesses
-        start = np.zeros((ground.outputs, 1 + ground.layout.width))
-        asked = self._measurements(start, np.ones(ground.groups))[1]
-        moved = self.noise_of(asked) / rows
+        question = self._losses(ground.zeros)
+        moved = ground.deviation(question, self.losses_multiplier) / rows
         none = np.zeros(len(posed.excesses(chance)))
         pulls = [posed.pull(one, chance) for one in np.eye(len(none))]
         noise = np.array([moved * float(np.linalg.norm(pull)) for pull in pulls])
@@ -131,7 +122,7 @@ class LossDescent(Search[Found]):
         weighs = alike_for_all = np.full(cells.count, 1.0 / cells.per_row)
         slopes = np.array(posed.f.slopes)[..., shares > posed.least]
         alike = 0 if np.allclose(slopes, alike_for_all[0]) else int(ALIKE * self.rounds)
-        walk = PrimalState.at(np.zeros((1, ground.outputs, 1 + ground.layout.width)))
+        walk = PrimalState.at(ground.zeros[np.newaxis])
         first: tuple[Floats, Floats, int] | None = None  # weights of that model, losses, releases
         late, heard = np.zeros(1), 0  # losses of the iterates that are averaged
         pushed = np.zeros_like(weighs)
@@ -143,11 +134,13 @@ class LossDescent(Search[Found]):
             parts = [likely(means[part], deviations[part]) for part in columns]
             return np.asarray(sizes * np.concatenate(parts))
 
+        yield
         for t in range(1, self.rounds + 1):
             gradient, sums = curator.answer(
                 self._measurements(walk.weights[0], weighs),
                 purpose="gradient and losses of the groups",
             )
+            yield
             losses = np.clip(sums / rows, 0.0, MOST * sizes)
             mean = losses if t == 1 else mean + (losses - mean) * max(1.0 / t, 1.0 - MOMENTUM)
             if t > alike > 0:
@@ -177,8 +170,6 @@ class LossDescent(Search[Found]):
                 pushed = followed if begins else pushed + (followed - pushed) / (1 + since)
                 weighs = pushed + posed.pull(duals, mean)
                 pressed = pressed + duals
-            if progress is not None:
-                progress(t, self.rounds)
         # the mean of the late models, or the one that weighs everybody alike, whose h is less by
         # what was released of late iterates; and its losses, released once
         found = [*([] if first is None else [first]), (walk.average[0], late, heard)]
@@ -189,13 +180,14 @@ class LossDescent(Search[Found]):
         v = found[int(np.argmin(values))][0]
         last = Measurement(self._losses(v), self.report_multiplier)
         (sums,) = curator.answer([last], purpose="losses of the answer")
+        yield
         return Found.of(
             posed,
             (LinearRule(v),),
             np.ones(1),
             sums[np.newaxis] / rows,
-            noise=self.noise_of(last),
-            count_noise=self.noise_of(Measurement(ground.counts, self.counts_multiplier)),
+            noise=ground.deviation(question, self.report_multiplier),
+            count_noise=ground.deviation(ground.counts, self.counts_multiplier),
             duals=pressed / max(1, self.rounds - alike),
             reason=Reason.ROUNDS,
             rounds=self.rounds,
@@ -243,6 +235,7 @@ def plan_descent(
         each = z * math.sqrt(chosen)
         rounds_share = each / math.sqrt(gradients), each / math.sqrt(LOSSES_SHARE)
         once = z / math.sqrt(COUNTS_SHARE), z / math.sqrt(REPORT_SHARE)
-        return LossDescent(problem, chosen, pressed, longest, once[0], *rounds_share, once[1])
+        multipliers = once[0], *rounds_share, once[1]
+        return LossDescent(ground, chosen, problem, pressed, longest, *multipliers)
 
-    return quietest(ground.promise, at, LossDescent.events, exact=ground.is_exact)
+    return quietest(ground.promise, at, lambda search: search.event, exact=ground.is_exact)

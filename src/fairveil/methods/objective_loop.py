@@ -33,7 +33,7 @@ Guarantees (tests/methods/test_methods_objective_loop.py):
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Generator, Hashable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -43,10 +43,9 @@ from scipy.optimize import nnls
 
 from .. import _checks
 from .._types import Floats
-from ..core.events import Event, Repeated, compose
-from ..curator import Measurement
+from ..core.cost import gaussian_mu
 from ..fairness.functions import Joint, smoothed, smoothing_adds
-from .descent import Progress, Reason
+from .descent import Reason
 from .duals import ExponentiatedGradient, ExponentiatedGradientState
 from .gaussian import OR_EXPONENTIAL, quietest
 from .likely import HEARD, drowned, likely, unheard
@@ -59,7 +58,6 @@ from .objectives import (
     Master,
     Problem,
     ReleasedProblem,
-    Search,
 )
 from .oracles import (
     PARTS,
@@ -71,12 +69,9 @@ from .oracles import (
     Responses,
     ResponseState,
     Rule,
-    Walk,
-    any_measurement,
-    audited,
+    Search,
     constant_rule,
-    counted,
-    in_parts,
+    kept_of_bias,
 )
 from .systems import columns_of
 
@@ -233,8 +228,8 @@ class Loop(Search[Found]):
       smoothed over `width`; s is 2/(t + 1), or what makes h less (Lemma B.2 holds for that, too).
     """
 
-    oracle: Oracle[Any]
-    rounds: int
+    problem: Problem
+    oracle: Oracle
     step_by: str
     penalty: float
     width: float
@@ -242,23 +237,60 @@ class Loop(Search[Found]):
     audit_multiplier: float
     free_multiplier: float = 0.0
 
-    # -- what is asked, and its noise --------------------------------------------------------------
+    def play(self, curator: Asks) -> Generator[None, None, Found]:
+        """Counts, and what the oracle needs; then, in a round: price w -> the oracle's rule -> its
+        losses, released -> the next price."""
+        ground, oracle = self.ground, self.oracle
+        counts, told = oracle.prepare(curator, ground, self.counts_multiplier)
+        posed = self.problem.pose(counts, self.counts_multiplier, self.penalty)
+        played: dict[Hashable, Played] = {}
+        if oracle.any_linear and self.step_by != "last":
+            played = {one.rule.key: one for one in constants(posed)}
+        vain = None
+        if self.compares:
+            rule = oracle.free_rule(told)
+            shown = ground.audit(curator, rule, _halves(self.free_multiplier), counts)
+            times = (self.audit_multiplier / self.free_multiplier) ** 2
+            steering = posed.possible(shown[0] / posed.rows)
+            played[FREE] = Played(rule, steering, shown[1] / posed.rows, times)
+            rounds = self.rounds - math.ceil(LOOKED * self.rounds)
+            may = isinstance(oracle, Begun) and not self.problem.is_free and rounds > 0
+            if may and not self.never_in_vain and self.in_vain(posed, played[FREE]):
+                assert isinstance(oracle, Begun)
+                vain = GoingOn(oracle, ground, rounds, self._multipliers, told, posed.rows)
+        yield
+        if vain is not None:
+            return (yield from self._alone(curator, posed, vain))
+        course = self._begun(posed, played)
+        while (reason := self._stop(course)) is None:
+            none = np.zeros_like(course.price)
+            costs = course.price / posed.rows - ground.costs(none, posed.rows)
+            rule, told = oracle.respond(curator, ground, told, costs, posed.rows)
+            shown = ground.audit(curator, rule, self._multipliers, counts)
+            yield
+            self._hear(course, rule, posed.possible(shown[0] / posed.rows), shown[1] / posed.rows)
+        # the mixture, or what takes its place, by the releases that took no part in choosing it
+        weights, kept = course.weights, 1.0
+        if self.step_by == "auditor":
+            weights = self._in_turn(course) if oracle.in_turn else self._by_blocks(course)
+        if self.compares:
+            weights, kept = self._floored(course, weights)
+        excess = None
+        if oracle.looks_for_the_least:
+            some = weights > 0.0
+            atoms = np.array([one.measuring for one in course.played.values()])[some]
+            over = smoothing_adds(posed.h, self.width) if self.step_by == "frank-wolfe" else 0.0
+            value = float(posed.h.value(np.tensordot(weights[some], atoms, axes=1)))
+            excess = value - course.least + over
+        duals = course.duals / max(1, course.round)
+        if self.step_by != "auditor":
+            at = posed.excesses(course.mean)
+            top = at.max(initial=-math.inf)
+            duals = np.where((at == top) & (top >= 0.0), self.penalty, 0.0)
+        told_of = {"reason": reason, "rounds": course.round, "excess": excess, "kept": kept}
+        return self._found(posed, course.played, weights, duals, **told_of)
 
-    def events(self) -> Event:
-        """The whole loop's events."""
-        ground = self.ground
-        once, one = (in_parts(part) for part in self.oracle.asked(ground, self.counts_multiplier))
-        free = [ground.event(self.free_measurements())] if self.compares else []
-        in_turn = compose([*one, ground.event(self.audit_measurements())])
-        return compose([*once, *free, Repeated(in_turn, self.rounds)])
-
-    def audit_measurements(self) -> list[Measurement]:
-        """What a round asks of a rule: for plans, which depend on shapes alone."""
-        return self.audits(self._multipliers)
-
-    def free_measurements(self) -> list[Measurement]:
-        """What is asked once of the rule without constraints, for plans."""
-        return self.audits(_halves(self.free_multiplier)) if self.compares else []
+    # -- noise -------------------------------------------------------------------------------------
 
     @property
     def compares(self) -> bool:
@@ -271,14 +303,9 @@ class Loop(Search[Found]):
         """Of one round's release: what steers, what is reported."""
         return _halves(self.audit_multiplier)
 
-    @property
-    def noise_of_counts(self) -> float:
-        """The standard deviation of each released count."""
-        return self.noise_of(Measurement(self.ground.counts, self.counts_multiplier))
-
     def _noise(self, multiplier: float, times: float = 1.0) -> float:
         """The deviation of each number of an audit, released so often."""
-        return self.noise_of(self.audits([multiplier])[0]) / math.sqrt(times)
+        return self.ground.deviation(self.ground.decisions, multiplier) / math.sqrt(times)
 
     def _size_of(self, posed: ReleasedProblem, losses: Floats) -> float:
         """The noise of what steers, in one round, in the objective or in what is constrained,
@@ -308,59 +335,11 @@ class Loop(Search[Found]):
         opens = opens and self.problem.is_free and not self.problem.is_linear
         return int(OPENING * self.rounds) if opens and not self.ground.is_exact else 0
 
+    # -- a round -----------------------------------------------------------------------------------
+
     @property
     def _auditor(self) -> ExponentiatedGradient:
         return ExponentiatedGradient(self.penalty)
-
-    # -- what is done ------------------------------------------------------------------------------
-
-    def _run(self, curator: Asks, progress: Progress | None) -> Found:
-        ground, oracle = self.ground, self.oracle
-        # counts, and what the oracle needs
-        counts, prepared = oracle.prepare(curator, ground, self.counts_multiplier)
-        posed = self.problem.pose(counts, self.counts_multiplier, self.penalty)
-        played: dict[Hashable, Played] = {}
-        if oracle.any_linear and self.step_by != "last":
-            played = {one.rule.key: one for one in constants(posed)}
-        if self.compares:
-            rule = oracle.free_rule(prepared)
-            shown = audited(curator, ground, rule, _halves(self.free_multiplier), counts)
-            times = (self.audit_multiplier / self.free_multiplier) ** 2
-            steering = posed.possible(shown[0] / posed.rows)
-            played[FREE] = Played(rule, steering, shown[1] / posed.rows, times)
-            if (going_on := self._going_on) is not None and self.in_vain(posed, played[FREE]):
-                walk = going_on.begin(prepared, posed.rows)
-                return self._alone(curator, posed, going_on, walk, progress)
-        # price w -> the oracle's rule -> its losses, released -> the next price
-        course = self._begun(posed, played)
-        while (reason := self._stop(course)) is None:
-            none = np.zeros_like(course.price)
-            costs = course.price / posed.rows - ground.costs(none, posed.rows)
-            rule, prepared = oracle.respond(curator, ground, prepared, costs, posed.rows)
-            shown = audited(curator, ground, rule, self._multipliers, counts)
-            self._hear(course, rule, posed.possible(shown[0] / posed.rows), shown[1] / posed.rows)
-            if progress is not None:
-                progress(course.round, self.rounds)
-        # the mixture, or what takes its place, by the releases that took no part in choosing it
-        weights, kept = course.weights, 1.0
-        if self.step_by == "auditor":
-            weights = self._in_turn(course) if oracle.in_turn else self._by_blocks(course)
-        if self.compares:
-            weights, kept = self._floored(course, weights)
-        excess = None
-        if oracle.looks_for_the_least:
-            some = weights > 0.0
-            atoms = np.array([one.measuring for one in course.played.values()])[some]
-            over = smoothing_adds(posed.h, self.width) if self.step_by == "frank-wolfe" else 0.0
-            value = float(posed.h.value(np.tensordot(weights[some], atoms, axes=1)))
-            excess = value - course.least + over
-        duals = course.duals / max(1, course.round)
-        if self.step_by != "auditor":
-            at = posed.excesses(course.mean)
-            top = at.max(initial=-math.inf)
-            duals = np.where((at == top) & (top >= 0.0), self.penalty, 0.0)
-        told = {"reason": reason, "rounds": course.round, "excess": excess, "kept": kept}
-        return self._found(posed, course.played, weights, duals, **told)
 
     def _found(
         self,
@@ -385,7 +364,7 @@ class Loop(Search[Found]):
             weights,
             np.array([one.measuring for one in kept]),
             noise=self._noise(reported) * math.sqrt(float((weights**2 / times).sum())),
-            count_noise=self.noise_of_counts,
+            count_noise=self.ground.deviation(self.ground.counts, self.counts_multiplier),
             duals=duals,
             constant=constant,
             free=None if free is None else (free.measuring, self._noise(reported, free.times)),
@@ -565,14 +544,6 @@ class Loop(Search[Found]):
 
     # -- rounds in vain ----------------------------------------------------------------------------
 
-    @cached_property
-    def _going_on(self) -> GoingOn | None:
-        """What the rounds are spent on if they would be in vain; None where they never are."""
-        last = math.ceil(LOOKED * self.rounds)
-        if self.problem.is_free or not isinstance(self.oracle, Begun) or last == self.rounds:
-            return None
-        return GoingOn(self.oracle, self.ground, self.rounds - last, self._multipliers)
-
     def in_vain(self, posed: ReleasedProblem, free: Played) -> bool:
         """Whether noise would hide something that is constrained: by the released counts, and
         decisions by chance. Less noise is enough where the rule without constraints breaks no bound
@@ -588,30 +559,24 @@ class Loop(Search[Found]):
         return drowned(noise) and bool((posed.excesses(losses) <= known).all())
 
     def _alone(
-        self,
-        curator: Asks,
-        posed: ReleasedProblem,
-        going_on: GoingOn,
-        walk: Walk,
-        progress: Progress | None,
-    ) -> Found:
+        self, curator: Asks, posed: ReleasedProblem, vain: GoingOn
+    ) -> Generator[None, None, Found]:
         """The rule without constraints goes on. In the last `LOOKED` of the rounds it is not moved
         any more, and all that they ask is how it decides: the oracle's own answers say which share
         of it becomes a constant, and those beside them are reported."""
         shown = []
         for t in range(self.rounds):
-            if t < going_on.rounds:
-                walk = going_on.step(curator, walk)
+            if t < vain.rounds:
+                vain.step(curator)
             else:
-                shown.append(going_on.shown(curator, going_on.rule(walk), posed.counts))
-            if progress is not None:
-                progress(t + 1, self.rounds)
+                shown.append(vain.shown(curator, posed.counts))
+            yield
         looks = len(shown)
         steering, measuring = np.mean(shown, axis=0) / posed.rows
         times = looks * (self._multipliers[1] / self.audit_multiplier) ** 2
-        free = Played(going_on.rule(walk), posed.possible(steering), measuring, times)
+        free = Played(vain.rule, posed.possible(steering), measuring, times)
         fixed = constants(posed)
-        own = Stake(free.steering, self._noise(going_on.own / math.sqrt(looks)))
+        own = Stake(free.steering, self._noise(vain.own / math.sqrt(looks)))
         shares = shares_of(posed, own, [Stake(one.steering, 0.0) for one in fixed])
         played = {FREE: free} | {one.rule.key: one for one in fixed}
         none = np.zeros(len(posed.excesses(posed.chance)))
@@ -619,7 +584,7 @@ class Loop(Search[Found]):
         return self._found(posed, played, shares, none, **told)
 
 
-def _compares(ground: GameInstance, oracle: Oracle[Any]) -> bool:
+def _compares(ground: GameInstance, oracle: Oracle) -> bool:
     return oracle.knows_free and not ground.sees_features
 
 
@@ -630,7 +595,7 @@ def _halves(multiplier: float) -> tuple[float, float]:
 
 def plan_loop(
     problem: Problem,
-    oracle: Oracle[Any],
+    oracle: Oracle,
     *,
     step_by: str | None = None,
     rounds: int | None = None,
@@ -660,16 +625,18 @@ def plan_loop(
         counts, audit = z / math.sqrt(COUNTS_SHARE), z * math.sqrt(chosen / heard)
         free = z / math.sqrt(audit_share * COMPARED) if compares else 0.0
         own = oracle.at(once, in_a_round)
-        return Loop(problem, own, chosen, how, pressed, blurred, counts, audit, free)
+        how_to = problem, own, how, pressed, blurred
+        return Loop(ground, chosen, *how_to, counts, audit, free)
 
-    return quietest(ground.promise, at, Loop.events, exact=ground.is_exact, way_out=OR_EXPONENTIAL)
+    exact = ground.is_exact
+    return quietest(
+        ground.promise, at, lambda loop: loop.event, exact=exact, way_out=OR_EXPONENTIAL
+    )
 
 
 def _usual_noise(ground: GameInstance, share: float, rounds: int) -> float:
     """The noise that steers in one of so many rounds, in units of a rate of a cell of usual size.
     Public facts alone: infinite where the number of rows is not among them."""
-    from ..core.cost import gaussian_mu
-
     if ground.is_exact:
         return 0.0
     mu = gaussian_mu(ground.promise.epsilon, ground.promise.delta)
@@ -795,71 +762,56 @@ class PublicSearch(Search[Found]):
     foretold is. The mixture's own count has noise that no choice has seen.
     """
 
+    problem: Problem
     oracle: Responses
-    rounds: int
     penalty: float
     counts_multiplier: float = 0.0
     audit_multiplier: float = 0.0
     settled_multiplier: float = 0.0
-
-    def events(self) -> Event:
-        """The whole search's events."""
-        ground = self.ground
-        before = in_parts(self.oracle.asked(ground, self.counts_multiplier)[0])
-        in_turn = Repeated(ground.event(self.audit_measurements()), self.rounds)
-        return compose([*before, in_turn, ground.event(self.last_measurements())])
-
-    def audit_measurements(self) -> list[Measurement]:
-        """What a round asks of its rule: for plans, which depend on shapes alone."""
-        return self.audits([self.audit_multiplier])
-
-    def last_measurements(self) -> list[Measurement]:
-        """What is asked of the mixture."""
-        return [any_measurement(self.ground, self.settled_multiplier)]
+    asks_last = True
 
     @property
-    def noise_of_counts(self) -> float:
-        """The standard deviation of each released count."""
-        return self.noise_of(Measurement(self.ground.counts, self.counts_multiplier))
+    def _noise(self) -> float:
+        """The deviation of each number of an audit."""
+        return self.ground.deviation(self.ground.decisions, self.audit_multiplier)
 
     def noise_of_mixture(self, posed: ReleasedProblem, losses: Floats) -> float:
         """The standard deviation of each number that is reported of the mixture."""
-        return self.noise_of(self.last_measurements()[0])
+        return self.ground.deviation(self.ground.mixed, self.settled_multiplier)
 
-    @cached_property
-    def _noise(self) -> float:
-        """Of each number of an audit."""
-        return self.noise_of(self.audit_measurements()[0])
-
-    def _run(self, curator: Asks, progress: Progress | None) -> Found:
+    def play(self, curator: Asks) -> Generator[None, None, Found]:
         ground, oracle = self.ground, self.oracle
         counts, told = oracle.prepare(curator, ground, self.counts_multiplier)
         posed = self.problem.pose(counts, self.counts_multiplier, self.penalty)
         at = posed.chance
         noise = posed.noise_of_excesses(at, self._noise / math.sqrt(self.rounds))
         master = Master(posed.aimed(at, noise))
+
+        def best(passes: int = PASSES) -> tuple[Floats, Floats]:
+            return master.solve(foretold(posed, told, self._noise), passes=passes)[:2]
+
+        yield
         # prices of the best mixture so far -> the oracle's rule -> its losses, released
-        price = master.solve(foretold(posed, told, self._noise))[1]
-        for t in range(self.rounds):
+        price = best()[1]
+        for _ in range(self.rounds):
             costs = price / posed.rows - ground.costs(np.zeros_like(price), posed.rows)
             rule, told = oracle.respond(curator, ground, told, costs, posed.rows)
-            (shown,) = audited(curator, ground, rule, [self.audit_multiplier], counts)
-            told = oracle.heard(told, rule, shown)
-            price = master.solve(foretold(posed, told, self._noise))[1]
-            if progress is not None:
-                progress(t + 1, self.rounds)
+            (shown,) = ground.audit(curator, rule, [self.audit_multiplier], counts)
+            yield
+            told.hear(rule, shown)
+            price = best()[1]
         # the best mixture, in so many parts of each rule, and how it decides
-        weights = master.solve(foretold(posed, told, self._noise), passes=LAST_PASSES)[0]
-        parts = np.rint(PARTS * weights).astype(int)
+        parts = np.rint(PARTS * best(LAST_PASSES)[0]).astype(int)
         parts[parts < FEWEST_PARTS] = 0
         parts[int(parts.argmax())] += PARTS - int(parts.sum())
         pairs = zip(told.atoms.values(), parts.tolist(), strict=True)
         rules: list[tuple[Rule, int]] = [(one.rule, part) for one, part in pairs if part > 0]
+        table = ground.count_mixture(curator, rules, self.settled_multiplier, counts)
+        yield
         # how hard each comparison was pressed, about: of the last prices, what each slope explains
         lines = np.array([posed.pull(one, at).ravel() for one in np.eye(len(noise))])
         left = (price - posed.f.gradient(at)).ravel()
         duals = np.asarray(nnls(lines.T, left)[0]) if len(lines) else np.zeros(0)
-        table = counted(curator, ground, rules, self.settled_multiplier, counts)
         if ground.outputs == 1:
             table = ground.by_class(table[..., 1:], counts)
         return Found.of(
@@ -868,7 +820,7 @@ class PublicSearch(Search[Found]):
             np.array([part for _, part in rules]) / PARTS,
             np.broadcast_to(table / posed.rows, (len(rules), *table.shape)),
             noise=self.noise_of_mixture(posed, at),
-            count_noise=self.noise_of_counts,
+            count_noise=ground.deviation(ground.counts, self.counts_multiplier),
             duals=duals,
             reason=Reason.ROUNDS,
             rounds=self.rounds,
@@ -877,17 +829,13 @@ class PublicSearch(Search[Found]):
 
 def foretold(posed: ReleasedProblem, told: ResponseState, noise_of_one: float) -> Floats:
     """About how each rule that was met decides, (rules, cells, labels, classes), as shares of all
-    rows: moved by the mean over rounds of what was counted less what was foretold, as a part of its
-    cell, times (variance of such parts) / (that + their noise's): a small cell is taken to be like
-    the others unless it is clear that it is not (empirical Bayes)."""
+    rows: moved by what is kept of the mean over rounds of what was counted less what was foretold,
+    as parts of the cells (`kept_of_bias`)."""
     off = np.zeros_like(posed.chance)
     if told.rounds:
         sizes = np.maximum(posed.counts, posed.least * posed.rows)[..., np.newaxis]
-        parts = told.off / told.rounds / sizes
-        noise = (noise_of_one / math.sqrt(told.rounds) / sizes) ** 2 + TINY**2
-        weights = np.broadcast_to((noise.min() / noise) ** 2, parts.shape)
-        spread = max(0.0, float((weights * (parts**2 - noise)).sum() / weights.sum()))
-        off = sizes * parts * spread / (spread + noise)
+        variance = (noise_of_one / math.sqrt(told.rounds) / sizes) ** 2 + TINY**2
+        off = sizes * kept_of_bias(told.off / told.rounds / sizes, variance)
     tables = [one.table if one.certain else one.table + off for one in told.atoms.values()]
     return np.array([posed.possible(table / posed.rows) for table in tables])
 
@@ -906,8 +854,10 @@ def plan_public(
         once, counts = z / math.sqrt(oracle.once_share), z / math.sqrt(COUNTS_SHARE)
         audit = z * math.sqrt(chosen / (audit_share * (1.0 - SETTLED)))
         settled = z / math.sqrt(audit_share * SETTLED)
-        return PublicSearch(problem, oracle.at(once, 0.0), chosen, pressed, counts, audit, settled)
+        own = oracle.at(once, 0.0)
+        return PublicSearch(ground, chosen, problem, own, pressed, counts, audit, settled)
 
+    exact = ground.is_exact
     return quietest(
-        ground.promise, at, PublicSearch.events, exact=ground.is_exact, way_out=OR_EXPONENTIAL
+        ground.promise, at, lambda search: search.event, exact=exact, way_out=OR_EXPONENTIAL
     )

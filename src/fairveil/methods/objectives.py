@@ -12,8 +12,8 @@ few rows that noise cannot tell them from none take no part: an empty group woul
   averages, which they are not; here it is the range over decisions of what one neighbour changes
   (`curator.ranges`), from the slopes of h, and the choice is exact, epsilon-DP by itself;
 - a convex set is sampled on a grid that is fixed without the data. A sampler that is only near its
-  distribution needs a proved bound on the distance, which enters delta
-  (`privacy.events.SamplerError`); diagnostics of a Markov chain prove none, so there is none here.
+  distribution needs a proved bound on the distance, which enters delta; diagnostics of a Markov
+  chain prove none.
 
 Guarantees (tests/methods/test_methods_objectives.py, test_methods_exponential.py):
 1. What a problem is once posed depends on the rows through released counts alone.
@@ -29,21 +29,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.special import ndtri
 
 from .. import _checks
 from .._types import Floats, Mask
+from ..core.cost import gaussian_mu
 from ..core.events import Event, Exponential, compose
 from ..core.promise import Promise
-from ..curator import Curator, Measurement, Score, moved_by_one
+from ..curator import Curator, Score
 from ..curator.choices import range_of_decisions
 from ..errors import InputError
 from ..facts import Cells, RowLayout
@@ -68,18 +67,9 @@ from ..privacy import calibrate
 from ..show.bounds import NO_BOUND, Bound, bounds, points
 from ..show.parts import Part, Shown
 from .comparison import Constant, Rival
-from .descent import Progress, Reason
-from .oracles import (
-    Asks,
-    Class,
-    GameInstance,
-    LinearRule,
-    Rule,
-    audit_measurements,
-    audited,
-    count_rows,
-    counting_event,
-)
+from .descent import Reason
+from .mixture import lowest
+from .oracles import Asks, Class, GameInstance, LinearRule, Rule, Search
 from .outcome import not_met
 from .systems import NO_GROUPS
 
@@ -93,9 +83,6 @@ ENOUGH = 1e-6  # of the scale of h: how far tangents may be below it
 LAST_PASSES, NEAR = 200, 1e-4
 """Once the oracle answered with a decision that the program has: its tangents then, and what they
 must come to of h's scale."""
-SOLVED: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-"""What linear programs are solved to, in units of the largest difference of two heights: steep
-tangents make that large."""
 CHOICE_SHARE, COUNTS_SHARE = 0.8, 0.1  # of epsilon; the rest measures the chosen decision
 PENALTIES = np.geomspace(0.2, 1000.0, 60)
 USUAL = 0.02
@@ -136,9 +123,8 @@ class Problem:
         if apart and cells is None:
             what = objective if objective.needs_groups else constraint
             remedy = "Pass fit(X, y, sensitive_features=...): columns, or names of columns of X."
-            raise InputError.expected(
-                f"groups, which {what} compares", of="sensitive_features", got=None, remedy=remedy
-            )
+            wanted = f"groups, which {what} compares"
+            raise InputError.expected(wanted, of="sensitive_features", got=None, remedy=remedy)
         for notion in constraint.notions:
             told, remedy = loss, ""
             if isinstance(notion, BoundedGroupLoss):
@@ -147,19 +133,10 @@ class Problem:
             elif loss != "zero_one":
                 told, remedy = str(notion), "Rates are of decisions: leave loss='zero_one'."
             if told != loss:
-                raise InputError.expected(
-                    f"bounds on the {loss} loss", of="constraint", got=told, remedy=remedy
-                )
-        ground = GameInstance(
-            promise,
-            layout,
-            None,
-            cells if apart else None,
-            loss == "zero_one",
-            public_rows,
-            max_sample_weight,
-            priced=True,
-        )
+                wanted = f"bounds on the {loss} loss"
+                raise InputError.expected(wanted, of="constraint", got=told, remedy=remedy)
+        known = cells if apart else None, loss == "zero_one", public_rows, max_sample_weight
+        ground = GameInstance(promise, layout, None, *known, priced=True)
         problem = Problem(ground, objective, constraint, loss)
         problem._usual  # noqa: B018  # what cannot be said is refused here
         return problem
@@ -176,13 +153,10 @@ class Problem:
 
     def functions(self, shares: Floats, least: float) -> tuple[GroupFunction, list[GroupFunction]]:
         """f, and the constraints' functions, where cells and labels have these shares."""
-        by_label = self.ground.by_label
-        frame = Frame(
-            self.cells,
-            self.ground.layout.classes or () if by_label else (),
-            shares if by_label else shares[:, 0],
-            least,
-        )
+        classes, sizes = self.ground.layout.classes or (), shares
+        if not self.ground.by_label:
+            classes, sizes = (), shares[:, 0]
+        frame = Frame(self.cells, classes, sizes, least)
         return self.objective.at(frame), self.constraint.at(frame)
 
     @cached_property
@@ -213,16 +187,13 @@ class Problem:
                     "Pass method='exponential', which needs no convexity, or its convex form "
                     "(smooth='exponential')."
                 )
-                raise InputError.expected(
-                    "a convex function", of=str(what), got="one that is not", remedy=remedy
-                )
+                expected, got = "a convex function", "one that is not"
+                raise InputError.expected(expected, of=str(what), got=got, remedy=remedy)
             if monotone and not function.monotone:
-                raise InputError.expected(
-                    "a function that grows with every loss",
-                    of=str(what),
-                    got="one that falls where a group's loss grows",
-                    remedy="Bound errors instead: loss='zero_one'.",
-                )
+                remedy = "Bound errors instead: loss='zero_one'."
+                expected = "a function that grows with every loss"
+                got = "one that falls where a group's loss grows"
+                raise InputError.expected(expected, of=str(what), got=got, remedy=remedy)
 
     def pose(self, counts: Floats, multiplier: float, penalty: float) -> ReleasedProblem:
         """The problem at counts (cells, labels) that were released with that multiplier."""
@@ -456,18 +427,18 @@ class ReleasedProblem:
         the slopes here. Counts are the number of rows, too, where that is not public.
         """
         function, ground = self._numbers(self.shares), self.problem.ground
-        at = function(losses)
+        at, pairs = function(losses), self._pairs
         known = np.zeros(losses.shape[-1]) if constant is None else constant
-        counted = np.array([1.0 - known[1], known[1]]) if self._pairs else known
+        counted = np.array([1.0 - known[1], known[1]]) if pairs else known
         slopes = np.zeros((*losses.shape, len(at)))
         of_counts = np.zeros((*self.shares.shape, len(at)))
         for place in np.ndindex(losses.shape):
-            if self._pairs and place[-1] == 0:
+            if pairs and place[-1] == 0:
                 continue
             step = self._step(place[:2] if losses.ndim == 3 else (*place, 0))
             bumped = losses.copy()
             bumped[place] += step
-            if self._pairs:
+            if pairs:
                 bumped[(*place[:-1], 0)] -= step
             slopes[place] = (function(bumped) - at) / step
         for place in np.ndindex(self.shares.shape):
@@ -482,9 +453,8 @@ class ReleasedProblem:
             slopes, of_counts = (
                 ground.onto_totals(one, np.zeros(one.shape[1:])) for one in (slopes, of_counts)
             )
-        moves = np.concatenate(
-            [part.reshape(-1, len(at)) for part in (slopes * noise, of_counts * count_noise)]
-        )
+        parts = (slopes * noise, of_counts * count_noise)
+        moves = np.concatenate([part.reshape(-1, len(at)) for part in parts])
         deviations = np.linalg.norm(moves, axis=0)
         return float(deviations[0]), deviations[1:]
 
@@ -689,7 +659,7 @@ class Master:
         weights, price, base = np.full(len(flat), 1.0 / len(flat)), np.zeros(flat.shape[1]), 0.0
         best, kept = np.inf, weights
         for _ in range(passes):
-            weights, mu, low = program(np.array(self.slopes), np.array(self.levels), flat, most)
+            weights, mu, low = lowest(np.array(self.slopes), np.array(self.levels), flat, most)
             price, base = mu @ np.array(self.slopes), float(mu @ np.array(self.levels))
             value = self.touch((weights @ flat).reshape(self.h.shape))
             if value < best:
@@ -699,92 +669,7 @@ class Master:
         return kept, price.reshape(self.h.shape), base
 
 
-def program(
-    slopes: Floats, levels: Floats, atoms: Floats, most: Floats | None = None
-) -> tuple[Floats, Floats, float]:
-    """The mixture of atoms whose highest tangent, level + slope . l, is lowest: its weights, each
-    at most `most`, the multiplier of each tangent, and how high it is."""
-    # weights add up to 1, so a level is the same for every atom
-    heights = slopes @ atoms.T + levels[:, np.newaxis]
-    top = float(heights.max())
-    heights = heights - top
-    scale = float(np.abs(heights).max()) or 1.0  # all tangents may be level
-    caps = (np.ones(len(atoms)) if most is None else most).tolist()
-    found: Any = linprog(
-        np.append(np.zeros(len(atoms)), 1.0),
-        A_ub=np.column_stack([heights / scale, -np.ones(len(slopes))]),
-        b_ub=np.zeros(len(slopes)),
-        A_eq=np.append(np.ones(len(atoms)), 0.0)[np.newaxis],
-        b_eq=np.ones(1),
-        bounds=[*((0.0, cap) for cap in caps), (None, None)],
-        method="highs",
-        options=SOLVED,
-    )
-    if not found.success:
-        raise ArithmeticError(f"the master program has no solution: {found.message}")
-    weights, multipliers = np.maximum(found.x[:-1], 0.0), np.maximum(-found.ineqlin.marginals, 0.0)
-    return (
-        weights / weights.sum(),
-        multipliers / max(float(multipliers.sum()), 1e-300),
-        float(found.fun) * scale + top,
-    )
-
-
 # ------------------------------------------------------- one decision of a list (Algorithm 1)
-
-
-Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, eq=False)
-class Search(ABC, Generic[Result]):
-    """What searches have before data are read: a problem, a plan, and the noise of releases.
-    Abstract."""
-
-    problem: Problem
-
-    @property
-    def ground(self) -> GameInstance:
-        """The public facts that all parts of the search share."""
-        return self.problem.ground
-
-    @abstractmethod
-    def events(self) -> Event:
-        """The whole search's events."""
-
-    @cached_property
-    def plan(self) -> Event | None:
-        """The events that are fixed in advance; None where nothing is promised."""
-        return self.events() if self.ground.promise.is_private else None
-
-    def run(self, curator: Asks, progress: Progress | None = None) -> Result:
-        """Search, with a curator that was made for the plan; the curator is closed afterwards, come
-        what may."""
-        with curator:
-            found = self._run(curator, progress)
-            curator.finish()
-        return found
-
-    @abstractmethod
-    def _run(self, curator: Asks, progress: Progress | None) -> Result: ...
-
-    def audits(self, multipliers: Sequence[float], noise: str = "gaussian") -> list[Measurement]:
-        """How a rule decides, asked at these multipliers: for plans, which depend on shapes
-        alone."""
-        zeros = LinearRule(np.zeros((self.ground.outputs, 1 + self.ground.layout.width)))
-        return audit_measurements(self.ground, zeros, multipliers, noise)
-
-    def noise_of(self, measurement: Measurement) -> float:
-        """The standard deviation of each number of an answer."""
-        ground = self.ground
-        if ground.is_exact:
-            return 0.0
-        multiplier, question = float(measurement.multiplier), measurement.question
-        if measurement.noise == "gaussian":
-            return multiplier * ground.move(question)
-        cap = ground.max_sample_weight
-        moved = moved_by_one(question, ground.layout, ground.promise, cap, 1)
-        return math.sqrt(2.0) * multiplier * moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -848,6 +733,7 @@ class Sampling(Search[tuple[Found, Certain]]):
     grows with G.
     """
 
+    problem: Problem
     of: Class
     epsilon: float
     counts_multiplier: float
@@ -857,18 +743,20 @@ class Sampling(Search[tuple[Found, Certain]]):
     alpha: float | None = None
     confidence: float = 0.9
 
-    def events(self) -> Event:
-        """Counts, the choice, and the measurement."""
-        ground = self.ground
-        counting = counting_event(ground, self.counts_multiplier, self.noise)
-        choice = [] if ground.is_exact else [Exponential(self.epsilon)]
-        measured = ground.event(self.audits([self.audit_multiplier], self.noise))
-        return compose([counting, *choice, measured])
+    @cached_property
+    def event(self) -> Event:
+        """Counts, the choice, and the measurement: a trace has no scores to choose by."""
+        ground, trace = self.ground, self.ground.trace()
+        counts = ground.count(trace, self.counts_multiplier, self.noise)
+        ground.audit(trace, LinearRule(ground.zeros), [self.audit_multiplier], counts, self.noise)
+        counting, audit = (one.event for one in trace.asked)
+        return compose([counting, *([] if ground.is_exact else [Exponential(self.epsilon)]), audit])
 
-    def _run(self, curator: Asks, progress: Progress | None) -> tuple[Found, Certain]:
-        ground = self.ground
-        assert isinstance(curator, Curator)  # a trace has no scores
-        counts = count_rows(curator, ground, self.counts_multiplier, self.noise)
+    def play(self, curator: Asks) -> Generator[None, None, tuple[Found, Certain]]:
+        ground, noise = self.ground, self.noise
+        assert isinstance(curator, Curator)
+        yield
+        counts = ground.count(curator, self.counts_multiplier, noise)
         posed = self.problem.pose(counts, self.counts_multiplier, 1.0)
         h = replace(posed.h, penalty=self._penalty(posed))
         posed, rows = replace(posed, h=h), posed.rows
@@ -880,12 +768,10 @@ class Sampling(Search[tuple[Found, Certain]]):
         # eighth.
         e = self._excess(moves) + (0.0 if ground.is_exact else 1.125 * step)
         g = 0.0 if h.g is None else (e + self._wide(posed)) / h.penalty
-        at = curator.choose(
-            questions, self.epsilon, score=score, purpose="the choice of a decision"
-        )
-        (told,) = audited(curator, ground, rules[at], [self.audit_multiplier], counts, self.noise)
-        if progress is not None:
-            progress(1, 1)
+        purpose = "the choice of a decision"
+        at = curator.choose(questions, self.epsilon, score=score, purpose=purpose)
+        (told,) = ground.audit(curator, rules[at], [self.audit_multiplier], counts, noise)
+        yield
         excesses = posed.excesses(told / rows)
         pressed = (excesses == excesses.max(initial=-math.inf)) & (excesses >= 0.0)
         own = rules[at].decisions(ground.cells, ground.by_label)
@@ -894,7 +780,7 @@ class Sampling(Search[tuple[Found, Certain]]):
             (rules[at],),
             np.ones(1),
             told[np.newaxis] / rows,
-            noise=self.noise_of(Measurement(own, self.audit_multiplier, self.noise)),
+            noise=ground.deviation(own, self.audit_multiplier, noise),
             count_noise=self.deviations[1],
             duals=np.where(pressed, h.penalty, 0.0),
             reason=Reason.CHOSEN,
@@ -952,9 +838,10 @@ class Sampling(Search[tuple[Found, Certain]]):
     @property
     def deviations(self) -> tuple[float, float]:
         """Of each number that is reported of the decision, and of each count."""
-        (audit,) = self.audits([self.audit_multiplier], self.noise)
-        counting = Measurement(self.ground.counts, self.counts_multiplier, self.noise)
-        return self.noise_of(audit), self.noise_of(counting)
+        g = self.ground
+        pairs = (g.decisions, self.audit_multiplier), (g.counts, self.counts_multiplier)
+        audit, counting = (g.deviation(*one, self.noise) for one in pairs)
+        return audit, counting
 
 
 def plan_sampling(
@@ -966,8 +853,6 @@ def plan_sampling(
     confidence: float = 0.9,
 ) -> Sampling:
     """The sampling whose noise is the least that keeps the promise."""
-    from ..core.cost import gaussian_mu
-
     ground = problem.ground
     of.require(ground)
     pressed = None if penalty is None else _checks.positive(penalty=penalty)
@@ -977,13 +862,14 @@ def plan_sampling(
     noise = "gaussian" if delta > 0 or ground.is_exact else "discrete-laplace"
     told = (noise, pressed, aim, confidence)
     if ground.is_exact:
-        return Sampling(problem, of, math.inf, 0.0, 0.0, *told)
+        return Sampling(ground, 1, problem, of, math.inf, 0.0, 0.0, *told)
 
     def at(z: float) -> Sampling:
         if noise == "gaussian":
             counts, audit = (1.0 / gaussian_mu(share * epsilon, delta) for share in shares)
         else:
             counts, audit = (1.0 / (share * epsilon) for share in shares)
-        return Sampling(problem, of, CHOICE_SHARE * epsilon / z, z * counts, z * audit, *told)
+        epsilons = CHOICE_SHARE * epsilon / z
+        return Sampling(ground, 1, problem, of, epsilons, z * counts, z * audit, *told)
 
-    return at(calibrate(ground.promise, lambda z: at(z).events(), start=1.0).multiplier)
+    return at(calibrate(ground.promise, lambda z: at(z).event, start=1.0).multiplier)

@@ -45,7 +45,7 @@ ended; where noise would hide what rounds are planned for, `GoingOn` spends them
 Guarantees (tests/methods/test_methods_oracles.py):
 1. What an oracle does depends on the rows through the curator's answers alone, and on costs made of
    released values.
-2. What it asks does not depend on what it is answered: a trace of it is its plan.
+2. What it asks does not depend on what it is answered: a trace of it is its plan (`Search`).
 3. Without noise `Responses` errs no more than any mixture of the rules that were met which keeps
    the bounds; it asks what `Regression` asks.
 4. Without noise, `Begun`'s free rule is the logistic regression that `PrimalDual` finds. Rules
@@ -59,10 +59,10 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -70,7 +70,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from .._types import Floats
-from ..core.events import Event, compose
+from ..core.events import Event, Repeated, compose
 from ..core.promise import Promise
 from ..curator import (
     Asked,
@@ -93,7 +93,6 @@ from ..curator import (
     RowCount,
     ScoreHistogram,
     Trace,
-    describe,
     moved_by_one,
 )
 from ..curator.choices import Costs
@@ -101,7 +100,7 @@ from ..errors import InputError
 from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem, Notion
 from ..fairness.systems import FixedCounts
-from .descent import follow
+from .descent import Progress, follow
 from .duals import PrimalState
 from .gaussian import averaged, joint_multiplier
 from .mixture import best_mixture
@@ -110,7 +109,7 @@ from .public_rows import PublicRows
 from .systems import NO_GROUPS, columns_of, heaviest, onto_totals, system_of
 from .units import in_coded_units, in_inner_units
 
-P = TypeVar("P")
+R = TypeVar("R")
 Ints = npt.NDArray[np.intp]
 Asks = Curator | Trace
 """Who is asked: a curator of rows, or one without rows, for a plan."""
@@ -150,7 +149,7 @@ LATE = 0.75
 
 @dataclass(frozen=True, eq=False)
 class GameInstance:
-    """What a game is played on: the public facts that its oracle, its auditor and its plan share,
+    """What a search is played on: the public facts that its oracle, its auditor and its plan share,
     and what answers mean.
 
     `cells` and `by_label`: what counts distinguish, the least that will do. `public_rows`: the
@@ -192,9 +191,8 @@ class GameInstance:
             system = system if kept is not None else system.without_groups()
             by_label = system.needs_labels or not promise.features_are_public or group_aware
             system = system if by_label else system.without_labels()
-        return GameInstance(
-            promise, layout, system, kept, by_label, public_rows, max_sample_weight, group_aware
-        )
+        facts = public_rows, max_sample_weight, group_aware
+        return GameInstance(promise, layout, system, kept, by_label, *facts)
 
     @property
     def classes(self) -> int:
@@ -215,11 +213,6 @@ class GameInstance:
     def is_exact(self) -> bool:
         """Whether nothing that is asked gets noise."""
         return self.sees_features and (not self.promise.is_private or self.cells is None)
-
-    @cached_property
-    def counts(self) -> Question:
-        """The question of how many rows each cell (and label) holds."""
-        return CellCounts(self.cells, self.by_label)
 
     @property
     def has_costs(self) -> bool:
@@ -247,6 +240,42 @@ class GameInstance:
         """The weights of a linear rule that decides as no row says."""
         return np.zeros((self.outputs, 1 + self.layout.width))
 
+    @cached_property
+    def counts(self) -> Question:
+        """The question of how many rows each cell (and label) holds."""
+        return CellCounts(self.cells, self.by_label)
+
+    @cached_property
+    def decisions(self) -> Question:
+        """The question how a linear rule decides, whichever: bounds depend on shapes alone."""
+        return LinearRule(self.zeros).decisions(self.cells, self.by_label)
+
+    @cached_property
+    def mixed(self) -> Question:
+        """The question how a mixture of linear rules decides, whichever."""
+        return MixtureHistogram(self.zeros[np.newaxis], np.ones(1), self.cells, self.by_label)
+
+    # -- noise ---------------------------------------------------------------------------------------
+
+    def move(self, question: Question, order: int = 2) -> float:
+        """How far one person moves the answer to a question whose bound is a constant."""
+        return moved_by_one(question, self.layout, self.promise, self.max_sample_weight, order)
+
+    def deviation(self, question: Question, multiplier: float, noise: str = "gaussian") -> float:
+        """The standard deviation of each number of an answer."""
+        if self.is_exact:
+            return 0.0
+        if noise == "gaussian":
+            return multiplier * self.move(question)
+        return math.sqrt(2.0) * multiplier * self.move(question, 1)
+
+    def floor(self, multiplier: float) -> float:
+        """The least number of rows that a cell is taken to have: two standard deviations of its
+        count's noise, at least 1."""
+        return max(LEAST_ROWS, 2.0 * multiplier * self.move(self.counts))
+
+    # -- what is asked -------------------------------------------------------------------------------
+
     def trace(self, made_up: MadeUp | None = None) -> Trace:
         """A curator without rows: what is asked of it is a plan."""
         cap, rows = self.max_sample_weight, self.public_rows
@@ -254,30 +283,62 @@ class GameInstance:
             self.layout, self.promise, max_sample_weight=cap, public_rows=rows, made_up=made_up
         )
 
-    def move(self, question: Question) -> float:
-        """How far one person moves the answer to a question whose bound is a constant (L2)."""
-        return moved_by_one(question, self.layout, self.promise, self.max_sample_weight)
+    def joint(
+        self, curator: Asks, measurements: Sequence[Measurement], purpose: str, *, free: bool = True
+    ) -> list[Floats]:
+        """One joint release. Where features are public, each answer by cell is put onto its exact
+        total over cells, which is `free` to ask but of rules that read the group."""
+        if self.is_exact or not self.sees_features or not free:
+            return curator.answer(measurements, purpose=purpose)
+        whole: list[Any] = [(one.question.but(cells=None), 0.0) for one in measurements]
+        answers = curator.answer([*measurements, *whole], purpose=purpose)
+        pairs = zip(answers[: len(whole)], answers[len(whole) :], strict=True)
+        return [self.onto_totals(noisy, total[0]) for noisy, total in pairs]
 
-    def event(self, measurements: Sequence[Measurement]) -> Event:
-        """What one joint release of these questions, of all rows, logs."""
-        return describe(
-            measurements, self.layout, self.promise, max_sample_weight=self.max_sample_weight
-        )
+    def count(self, curator: Asks, multiplier: float, noise: str = "gaussian") -> Floats:
+        """Counts by (cell, label), released once; one label where labels are not distinguished."""
+        asked = [Measurement(self.counts, multiplier, noise)]
+        (answer,) = self.joint(curator, asked, "counts of the cells")
+        return self.table(answer)
 
-    def floor(self, multiplier: float) -> float:
-        """The least number of rows that a cell is taken to have: two standard deviations of its
-        count's noise, at least 1."""
-        return max(LEAST_ROWS, 2.0 * multiplier * self.move(self.counts))
+    def audit(
+        self,
+        curator: Asks,
+        rule: Rule,
+        multipliers: Sequence[float],
+        counts: Floats,
+        noise: str = "gaussian",
+    ) -> list[Floats]:
+        """How a rule decides, (cells, labels, classes), once for each multiplier: noise of its own
+        each time, in one joint release."""
+        question = rule.decisions(self.cells, self.by_label)
+        asked = [Measurement(question, multiplier, noise) for multiplier in multipliers]
+        answers = self.joint(curator, asked, "how a rule decides", free=not rule.reads_groups)
+        return [self.by_class(answer, counts) for answer in answers]
+
+    def count_mixture(
+        self, curator: Asks, rules: list[tuple[Rule, int]], multiplier: float, counts: Floats
+    ) -> Floats:
+        """How a mixture of linear rules decides, (cells, labels, classes), released once: with
+        noise of its own, which no choice of rules has seen."""
+        weights = np.array([rule.weights for rule, _ in rules if isinstance(rule, LinearRule)])
+        parts = np.array([share for _, share in rules], np.float64)
+        question = MixtureHistogram(weights, parts / parts.sum(), self.cells, self.by_label)
+        asked = [Measurement(question, multiplier)]
+        (answer,) = self.joint(curator, asked, "how the mixture decides")
+        return answer.reshape(*counts.shape, self.classes)
+
+    # -- what answers mean ---------------------------------------------------------------------------
 
     def table(self, answer: Floats) -> Floats:
         """Counts as (cells, labels), with one label where labels are not distinguished."""
         return np.asarray(answer, np.float64).reshape(self.groups, -1)
 
     def by_class(self, answer: Floats, counts: Floats) -> Floats:
-        """A histogram (cells, labels, classes); with two classes the first's is what the second's
-        leaves."""
-        histogram = np.asarray(answer, np.float64).reshape(*counts.shape, self.outputs)
-        if self.outputs > 1:
+        """A histogram (cells, labels, classes); of two classes it may have the second alone, which
+        leaves the first."""
+        histogram = np.asarray(answer, np.float64).reshape(*counts.shape, -1)
+        if histogram.shape[-1] == self.classes:
             return histogram
         return np.concatenate([counts[..., np.newaxis] - histogram, histogram], axis=-1)
 
@@ -286,31 +347,76 @@ class GameInstance:
         column's do."""
         return onto_totals(noisy, totals, self.cells or NO_GROUPS, axis=0)
 
-    def joint(
-        self,
-        curator: Asks,
-        measurements: Sequence[Measurement],
-        free: Sequence[Question],
-        purpose: str,
-    ) -> list[Floats]:
-        """One joint release; where features are public, each answer by cell is put onto its exact
-        totals in `free`."""
-        if self.is_exact or not self.sees_features or not free:
-            return curator.answer(measurements, purpose=purpose)
-        answers = curator.answer(
-            [*measurements, *(Measurement(question, 0.0) for question in free)], purpose=purpose
-        )
-        noisy, totals = answers[: len(measurements)], answers[len(measurements) :]
-        return [
-            self.onto_totals(answer, total[0]) for answer, total in zip(noisy, totals, strict=True)
-        ]
-
     def costs(self, cell_costs: Floats, rows: float) -> Floats:
         """What one decision costs the Lagrangian, (cells, labels, classes): 1[y != k] / rows +
         dL/dH."""
         errors: Any = (1.0 - np.eye(self.classes)) / rows
         whole = np.broadcast_to(errors, (self.groups, self.classes, self.classes))
         return np.asarray(whole / self.per_row + cell_costs)
+
+
+@dataclass(frozen=True, eq=False)
+class Search(ABC, Generic[R]):
+    """A search that is planned and priced: public values alone. Its plan is the trace of a run.
+    Abstract.
+
+    `asks_last`: whether anything is asked after the last round. `never_in_vain`: whether rounds are
+    played even where noise hides what they are for, as they are in a plan: others cost the same.
+    """
+
+    asks_last: ClassVar[bool] = False
+    ground: GameInstance
+    rounds: int
+    never_in_vain: bool = field(default=False, kw_only=True)
+
+    @abstractmethod
+    def play(self, curator: Asks) -> Generator[None, None, R]:
+        """The search, to its result. It pauses before the first round, in every round once that has
+        asked, and after what is asked last."""
+
+    def run(self, curator: Asks, progress: Progress | None = None) -> R:
+        """Search, with a curator that was made for the plan; the curator is closed afterwards, in
+        every case."""
+        with curator:
+            play, done = self.play(curator), 0
+            try:
+                next(play)
+                while True:
+                    next(play)
+                    done += 1
+                    if progress is not None and done <= self.rounds:
+                        progress(done, self.rounds)
+            except StopIteration as end:
+                found: R = end.value
+            curator.finish()
+        return found
+
+    def asked(self, made_up: MadeUp | None = None) -> tuple[list[Asked], list[Asked], list[Asked]]:
+        """What is asked before the first round, in every round, and after the last: a trace."""
+        trace, ends = self.ground.trace(made_up), list[int]()
+        one: Any = replace(self, rounds=1, never_in_vain=True)
+        play = one.play(trace)
+        for _ in range(2 + self.asks_last):
+            next(play)
+            ends.append(len(trace.asked))
+        return trace.asked[: ends[0]], trace.asked[ends[0] : ends[1]], trace.asked[ends[1] :]
+
+    @cached_property
+    def event(self) -> Event:
+        """All that is released, as one event."""
+        first, one, last = (in_parts(asked) for asked in self.asked())
+        return compose([*first, Repeated(compose(one), self.rounds), *last])
+
+    @property
+    def plan(self) -> Event | None:
+        """The events that are fixed in advance; None where nothing is promised."""
+        return self.event if self.ground.promise.is_private else None
+
+
+def in_parts(asked: list[Asked]) -> list[Event]:
+    """What was asked one after another, an event for each purpose."""
+    parts = itertools.groupby(asked, key=lambda one: one.purpose)
+    return [compose([one.event for one in part]) for _, part in parts]
 
 
 # -- rules, and how they decide ------------------------------------------------------------------
@@ -339,7 +445,8 @@ class Rule(ABC):
         """The question how its decisions fall."""
 
     def published(self) -> Rule:
-        """The rule without any handle of the curator, which would hold its rows."""
+        """The rule in the units of coded rows, without any handle of the curator, which would hold
+        its rows."""
         return self
 
 
@@ -411,94 +518,16 @@ def indicators(cells: Cells, width: int) -> list[GroupedRule]:
     """The maximally discriminatory classifiers, two for each group: the second class for it alone,
     and for all others (Assumption 4.1 of Jagielski et al.). Two classes."""
     zeros, alone = np.zeros((1, 1 + width)), 2.0 * np.eye(cells.count) - 1.0
-    return [
-        GroupedRule(zeros, sign * line[:, np.newaxis], cells)
-        for line in alone
-        for sign in (1.0, -1.0)
-    ]
-
-
-def count_rows(
-    curator: Asks, ground: GameInstance, multiplier: float, noise: str = "gaussian"
-) -> Floats:
-    """Counts by (cell, label), released once."""
-    measurements = [Measurement(ground.counts, multiplier, noise)]
-    free = [ground.counts.but(cells=None)]
-    (answer,) = ground.joint(curator, measurements, free, "counts of the cells")
-    return ground.table(answer)
-
-
-def counting_event(ground: GameInstance, multiplier: float, noise: str = "gaussian") -> Event:
-    """What `count_rows` logs."""
-    return ground.event([Measurement(ground.counts, multiplier, noise)])
-
-
-def audit_measurements(
-    ground: GameInstance, rule: Rule, multipliers: Sequence[float], noise: str = "gaussian"
-) -> list[Measurement]:
-    """How a rule decides, asked once for each multiplier: noise of its own each time."""
-    question = rule.decisions(ground.cells, ground.by_label)
-    return [Measurement(question, multiplier, noise) for multiplier in multipliers]
-
-
-def audited(
-    curator: Asks,
-    ground: GameInstance,
-    rule: Rule,
-    multipliers: Sequence[float],
-    counts: Floats,
-    noise: str = "gaussian",
-) -> list[Floats]:
-    """The answers, (cells, labels, classes) each, from one joint release."""
-    measurements = audit_measurements(ground, rule, multipliers, noise)
-    free = [] if rule.reads_groups else [rule.decisions(None, ground.by_label)] * len(measurements)
-    answers = ground.joint(curator, measurements, free, "how a rule decides")
-    return [_all_classes(ground, answer, counts) for answer in answers]
-
-
-def _all_classes(ground: GameInstance, answer: Floats, counts: Floats) -> Floats:
-    """(cells, labels, classes) of a histogram that may leave the first of two classes out."""
-    shaped = answer.reshape(*counts.shape, -1)
-    return shaped if shaped.shape[-1] == ground.classes else ground.by_class(shaped, counts)
-
-
-def settled_measurement(
-    ground: GameInstance, rules: list[tuple[Rule, int]], multiplier: float
-) -> Measurement:
-    """How the mixture decides, by cell (and label): one release, whatever it is made of."""
-    weights = np.array([rule.weights for rule, _ in rules if isinstance(rule, LinearRule)])
-    parts = np.array([share for _, share in rules], np.float64)
-    question = MixtureHistogram(weights, parts / parts.sum(), ground.cells, ground.by_label)
-    return Measurement(question, multiplier)
-
-
-def any_measurement(ground: GameInstance, multiplier: float) -> Measurement:
-    """The same of one rule at zero: its bound depends on shapes alone."""
-    return settled_measurement(ground, [(LinearRule(ground.zeros), 1)], multiplier)
-
-
-def counted(
-    curator: Asks,
-    ground: GameInstance,
-    rules: list[tuple[Rule, int]],
-    multiplier: float,
-    counts: Floats,
-) -> Floats:
-    """How the mixture decides, (cells, labels, classes), released once: with noise of its own,
-    which no choice of rules has seen."""
-    measurement = settled_measurement(ground, rules, multiplier)
-    assert measurement.question.kind is MixtureHistogram
-    free = measurement.question.but(cells=None)
-    (answer,) = ground.joint(curator, [measurement], [free], "how the mixture decides")
-    return answer.reshape(*counts.shape, ground.classes)
+    lines = [sign * line[:, np.newaxis] for line in alone for sign in (1.0, -1.0)]
+    return [GroupedRule(zeros, line, cells) for line in lines]
 
 
 # -- oracles -------------------------------------------------------------------------------------
 
 
-class Oracle(ABC, Generic[P]):
-    """How best responses are found. Abstract; `P` is what it prepared and carries from round to
-    round, released values alone.
+class Oracle(ABC):
+    """How best responses are found. Abstract. What it prepares it carries from round to round,
+    released values alone (`told`).
 
     `burn_in`: the share of rounds, at the start, whose rules are left out of the answer.
     `once_share`, `rounds_share`: of the squared Gaussian budget, for what is released once and for
@@ -526,47 +555,26 @@ class Oracle(ABC, Generic[P]):
         return
 
     @abstractmethod
-    def at(self, once: float, round_: float) -> Oracle[P]:
+    def at(self, once: float, round_: float) -> Oracle:
         """The same oracle at these multipliers: of what is released once, and of what is released
         in a round."""
 
     @abstractmethod
     def prepare(
         self, curator: Asks, ground: GameInstance, counts_multiplier: float
-    ) -> tuple[Floats, P]:
+    ) -> tuple[Floats, Any]:
         """Counts by (cell, label), released with that multiplier, and what else the oracle
         needs."""
 
     @abstractmethod
     def respond(
-        self, curator: Asks, ground: GameInstance, told: P, cell_costs: Floats, rows: float
-    ) -> tuple[Rule, P]:
+        self, curator: Asks, ground: GameInstance, told: Any, cell_costs: Floats, rows: float
+    ) -> tuple[Rule, Any]:
         """A rule with little cost, (cells, labels or 1, classes) beside the error's own 1 / rows a
         row."""
 
-    def free_rule(self, told: P) -> Rule:
+    def free_rule(self, told: Any) -> Rule:
         """The rule that knows no constraint; of oracles that find one."""
-        raise NotImplementedError
-
-    def heard(self, told: P, rule: Rule, histogram: Floats) -> P:
-        """How its rule decides, as it was released: most do not listen."""
-        return told
-
-    def expected(self, told: P, fixed: FixedCounts, noise: Floats) -> Floats | None:
-        """The values of the latest rule with less noise than its own release has; None: of that one
-        alone."""
-        return None
-
-    def prices(self, told: P, fixed: FixedCounts, noise: Floats) -> Floats | None:
-        """Duals for the next round that the oracle would rather answer than the auditor's; None:
-        the auditor's."""
-        return None
-
-    def settle(
-        self, told: P, fixed: FixedCounts, noise: Floats
-    ) -> tuple[list[tuple[Rule, int]], Floats]:
-        """The mixture, each rule with how many parts of it, and the duals that make it the best; of
-        oracles that settle."""
         raise NotImplementedError
 
     def regret(self, ground: GameInstance, costs: Floats) -> tuple[float, float]:
@@ -575,31 +583,21 @@ class Oracle(ABC, Generic[P]):
         nothing is known."""
         return math.inf, 0.0
 
-    def asked(
-        self, ground: GameInstance, counts_multiplier: float, made_up: MadeUp | None = None
-    ) -> tuple[list[Asked], list[Asked]]:
-        """What `prepare` and what one `respond` ask: a trace of both."""
-        trace = ground.trace(made_up)
-        counts, told = self.prepare(trace, ground, counts_multiplier)
-        once, rows = len(trace.asked), max(LEAST_ROWS, float(counts.sum()))
-        costs = np.zeros((*counts.shape, ground.classes))
-        self.respond(trace, ground, told, costs, rows)
-        return trace.asked[:once], trace.asked[once:]
-
     def guarantee(self, ground: GameInstance) -> Event:
         """What one call guarantees, its costs being made of released values: an event, of which an
         accountant reads every divergence (Alabi, Definitions 7.1 to 7.3) and composes it."""
-        return compose(in_parts(self.asked(ground, 1.0)[1]))
+        return self._traced(ground, 1.0)[1]
 
     def first_guarantee(self, ground: GameInstance, counts_multiplier: float) -> Event:
         """The same of what is released once, the counts among it."""
-        return compose(in_parts(self.asked(ground, counts_multiplier)[0]))
+        return self._traced(ground, counts_multiplier)[0]
 
-
-def in_parts(asked: list[Asked]) -> list[Event]:
-    """What was asked one after another, an event for each purpose."""
-    parts = itertools.groupby(asked, key=lambda one: one.purpose)
-    return [compose([one.event for one in part]) for _, part in parts]
+    def _traced(self, ground: GameInstance, counts_multiplier: float) -> tuple[Event, Event]:
+        trace = ground.trace()
+        counts, told = self.prepare(trace, ground, counts_multiplier)
+        once, rows = len(trace.asked), max(LEAST_ROWS, float(counts.sum()))
+        self.respond(trace, ground, told, np.zeros((*counts.shape, ground.classes)), rows)
+        return compose(in_parts(trace.asked[:once])), compose(in_parts(trace.asked[once:]))
 
 
 # -- a choice from a finite class ----------------------------------------------------------------
@@ -659,10 +657,8 @@ class Cuts(Class):
     def require(self, ground: GameInstance) -> None:
         if ground.classes != 2:
             remedy = "Choose among thresholds, or a list of models: decisions=[...]."
-            got = ground.classes
-            raise InputError.expected(
-                "two classes", of="cuts of directions", got=got, remedy=remedy
-            )
+            of, got = "cuts of directions", ground.classes
+            raise InputError.expected("two classes", of=of, got=got, remedy=remedy)
 
     def gather(self, curator: Asks, ground: GameInstance) -> Found:
         model = Linear(self.directions[:, np.newaxis, :])
@@ -700,10 +696,8 @@ def directions(layout: RowLayout, count: int = 100, cuts: int = 100) -> Cuts:
 
 def thresholds(layout: RowLayout) -> LinearClass:
     """One column against one number: every cut of `GRID` of every number, every category, both ways
-    round, and the constants.
-
-    With K classes: one class on one side, another on the other, for every pair.
-    """
+    round, and the constants. With K classes: one class on one side, another on the other, for every
+    pair."""
     numbers, categories = range(layout.numbers), range(layout.numbers, layout.width)
     cuts = [_line(layout.width, 1 + j, 1.0, -cut) for j in numbers for cut in GRID]
     cuts += [_line(layout.width, 1 + j, 1.0, -0.5) for j in categories]
@@ -752,34 +746,31 @@ class Labellings(Class):
         return 2 * (1 + self.layout.width) * len(EDGES) + 2
 
     def require(self, ground: GameInstance) -> None:
-        remedy = "Choose among thresholds, or models made without these rows: candidates=..."
+        remedy, of = "Choose among thresholds, or a list of models.", "labellings of the rows"
         if ground.classes != 2:
-            of, got = "labellings of the rows", ground.classes
-            raise InputError.expected("two classes", of=of, got=got, remedy=remedy)
+            raise InputError.expected("two classes", of=of, got=ground.classes, remedy=remedy)
         if not ground.sees_features:
-            of, got = "labellings of the rows", "protected records"  # type: ignore[assignment]
+            got = "protected records"
             raise InputError.expected("public features", of=of, got=got, remedy=remedy)
 
     def gather(self, curator: Asks, ground: GameInstance) -> Found:
-        scores = self._scores(curator)
-        if not len(scores):  # features that tell no rows apart: the constants
-            return LinearClass(_sided(scores, 2)).gather(curator, ground)
-        (bins,) = curator.answer([(ScoreHistogram(Linear(scores[:, np.newaxis, :]), EDGES), 0.0)])
-        cuts = [
-            score - edge * _line(self.layout.width, 0, 0.0, 1.0)
-            for score, line in zip(scores, bins.reshape(-1, 1 + len(EDGES)), strict=True)
-            for edge in _distinct(line)
-        ]
+        scores, cuts, first = self._scores(curator), [], _line(self.layout.width, 0, 0.0, 1.0)
+        if len(scores):  # else features tell no rows apart: the constants
+            asked = ScoreHistogram(Linear(scores[:, np.newaxis, :]), EDGES)
+            (bins,) = curator.answer([(asked, 0.0)])
+            for score, line in zip(scores, bins.reshape(-1, 1 + len(EDGES)), strict=True):
+                # an edge for each way to tell rows apart: a row below, a row above, and one between
+                # it and the last
+                below = np.cumsum(line)[:-1]
+                new = (np.append(0.0, below[:-1]) < below) & (below < line.sum())
+                cuts += [score - edge * first for edge in np.array(EDGES)[new].tolist()]
         lines = np.array(cuts).reshape(-1, 1 + self.layout.width)
         return LinearClass(_sided(lines, 2)).gather(curator, ground)
 
     def _scores(self, curator: Asks) -> Floats:
         """Standardised: each coded column, then the second class's regression."""
-        gram, sums = curator.answer(
-            [(GramMatrices(None), 0.0), (FeatureSums(None, by_label=True), 0.0)]
-        )
-        whole = gram[0]
-        errors = regressed_errors(whole, sums.reshape(-1, sums.shape[-1]))
+        whole, sums = exact_moments(curator)
+        errors = regressed_errors(whole, sums)
         lines = np.concatenate([np.eye(1 + self.layout.width)[1:], [errors[0] - errors[1]]])
         means = lines @ whole[0] / whole[0, 0]
         variances = ((lines @ whole) * lines).sum(axis=1) / whole[0, 0] - means**2
@@ -787,18 +778,6 @@ class Labellings(Class):
         lines, means, deviations = lines[varies], means[varies], np.sqrt(variances[varies])
         lines[:, 0] -= means
         return np.asarray(lines / deviations[:, np.newaxis])
-
-
-def _distinct(bins: Floats) -> list[float]:
-    """Edges that tell rows apart, one for each way to do so: with a row below, a row above, and one
-    between it and the last."""
-    below = np.cumsum(bins)[:-1]
-    edges, last = [], 0.0
-    for edge, count in zip(EDGES, below.tolist(), strict=True):
-        if last < count < bins.sum():
-            edges.append(edge)
-        last = count
-    return edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -821,16 +800,7 @@ class Listed(Class):
 
 
 @dataclass(frozen=True, eq=False)
-class Gathered:
-    """What rounds choose from; `next`: what is played next, where rules come in their turn."""
-
-    questions: list[Question]
-    rules: list[Rule]
-    next: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Choice(Oracle[Gathered]):
+class Choice(Oracle):
     """The exponential mechanism over a finite class; `epsilon` is what one choice costs."""
 
     of: Class
@@ -847,21 +817,16 @@ class Choice(Oracle[Gathered]):
 
     def prepare(
         self, curator: Asks, ground: GameInstance, counts_multiplier: float
-    ) -> tuple[Floats, Gathered]:
-        counts = count_rows(curator, ground, counts_multiplier)
-        return counts, Gathered(*self.of.gather(curator, ground))
+    ) -> tuple[Floats, Any]:
+        counts = ground.count(curator, counts_multiplier)
+        return counts, self.of.gather(curator, ground)
 
     def respond(
-        self,
-        curator: Asks,
-        ground: GameInstance,
-        told: Gathered,
-        cell_costs: Floats,
-        rows: float,
-    ) -> tuple[Rule, Gathered]:
+        self, curator: Asks, ground: GameInstance, told: Any, cell_costs: Floats, rows: float
+    ) -> tuple[Rule, Any]:
+        questions, rules = told
         costs, purpose = ground.costs(cell_costs, rows), "a choice of the learner"
-        index = curator.choose(told.questions, self.epsilon, costs=costs, purpose=purpose)
-        return told.rules[index], told
+        return rules[curator.choose(questions, self.epsilon, costs=costs, purpose=purpose)], told
 
     def regret(self, ground: GameInstance, costs: Floats) -> tuple[float, float]:
         if ground.is_exact:
@@ -882,14 +847,10 @@ class Each(Choice):
         return self
 
     def respond(
-        self,
-        curator: Asks,
-        ground: GameInstance,
-        told: Gathered,
-        cell_costs: Floats,
-        rows: float,
-    ) -> tuple[Rule, Gathered]:
-        return told.rules[told.next % len(told.rules)], replace(told, next=told.next + 1)
+        self, curator: Asks, ground: GameInstance, told: Any, cell_costs: Floats, rows: float
+    ) -> tuple[Rule, Any]:
+        questions, rules = told
+        return rules[0], (questions, [*rules[1:], rules[0]])
 
     def regret(self, ground: GameInstance, costs: Floats) -> tuple[float, float]:
         return math.inf, 0.0
@@ -925,7 +886,7 @@ class Moments:
 
 
 @dataclass(frozen=True, eq=False)
-class Regression(Oracle[Moments]):
+class Regression(Oracle):
     """Linear regression of costs. `clip`: of rows where records are protected. `width`: of the
     basis, None by the noise."""
 
@@ -947,8 +908,8 @@ class Regression(Oracle[Moments]):
         return moments.counts, moments
 
     def respond(
-        self, curator: Asks, ground: GameInstance, told: Moments, cell_costs: Floats, rows: float
-    ) -> tuple[Rule, Moments]:
+        self, curator: Asks, ground: GameInstance, told: Any, cell_costs: Floats, rows: float
+    ) -> tuple[Rule, Any]:
         if ground.group_aware:
             return self._by_group(ground, told, cell_costs), told
         slopes = np.einsum("cyk,cyj->kj", cell_costs, told.sums)
@@ -985,11 +946,8 @@ class Regression(Oracle[Moments]):
 
     def _public(self, curator: Asks, ground: GameInstance, counts_multiplier: float) -> Moments:
         """Features and labels are public and exact: z is clipped to a public radius."""
-        gram, by_label = curator.answer(
-            [(GramMatrices(None), 0.0), (FeatureSums(None, by_label=True), 0.0)]
-        )
-        sums = by_label.reshape(-1, by_label.shape[-1])
-        whole = principal(gram[0], ground.layout.width)
+        gram, sums = exact_moments(curator)
+        whole = principal(gram, ground.layout.width)
         if not len(whole):  # features that tell no rows apart: a coordinate that is always 0
             whole = np.zeros((1, 1 + ground.layout.width))
         # Features and labels are public: this model reads no group, and is free.
@@ -1003,8 +961,7 @@ class Regression(Oracle[Moments]):
             Measurement(ground.counts, counts_multiplier),
             Measurement(asked, self.multiplier),
         ]
-        free = [ground.counts.but(cells=None), asked.but(cells=None)]
-        answer, by_cell = ground.joint(curator, measurements, free, "counts and sums of the cells")
+        answer, by_cell = ground.joint(curator, measurements, "counts and sums of the cells")
         counts = ground.table(answer)
         by_cell = by_cell.reshape(*counts.shape, len(lift))
         if not ground.is_exact:
@@ -1044,6 +1001,14 @@ class Regression(Oracle[Moments]):
         by_cell = shrunk(by_cell, counts, ground, noise, ground.floor(counts_multiplier))
         second = gram[0] / max(float(gram[0, 0, 0]), LEAST)
         return Moments(errors, lift, by_cell, counts, errors @ second[0], errors @ second @ lift.T)
+
+
+def exact_moments(curator: Asks) -> tuple[Floats, Floats]:
+    """Where features and labels are public: the rows' Gram matrix, and their sums by label."""
+    gram, sums = curator.answer(
+        [(GramMatrices(None), 0.0), (FeatureSums(None, by_label=True), 0.0)]
+    )
+    return gram[0], sums.reshape(-1, sums.shape[-1])
 
 
 def _centred(gram: Floats) -> tuple[float, Floats, Floats]:
@@ -1212,6 +1177,18 @@ def _fitted(design: Floats, weights: Floats, wanted: Floats, ridge: float) -> Fl
     return np.asarray(np.exp(scores - logsumexp(scores, axis=1)[:, np.newaxis]))
 
 
+def kept_of_bias(found: Floats, variance: Floats) -> Floats:
+    """Mean differences between what was counted and what was foretold, times (variance of biases) /
+    (that + their noise's).
+
+    Empirical Bayes: the variance is estimated from all of them, each weighed by its precision. So a
+    cell of few rows is taken to be like all others, unless it is clear that it is not.
+    """
+    weights = np.broadcast_to((variance.min() / variance) ** 2, found.shape)
+    spread = max(0.0, float((weights * (found**2 - variance)).sum() / weights.sum()))
+    return np.asarray(found * spread / (spread + variance))
+
+
 @dataclass(frozen=True, eq=False)
 class Atom:
     """A rule, its expected histogram (cells, labels or 1, classes) and error. `certain`: a
@@ -1223,59 +1200,70 @@ class Atom:
     certain: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ResponseState:
     """What is carried from round to round: released values and public rows. `off`: the sum over
-    rounds of what was counted less what was foretold; `noise` of each constraint's value in one
-    round."""
+    rounds of what was counted less what was foretold; `last`: the key of the rule that was
+    counted."""
 
     rows: PublicRows
-    atoms: dict[Hashable, Atom]
     starts: tuple[Floats, Floats]
     off: Floats
+    atoms: dict[Hashable, Atom] = field(default_factory=dict)
     rounds: int = 0
     free: Hashable = None
     last: Hashable = None
 
-    def met(self, rule: LinearRule, decided: Ints, table: Floats | None = None) -> ResponseState:
-        """With the rule among the atoms; `table`: of a constant, of which it is known."""
-        if rule.key in self.atoms:
-            return self
-        found = self.rows.histogram(decided) if table is None else table
-        atom = Atom(rule, found, self.rows.error(decided), table is not None)
-        return replace(self, atoms=self.atoms | {rule.key: atom})
+    def meet(self, rule: LinearRule, decided: Ints, table: Floats | None = None) -> None:
+        """Put the rule among the atoms; `table`: of a constant, of which it is known."""
+        if rule.key not in self.atoms:
+            found = self.rows.histogram(decided) if table is None else table
+            self.atoms[rule.key] = Atom(rule, found, self.rows.error(decided), table is not None)
 
-    def bias(self, fixed: FixedCounts, noise: Floats) -> Floats:
-        """What is added to each foretold value: a mean over rounds, times (variance of biases) /
-        (that + its noise's).
-
-        Empirical Bayes: the variance is estimated from all constraints, each weighed by its
-        precision. So a cell of few rows is taken to be like all others.
-        """
-        if not self.rounds:
-            return np.zeros(len(fixed.system))
-        found = np.nan_to_num(fixed.values(self.off / self.rounds))
-        heard = noise**2 / self.rounds + TINY**2
-        weights = (heard.min() / heard) ** 2
-        spread = max(0.0, float((weights * (found**2 - heard)).sum() / weights.sum()))
-        return np.asarray(found * spread / (spread + heard))
+    def hear(self, rule: Rule, histogram: Floats) -> None:
+        """What the auditor counted, beside what was foretold."""
+        self.off = self.off + (histogram - self.atoms[rule.key].table)
+        self.rounds, self.last = self.rounds + 1, rule.key
 
     def values(self, fixed: FixedCounts, noise: Floats) -> Floats:
-        """Each atom's value of each constraint, (atoms, constraints); NaN where undefined."""
+        """Each atom's value of each constraint, (atoms, constraints); NaN where undefined. `noise`
+        of each in one round."""
         tables = np.maximum([atom.table for atom in self.atoms.values()], 0.0)
         floor = None if fixed.floor is None else TINY
         found = fixed.system.exact_values(tables, tables.sum(axis=-1), floor)
+        if not self.rounds:
+            return found
         known = np.array([atom.certain for atom in self.atoms.values()])
-        return np.where(known[:, np.newaxis], found, found + self.bias(fixed, noise))
+        off = np.nan_to_num(fixed.values(self.off / self.rounds))
+        bias = kept_of_bias(off, noise**2 / self.rounds + TINY**2)
+        return np.where(known[:, np.newaxis], found, found + bias)
+
+    def last_values(self, fixed: FixedCounts, noise: Floats) -> Floats:
+        """Those of the rule that was counted last, with less noise than its own count has."""
+        return np.asarray(self.values(fixed, noise)[list(self.atoms).index(self.last)])
 
     def program(self, fixed: FixedCounts, noise: Floats) -> tuple[Floats, Floats]:
         """The best mixture of the rules met so far: (shares of the atoms, duals)."""
         errors = np.array([atom.error for atom in self.atoms.values()])
         return best_mixture(errors, self.values(fixed, noise), fixed.system.bounds, worth=HARD)
 
+    def prices(self, fixed: FixedCounts, noise: Floats) -> Floats | None:
+        """The duals of that program, two rounds of three: what a rule must save to be worth having.
+        None: the auditor's."""
+        follows = self.rounds < 2 or self.rounds % 3 == 0
+        return None if follows else self.program(fixed, noise)[1]
+
+    def settled(self, fixed: FixedCounts, noise: Floats) -> tuple[list[tuple[Rule, int]], Floats]:
+        """The mixture, each rule with how many parts of it, and the duals that make it the best."""
+        shares, duals = self.program(fixed, noise)
+        parts = np.rint(shares * PARTS).astype(int)
+        parts[int(np.argmax(parts))] += PARTS - parts.sum()
+        rules = [atom.rule for atom in self.atoms.values()]
+        return [(rule, int(n)) for rule, n in zip(rules, parts, strict=True) if n > 0], duals
+
 
 @dataclass(frozen=True, eq=False)
-class Responses(Oracle[ResponseState]):
+class Responses(Oracle):
     """Several ways to answer a round, all but free, of which the cheapest is played: a few steps
     down the log loss beside a softmax of costs, a few down the log loss of the cheapest class, the
     regression of costs, each with the intercept that costs least, every rule of earlier rounds, and
@@ -1329,21 +1317,18 @@ class Responses(Oracle[ResponseState]):
         rows = PublicRows(table.features @ basis.T, basis, table.labels, *facts)
         zeros = np.zeros((len(rows.design), ground.classes))
         start = rows.descended(np.zeros((ground.outputs, len(basis))), zeros, FIRST_STEPS)
-        told = ResponseState(rows, {}, (start, start), np.zeros((*counts.shape, ground.classes)))
+        told = ResponseState(rows, (start, start), np.zeros((*counts.shape, ground.classes)))
         for k in range(ground.classes):
             everybody = np.maximum(counts, 0.0)[..., np.newaxis] * np.eye(ground.classes)[k]
-            told = told.met(constant_rule(ground, k), np.full(len(rows.design), k), everybody)
+            told.meet(constant_rule(ground, k), np.full(len(rows.design), k), everybody)
         free = LinearRule(start @ basis)
-        return counts, replace(told.met(free, rows.decided(start)), free=free.key)
+        told.meet(free, rows.decided(start))
+        told.free = free.key
+        return counts, told
 
     def respond(
-        self,
-        curator: Asks,
-        ground: GameInstance,
-        told: ResponseState,
-        cell_costs: Floats,
-        rows: float,
-    ) -> tuple[Rule, ResponseState]:
+        self, curator: Asks, ground: GameInstance, told: Any, cell_costs: Floats, rows: float
+    ) -> tuple[Rule, Any]:
         public = told.rows
         pulls = public.costs(cell_costs)
         costs = public.errors() + pulls
@@ -1354,13 +1339,14 @@ class Responses(Oracle[ResponseState]):
             soft = public.descended(soft, pulls)
         else:
             hard = public.relabelled(hard, costs)
+        told.starts = soft, hard
         candidates = [soft, hard, public.regressed(costs)]
         if ground.outputs == 1:
             candidates += [public.cut(v, costs) for v in candidates]
         at = np.arange(len(costs))
         new = min(candidates, key=lambda v: float(costs[at, public.decided(v)].sum()))
         rule = LinearRule(new @ public.basis)
-        told = replace(told.met(rule, public.decided(new)), starts=(soft, hard))
+        told.meet(rule, public.decided(new))
         prices = {
             key: atom.error + float((atom.table * cell_costs).sum())
             for key, atom in told.atoms.items()
@@ -1369,29 +1355,6 @@ class Responses(Oracle[ResponseState]):
         if told.atoms[best].certain:  # known already: the best of the others tells more
             best = rule.key
         return told.atoms[best].rule, told
-
-    def heard(self, told: ResponseState, rule: Rule, histogram: Floats) -> ResponseState:
-        """What the auditor counted, beside what was foretold."""
-        off = told.off + (histogram - told.atoms[rule.key].table)
-        return replace(told, off=off, rounds=told.rounds + 1, last=rule.key)
-
-    def expected(self, told: ResponseState, fixed: FixedCounts, noise: Floats) -> Floats | None:
-        return np.asarray(told.values(fixed, noise)[list(told.atoms).index(told.last)])
-
-    def prices(self, told: ResponseState, fixed: FixedCounts, noise: Floats) -> Floats | None:
-        """The duals of the program over the rules met so far: what a rule must save to be worth
-        having."""
-        follows = told.rounds < 2 or told.rounds % 3 == 0
-        return None if follows else told.program(fixed, noise)[1]
-
-    def settle(
-        self, told: ResponseState, fixed: FixedCounts, noise: Floats
-    ) -> tuple[list[tuple[Rule, int]], Floats]:
-        shares, duals = told.program(fixed, noise)
-        parts = np.rint(shares * PARTS).astype(int)
-        parts[int(np.argmax(parts))] += PARTS - parts.sum()
-        rules = [atom.rule for atom in told.atoms.values()]
-        return [(rule, int(n)) for rule, n in zip(rules, parts, strict=True) if n > 0], duals
 
 
 # -- private descent -----------------------------------------------------------------------------
@@ -1411,7 +1374,7 @@ class Course:
 
 
 @dataclass(frozen=True, eq=False)
-class Descent(Oracle[Course]):
+class Descent(Oracle):
     """Best responses by private gradient descent: a few steps a round, from where the round before
     ended; from zero in the first.
 
@@ -1446,26 +1409,27 @@ class Descent(Oracle[Course]):
     def prepare(
         self, curator: Asks, ground: GameInstance, counts_multiplier: float
     ) -> tuple[Floats, Course]:
-        counts, noise = count_rows(curator, ground, counts_multiplier), 0.0
-        if not ground.is_exact:
-            noise = counts_multiplier * ground.move(ground.counts) * math.sqrt(counts.size)
+        counts = ground.count(curator, counts_multiplier)
+        noise = ground.deviation(ground.counts, counts_multiplier) * math.sqrt(counts.size)
         # Where rows cannot be told from none, a model would follow noise alone.
         rests = ground.public_rows is None and float(counts.sum()) <= CERTAIN * noise
         return counts, Course(ground.zeros, ground.zeros, rests)
 
     def respond(
-        self, curator: Asks, ground: GameInstance, told: Course, cell_costs: Floats, rows: float
-    ) -> tuple[Rule, Course]:
+        self, curator: Asks, ground: GameInstance, told: Any, cell_costs: Floats, rows: float
+    ) -> tuple[Rule, Any]:
         w, v = told.weights, told.velocity
-        costs, ease = None, 1.0
+        noise, costs, ease = self._noise(ground, rows), None, 1.0
         if ground.has_costs:
-            ease = self._ease(ground, rows * cell_costs, rows)
+            ease = self._ease(ground, rows * cell_costs, noise)
             costs = ease * (rows * cell_costs)
-        rate = 0.0 if told.rests else self._rate(ground, rows)
+        # Less where noise, times the length of a row, would walk more than a logit or so.
+        length = math.sqrt(1.0 + ground.layout.numbers + len(ground.layout.code_sizes))
+        quiet = 0.3 * (1.0 - self.momentum) / (noise * length) if noise else math.inf
+        rate = 0.0 if told.rests else min(self.rate, quiet)
+        clip = self.clip_of(ground)
         for _ in range(self.steps):
-            question = GradientSum(
-                Linear(w), self._clip(ground), ground.cells, costs, loss_weight=ease
-            )
+            question = GradientSum(Linear(w), clip, ground.cells, costs, loss_weight=ease)
             asked = Measurement(question, self.multiplier)
             (gradient,) = curator.answer([asked], purpose="a step of the learner")
             # By the released or stated number of rows, never by the true one.
@@ -1473,32 +1437,24 @@ class Descent(Oracle[Course]):
             w = w + v
         return LinearRule(w, told.standard), replace(told, weights=w, velocity=v)
 
-    def _rate(self, ground: GameInstance, rows: float) -> float:
-        """Less where the noise of an averaged gradient, times the length of a row, would walk more
-        than a logit or so."""
-        length = math.sqrt(1.0 + ground.layout.numbers + len(ground.layout.code_sizes))
-        noise = self._noise(ground, rows)
-        quiet = 0.3 * (1.0 - self.momentum) / (noise * length) if noise else math.inf
-        return min(self.rate, quiet)
+    def clip_of(self, ground: GameInstance) -> float:
+        """The longest gradient of a row that counts in full."""
+        return self.clip or usual_clip(ground.promise)
 
     def _noise(self, ground: GameInstance, rows: float) -> float:
         """About the deviation of each number of an averaged gradient."""
         if not ground.promise.is_private:  # and weights have no cap
             return 0.0
-        return self.multiplier * self._clip(ground) * (ground.max_sample_weight or 1.0) / rows
+        return self.multiplier * self.clip_of(ground) * (ground.max_sample_weight or 1.0) / rows
 
-    def _ease(self, ground: GameInstance, costs: Floats, rows: float) -> float:
+    def _ease(self, ground: GameInstance, costs: Floats, noise: float) -> float:
         """What loss and costs are multiplied by."""
         heaviest = costs.max(axis=-1) - costs.min(axis=-1)
         # A row has costs in each column, so that the worst of them add up.
         if ground.cells is not None:  # a row is in one cell of each column
             parts = columns_of(ground.cells)
             heaviest = np.sum([heaviest[part].max(axis=0) for part in parts], axis=0)
-        least = min(1.0, DROWNED * self._noise(ground, rows))
-        return max(1.0 / (1.0 + CURVE * float(heaviest.max())), least)
-
-    def _clip(self, ground: GameInstance) -> float:
-        return self.clip or usual_clip(ground.promise)
+        return max(1.0 / (1.0 + CURVE * float(heaviest.max())), min(1.0, DROWNED * noise))
 
 
 @dataclass(frozen=True, eq=False)
@@ -1526,31 +1482,22 @@ class Begun(Descent):
         self, curator: Asks, ground: GameInstance, counts_multiplier: float
     ) -> tuple[Floats, Course]:
         counts, begun = super().prepare(curator, ground, counts_multiplier)
-        search = PrimalDual(self._plan(ground)).search()
+        search = PrimalDual(self.plan_of(ground)).search()
         found = follow(cast(Any, curator), search, "a step of the model without constraints")
         weights = ground.zeros if begun.rests else in_inner_units(found.weights, found.standard)
         return counts, replace(begun, weights=weights, free=weights, standard=found.standard)
 
     def respond(
-        self, curator: Asks, ground: GameInstance, told: Course, cell_costs: Floats, rows: float
-    ) -> tuple[Rule, Course]:
+        self, curator: Asks, ground: GameInstance, told: Any, cell_costs: Floats, rows: float
+    ) -> tuple[Rule, Any]:
         if ground.has_costs:
             return super().respond(curator, ground, told, cell_costs, rows)
         return self.free_rule(told), told
 
-    def free_rule(self, told: Course) -> Rule:
-        assert told.free is not None
+    def free_rule(self, told: Any) -> Rule:
         return LinearRule(told.free, told.standard)
 
-    def free_rate(self, ground: GameInstance, rows: float, multiplier: float, rounds: int) -> float:
-        """The step size of so many rounds of the descent without constraints, each at that
-        multiplier."""
-        plan = self._plan(ground)
-        settings = replace(plan.settings, rounds=rounds)
-        longer = replace(plan, settings=settings, gradient_multiplier=multiplier)
-        return longer.rate_of(rows)
-
-    def _plan(self, ground: GameInstance) -> Plan:
+    def plan_of(self, ground: GameInstance) -> Plan:
         """The descent without constraints, at the multiplier of what is released once."""
         settings = Settings(rounds=FREE_ROUNDS, clip=self.clip, compare_share=0.0)
         scales = self.scales and ground.layout.numbers > 0
@@ -1566,22 +1513,10 @@ class Begun(Descent):
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Walk:
-    """Between rounds of `GoingOn`: released values only. `begun`: the course of the descent without
-    constraints; `rows`: what sums are divided by."""
-
-    begun: Course
-    at: PrimalState
-    rate: float
-    rows: float
-    round: int = 0
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class GoingOn:
     """What rounds are spent on where noise would hide what they were planned for: the rule of
-    `oracle` without constraints goes on for `rounds`.
+    `oracle` without constraints goes on for `rounds`, from where `begun` has it.
 
     The plan fixes the price of every answer of a round. Which question is asked at that price may
     follow what was released before (theory.md#t9). So each answer of a round is about the gradient
@@ -1593,52 +1528,53 @@ class GoingOn:
     oracle: Begun
     ground: GameInstance
     rounds: int
-    beside: tuple[float, ...]
+    beside: Sequence[float]
+    begun: Course
+    rows: float
 
-    def begin(self, begun: Course, rows: float) -> Walk:
-        """Where the descent without constraints ended."""
-        assert begun.free is not None
-        multiplier = joint_multiplier((self.own, self._beside))
-        rate = self.oracle.free_rate(self.ground, rows, multiplier, self.rounds)
-        return Walk(begun, PrimalState.at(begun.free), 0.0 if begun.rests else rate, rows)
+    def __post_init__(self) -> None:
+        assert self.begun.free is not None
+        self._multipliers = self.own, joint_multiplier(self.beside)
+        self._walk, self._round = PrimalState.at(self.begun.free), 0
+        plan = self.oracle.plan_of(self.ground)
+        settings, z = (
+            replace(plan.settings, rounds=self.rounds),
+            joint_multiplier(self._multipliers),
+        )
+        longer = replace(plan, settings=settings, gradient_multiplier=z)
+        self._rate = 0.0 if self.begun.rests else longer.rate_of(self.rows)
 
-    def step(self, curator: Asks, walk: Walk) -> Walk:
+    def step(self, curator: Asks) -> None:
         """One round."""
-        question = GradientSum(Linear(walk.at.weights), self.oracle._clip(self.ground))
+        question = GradientSum(Linear(self._walk.weights), self.oracle.clip_of(self.ground))
         answers = self._asked(curator, question, "a step of the model without constraints")
-        gradient = averaged(answers, (self.own, self._beside))
-        counted = walk.round >= (1.0 - LATE) * self.rounds
-        at = walk.at.step(gradient / walk.rows, walk.rate, self.oracle.momentum, count=counted)
-        return replace(walk, at=at, round=walk.round + 1)
+        gradient = averaged(answers, self._multipliers)
+        counted = self._round >= (1.0 - LATE) * self.rounds
+        momentum, slope = self.oracle.momentum, gradient / self.rows
+        self._walk = self._walk.step(slope, self._rate, momentum, count=counted)
+        self._round += 1
 
-    def rule(self, walk: Walk) -> LinearRule:
+    @property
+    def rule(self) -> LinearRule:
         """The average of the late iterates."""
-        return LinearRule(walk.at.average, walk.begun.standard)
+        return LinearRule(self._walk.average, self.begun.standard)
 
-    def shown(self, curator: Asks, rule: Rule, counts: Floats) -> tuple[Floats, Floats]:
-        """How a rule decides, (cells, labels, classes), at the price of one round: by the oracle's
-        own answers, and by those beside them."""
-        question = rule.decisions(self.ground.cells, self.ground.by_label)
+    def shown(self, curator: Asks, counts: Floats) -> tuple[Floats, Floats]:
+        """How the rule decides, (cells, labels, classes), at the price of one round: by the
+        oracle's own answers, and by those beside them."""
+        question = self.rule.decisions(self.ground.cells, self.ground.by_label)
         own, beside = self._asked(curator, question, "how a rule decides")
-        return _all_classes(self.ground, own, counts), _all_classes(self.ground, beside, counts)
+        return self.ground.by_class(own, counts), self.ground.by_class(beside, counts)
 
     @property
     def own(self) -> float:
         """The multiplier of one answer that costs as much as the oracle's own of a round."""
-        return joint_multiplier(self._steps)
-
-    @property
-    def _steps(self) -> list[float]:
-        return [self.oracle.multiplier] * self.oracle.steps
-
-    @property
-    def _beside(self) -> float:
-        return joint_multiplier(self.beside)
+        return joint_multiplier([self.oracle.multiplier] * self.oracle.steps)
 
     def _asked(self, curator: Asks, question: Question, purpose: str) -> tuple[Floats, Floats]:
         """One question at every multiplier of a round: the mean of the oracle's own answers, and of
         those beside."""
-        steps = self._steps
+        steps = [self.oracle.multiplier] * self.oracle.steps
         own = [curator.answer([Measurement(question, z)], purpose=purpose)[0] for z in steps]
         beside = curator.answer([Measurement(question, z) for z in self.beside], purpose=purpose)
         return averaged(own, steps), averaged(beside, self.beside)

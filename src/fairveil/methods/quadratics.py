@@ -34,7 +34,7 @@ from ..errors import InputError
 from ..facts import Cells
 from ..fairness.functions import GroupFunction, Joint, Largest, LossFunction, Total, Worst
 from .descent import Progress
-from .objectives import program
+from .mixture import lowest
 from .oracles import LEAST_ROWS
 from .systems import NO_GROUPS, columns_of
 
@@ -423,7 +423,7 @@ def least(
     for call in range(1, rounds + 1):
         if cuts:
             slopes, levels = (np.array(part) for part in zip(*seen.cuts[-KEPT:], strict=True))
-            shares, prices, _ = program(slopes, levels, np.array(seen.losses[-KEPT:]))
+            shares, prices, _ = lowest(slopes, levels, np.array(seen.losses[-KEPT:]))
             weights, level = np.asarray(prices @ slopes), float(prices @ levels)
             mean = np.asarray(shares @ np.array(seen.points[-KEPT:]))
             seen.see(seen.ask(weights, level))
