@@ -23,7 +23,7 @@ from fairveil.core.inventory import inventory
 from fairveil.core.promise import Promise
 from fairveil.core.rows import FULL
 from fairveil.core.sums import parted_question
-from fairveil.curator import Curator, Rows, Trace, describe
+from fairveil.curator import Rows, describe
 from fairveil.curator.passes import public_scales, totals
 from fairveil.curator.pricing import constant_scale, noise_scale
 from fairveil.errors import InputError, PrivacyError
@@ -32,7 +32,6 @@ from fairveil.fairness.objectives import LargestGroupLoss
 from fairveil.methods.descent import Reason
 from fairveil.methods.objective_descent import MOST, LossDescent, plan_descent
 from fairveil.methods.objectives import Found
-from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
 
 LARGEST = "largest_group_loss"
@@ -49,15 +48,6 @@ WEIGHTS = {
     "marginal": [[1.0] * 5, [0.5, 60, 0.5, 0.5, 400.0], [0, 0, 0, 0, 1e-7], [3, 1, 4, 1, 5]],
 }
 
-WORLDS = [
-    ("add", 2, (2,), "product", None, False),
-    ("add", 3, (2, 2), "marginal", 80, True),
-    ("replace", 3, (2,), "product", 80, False),
-    ("replace", 2, (2, 2), "marginal", None, True),
-    ("groups", 2, (2, 2), "marginal", None, False),
-    ("groups", 3, (2,), "product", None, True),
-]
-
 
 def a_descent(
     rows: Any, promise: Promise, objective: Any = "error", constraint: Any = None, **options: Any
@@ -66,16 +56,6 @@ def a_descent(
     return plan_descent(
         s.problem_of(rows, promise, objective, constraint, mode, stated, loss="log"), **options
     )
-
-
-def curator_for(descent: LossDescent, rows: Any, seed: int = 0, of: type[Curator] = Curator) -> Any:
-    promise = descent.problem.ground.promise
-    stated = (
-        descent.problem.ground.public_rows
-        if promise.is_private and not promise.rows_are_public
-        else None
-    )
-    return of(rows, promise, plan=descent.plan, noise=NoiseSource.seeded(seed), public_rows=stated)
 
 
 def bounded(most: float, mode: str = "product") -> BoundedGroupLoss:
@@ -145,7 +125,7 @@ def test_guarantee_1_the_log_is_the_plan_event_for_event_and_costs_the_promise(
         descent = a_descent(
             rows, promise, objective, constraint, mode=mode, stated=stated, rounds=4
         )
-        curator = curator_for(descent, rows)
+        curator = s.curator_for(descent, rows)
         found = descent.run(curator)
         curator.log.reconcile([descent.plan])
         spent = price(curator.log.events, 1e-5, promise.neighbours)
@@ -164,7 +144,7 @@ def test_a_descent_that_is_interrupted_leaves_a_beginning_of_its_plan_and_a_clos
 ):
     rows = g.rows_from(*g.sample(1, 80))
     descent = a_descent(rows, g.REPLACE, LARGEST, rounds=6)
-    curator = curator_for(descent, rows)
+    curator = s.curator_for(descent, rows)
 
     def watch(done: int, most: int) -> None:
         if done == 2:
@@ -172,7 +152,7 @@ def test_a_descent_that_is_interrupted_leaves_a_beginning_of_its_plan_and_a_clos
 
     with pytest.raises(KeyboardInterrupt):
         descent.run(curator, watch)
-    whole = curator_for(descent, rows)
+    whole = s.curator_for(descent, rows)
     descent.run(whole)
     assert curator.log.events == whole.log.events[: len(curator.log.events)]
     assert 0 < len(curator.log.events) < len(whole.log.events)
@@ -191,27 +171,22 @@ def test_guarantees_1_and_2_for_made_up_and_for_repeated_answers(relation: str) 
         descent = a_descent(rows, promise, LARGEST, asked, mode=mode, stated=200, rounds=6)
         for seed in (0, 1):
             rng = np.random.default_rng(seed)
-            trace = Trace(
-                rows.layout,
-                promise,
-                public_rows=200,
-                made_up=lambda shape, _, r=rng: r.normal(50.0, 100.0, shape),
-            )
+            trace = descent.ground.trace(lambda shape, _, r=rng: r.normal(50.0, 100.0, shape))
             descent.run(trace)
             assert trace.plan is not None
             assert list(spelled_out(trace.plan)) == list(spelled_out(descent.plan))
-        curator = curator_for(descent, rows, 5, s.Recorded)
+        curator = s.curator_for(descent, rows, 5, s.Recorded)
         found = descent.run(curator)
         teller: Any = s.Teller(promise, curator.told)
         assert s.same(found, descent.run(teller))
         assert not teller.told
-        assert not s.same(found, descent.run(curator_for(descent, rows, 6)))
+        assert not s.same(found, descent.run(s.curator_for(descent, rows, 6)))
 
 
 def test_without_privacy_the_error_is_that_of_logistic_regression() -> None:
     X, y, A = unlike()
     rows = g.rows_from(X, y, A)
-    found = a_descent(rows, g.EXACT).run(curator_for(a_descent(rows, g.EXACT), rows))
+    found = a_descent(rows, g.EXACT).run(s.curator_for(a_descent(rows, g.EXACT), rows))
     best = LogisticRegression(C=1e8, tol=1e-10, max_iter=1000).fit(X, y)
     least = log_losses(np.append(best.intercept_, best.coef_), X, y).mean()
     reached = log_losses(model_of(found), X, y).mean()
@@ -228,7 +203,7 @@ def test_without_privacy_the_largest_group_loss_falls() -> None:
     worst = []
     for objective in ("error", LARGEST):
         descent = a_descent(rows, g.EXACT, objective)
-        found = descent.run(curator_for(descent, rows))
+        found = descent.run(s.curator_for(descent, rows))
         worst.append(by_group(model_of(found), X, y, A).max())
     assert worst[1] < 0.8 * worst[0]
     assert worst[1] < optimum(X, y, A) + 0.02
@@ -253,10 +228,10 @@ def test_a_bound_on_log_losses_is_met_without_privacy() -> None:
     X, y, A = unlike()
     rows = g.rows_from(X, y, A)
     free = a_descent(rows, g.EXACT)
-    most = by_group(model_of(free.run(curator_for(free, rows))), X, y, A).max()
+    most = by_group(model_of(free.run(s.curator_for(free, rows))), X, y, A).max()
     bound = (most + optimum(X, y, A)) / 2
     descent = a_descent(rows, g.EXACT, "error", bounded(bound))
-    found = descent.run(curator_for(descent, rows))
+    found = descent.run(s.curator_for(descent, rows))
     assert by_group(model_of(found), X, y, A).max() <= bound + 0.01
     # a descent ends a little above or below its bound
     assert (found.values - found.bounds).max() <= 0.01
@@ -284,7 +259,7 @@ def test_many_small_groups_cost_the_largest_group_next_to_nothing() -> None:
     worst = {}
     for objective in ("error", LARGEST):
         descent = a_descent(rows, Promise(1.0, 1e-6), objective)
-        found = [model_of(descent.run(curator_for(descent, rows, seed))) for seed in range(2)]
+        found = [model_of(descent.run(s.curator_for(descent, rows, seed))) for seed in range(2)]
         each = [log_losses(v, X, y) for v in found]
         worst[objective] = np.mean(
             [max(one[A[0] == k].mean() for k in np.flatnonzero(large)) for one in each]
@@ -402,10 +377,7 @@ def test_a_bound_is_kept_at_finite_epsilons(relation: str, epsilon: float) -> No
     descent = a_descent(rows, promise, "error", bounded(0.6))
     reached = []
     for seed in range(2):
-        stated = descent.problem.ground.public_rows if not promise.rows_are_public else None
-        curator = Curator(
-            rows, promise, plan=descent.plan, noise=NoiseSource.seeded(seed), public_rows=stated
-        )
+        curator = s.curator_for(descent, rows, seed)
         reached.append(by_group(model_of(descent.run(curator)), X, y, A)[1])
     assert max(reached) < 0.6 + 0.03
     assert min(reached) > 0.54  # and pressed no harder than that

@@ -16,7 +16,7 @@ from scipy import optimize, stats
 from fairveil.core.events import spelled_out
 from fairveil.core.inventory import inventory
 from fairveil.core.promise import Promise
-from fairveil.curator import Curator, PredictionHistogram, Rows, Trace
+from fairveil.curator import Curator, PredictionHistogram, Rows
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import DemographicParity, EqualizedOdds
 from fairveil.fairness.objectives import GMean, HMean
@@ -54,33 +54,6 @@ ODDS = "equalized_odds:0.05"
 PARITY = "demographic_parity:0.05"
 ROWS = 1200
 
-WORLDS = [
-    ("add", "regression", 2, (2,), "product", False),
-    ("add", "descent", 3, (2, 2), "marginal", True),
-    ("add", "begun", 3, (2, 2), "product", True),
-    ("add", "choice", 3, (2, 2), "product", False),
-    ("add", "each", 2, (2,), "product", True),
-    ("replace", "regression", 3, (2, 2), "marginal", True),
-    ("replace", "descent", 2, (2, 2), "product", False),
-    ("replace", "begun", 2, (2,), "product", False),
-    ("replace", "choice", 2, (2,), "product", True),
-    ("groups", "regression", 2, (2, 2), "marginal", False),
-    ("groups", "descent", 3, (2,), "product", True),
-    ("groups", "choice", 2, (2, 2), "marginal", False),
-    ("groups", "each", 3, (2, 2), "product", False),
-]
-
-FOUND = [
-    ("error", None, 2),
-    ("error", "equalized_odds:0.03", 2),
-    ("error", "demographic_parity:0.0", 2),
-    ("error", "equalized_odds:0.1", 3),
-    ("error", "gini:0.02", 2),
-    ("gmean", None, 2),
-    ("largest_group_loss", None, 3),
-    ("largest_group_loss", "demographic_parity:0.05", 2),
-]
-
 
 def a_loop(
     rows: Any,
@@ -115,8 +88,10 @@ WORLDS = [
 ]
 
 
-@pytest.mark.parametrize(("relation", "kind", "classes", "groups", "mode", "weights"), WORLDS)
-@pytest.mark.parametrize("step_by", ["auditor", "frank-wolfe"])
+@pytest.mark.parametrize(
+    ("relation", "kind", "classes", "groups", "mode", "weights", "step_by"),
+    [(*one, "frank-wolfe" if k % 3 == 1 else "auditor") for k, one in enumerate(WORLDS)],
+)
 def test_guarantee_1_the_log_is_the_plan_event_for_event_and_costs_the_promise(
     relation: str,
     kind: str,
@@ -180,19 +155,13 @@ def test_guarantee_1_a_plan_is_the_trace_of_a_run_whatever_is_answered(
 ) -> None:
     """Made-up answers, of which some say that rounds are in vain; and no row is there."""
     rows = g.rows_from(*g.sample(1, 80))
-    for step_by in ("auditor", "frank-wolfe"):
-        loop = a_loop(rows, g.PROMISES[relation], kind, stated=80, rounds=3, step_by=step_by)
-        for size in (1.0, 1e4):
-            rng = np.random.default_rng(0)
-            trace = Trace(
-                rows.layout,
-                g.PROMISES[relation],
-                public_rows=80,
-                made_up=lambda shape, _, r=rng, z=size: z * r.gamma(2.0, 20.0, shape),
-            )
-            loop.run(trace)
-            assert trace.plan is not None
-            assert list(spelled_out(trace.plan)) == list(spelled_out(loop.plan))
+    loop = a_loop(rows, g.PROMISES[relation], kind, stated=80, rounds=3)
+    for size in (1.0, 1e4):
+        rng = np.random.default_rng(0)
+        trace = loop.ground.trace(lambda shape, _, r=rng, z=size: z * r.gamma(2.0, 20.0, shape))
+        loop.run(trace)
+        assert trace.plan is not None
+        assert list(spelled_out(trace.plan)) == list(spelled_out(loop.plan))
 
 
 @pytest.mark.parametrize("where", ["answer", "choose", "watch"])
@@ -236,7 +205,7 @@ def test_a_loop_that_is_interrupted_leaves_a_beginning_of_its_plan_and_a_closed_
 
 @pytest.mark.parametrize(
     ("relation", "kind", "in_vain"),
-    [(*way, alone) for way in s.WAYS for alone in (False, True) if way[1] == "begun" or not alone],
+    [*((*way, False) for way in s.WAYS), ("add", "begun", True)],
 )
 def test_no_neighbour_is_further_away_than_the_plan_in_all_releases(
     relation: str, kind: str, in_vain: bool, monkeypatch: pytest.MonkeyPatch
@@ -291,7 +260,6 @@ def test_guarantee_2_what_is_found_follows_from_what_was_answered(kind: str, rel
     rows = g.rows_from(*g.sample(1, 200))
     for step_by, constraint in (
         ("auditor", ODDS),
-        ("frank-wolfe", "gini:0.05"),
         ("leader", [ODDS, "gmean:0.5"]),
     ):
         loop = a_loop(
@@ -372,7 +340,7 @@ def least(posed: Any, atoms: list[Any]) -> float:
     return float(found.fun)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_guarantee_2_without_noise_no_mixture_has_a_smaller_objective(seed: int) -> None:
     posed = posed_of(seed)
     found, others = stakes(posed, seed, 0.0)
@@ -478,7 +446,6 @@ def exact_best(rows: Any, problem: Any, objective: str, constraint: Any) -> floa
 FOUND = [
     ("error", None, 2),
     ("error", "equalized_odds:0.03", 2),
-    ("error", "demographic_parity:0.0", 2),
     ("error", "equalized_odds:0.1", 3),
     ("error", "gini:0.02", 2),
     ("gmean", None, 2),
@@ -541,10 +508,13 @@ def test_caps_of_noisy_rules_hold() -> None:
     assert found.weights.max() <= CROWD * 2 / 60 + 1e-9
 
 
-@pytest.mark.parametrize("relation", ["add", "groups", "exact"])
 @pytest.mark.parametrize(
-    ("objective", "constraint"),
-    [("error", ODDS), ("largest_group_loss", None), ("error", "gini:0.05")],
+    ("relation", "objective", "constraint"),
+    [
+        ("add", "error", ODDS),
+        ("exact", "largest_group_loss", None),
+        ("groups", "error", "gini:0.05"),
+    ],
 )
 def test_an_empty_group_does_not_rule_the_others(
     relation: str, objective: str, constraint: Any
