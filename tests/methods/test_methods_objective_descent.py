@@ -23,7 +23,7 @@ from fairveil.core.inventory import inventory
 from fairveil.core.promise import Promise
 from fairveil.core.rows import FULL
 from fairveil.core.sums import parted_question
-from fairveil.curator import Rows, describe
+from fairveil.curator import GradientSum, Rows, describe
 from fairveil.curator.passes import public_scales, totals
 from fairveil.curator.pricing import constant_scale, noise_scale
 from fairveil.errors import InputError, PrivacyError
@@ -307,7 +307,7 @@ def moves(measurement: Any, rows: Rows, promise: Any) -> Any:
     same), or one each."""
     question = measurement.question
     if promise.features_are_public:
-        question = parted_question(question)[1] if question.name == "gradient sum" else question
+        question = parted_question(question)[1] if question.kind is GradientSum else question
         scale = public_scales(question, rows)[0]
     else:
         scale = constant_scale(question, rows.layout, promise, None)
