@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from covering import pairs
 from fairveil.core import by_cell, sums
 from fairveil.core.by_cell import ByCell, Weighed
 from fairveil.core.errors import FairveilError, InputError, PrivacyError
@@ -147,9 +148,10 @@ def test_every_sum_has_a_builder() -> None:
     assert made == set(BUILDERS)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("cells", [None, ONE, PRODUCT, MARGINAL], ids=["none", "g", "gh", "g+h"])
-@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.parametrize(
+    ("weighted", "cells", "name"),
+    pairs([False, True], [None, ONE, PRODUCT, MARGINAL], BUILDERS),
+)
 def test_nobody_moves_a_sum_further_than_its_bound(
     name: str, cells: Cells | None, weighted: bool
 ) -> None:
@@ -170,9 +172,10 @@ def test_nobody_moves_a_sum_further_than_its_bound(
                 assert (apart == apart[:, :1]).all()  # no group moves what reads none
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("cells", [ONE, PRODUCT, MARGINAL], ids=["g", "gh", "g+h"])
-@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.parametrize(
+    ("weighted", "cells", "name"),
+    pairs([False, True], [ONE, PRODUCT, MARGINAL], BUILDERS),
+)
 def test_no_other_group_moves_a_sum_of_public_rows_further(
     name: str, cells: Cells, weighted: bool
 ) -> None:

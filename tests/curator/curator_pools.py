@@ -78,7 +78,7 @@ def norms(vectors, order):
 def largest_moves(question, scale, rows):
     """The most that one person moves the total, in grid units: added or removed, and replaced by
     another."""
-    v = contributions(question, scale, rows)
+    v = np.unique(contributions(question, scale, rows), axis=0)  # many persons add the same
     order = scale.bound.order
     replaced = max(norms(v - row, order).max() for row in v)
     return norms(v, order).max(), replaced

@@ -120,11 +120,17 @@ def every(rows, cells):
             yield ShiftedHistogram(model, cells, **cold), model is reads
 
 
-@pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize(
-    ("mode", "names"), [("product", None), ("product", ["sensitive_1"]), ("marginal", None)]
+    ("weights", "mode", "names", "order"),
+    [
+        (False, "product", None, 1),
+        (True, "product", None, 2),
+        (True, "product", ["sensitive_1"], 1),
+        (False, "product", ["sensitive_1"], 2),
+        (True, "marginal", None, 1),
+        (False, "marginal", None, 2),
+    ],
 )
-@pytest.mark.parametrize("order", [1, 2])
 def test_guarantee_3_no_neighbour_moves_a_histogram_further_than_its_bound(
     weights, mode, names, order
 ):

@@ -19,6 +19,7 @@ from curator_pools import (
     pool,
 )
 
+from covering import pairs
 from fairveil.core.events import Gaussian
 from fairveil.core.sums import parted, parted_question, weights_reach
 from fairveil.curator import (
@@ -230,9 +231,10 @@ def test_without_noise_answers_are_exact_and_unclipped(rows_of, promise, classes
 # -- how far one person moves them -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", ["product", "marginal"])
-@pytest.mark.parametrize("classes", [2, 4, None])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("mode", "classes", "kind"),
+    pairs(["product", "marginal"], [2, 4, None], KINDS),
+)
 def test_rows_that_come_go_or_are_replaced_move_them_by_the_clip_and_twice_the_clip(
     mode, classes, kind
 ):
@@ -259,10 +261,10 @@ def test_rows_that_come_go_or_are_replaced_move_them_by_the_clip_and_twice_the_c
                 assert replaced >= 0.9 * scale.bound.sensitivity("replace-one")
 
 
-@pytest.mark.parametrize("mode", ["product", "marginal"])
-@pytest.mark.parametrize("classes", [2, 4, None])
-@pytest.mark.parametrize("weights", [False, True])
-@pytest.mark.parametrize("clip", [None, 0.05, 1.5])
+@pytest.mark.parametrize(
+    ("mode", "classes", "weights", "clip"),
+    pairs(["product", "marginal"], [2, 4, None], [False, True], [None, 0.05, 1.5]),
+)
 def test_other_sensitive_values_move_them_within_their_bound(mode, classes, weights, clip):
     """The part that is answered exactly moves by nothing, the other by no more than its bound,
     which is reached."""

@@ -15,6 +15,7 @@ from curator_pools import COMBINATIONS, WIDTH, pool
 from scipy import stats
 from scipy.special import expit, logsumexp
 
+from covering import pairs
 from fairveil.core.events import Exponential, NonPrivate, NoOp, Repeated
 from fairveil.curator import (
     AttachedHistogram,
@@ -242,9 +243,10 @@ def test_guarantee_1_of_decisions_of_everybody(promise, by_label):
         assert (widest > 0.6 * contest.stated) if moves else (widest == 0.0)
 
 
-@pytest.mark.parametrize("promise", PROMISES, ids=str)
-@pytest.mark.parametrize("mode", ["product", "marginal", None])
-@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize(
+    ("promise", "mode", "weights"),
+    pairs(PROMISES, ["product", "marginal", None], [False, True]),
+)
 def test_guarantee_1_of_losses_no_neighbour_moves_scores_further_apart_than_the_range(
     promise, mode, weights
 ):

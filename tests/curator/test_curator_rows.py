@@ -312,8 +312,8 @@ def test_whole_numbers_of_every_kind_count_alike(kind):
     model = Linear(np.array([0.1, 0, 0, 1.0, -1.0, 0]))
     (counts,) = curator.answer([(CellCounts(rows.cells(), by_label=True), 0)])
     assert counts.tolist() == [[1, 1], [1, 1]]
-    # every kind is compiled by itself: two stand for the longer kernels
-    if kind not in (np.int8, np.uint16):
+    # every kind is compiled by itself: one stands for the longer kernels
+    if kind is not np.uint16:
         return
     losses, gradient = curator.answer([(GroupLosses(model), 0), (GradientSum(model), 0)])
     assert losses.tolist() == [2.0]

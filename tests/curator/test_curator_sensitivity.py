@@ -24,6 +24,7 @@ from curator_pools import (
     pool,
 )
 
+from covering import pairs
 from fairveil.core.events import Gaussian, compose
 from fairveil.curator import (
     AttachedHistogram,
@@ -97,9 +98,10 @@ def regression_questions(rows, mode):
 KINDS = [{}, {"weights": True}, {"dtype": np.float32}, {"sparse": True}]
 
 
-@pytest.mark.parametrize("mode", ["product", "marginal"])
-@pytest.mark.parametrize("classes", [2, 4])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("mode", "classes", "kind"),
+    pairs(["product", "marginal"], [2, 4], KINDS),
+)
 def test_guarantee_1_no_neighbour_moves_a_total_further_than_its_bound(mode, classes, kind):
     rows = pool(classes, **kind)
     cap = rows.max_sample_weight if rows.weighted else None
@@ -237,9 +239,10 @@ def test_the_well_known_wrong_bounds_would_be_caught():
     assert largest_moves(gradient, scale, rows)[1] * scale.unit > 1.5 * 0.2
 
 
-@pytest.mark.parametrize("mode", ["product", "marginal"])
-@pytest.mark.parametrize("classes", [2, 4])
-@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize(
+    ("mode", "classes", "weights"),
+    pairs(["product", "marginal"], [2, 4], [False, True]),
+)
 def test_guarantee_2_sensitive_features_alone(mode, classes, weights):
     rows = pool(classes, weights=weights, far=False)
     cap = rows.max_sample_weight if rows.weighted else None

@@ -7,6 +7,7 @@ import numpy as np
 import plain_totals as reference
 import pytest
 
+from covering import pairs
 from fairveil.core import sums
 from fairveil.core.rows import MOST_ROWS
 from fairveil.curator import (
@@ -81,10 +82,15 @@ def integers(question, rows, threads=None):
     return totals([(question, [question.scale(rows.layout, cap)])], rows, rows.blocks(), threads)[0]
 
 
-@pytest.mark.parametrize("mode", ["product", "marginal"])
-@pytest.mark.parametrize("classes", [2, 5])
-@pytest.mark.parametrize("many", [False, True])
-@pytest.mark.parametrize("kind", [{}, {"weights": True}, {"sparse": True}, {"dtype": np.float32}])
+@pytest.mark.parametrize(
+    ("mode", "classes", "many", "kind"),
+    pairs(
+        ["product", "marginal"],
+        [2, 5],
+        [False, True],
+        [{}, {"weights": True}, {"sparse": True}, {"dtype": np.float32}],
+    ),
+)
 def test_guarantee_2_agrees_with_the_reference(rows_of, mode, classes, many, kind):
     rows = rows_of(classes=classes, **kind)
     cap = 1.0 if rows.weighted else None

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+from covering import pairs
 from fairveil import data
 from fairveil.errors import FairveilError
 from fairveil.facts import Category, Ignored, Number, Schema
@@ -124,9 +125,10 @@ SOURCES: dict[str, Callable[[Path, int, Schema], Any]] = {
 }
 
 
-@pytest.mark.parametrize("persons", [False, True], ids=["rows", "persons"])
-@pytest.mark.parametrize("name", ["RateConstrainedClassifier", "FairPostProcessor"])
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    ("persons", "name", "source"),
+    pairs([False, True], ["RateConstrainedClassifier", "FairPostProcessor"], SOURCES),
+)
 def test_so_they_do_from_every_source(
     source: str, name: str, persons: bool, tmp_path: Path
 ) -> None:

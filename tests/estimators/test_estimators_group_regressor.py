@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fairveil as fv
+from covering import pairs
 from fairveil.core import cost as accounting
 from fairveil.data import encode
 from fairveil.errors import ConstraintNotMet, InputError, PrivacyError, UnstatedBounds
@@ -92,11 +93,12 @@ def quietly(reg: Any, *given: Any, **named: Any) -> Any:
 # -- fits ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("relation", RELATIONS, ids=str)
 @pytest.mark.parametrize(
-    "objective", ["error", LARGEST, objectives.WeightedError(groups={"f": 3.0})], ids=str
+    ("relation", "objective", "by_schema"),
+    pairs(
+        RELATIONS, ["error", LARGEST, objectives.WeightedError(groups={"f": 3.0})], [False, True]
+    ),
 )
-@pytest.mark.parametrize("by_schema", [False, True])
 def test_guarantee_2_every_fit_keeps_its_promise(
     objective: Any, relation: Any, by_schema: bool
 ) -> None:

@@ -28,6 +28,7 @@ from tailored_estimator_samples import (
 )
 
 import fairveil as fv
+from covering import pairs
 from fairveil.core.cost import gaussian_mu
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, UnstatedBounds, WorseThanBaseline
@@ -56,9 +57,10 @@ def errors(reg: Any) -> dict[str, float]:
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("rule", [*ALLOCATIONS, GIVEN], ids=[*ALLOCATIONS, "given"])
-@pytest.mark.parametrize("relation", RELATIONS, ids=str)
+@pytest.mark.parametrize(
+    ("method", "rule", "relation"),
+    pairs(METHODS, [*ALLOCATIONS, GIVEN], RELATIONS),
+)
 def test_guarantee_2_every_fit_keeps_its_promise_and_tells_each_group_its_own(
     relation: Any, rule: Any, method: str
 ) -> None:
@@ -341,9 +343,10 @@ def _spelled(events: Any) -> list[Any]:
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("mode", ["product", "marginal"])
-@pytest.mark.parametrize("relation", RELATIONS, ids=str)
+@pytest.mark.parametrize(
+    ("method", "mode", "relation"),
+    pairs(METHODS, ["product", "marginal"], RELATIONS),
+)
 def test_several_sensitive_columns_have_names(relation: Any, mode: str, method: str) -> None:
     reg = regressor("standard-error", groups=mode, method=method, **relation)
     reg.fit(X, Y, sensitive_features=pd.DataFrame(BOTH))

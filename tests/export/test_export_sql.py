@@ -90,8 +90,14 @@ def answers(name: str, table: dict[str, Any], uniform: Any, url: str) -> list[An
     return [None if line[1] is None else (list(line[2:]), kind(line[1])) for line in found]
 
 
-@pytest.mark.parametrize("base", ["sqlite", "duckdb", "postgresql"])
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        (name, base)
+        for at, name in enumerate(MAKERS)
+        for base in ("sqlite", ("duckdb", "postgresql")[at % 2])
+    ],
+)
 def test_rows_are_decided_and_refused_as_the_estimator_does(
     name: str, base: str, request: pytest.FixtureRequest
 ) -> None:

@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 
+from covering import pairs
 from fairveil.errors import InputError
 from fairveil.facts import Cells
 from fairveil.fairness import (
@@ -166,12 +167,10 @@ def same_sets(found, expected):
     assert found == expected
 
 
-@pytest.mark.parametrize("compare", ["pairs", "rest"])
-@pytest.mark.parametrize("mode", ["product", "marginal"])
-@pytest.mark.parametrize("two", [False, True], ids=["one-column", "two-columns"])
-@pytest.mark.parametrize("groups", [2, 12])
-@pytest.mark.parametrize("classes", [2, 5])
-@pytest.mark.parametrize("name", sorted(GAPS))
+@pytest.mark.parametrize(
+    ("compare", "mode", "two", "groups", "classes", "name"),
+    pairs(["pairs", "rest"], ["product", "marginal"], [False, True], [2, 12], [2, 5], sorted(GAPS)),
+)
 def test_gap_notions_equal_their_definitions(name, classes, groups, two, mode, compare):
     """Also through every basis: marginal groups over product cells and over marginal cells give the
     same numbers."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from covering import pairs
 from fairveil import DemographicParity, EqualizedOdds, Promise
 from fairveil.curator import FULL, CellCounts, Curator, Rows
 from fairveil.errors import PrivacyError
@@ -53,12 +54,13 @@ PROMISES = [
 ]
 
 
-@pytest.mark.parametrize("promise", PROMISES, ids=["add-remove", "replace-one", "sensitive"])
-@pytest.mark.parametrize("rate", [None, 0.2])
 @pytest.mark.parametrize(
-    "notions",
-    [(), (DemographicParity(0.05),), (EqualizedOdds(0.1), DemographicParity(0.3))],
-    ids=len,
+    ("promise", "rate", "notions"),
+    pairs(
+        PROMISES,
+        [None, 0.2],
+        [(), (DemographicParity(0.05),), (EqualizedOdds(0.1), DemographicParity(0.3))],
+    ),
 )
 def test_guarantee_1_the_log_is_the_plan_and_the_plan_keeps_the_promise(
     promise, rate, notions

@@ -18,6 +18,7 @@ import tailored_samples as t
 from scipy import optimize
 from sklearn.linear_model import LogisticRegression
 
+from covering import pairs
 from fairveil.core import cost as accounting
 from fairveil.core.cost import gaussian_mu
 from fairveil.core.events import Gaussian, PoissonSampled, compose, spelled_out
@@ -79,9 +80,10 @@ WORLDS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("rule", RULES, ids=NAMES)
-@pytest.mark.parametrize("relation", list(t.PROMISES))
+@pytest.mark.parametrize(
+    ("loss", "rule", "relation"),
+    pairs(LOSSES, RULES, list(t.PROMISES)),
+)
 def test_guarantee_1_the_log_is_the_plan_or_finer_and_the_plan_costs_the_promise(
     relation: str, rule: Any, loss: str
 ) -> None:
@@ -172,9 +174,10 @@ def test_guarantee_1_a_group_spends_what_one_over_squared_noise_adds_up_to(
             assert own.max() == pytest.approx(plan.last_part / plan.z**2, rel=1e-5)
 
 
-@pytest.mark.parametrize("bound", [None, 0.3])
-@pytest.mark.parametrize("rule", ["least-noise", "standard-error", "given"])
-@pytest.mark.parametrize("relation", list(t.PROMISES))
+@pytest.mark.parametrize(
+    ("bound", "rule", "relation"),
+    pairs([None, 0.3], ["least-noise", "standard-error", "given"], list(t.PROMISES)),
+)
 def test_guarantee_1_people_at_the_end_of_every_clip_spend_what_their_group_is_told(
     relation: str, rule: str, bound: float | None
 ) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from covering import pairs
 from fairveil.curator import CellCounts
 from fairveil.errors import InputError
 from fairveil.facts import Cells
@@ -95,9 +96,10 @@ def test_guarantee_1_the_worst_pair_is_the_worst_of_all_people(
         )
 
 
-@pytest.mark.parametrize("spend", SPENDS)
-@pytest.mark.parametrize("within", list(CONTRIBUTIONS))
-@pytest.mark.parametrize("promise", PROMISES, ids=IDS)
+@pytest.mark.parametrize(
+    ("spend", "within", "promise"),
+    pairs(SPENDS, list(CONTRIBUTIONS), PROMISES),
+)
 def test_guarantee_1_no_shares_cost_anybody_more_than_the_budget(
     promise: Promise, within: float, spend: str
 ) -> None:

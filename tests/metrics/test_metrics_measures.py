@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import fairveil.fairness as ff
+from covering import pairs
 from fairveil.errors import InputError
 from fairveil.facts import Cells
 from fairveil.metrics import (
@@ -92,11 +93,10 @@ def gap_by_hand(name, y, chance, columns, weight, classes, mode, compare):
     return max(found)
 
 
-@pytest.mark.parametrize("compare", ["pairs", "rest"])
-@pytest.mark.parametrize("mode", ["product", "marginal"])
-@pytest.mark.parametrize("groups", [2, 12])
-@pytest.mark.parametrize("classes", [2, 5])
-@pytest.mark.parametrize("name", sorted(GAPS))
+@pytest.mark.parametrize(
+    ("compare", "mode", "groups", "classes", "name"),
+    pairs(["pairs", "rest"], ["product", "marginal"], [2, 12], [2, 5], sorted(GAPS)),
+)
 def test_gaps_equal_their_definitions(name, classes, groups, mode, compare):
     """Decisions and probabilities, with and without weights."""
     rng = np.random.default_rng(classes * 31 + groups)

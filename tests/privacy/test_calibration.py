@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from covering import pairs
 from fairveil.core.cost import epsilon
 from fairveil.core.events import (
     Approximate,
@@ -65,9 +66,10 @@ PLANS: dict[str, Event] = {
 }
 
 
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("target", [0.01, 1.0, 20.0])
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize(
+    ("neighbours", "target", "name"),
+    pairs(["add-remove", "replace-one"], [0.01, 1.0, 20.0], PLANS),
+)
 def test_guarantee_1_the_least_noise_within_the_promise(
     name: str, target: float, neighbours: str
 ) -> None:
