@@ -3,7 +3,6 @@ protections, warnings, files."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from dataclasses import replace
@@ -16,6 +15,7 @@ import pytest
 from estimator_samples import Columns, short
 
 import fairveil as fv
+from covering import pairs
 from fairveil.data import encode
 from fairveil.data.synthetic import GroupedClasses
 from fairveil.errors import ChecksumError, ConstraintNotMet, InputError, PrivacyError, WeakDelta
@@ -37,9 +37,7 @@ def notions(classes: int) -> list[Any]:
     ]
 
 
-SHAPES = list(
-    itertools.product((2, 5), ((2,), (12,), (2, 3), (12, 2)), ("records", "sensitive_features"))
-)
+SHAPES = pairs((2, 5), ((2,), (12,), (2, 3), (12, 2)), ("records", "sensitive_features"))
 
 
 # three rounds find no fair model

@@ -106,8 +106,9 @@ def broken_off(
     return False
 
 
-@pytest.mark.parametrize("options", PROTECTIONS, ids=["add-remove", "replace-one", "sensitive"])
-@pytest.mark.parametrize("name", list(FITS))
+@pytest.mark.parametrize(
+    ("name", "options"), [(name, PROTECTIONS[at % 3]) for at, name in enumerate(FITS)]
+)
 def test_guarantee_1_a_killed_fit_goes_on_at_the_price_of_the_plan(
     name: str, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

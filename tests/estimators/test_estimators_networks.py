@@ -3,9 +3,7 @@ files, copies, bits."""
 
 from __future__ import annotations
 
-import copy
 import math
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -290,26 +288,6 @@ def test_a_network_learns_and_the_penalty_narrows_its_gap() -> None:
     assert narrow < 0.5 * wide
 
 
-@pytest.mark.parametrize("protects", ["records", "sensitive_features"])
-@pytest.mark.parametrize("neighbours", [None, "replace-one"])
-def test_the_statement_is_the_price_of_the_plan(protects: str, neighbours: str | None) -> None:
-    X, y, A = unfair(600)
-    for clf in either(
-        net(), protects=protects, neighbours=neighbours, random_state=None, epsilon=1.0
-    ):
-        statement = clf.fit(X, y, sensitive_features=A).privacy_
-        assert 0.95 < statement.epsilon <= 1.0
-        assert statement.plan == statement.events
-        assert not statement.check()
-        assert statement.stamps == ("user-code-trusted",)
-        written, summary = statement.to_json(), statement.summary()
-        assert ('"on-part"' in written) == (protects == "sensitive_features")
-        assert ('"poisson-sampled"' in written) == (protects == "records")
-        assert "float32 arithmetic" in summary
-        assert "network" in summary
-        assert fv.PrivacyStatement.from_json(statement.to_json()) == statement
-
-
 def test_a_module_is_code_of_the_caller_and_that_is_told(tmp_path: Path) -> None:
     X, y, A = unfair(300)
     own, linear = (
@@ -340,21 +318,6 @@ def test_without_groups_and_without_a_penalty() -> None:
         X, y, sensitive_features=A
     )
     assert free.privacy_.epsilon == 0
-
-
-def test_seeded_fits_repeat_to_the_bit_and_secure_ones_differ() -> None:
-    X, y, A = unfair(400)
-    fits = [
-        penalised(model=net(), random_state=s).fit(X, y, sensitive_features=A)
-        for s in (3, 3, 4, None, None)
-    ]
-    bits = [fit.model_.parameters.tobytes() for fit in fits]
-    assert bits[0] == bits[1]
-    assert len(set(bits)) == 4
-    assert (
-        "seeded-noise" in fits[0].privacy_.stamps,
-        "seeded-noise" in fits[3].privacy_.stamps,
-    ) == (True, False)
 
 
 def test_a_linear_fit_after_a_network_and_back() -> None:
@@ -394,19 +357,6 @@ def test_without_privacy_a_weight_of_k_is_k_copies() -> None:
 
 
 # scikit-learn
-
-
-def test_clones_copies_and_pickles() -> None:
-    X, y, A = unfair(300)
-    for clf in either(net()):
-        clf.fit(X, y, sensitive_features=A)
-        twin = clone(clf)
-        assert not hasattr(twin, "model_")
-        assert twin.model is not clf.model
-        twin.fit(X, y, sensitive_features=A)
-        for other in (twin, copy.deepcopy(clf), pickle.loads(pickle.dumps(clf))):
-            assert other.predict_proba(X).tobytes() == clf.predict_proba(X).tobytes()
-            assert other.privacy_.events == clf.privacy_.events
 
 
 def test_in_a_pipeline_and_a_search() -> None:

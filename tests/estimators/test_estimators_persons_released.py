@@ -88,11 +88,7 @@ def somebody(rng):
     """Persons in the corners: alike in all rows, and mixed ones."""
     corners = list(itertools.product((-1.0, 1.0), (-1.0, 1.0), ("f", "m"), (0, 1)))
     alike = [[corner] * MOST for corner in corners]
-    mixed = [
-        [corners[i] for i in rng.integers(0, len(corners), size)]
-        for size in (1, 2, 3)
-        for _ in range(3)
-    ]
+    mixed = [[corners[i] for i in rng.integers(0, len(corners), size)] for size in (1, 2, 3)]
     return [*alike, *mixed]
 
 
@@ -166,7 +162,7 @@ def furthest(name, relation, monkeypatch):
     elif relation == "add-remove":
         pairs = [([], [p]) for p in people]
     else:
-        pairs = [([people[i]], [p]) for i in (0, 11) for p in people]
+        pairs = [([people[0]], [p]) for p in people]
     known = {}
     found = []
     for pair in pairs:
@@ -201,9 +197,15 @@ def test_no_person_moves_what_a_fit_releases_further_than_its_plan_says(
     assert distance >= 0.8 * mu
 
 
-@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("name", ["game", "group"])
-@pytest.mark.parametrize("in_vain", [False, True])
+@pytest.mark.parametrize(
+    ("name", "in_vain", "relation"),
+    [
+        ("game", False, "replace-one"),
+        ("game", True, "add-remove"),
+        ("group", False, "add-remove"),
+        ("group", True, "replace-one"),
+    ],
+)
 def test_nor_where_rounds_go_on_without_constraints_or_are_played(
     name, relation, in_vain, monkeypatch
 ):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -41,56 +40,6 @@ def test_guarantee_1_what_was_read_from_the_data_is_listed(people: Columns) -> N
     assert "seeded-noise" in clf.privacy_.stamps
 
 
-def test_guarantee_1_two_tables_with_the_same_public_facts_differ_by_answers_alone(
-    people: Columns,
-) -> None:
-    """With rounds of noise far above the signal two neighbouring tables give almost, but never
-    exactly, one model."""
-    table = pd.DataFrame(people)
-    one = short(PARITY, epsilon=1e-3, public_rows=800).fit(
-        table[FEATURES], table["hired"], sensitive_features=table["sex"]
-    )
-    other = short(PARITY, epsilon=1e-3, public_rows=800).fit(
-        table[FEATURES][1:], table["hired"][1:], sensitive_features=table["sex"][1:]
-    )
-    assert np.allclose(one.coef_, other.coef_, atol=0.05 * np.abs(one.coef_).max())
-    assert one.privacy_.facts == other.privacy_.facts
-    assert one.privacy_.events == other.privacy_.events
-    assert one.privacy_.bounds == other.privacy_.bounds
-
-
-@pytest.mark.parametrize("protects", ["records", "sensitive_features"])
-@pytest.mark.parametrize("neighbours", [None, "replace-one"])
-@pytest.mark.parametrize("notion", [None, PARITY], ids=["none", "parity"])
-def test_guarantee_2_the_statement_is_the_price_of_the_plan(
-    people: Columns, protects: str, neighbours: str | None, notion: Any
-) -> None:
-    table = pd.DataFrame(people)
-    clf = short(
-        notion, protects=protects, neighbours=neighbours, epsilon=1.0, random_state=None
-    ).fit(table[FEATURES], table["hired"], sensitive_features=table["sex"])
-    statement = clf.privacy_
-    free = notion is None and protects == "sensitive_features"
-    assert statement.epsilon == 0 if free else 0.95 < statement.epsilon <= 1.0
-    assert statement.delta == 1e-6
-    assert statement.promise == fv.Promise(1.0, 1e-6, protects, neighbours)
-    assert statement.plan == statement.events
-    assert not statement.check()
-    assert statement.stamps == ()
-    if not free:
-        assert fv.privacy.epsilon(statement.events, 1e-6, statement.neighbours) == pytest.approx(
-            statement.epsilon
-        )
-
-
-def test_guarantee_2_without_privacy_it_says_so(people: Columns) -> None:
-    X = people["hours"][:, np.newaxis] / 30
-    clf = short(epsilon=math.inf).fit(X, people["hired"])
-    assert not clf.privacy_.is_private
-    assert "not-private" in clf.privacy_.stamps
-    assert '"inf"' in clf.privacy_.to_json()
-
-
 def test_guarantee_3_with_a_schema_nothing_is_read_from_the_data(
     people: Columns, schema: fv.facts.Schema
 ) -> None:
@@ -110,32 +59,6 @@ def test_guarantee_3_with_a_schema_nothing_is_read_from_the_data(
     more = short(PARITY, schema=schema).fit(pd.concat([pd.DataFrame(people), strange]))
     assert more.privacy_.facts == clf.privacy_.facts
     assert more.coding_ == clf.coding_
-
-
-def test_guarantee_4_a_fit_that_fails_or_is_interrupted_changes_nothing(
-    people: Columns, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X = pd.DataFrame(people)[FEATURES]
-    clf = short().fit(X, people["hired"])
-    before = dict(vars(clf))
-    with pytest.raises(fv.errors.InputError):
-        clf.fit(X, people["age"] / 7)
-    from fairveil.curator import Curator
-
-    answered = []
-    answer = Curator.answer
-
-    def broken_off(self: Curator, *args: Any, **options: Any) -> Any:
-        answered.append(self)
-        if len(answered) > 5:
-            raise KeyboardInterrupt
-        return answer(self, *args, **options)
-
-    monkeypatch.setattr(Curator, "answer", broken_off)
-    with pytest.raises(KeyboardInterrupt):
-        clf.fit(X * 1, people["hired"])
-    assert len(answered) > 5
-    assert vars(clf) == before
 
 
 def test_under_add_remove_the_number_of_rows_is_released_unless_it_is_stated(

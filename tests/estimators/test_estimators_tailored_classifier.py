@@ -25,7 +25,6 @@ from tailored_estimator_samples import (
 
 import fairveil as fv
 from fairveil.core.events import PoissonSampled
-from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet
 from fairveil.methods.allocation import ALLOCATIONS
 from fairveil.statement.document import by_group
@@ -95,25 +94,6 @@ def test_guarantee_1_the_same_answers_make_the_same_model_whatever_the_rows_orde
         other = classifier(rule).fit(X[order], LABELS[order], sensitive_features=SEX[order])
         assert one.coef_.tolist() == other.coef_.tolist()
         assert one.tailoring_.table() == other.tailoring_.table()
-
-
-def test_guarantee_3_a_fit_that_is_interrupted_changes_no_attribute(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clf = fitted("standard-error")
-    before = dict(vars(clf))
-    answer, asked = Curator.answer, []
-
-    def broken(self: Any, *given: Any, **named: Any) -> Any:
-        asked.append(self)
-        if len(asked) == 5:
-            raise KeyboardInterrupt
-        return answer(self, *given, **named)
-
-    monkeypatch.setattr(Curator, "answer", broken)
-    with pytest.raises(KeyboardInterrupt):
-        clf.fit(X[:600], LABELS[:600], sensitive_features=SEX[:600])
-    assert vars(clf) == before
 
 
 # ---- what is found

@@ -30,7 +30,6 @@ from tailored_estimator_samples import (
 import fairveil as fv
 from covering import pairs
 from fairveil.core.cost import gaussian_mu
-from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, UnstatedBounds, WorseThanBaseline
 from fairveil.facts import Category, Number, Schema
 from fairveil.methods.allocation import ALLOCATIONS
@@ -110,29 +109,6 @@ def test_guarantee_1_what_was_read_from_the_data_is_said() -> None:
     safe = fitted().privacy_
     assert safe.stamps == ("seeded-noise",)
     assert not any("bounds of the target" in words for words in safe.not_covered)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_guarantee_3_a_fit_that_is_interrupted_changes_no_attribute(
-    method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reg = fitted("standard-error", method=method)
-    before = dict(vars(reg))
-    answer, asked = Curator.answer, []
-
-    def broken(self: Any, *given: Any, **named: Any) -> Any:
-        asked.append(self)
-        if len(asked) == 2:
-            raise KeyboardInterrupt
-        return answer(self, *given, **named)
-
-    monkeypatch.setattr(Curator, "answer", broken)
-    with pytest.raises(KeyboardInterrupt):
-        reg.set_params(allocation="size").fit(X[:600], Y[:600], sensitive_features=SEX[:600])
-    assert vars(reg) == before | {"allocation": "size"}
-    with pytest.raises(ValueError, match="min_epsilon"):
-        reg.set_params(min_epsilon=7.0).fit(X, Y, sensitive_features=SEX)
-    assert reg.tailoring_ is before["tailoring_"]
 
 
 def test_noise_is_secret_unless_a_seed_is_given() -> None:

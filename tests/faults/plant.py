@@ -80,7 +80,7 @@ class Fault:
             planted = ast.dump(ast.parse(self.planted(root)))
         except SyntaxError as error:
             return f"{self.file} cannot be read with it: {error}"
-        if planted == ast.dump(ast.parse(path.read_text(encoding="utf-8"))):
+        if planted == _dumped(path):
             return "it changes no code"
         return ""
 
@@ -98,6 +98,12 @@ class Fault:
         """Of its texts and its file: whether a result is of this fault in this code."""
         said = (self.before, self.after, (root / self.file).read_text(encoding="utf-8"))
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+
+
+@functools.cache
+def _dumped(path: Path) -> str:
+    """The code of a file, which stays as it is while faults are looked at."""
+    return ast.dump(ast.parse(path.read_text(encoding="utf-8")))
 
 
 @functools.cache

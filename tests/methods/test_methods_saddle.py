@@ -110,7 +110,7 @@ def test_without_noise_a_stationary_point_of_a_problem_that_is_not_convex() -> N
     )
     smooth = Smoothness(theta=3.0, w=1.0, cross=1.0, concavity=1.0)
     found, _ = run(
-        rows, SaddleDescent.of(NONE, rows.layout, problem, rounds=5000, smoothness=smooth)
+        rows, SaddleDescent.of(NONE, rows.layout, problem, rounds=2500, smoothness=smooth)
     )
     assert np.allclose(found.theta, math.pi / 2, atol=1e-6)
     assert np.allclose(found.w, -1.0, atol=1e-6)

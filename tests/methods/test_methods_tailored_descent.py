@@ -121,7 +121,7 @@ def test_guarantee_1_the_log_is_the_plan_or_finer_and_the_plan_costs_the_promise
 @pytest.mark.parametrize("relation", list(t.PROMISES))
 def test_guarantee_1_numbers_may_be_scaled_by_released_moments_first(relation: str) -> None:
     promise = t.PROMISES[relation]
-    for rule, loss in itertools.product(("least-noise", "standard-error"), LOSSES):
+    for rule, loss in zip(("least-noise", "standard-error"), LOSSES, strict=True):
         plan = planned(t.task_of(ROWS[loss], promise), rule, loss, scales=True)
         _, _, curator = t.ran(plan, ROWS[loss])
         curator.log.reconcile([plan.plan], promise.neighbours)
@@ -471,7 +471,7 @@ EDGES: dict[str, Any] = {
 def test_at_the_edges_there_is_an_answer(relation: str, edge: str) -> None:
     x, a = EDGES[edge]
     promise = t.PROMISES.get(relation, t.EXACT)
-    for loss, rule in itertools.product(LOSSES, ("least-noise", "standard-error")):
+    for loss, rule in zip(LOSSES, ("least-noise", "standard-error"), strict=True):
         rows = rows_of(x, Y if loss == "squared" else LABELS, a)
         plan = planned(t.task_of(rows, promise), rule, loss)
         outcome, shares, curator = t.ran(plan, rows)

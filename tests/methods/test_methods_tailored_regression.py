@@ -274,7 +274,7 @@ def test_guarantee_2_rows_in_another_order_have_the_same_answers_shares_and_coef
 @pytest.mark.parametrize("rule", ["least-noise", "standard-error"])
 def test_guarantee_3_without_noise_it_is_weighted_least_squares(rule: str, scales: bool) -> None:
     weights = np.random.default_rng(0).random(len(Y))
-    for given, people in itertools.product((None, weights), (False, True)):
+    for given, people in ((None, True), (weights, False), (weights, True)):
         rows = t.rows_of(X, Y, A, weights=given)
         plan = planned(t.task_of(rows, t.EXACT, people=people), rule, scales=scales)
         outcome, shares, _ = t.ran(plan, rows)
@@ -403,7 +403,7 @@ def test_at_the_edges_there_is_an_answer(relation: str, edge: str) -> None:
     x, y, a = EDGES[edge]
     rows = t.rows_of(x, y, a)
     promise = t.PROMISES.get(relation, t.EXACT)
-    for rule, scales in itertools.product(("least-noise", "standard-error", "size"), (False, True)):
+    for rule, scales in (("least-noise", True), ("standard-error", False), ("size", True)):
         plan = planned(t.task_of(rows, promise), rule, scales=scales)
         outcome, shares, curator = t.ran(plan, rows)
         assert np.isfinite(outcome.coefficients).all()

@@ -28,7 +28,7 @@ def few_at_a_time(source: Stream, scale: float, size: int) -> NDArray[np.int64]:
 SCORES = np.random.default_rng(1).normal(size=8)
 CASES: dict[str, Callable[[Stream], Any]] = {
     "gaussian": lambda s: s.rounded_gaussian(12.5, 2000),
-    "gaussian, largest scale": lambda s: few_at_a_time(s, 0.9 * 2.0**50, 40_000),
+    "gaussian, largest scale": lambda s: few_at_a_time(s, 0.9 * 2.0**50, 16_000),
     "gaussian, tiny scale": lambda s: s.rounded_gaussian(5e-324, 500),
     "gaussian, many scales": lambda s: s.rounded_gaussian(np.geomspace(1e-3, 2.0**50, 2000)),
     "discrete laplace": lambda s: s.discrete_laplace(12.5, 500),
@@ -38,9 +38,9 @@ CASES: dict[str, Callable[[Stream], Any]] = {
     "poisson, dense": lambda s: s.poisson_batch(300, 0.9),
     "poisson, all": lambda s: s.poisson_batch(300, 1.0),
     "poisson, rare": lambda s: s.poisson_batch(10**13, 1e-11),
-    "choose": lambda s: [s.choose(SCORES, 0.7) for _ in range(6)],
-    "choose, hardly different": lambda s: [s.choose(SCORES * 1e-300, 1.0) for _ in range(6)],
-    "choose, huge": lambda s: [s.choose(SCORES * 1e300, 1e-300) for _ in range(6)],
+    "choose": lambda s: [s.choose(SCORES, 0.7) for _ in range(3)],
+    "choose, hardly different": lambda s: [s.choose(SCORES * 1e-300, 1.0) for _ in range(3)],
+    "choose, huge": lambda s: [s.choose(SCORES * 1e300, 1e-300) for _ in range(3)],
     "choose, integers": lambda s: [
         s.choose(np.array([-(2**63), 2**63 - 1, 0, 5]), 1e-19) for _ in range(6)
     ],
@@ -53,8 +53,10 @@ def blurred(blur: int) -> Stream:
     return stream
 
 
-@pytest.mark.parametrize("blur", [20, 36, 64])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "blur"),
+    [(case, blur) for at, case in enumerate(CASES) for blur in (64, (20, 36)[at % 2])],
+)
 def test_fast_and_exact_paths_agree_to_the_bit(case: str, blur: int) -> None:
     """A fast path that pretends to know `blur` bits fewer sends more draws (at 64, nearly all) the
     exact way: same answers."""
