@@ -316,5 +316,5 @@ def test_a_leaked_batch_size_is_caught(sampled, sampled_multiplier, sizes):
         planned(sampled, sampled_multiplier, SAMPLED_ROUNDS, Poisson(RATE)), "add-remove"
     )
     fit = sampled_fit(sampled, sampled_multiplier, sizes)
-    settings = {"trials": 300, "delta": 1e-5, "confidence": 0.99, "threshold": 0.0}
+    settings = {"trials": 200, "delta": 1e-5, "confidence": 0.99, "threshold": 0.0}
     assert audit_fit(fit, sampled.here, sampled.there, **settings, claimed=claim).contradicts()

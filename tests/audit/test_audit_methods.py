@@ -70,7 +70,7 @@ def test_a_whole_fit_stays_under_its_claim_and_less_noise_is_caught(
     name: str, relation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = attack(name, relation)
-    kept.go_on(25)
+    kept.go_on(12)
     assert not kept.refuted_by
     assert kept.target.sees_noise
     assert 0 < kept.target.distance <= scores.mu_of(kept.claim.total_variation) * (1 + 1e-6)
