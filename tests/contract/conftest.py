@@ -11,6 +11,7 @@ import configurations
 import pytest
 from configurations import CONFIGURATIONS, ESTIMATORS, RELEASES, Configuration
 from observing import shown
+from seam import Released, recording
 
 PARAMETERS = {"row": CONFIGURATIONS, "estimator_row": ESTIMATORS, "release_row": RELEASES}
 
@@ -41,11 +42,18 @@ def _warnings_are_outcomes() -> Any:
 
 
 @cache
-def _fitted(name: str) -> tuple[Any, dict[str, str]]:
-    with warnings.catch_warnings():
+def _fitted(name: str) -> tuple[Any, dict[str, str], tuple[Released, ...]]:
+    with warnings.catch_warnings(), recording() as tape:
         warnings.simplefilter("ignore")
         made = CONFIGURATIONS[name].run()
-    return made, shown(made)
+    return made, shown(made), tuple(tape.entries)
+
+
+@cache
+def _unprotected(name: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return CONFIGURATIONS[name].run(epsilon=float("inf"))
 
 
 @pytest.fixture(scope="session")
@@ -59,6 +67,18 @@ def state() -> Any:
     """`state(row)`: all that is in it as it came out of the fit, before a test looked at what it
     works out when asked."""
     return lambda row: _fitted(row.name)[1]
+
+
+@pytest.fixture(scope="session")
+def released() -> Any:
+    """`released(row)`: what that fit was answered."""
+    return lambda row: _fitted(row.name)[2]
+
+
+@pytest.fixture(scope="session")
+def unprotected() -> Any:
+    """`unprotected(row)`: the row's fit at epsilon infinity, once for all tests."""
+    return lambda row: _unprotected(row.name)
 
 
 @pytest.fixture(scope="session")

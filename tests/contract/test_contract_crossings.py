@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -577,8 +578,10 @@ def test_a_tailored_fit_states_no_less_than_who_is_worst_off_pays(options: dict[
 # ---- groups of nobody, of one and of three
 
 
-def small(row: Configuration, people: int, epsilon: float, **options: Any) -> Any:
+@cache
+def small(name: str, people: int, epsilon: float, **options: Any) -> Any:
     """The row's own fit, of a table with so many people of one group, or how it ends."""
+    row = CONFIGURATIONS[name]
     table = configurations.people(90, seed=2)
     table["sex"] = np.where(np.arange(90) < people, "f", "m")
     if row.unit is not None:
@@ -596,7 +599,7 @@ def names_groups(row: Configuration) -> bool:
 @pytest.mark.parametrize("name", [n for n, row in CONFIGURATIONS.items() if names_groups(row)])
 def test_a_group_of_few_ends_as_any_other(name: str) -> None:
     """Groups are public and their people are not: 0, 1 and 3 of them end alike."""
-    ends = [small(CONFIGURATIONS[name], people, 2.0) for people in (0, 1, 3)]
+    ends = [small(name, people, 2.0) for people in (0, 1, 3)]
     kinds = {str(one) if isinstance(one, FairveilError) else type(one).__name__ for one in ends}
     assert len(kinds) == 1, kinds
     assert not isinstance(ends[0], FairveilError)
@@ -608,7 +611,7 @@ def test_a_group_of_few_ends_as_any_other(name: str) -> None:
 def test_nothing_is_met_for_people_of_a_group_nobody_is_in(name: str, epsilon: float) -> None:
     """Neither of the people that rows stand for, nor by a certificate, unless what is handed out
     makes it so whoever comes."""
-    found = small(CONFIGURATIONS[name], 0, epsilon)
+    found = small(name, 0, epsilon)
     report = getattr(found, "constraint_report_", None)
     if report is not None and report.required:
         assert report.met is not True, str(report)
@@ -623,7 +626,7 @@ def test_nothing_is_met_for_people_of_a_group_nobody_is_in(name: str, epsilon: f
 def test_no_line_is_met_about_a_group_nobody_is_in(name: str, epsilon: float) -> None:
     """Each line of a report has a verdict of its own."""
     for seed in range(4):
-        found = small(CONFIGURATIONS[name], 0, epsilon, random_state=seed)
+        found = small(name, 0, epsilon, random_state=seed)
         for line in found.constraint_report_.lines:
             if "group f" in line.target:
                 assert line.population_verdict != "met", line

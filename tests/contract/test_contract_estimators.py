@@ -55,23 +55,19 @@ def test_the_constructor_stores_and_does_nothing_else(estimator_row: Configurati
     assert not [name for name in vars(estimator) if name.endswith("_")]
 
 
-def test_a_fit_leaves_its_parameters_alone(estimator_row: Configuration, table: Table) -> None:
-    estimator = estimator_row.estimator()
-    before = dict(estimator.get_params(deep=False))
-    args, kwargs = estimator_row.arguments(table)
-    assert estimator.fit(*args, **kwargs) is estimator
-    after = estimator.get_params(deep=False)
-    assert all(after[name] is before[name] for name in before)
-
-
 def test_a_clone_of_a_fit_is_its_parameters_and_fits_the_same(
     estimator_row: Configuration, fitted: Any, table: Table
 ) -> None:
+    """And a fit leaves its parameters alone."""
     first = fitted(estimator_row)
     again = clone(first)
     assert not [name for name in vars(again) if name.endswith("_") and not name.startswith("_")]
+    before = dict(again.get_params(deep=False))
     args, kwargs = estimator_row.arguments(table)
-    same(first, again.fit(*args, **kwargs), estimator_row, table)
+    assert again.fit(*args, **kwargs) is again
+    after = again.get_params(deep=False)
+    assert all(after[name] is before[name] for name in before)
+    same(first, again, estimator_row, table)
 
 
 def test_a_pickle_is_the_fit(estimator_row: Configuration, fitted: Any, table: Table) -> None:
@@ -100,8 +96,11 @@ def test_nothing_is_answered_before_a_fit(estimator_row: Configuration, table: T
 def test_a_seed_repeats_and_another_does_not(
     row: Configuration, fitted: Any, state: Any, table: Table
 ) -> None:
+    np.random.seed(5)  # noqa: NPY002
+    before = np.random.get_state()[1].tobytes()  # noqa: NPY002
     first, again = state(row), row.run(table)
     assert first == shown(again)
+    assert before == np.random.get_state()[1].tobytes()  # noqa: NPY002
     # Noise of a few counts may be zeros twice: some seed differs.
     assert any(first != shown(row.run(table, random_state=seed)) for seed in range(1, 12))
     assert "seeded-noise" in row.statement(fitted(row)).stamps
@@ -114,7 +113,7 @@ def test_secure_noise_never_repeats(row: Configuration, table: Table) -> None:
         return any(shown(results[0]) != shown(other) for other in results[1:])
 
     # Noise of a count is often zero: the likeliest counts come in a third of all runs.
-    while len(results) < 3 or (not differ() and len(results) < 30):
+    while len(results) < 2 or (not differ() and len(results) < 30):
         np.random.seed(5)  # noqa: NPY002
         results.append(row.run(table, random_state=None))
     assert differ()
@@ -122,7 +121,3 @@ def test_secure_noise_never_repeats(row: Configuration, table: Table) -> None:
         statement = row.statement(result)
         assert "seeded-noise" not in statement.stamps
         assert statement.noise == "secure"
-    np.random.seed(5)  # noqa: NPY002
-    before = np.random.get_state()[1].tobytes()  # noqa: NPY002
-    row.run(table)
-    assert before == np.random.get_state()[1].tobytes()  # noqa: NPY002

@@ -22,7 +22,7 @@ from seam import Released, Tape, recording, replaying
 from fairveil.core import events
 from fairveil.privacy import epsilon
 
-SEEDS, FALSE_ALARM = 16, 1e-7
+SEEDS, FALSE_ALARM = 10, 1e-4
 FEW = 16
 # Coins of these rows depend on the seed: who is set aside, or is in a batch. Noise is then not all
 # that differs between seeds, so that only too little noise shows.
