@@ -82,7 +82,7 @@ CELLS = st.sampled_from(
     newline=st.sampled_from(["\n", "\r\n"]),
 )
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_both_engines_agree_on_any_cells(
     rows: Any, lenient: bool, newline: str, tmp_path: Path, same_bits: Same

@@ -128,7 +128,7 @@ def test_epsilon_and_delta_are_inverse_and_monotone(kind: str, neighbours: str) 
     assert all(0 <= delta <= 1 for delta in deltas)
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 @given(
     st.lists(st.sampled_from(sorted(KINDS)), min_size=2, max_size=5),
     st.randoms(use_true_random=False),
@@ -148,7 +148,7 @@ def test_order_does_not_matter_a_no_op_is_free_and_more_costs_more(
     assert accounting.epsilon(events[1:], DELTA, neighbours) <= whole * (1 + 1e-3)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(
     st.floats(1e-4, 1.0),
     st.floats(0.05, 300.0),

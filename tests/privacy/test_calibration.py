@@ -83,7 +83,7 @@ def test_guarantee_1_the_least_noise_within_the_promise(
     assert epsilon(plan(found.multiplier * 0.99), 1e-6, neighbours) > target
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.floats(1e-3, 1e3), st.sampled_from([1e-12, 1e-6, 1e-2]), st.integers(1, 10**6))
 def test_full_batch_is_exact_and_one_sided(target: float, delta: float, rounds: int) -> None:
     z = full_batch(Promise(target, delta), rounds)
@@ -169,7 +169,7 @@ def test_most_rounds_of_nothing_is_an_error() -> None:
 
 
 @given(st.floats(1e-3, 1e3), st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 def test_the_split_costs_the_same_and_is_the_best(z: float, first: float, second: float) -> None:
     one, two = split(z, first, second)
     assert math.fsum((one**-2, two**-2)) <= z**-2

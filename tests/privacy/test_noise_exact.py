@@ -156,7 +156,7 @@ WORDS = st.integers(0, 2**64 - 1) | st.integers(0, 2**12) | st.integers(2**64 - 
 
 
 @given(WORDS | st.integers(0, 63).map(lambda power: 1 << power))
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 def test_stated_error_bounds_hold(word: int) -> None:
     """Both ends of what a word leaves open lie within the stated error of the float, for E and for
     ln E."""
@@ -179,7 +179,7 @@ def test_stated_error_bounds_hold(word: int) -> None:
     st.integers(0, 2**64 - 1),
     st.sampled_from([0, 1, 17, 63, 64]),
 )
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 def test_rounding_is_decided_in_exact_integers(
     scale: float, k: int, fraction: int, blur: int
 ) -> None:
