@@ -42,29 +42,29 @@ PARITY = "demographic_parity:0.1"
 
 def mechanisms() -> list[tuple[str, str, Any]]:
     """Estimators by name and relation: short searches, so that many fit into minutes."""
-    short: dict[str, Any] = {"solver": fv.Descent(rounds=20)}
+    short: dict[str, Any] = {"solver": fv.PrimalDual(rounds=20)}
     found: list[tuple[str, str, Any]] = []
     for relation, more in RELATIONS.items():
         named = [
-            ("rate-constrained", fv.RateConstrainedClassifier(PARITY, **short, **more)),
-            ("fermi", fv.FermiClassifier(**short, **more)),
-            ("game", fv.OracleGameClassifier(PARITY, **more)),
+            ("rate-constrained", fv.FairClassifier(PARITY, **short, **more)),
+            ("fermi", fv.FairClassifier(solver=fv.Fermi(), **short, **more)),
+            ("game", fv.FairClassifier(PARITY, solver=fv.OracleGame(), **more)),
             ("post-processing", fv.FairPostProcessor(constraints="equalized_odds:0.1", **more)),
-            ("group-objective", fv.GroupObjectiveClassifier(**more)),
+            ("group-objective", fv.FairClassifier(solver=fv.GroupObjective(), **more)),
             (
                 "group-objective (largest)",
-                fv.GroupObjectiveClassifier("largest_group_loss", **more),
+                fv.FairClassifier(objective="largest_group_loss", **more),
             ),
-            ("group-objective regression", fv.GroupObjectiveRegressor(**more)),
+            ("group-objective regression", fv.FairRegressor(**more)),
             (
                 "group-objective regression (largest)",
-                fv.GroupObjectiveRegressor("largest_group_loss", **more),
+                fv.FairRegressor(objective="largest_group_loss", **more),
             ),
-            ("tailored", fv.TailoredClassifier(**more)),
-            ("tailored regression", fv.TailoredRegressor(**more)),
+            ("tailored", fv.FairClassifier(solver=fv.Tailored(), **more)),
+            ("tailored regression", fv.FairRegressor(solver=fv.Tailored(), **more)),
         ]
         found += [(name, relation, estimator) for name, estimator in named]
-    sampled = fv.RateConstrainedClassifier(PARITY, solver=fv.Descent(sampling_rate=0.2, rounds=20))
+    sampled = fv.FairClassifier(PARITY, solver=fv.PrimalDual(sampling_rate=0.2, rounds=20))
     return [*found, ("rate-constrained, sampled", "add-remove", sampled)]
 
 

@@ -63,7 +63,7 @@ def classifier() -> Any:
     """The estimator at its defaults."""
     import fairveil as fv
 
-    return fv.RateConstrainedClassifier(fv.DemographicParity(0.05), epsilon=1.0)
+    return fv.FairClassifier(fv.DemographicParity(0.05), epsilon=1.0)
 
 
 def floor(fit: Callable[[], Any], rows: int, turns: int) -> dict[str, float]:

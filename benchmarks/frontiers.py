@@ -94,9 +94,9 @@ FIGURES = {
     "adult-fnr": Figure("adult", "false_negative_rate", (0.35, 0.3, 0.25, 0.2, 0.15, 0.1)),
 }
 METHODS: dict[str, Callable[..., Any]] = {
-    "rate-constrained": fv.RateConstrainedClassifier,
-    "game": fv.OracleGameClassifier,
-    "group-objective": partial(fv.GroupObjectiveClassifier, "error"),
+    "primal-dual": fv.FairClassifier,
+    "oracle-game": partial(fv.FairClassifier, solver=fv.OracleGame()),
+    "group-objective": partial(fv.FairClassifier, solver=fv.GroupObjective()),
 }
 """All of them are blind to the group at prediction."""
 
@@ -343,7 +343,7 @@ def section(asked: argparse.Namespace, runs: list[Run], theirs: list[Run]) -> st
         else "the training rows' own means and deviations (unsafe)"
     )
     delta = f"1 / {first['train_rows']}^2" if wanted.delta is None else f"{wanted.delta:g}"
-    method = "" if asked.method == "rate-constrained" else f"{asked.method}, "
+    method = "" if asked.method == "primal-dual" else f"{asked.method}, "
     constant = float(np.mean([run["constant_error"] for run in runs]))
     lines = points(runs, wanted.gap)
     parts = [
@@ -437,7 +437,7 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--figure", choices=sorted(FIGURES), default="adult-dp")
-    options.add_argument("--method", choices=sorted(METHODS), default="rate-constrained")
+    options.add_argument("--method", choices=sorted(METHODS), default="primal-dual")
     options.add_argument("--protects", choices=sorted(PROTECTED), default="records")
     options.add_argument("--scaling", choices=("unsafe", "honest"), default="unsafe")
     options.add_argument("--seeds", type=int, default=15)

@@ -5,7 +5,7 @@ error of each.
 
 Who earns more than 50K? Adult, both files without '?', 45,222 rows; a split, three quarters to fit,
 for each seed. The sex is no feature. scikit-learn's LogisticRegression, then
-RateConstrainedClassifier at epsilon 1 and delta 5e-10 with record-level privacy, without and with
+FairClassifier at epsilon 1 and delta 5e-10 with record-level privacy, without and with
 demographic parity within 5 points. Everything else is at its defaults. Means over splits of hard
 decisions on held-out rows; seeds repeat the noise.
 """
@@ -49,7 +49,7 @@ def decisions(train: Any, test: Any, seed: int) -> list[Any]:
     )
     found = [plain.predict(dense(test)) == 1]
     for notion in (None, fv.DemographicParity(GAP)):
-        clf = fv.RateConstrainedClassifier(notion, epsilon=EPSILON, delta=DELTA, random_state=seed)
+        clf = fv.FairClassifier(notion, epsilon=EPSILON, delta=DELTA, random_state=seed)
         clf.fit(train)
         found.append(clf.predict(test) == clf.classes_[1])
     return found

@@ -20,7 +20,7 @@ hardly moves it. `opened` is what `data.open` gives of a Parquet file that is to
 `--repeats` times, and ratios are of the fastest. Stores and files are made once for each number of
 rows.
 
-`--fit`: a whole fit of `RateConstrainedClassifier`, 240 rounds, in place of passes. The kinds
+`--fit`: a whole fit of `FairClassifier`, 240 rounds, in place of passes. The kinds
 `fairlearn` and `opacus` are fits of these libraries on one dense matrix, for neither streams.
 fairlearn: `ExponentiatedGradient` with `LogisticRegression(solver="newton-cholesky")`, demographic
 parity within 5 points, not private. opacus: logistic regression in torch, Poisson batches of 512
@@ -117,14 +117,14 @@ RIVALS = {"fairlearn": _fairlearn, "opacus": _opacus}
 
 
 def _frontier(source: Any, others: Any) -> None:
-    few = fv.RateConstrainedClassifier(solver=fv.Descent(rounds=5))
+    few = fv.FairClassifier(solver=fv.PrimalDual(rounds=5))
     asked = {"gaps": (0.2, 0.05), "epsilons": (1.0,), "seeds": 1, "progress": False}
     fv.frontier(source, estimator=few, test=source, **asked)
 
 
 def _certificate(source: Any, others: Any) -> None:
-    model = fv.RateConstrainedClassifier(
-        "demographic_parity:0.05", solver=fv.Descent(rounds=5), random_state=0
+    model = fv.FairClassifier(
+        "demographic_parity:0.05", solver=fv.PrimalDual(rounds=5), random_state=0
     )
     model.fit(others)
     fv.certify(model, source, constraints=fv.DemographicParity(0.2), epsilon=1.0, random_state=0)
@@ -136,14 +136,14 @@ def _fit_of(model: Any) -> Callable[[Any, Any], None]:
 
 JOBS: dict[str, Callable[[Any, Any], None]] = {
     "fit": _fit_of(
-        fv.RateConstrainedClassifier(
-            "demographic_parity:0.05", solver=fv.Descent(rounds=5), random_state=0
-        )
+        fv.FairClassifier("demographic_parity:0.05", solver=fv.PrimalDual(rounds=5), random_state=0)
     ),
     "frontier": _frontier,
-    "game": _fit_of(fv.OracleGameClassifier("equalized_odds:0.1", rounds=3, random_state=0)),
-    "group objective": _fit_of(fv.GroupObjectiveClassifier("error", random_state=0)),
-    "tailored": _fit_of(fv.TailoredClassifier(solver=fv.GroupDescent(rounds=5), random_state=0)),
+    "game": _fit_of(
+        fv.FairClassifier("equalized_odds:0.1", solver=fv.OracleGame(rounds=3), random_state=0)
+    ),
+    "group objective": _fit_of(fv.FairClassifier(solver=fv.GroupObjective(), random_state=0)),
+    "tailored": _fit_of(fv.FairClassifier(solver=fv.Tailored(rounds=5), random_state=0)),
     "certificate": _certificate,
 }
 
@@ -304,7 +304,7 @@ def _measured(asked: Any) -> dict[str, Any]:
 def _fitted(source: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fv.RateConstrainedClassifier("demographic_parity:0.05", random_state=0).fit(source)
+        fv.FairClassifier("demographic_parity:0.05", random_state=0).fit(source)
 
 
 def _encoding(rows: int, folder: Path, repeats: int) -> None:

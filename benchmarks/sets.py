@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import fairveil as fv
 from fairveil import data
 from fairveil.data.rows import BLOCK_ROWS
 from fairveil.facts import Boolean, RowBlock, RowLayout
-from fairveil.models import MixtureModel
+from fairveil.models import LinearModel, NetworkModel
 from named import named
 
 Floats = npt.NDArray[np.float64]
@@ -133,8 +132,7 @@ def law(model: Any, rows: Coded) -> Floats:
     """The distribution of decisions, (rows, classes). Nothing is drawn: a randomised classifier
     gives its probabilities, one without chance gives zeros and ones, for its `predict_proba` is a
     score."""
-    certain = isinstance(model, fv.RateConstrainedClassifier | fv.FermiClassifier)
-    if certain and not isinstance(model.model_, MixtureModel):
+    if isinstance(getattr(model, "model_", None), LinearModel | NetworkModel):
         return np.asarray(model.predict(rows)[:, np.newaxis] == model.classes_, np.float64)
     return np.asarray(model.predict_proba(rows))
 

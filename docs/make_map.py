@@ -28,8 +28,8 @@ BEGIN, END = "<!-- rooms: begin -->", "<!-- rooms: end -->"
 WALK = (
     # where it is said, what is called, what becomes of X
     (
-        "estimators/descending.py",
-        "DescentClassifier.fit",
+        "estimators/faces.py",
+        "CodedEstimator._fitted",
         "X, y and the groups arrive as the user holds them",
     ),
     (
@@ -81,7 +81,7 @@ WALK = (
     ("methods/comparison.py", "chosen", "what was released last chooses the final model"),
     (
         "estimators/descending.py",
-        "DescentClassifier._conclude",
+        "DescentWay.conclude",
         "model_, privacy_ and the reports are published",
     ),
 )

@@ -55,9 +55,13 @@ def people(folder: str | None, rows: int | None) -> Any:
 
 def fitted(rows: Any, index: float, epsilon: float) -> Any:
     """Rules that give few grants."""
-    solver = fv.LinearOracle(oracle="regression", penalty=PENALTY)
-    model = fv.GroupObjectiveClassifier(
-        GRANTS, Gini(PAYOFF).at_most(index), solver=solver, epsilon=epsilon, random_state=0
+    solver = fv.GroupObjective(oracle="regression", penalty=PENALTY)
+    model = fv.FairClassifier(
+        Gini(PAYOFF).at_most(index),
+        objective=GRANTS,
+        solver=solver,
+        epsilon=epsilon,
+        random_state=0,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)  # it is measured

@@ -50,10 +50,8 @@ def students(folder: str | None, rows: int | None) -> Any:
 def fitted(rows: Any, least: float, epsilon: float) -> Any:
     """Decisions with a G-mean of at least that; of any for 0."""
     constraint = GMean().at_least(least) if least else None
-    solver = fv.LinearOracle(oracle="regression")
-    model = fv.GroupObjectiveClassifier(
-        "error", constraint, epsilon=epsilon, solver=solver, random_state=0
-    )
+    solver = fv.GroupObjective(oracle="regression")
+    model = fv.FairClassifier(constraint, solver=solver, epsilon=epsilon, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)  # it is measured
         return model.fit(rows)

@@ -72,8 +72,11 @@ def chosen(score: Any, rows: Any, epsilon: float, seed: int) -> int:
     """The place of the threshold that a private run chooses."""
     rules = np.column_stack([score.intercept[0] - CUTS, np.tile(score.weights[0], (len(CUTS), 1))])
     constraint = SmoothedOdds(SHARPNESS).at_most(BOUND)
-    selection = fv.GroupObjectiveClassifier(
-        "error", constraint, "exponential", rules, epsilon=epsilon, random_state=seed
+    selection = fv.FairClassifier(
+        constraint,
+        solver=fv.GroupObjective(method="exponential", decisions=rules),
+        epsilon=epsilon,
+        random_state=seed,
     )
     return int(np.abs(selection.fit(rows).outcome_.rules[0].weights[0, 0] - rules[:, 0]).argmin())
 
@@ -89,7 +92,7 @@ def main() -> None:
     asked = options.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     public, rows = parts(asked.data, asked.rows)
-    score = fv.RateConstrainedClassifier(None, epsilon=math.inf, random_state=0).fit(public).model_
+    score = fv.FairClassifier(None, epsilon=math.inf, random_state=0).fit(public).model_
     errors, gaps = measured(score, rows)
     best = int(np.where(gaps <= BOUND, errors, np.inf).argmin())
     for name, at in (("no constraint", int(errors.argmin())), ("constraint", best)):

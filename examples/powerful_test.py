@@ -86,11 +86,14 @@ def chosen(rows: int, seed: int) -> tuple[str, float]:
     samples = rng.normal(SHIFT * truth[:, np.newaxis], size=(rows, SIZE))
     asked = {
         "objective": FalseNegatives("H1"),
-        "constraint": FalsePositives("H1").at_most(ASKED),
-        "decisions": CANDIDATES,
+        "constraints": FalsePositives("H1").at_most(ASKED),
     }
-    selection = fv.GroupObjectiveClassifier(
-        method="exponential", epsilon=1.0, schema=SCHEMA, random_state=seed, **asked
+    selection = fv.FairClassifier(
+        solver=fv.GroupObjective(method="exponential", decisions=CANDIDATES),
+        epsilon=1.0,
+        schema=SCHEMA,
+        random_state=seed,
+        **asked,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)  # it is measured

@@ -1,5 +1,5 @@
 """Estimators made from knobs by their own names, wherever in the settings these are:
-`made(fv.FermiClassifier, rounds=8)`."""
+`made(ways.fermi, rounds=8)`."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ import numpy as np
 import fairveil as fv
 rng = np.random.default_rng(0)
 rows, groups = rng.uniform(-1, 1, (200, 2)), rng.choice(["a", "b"], 200)
-model = fv.RateConstrainedClassifier(
-    "demographic_parity:0.1", epsilon=1.0, solver=fv.Descent(rounds=3), random_state=0
+model = fv.FairClassifier(
+    "demographic_parity:0.1", epsilon=1.0, solver=fv.PrimalDual(rounds=3), random_state=0
 )
 warnings.simplefilter("ignore")
 model.fit(rows, (rows[:, 0] > 0).astype(int), sensitive_features=groups)

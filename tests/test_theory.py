@@ -137,13 +137,15 @@ def written(page: str) -> Iterator[str]:
 
 
 def defined(path: Path) -> set[str]:
-    """All that a module defines: functions, classes, methods and fields."""
+    """All that a module defines: functions, classes, methods, fields and values."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             found.add(node.name)
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             found.add(node.target.id)
+        elif isinstance(node, ast.Assign):
+            found |= {one.id for one in node.targets if isinstance(one, ast.Name)}
     return found
 
 

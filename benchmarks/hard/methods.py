@@ -58,19 +58,19 @@ class Fitted:
 
 
 def descent(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
-    """`RateConstrainedClassifier`."""
-    return _ours(fv.RateConstrainedClassifier(wanted.constraint, **_shared(wanted, train)), train)
+    """`FairClassifier`."""
+    return _ours(fv.FairClassifier(wanted.constraint, **_shared(wanted, train)), train)
 
 
 def unconstrained(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
     """The same without a constraint."""
-    return _ours(fv.RateConstrainedClassifier(None, **_shared(wanted, train)), train)
+    return _ours(fv.FairClassifier(None, **_shared(wanted, train)), train)
 
 
 def additive(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
     """The descent, of an additive model."""
     return _ours(
-        fv.RateConstrainedClassifier(wanted.constraint, model="additive", **_shared(wanted, train)),
+        fv.FairClassifier(wanted.constraint, model="additive", **_shared(wanted, train)),
         train,
     )
 
@@ -88,28 +88,35 @@ def network(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
     )
     module = torch.nn.Sequential(layers[0], torch.nn.Tanh(), layers[1])
     shared = _shared(wanted, train)
-    return _ours(fv.RateConstrainedClassifier(wanted.constraint, model=module, **shared), train)
+    return _ours(fv.FairClassifier(wanted.constraint, model=module, **shared), train)
 
 
 def game(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
-    """`OracleGameClassifier`."""
-    return _ours(fv.OracleGameClassifier(wanted.constraint, **_shared(wanted, train)), train)
+    """`OracleGame`."""
+    return _ours(
+        fv.FairClassifier(wanted.constraint, solver=fv.OracleGame(), **_shared(wanted, train)),
+        train,
+    )
 
 
 def group(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
-    """`GroupObjectiveClassifier`, of the error."""
+    """`GroupObjective`, of the error."""
     return _ours(
-        fv.GroupObjectiveClassifier("error", wanted.constraint, **_shared(wanted, train)), train
+        fv.FairClassifier(wanted.constraint, solver=fv.GroupObjective(), **_shared(wanted, train)),
+        train,
     )
 
 
 def fermi(train: Coded, cells: Cells, wanted: Wanted) -> Fitted:
-    """`FermiClassifier`: asked for a strength of its penalty."""
+    """`Fermi`: asked for a strength of its penalty."""
     assert wanted.notion is not None
     kinds = {"demographic_parity": fv.DemographicParity, "equalized_odds": fv.EqualizedOdds}
     notion = kinds[wanted.notion](None, groups=cells.mode)
     return _ours(
-        fv.FermiClassifier(notion, strength=wanted.asked or 0.0, **_shared(wanted, train)), train
+        fv.FairClassifier(
+            notion, solver=fv.Fermi(strength=wanted.asked or 0.0), **_shared(wanted, train)
+        ),
+        train,
     )
 
 

@@ -33,7 +33,7 @@ PAGES = (
     "docs/theory.html",
     "docs/theory/papers.html",
     "api/index.html",
-    "api/fairveil.estimators.RateConstrainedClassifier.html",
+    "api/fairveil.estimators.FairClassifier.html",
     "gallery/index.html",
     "gallery/plot_2_frontier.html",
 )

@@ -41,7 +41,7 @@ def least_squares(asked: Asked) -> Iterator[Line]:
         sensitive=("g",),
     )
     table = {"a": x[:, 0], "b": x[:, 1], "g": g, "y": y}
-    model = fv.GroupObjectiveRegressor("mean_group_loss", epsilon=math.inf, schema=schema)
+    model = fv.FairRegressor(objective="mean_group_loss", epsilon=math.inf, schema=schema)
     model.fit(table)
     design = np.column_stack([np.ones(len(g)), x])
     root = np.sqrt(1.0 / np.array(sizes))[g]
@@ -95,9 +95,9 @@ def gmean(asked: Asked) -> Iterator[Line]:
                 "delta": 1.0 / train.block.rows**2,
                 "random_state": seed,
             }
-            ours = fv.GroupObjectiveClassifier(GMean(), **shared).fit(train)
+            ours = fv.FairClassifier(objective=GMean(), **shared).fit(train)
             means.append(_gmean(law(ours, test)[:, 1], test))
-            other = fv.RateConstrainedClassifier("false_negative_rate:0.19", **shared).fit(train)
+            other = fv.FairClassifier("false_negative_rate:0.19", **shared).fit(train)
             rival.append(_gmean(law(other, test)[:, 1], test))
         beside, _ = over_seeds(rival)
         yield Line(f"eps {epsilon:g}, beside misses of 19 %", beside, *over_seeds(means), SHOWN)

@@ -31,13 +31,13 @@ def fermi(notion: str) -> Any:
     protected, as in the paper."""
 
     def made(epsilon: float, delta: float, strength: float, seed: int) -> Any:
-        return fv.FermiClassifier(
+        return fv.FairClassifier(
             notion,
-            strength,
+            solver=fv.Fermi(strength=strength),
             epsilon=epsilon,
             delta=delta,
             protects="sensitive_features",
-            unsafe_data_dependent_bounds=True,  # as the paper: numbers by training moments
+            unsafe_data_dependent_bounds=True,
             random_state=seed,
         )
 
@@ -150,7 +150,7 @@ def _less(gaps: Any, errors: Any, error: float, gap: float) -> float:
 def _constrained(epsilon: float, delta: float, bound: float | None, seed: int) -> Any:
     asked = None if bound is None else f"demographic_parity:{bound}"
     scaled: Any = {"unsafe_data_dependent_bounds": True, "random_state": seed}
-    return fv.RateConstrainedClassifier(asked, epsilon=epsilon, delta=delta, **scaled)
+    return fv.FairClassifier(asked, epsilon=epsilon, delta=delta, **scaled)
 
 
 @PAPER.target(

@@ -26,7 +26,7 @@ def post_processed(rows: Coded, epsilon: float, gamma: float, seed: int, **more:
     """Algorithm 1 on all of Communities, as the paper runs it: in-sample, base rows public."""
     want = PAPER.published["communities"]
     return fv.FairPostProcessor(
-        fv.RateConstrainedClassifier(None, epsilon=math.inf, protects="sensitive_features"),
+        fv.FairClassifier(None, epsilon=math.inf, protects="sensitive_features"),
         f"equalized_odds:{gamma}",
         epsilon=epsilon,
         delta=want["delta"],
@@ -120,8 +120,9 @@ def figure_1_left(asked: Asked) -> Iterator[Line]:
         for gamma in (0.1, 0.05):
             runs = []
             for seed in range(asked.seeds):
-                model = fv.OracleGameClassifier(
+                model = fv.FairClassifier(
                     f"equalized_odds:{gamma}",
+                    solver=fv.OracleGame(),
                     epsilon=epsilon,
                     delta=PAPER.published["communities"]["delta"],
                     protects="sensitive_features",
@@ -138,8 +139,9 @@ def figure_1_left(asked: Asked) -> Iterator[Line]:
 
 
 def _game(epsilon: float, delta: float, bound: float, seed: int) -> Any:
-    return fv.OracleGameClassifier(
+    return fv.FairClassifier(
         f"equalized_odds:{bound}",
+        solver=fv.OracleGame(),
         epsilon=epsilon,
         delta=delta,
         protects="sensitive_features",

@@ -25,11 +25,11 @@ def rate_constrained(**more: Any) -> Any:
 
     def made(epsilon: float, delta: float, bound: float | None, seed: int) -> Any:
         asked = None if bound is None else f"demographic_parity:{bound}"
-        return fv.RateConstrainedClassifier(
+        return fv.FairClassifier(
             asked,
             epsilon=epsilon,
             delta=delta,
-            unsafe_data_dependent_bounds=True,  # as the paper: numbers by training moments
+            unsafe_data_dependent_bounds=True,
             random_state=seed,
             **more,
         )
@@ -140,7 +140,7 @@ def fig5b(asked: Asked) -> Iterator[Line]:
     want = PAPER.published["heart"]["private, epsilon 1"]
     errors, misses = [], []
     for seed, (train, test) in enumerate(splits_of("heart", asked.seeds, asked.folder)):
-        model = fv.RateConstrainedClassifier(
+        model = fv.FairClassifier(
             f"false_negative_rate:{want[1]}",
             epsilon=1.0,
             delta=1.0 / train.block.rows**2,
@@ -168,13 +168,15 @@ def table_2(asked: Asked) -> Iterator[Line]:
     shared: Any = {"epsilon": 1.0, "delta": 1.0 / rows**2, "random_state": 0, "public_rows": rows}
     of_rate: Any = {"sampling_rate": 512 / rows}
     ways = {
-        "DP-SGD": fv.RateConstrainedClassifier(None, **shared),
-        "RaCO-DP": fv.RateConstrainedClassifier("demographic_parity:0.05", **shared),
-        "DP-FERMI": fv.FermiClassifier("demographic_parity", 1.0, **shared),
+        "DP-SGD": fv.FairClassifier(None, **shared),
+        "RaCO-DP": fv.FairClassifier("demographic_parity:0.05", **shared),
+        "DP-FERMI": fv.FairClassifier(
+            "demographic_parity", solver=fv.Fermi(strength=1.0), **shared
+        ),
     }
     took = {}
     for name, model in ways.items():
-        kind = fv.PenaltyDescent if isinstance(model, fv.FermiClassifier) else fv.Descent
+        kind = fv.PrimalDual if model.solver is None else fv.Fermi
         each = []
         for some in (rounds, 3 * rounds):
             model.set_params(solver=kind(rounds=some, **of_rate))

@@ -25,30 +25,21 @@ if TYPE_CHECKING:
     from .core.promise import Promise as Promise
     from .estimators import Additive as Additive
     from .estimators import Certificate as Certificate
-    from .estimators import CoefficientGrid as CoefficientGrid
-    from .estimators import Descent as Descent
-    from .estimators import Exponential as Exponential
+    from .estimators import FairClassifier as FairClassifier
     from .estimators import FairPostProcessor as FairPostProcessor
-    from .estimators import FermiClassifier as FermiClassifier
-    from .estimators import GroupDescent as GroupDescent
-    from .estimators import GroupLimits as GroupLimits
-    from .estimators import GroupObjectiveClassifier as GroupObjectiveClassifier
-    from .estimators import GroupObjectiveRegressor as GroupObjectiveRegressor
-    from .estimators import LinearOracle as LinearOracle
-    from .estimators import Moments as Moments
+    from .estimators import FairRegressor as FairRegressor
+    from .estimators import Fermi as Fermi
+    from .estimators import GroupObjective as GroupObjective
     from .estimators import Monitor as Monitor
     from .estimators import Offsets as Offsets
     from .estimators import OracleGame as OracleGame
-    from .estimators import OracleGameClassifier as OracleGameClassifier
-    from .estimators import PenaltyDescent as PenaltyDescent
+    from .estimators import PrimalDual as PrimalDual
     from .estimators import PrivateTable as PrivateTable
-    from .estimators import RateConstrainedClassifier as RateConstrainedClassifier
     from .estimators import ReleasedClassifier as ReleasedClassifier
     from .estimators import ReleasedGroups as ReleasedGroups
     from .estimators import SetAside as SetAside
     from .estimators import SoftGroups as SoftGroups
-    from .estimators import TailoredClassifier as TailoredClassifier
-    from .estimators import TailoredRegressor as TailoredRegressor
+    from .estimators import Tailored as Tailored
     from .estimators import Thresholds as Thresholds
     from .estimators import certify as certify
     from .estimators import fair_scorer as fair_scorer

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil.audit import scores
 from fairveil.audit.corners import pairs_of
 from fairveil.audit.running import Attack, Seeds
@@ -30,14 +31,12 @@ RELATIONS: dict[str, dict[str, Any]] = {
     "sensitive": {"protects": "sensitive_features"},
 }
 METHODS: dict[str, Any] = {
-    "rate": lambda **more: made(fv.RateConstrainedClassifier, PARITY, rounds=3, **more),
-    "fermi": lambda **more: made(fv.FermiClassifier, "equalized_odds", rounds=3, **more),
-    "game": lambda **more: made(fv.OracleGameClassifier, ODDS, rounds=3, **more),
-    "mixture": lambda **more: made(
-        fv.GroupObjectiveClassifier, "gmean", constraint=ODDS, rounds=3, **more
-    ),
-    "regression": lambda **more: fv.GroupObjectiveRegressor("largest_group_loss", **more),
-    "tailored": lambda **more: made(fv.TailoredClassifier, rounds=3, **more),
+    "rate": lambda **more: made(fv.FairClassifier, PARITY, rounds=3, **more),
+    "fermi": lambda **more: made(ways.fermi, "equalized_odds", rounds=3, **more),
+    "game": lambda **more: made(ways.game, ODDS, rounds=3, **more),
+    "mixture": lambda **more: made(ways.objective, "gmean", constraint=ODDS, rounds=3, **more),
+    "regression": lambda **more: ways.objective_regression("largest_group_loss", **more),
+    "tailored": lambda **more: made(ways.tailored, rounds=3, **more),
 }
 
 

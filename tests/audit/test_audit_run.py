@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil.audit import GaussianClaim, PointClaim
 from fairveil.audit.corners import pairs_of
 from fairveil.audit.running import Attack, Seeds
@@ -57,7 +58,7 @@ def noisy_count(scale: float):
 @pytest.fixture(scope="module")
 def audit():
     return fv.audit.run(
-        fv.GroupObjectiveRegressor(schema=WAGES, epsilon=4.0, delta=1e-5),
+        ways.objective_regression(schema=WAGES, epsilon=4.0, delta=1e-5),
         trials=200,
         seed=2,
         **QUIET,
@@ -85,7 +86,7 @@ def test_its_numbers_are_json_its_picture_is_svg_and_a_statement_takes_it(audit)
     ET.fromstring(audit.chart().to_svg())
     assert audit.facts()[0][1] in str(audit)
     rows = encode(pairs_of(WAGES, "records", "add-remove", others=30)[0].common, WAGES)
-    clf = fv.GroupObjectiveRegressor(schema=WAGES, epsilon=4.0, delta=1e-5, random_state=0)
+    clf = ways.objective_regression(schema=WAGES, epsilon=4.0, delta=1e-5, random_state=0)
     stated = audit.attach(clf.fit(rows).privacy_)
     assert stated.audit is not None
     assert stated.audit.epsilon == audit.epsilon_lower
@@ -95,7 +96,7 @@ def test_its_numbers_are_json_its_picture_is_svg_and_a_statement_takes_it(audit)
 
 
 def test_guarantee_3_a_seed_repeats_the_audit_to_the_bit() -> None:
-    clf = fv.GroupObjectiveRegressor(schema=WAGES, epsilon=4.0, delta=1e-5)
+    clf = ways.objective_regression(schema=WAGES, epsilon=4.0, delta=1e-5)
     found = [fv.audit.run(clf, trials=50, seed=4, power=False, **QUIET).to_json() for _ in range(2)]
     assert found[0] == found[1]
     assert not hasattr(clf, "privacy_")
@@ -105,7 +106,7 @@ def test_a_saved_model_is_audited_and_its_plan_compared(tmp_path: Path) -> None:
     table = pairs_of(SCHEMA, "records", "add-remove", others=30, seed=0)[0].common
     # the coded rows bring it along
     plain = {name: value for name, value in SHORT.items() if name != "schema"}
-    clf = made(fv.RateConstrainedClassifier, **plain, public_rows=30, random_state=0).fit(
+    clf = made(fv.FairClassifier, **plain, public_rows=30, random_state=0).fit(
         encode(table, SCHEMA)
     )
     fv.save(clf, tmp_path / "model")
@@ -117,7 +118,7 @@ def test_a_saved_model_is_audited_and_its_plan_compared(tmp_path: Path) -> None:
 def test_secret_batches_are_kept() -> None:
     """Other relations are attacked for every method: test_audit_methods.py."""
     more = {"sampling_rate": 0.5}
-    clf = made(fv.RateConstrainedClassifier, "demographic_parity:0.1", **SHORT, **more)
+    clf = made(fv.FairClassifier, "demographic_parity:0.1", **SHORT, **more)
     pair = pairs_of(SCHEMA, "records", "add-remove", others=30)[0]
     target = FitTarget(clf, SCHEMA, pair, 0)
     attack = Attack(target, Seeds(1), target.claim, delta=1e-5, risk=0.05, planned=40).fix(10)
@@ -130,8 +131,8 @@ def test_secret_batches_are_kept() -> None:
 @pytest.mark.parametrize(
     ("kind", "solver", "relation"),
     [
-        (fv.RateConstrainedClassifier, fv.Descent(rounds=2, clip=0.5), "replace-one"),
-        (fv.TailoredClassifier, fv.GroupDescent(rounds=2, clip=0.5), "add-remove"),
+        (fv.FairClassifier, fv.PrimalDual(rounds=2, clip=0.5), "replace-one"),
+        (ways.tailored, fv.Tailored(rounds=2, clip=0.5), "add-remove"),
     ],
 )
 def test_a_claim_about_persons_is_kept_near_and_a_clip_by_row_is_found(
@@ -161,8 +162,8 @@ def test_bugs_of_clips_are_planted_in_networks_and_found(unit) -> None:
     """Networks have a pass of their own, of rows and of persons: what is planted reaches both."""
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
-    clf = fv.RateConstrainedClassifier(model=torch.nn.Linear(2, 1), epsilon=4.0, delta=1e-5)
-    clf.set_params(solver=fv.Descent(rounds=2, sampling_rate=1.0, clip=0.5), public_rows=30)
+    clf = fv.FairClassifier(model=torch.nn.Linear(2, 1), epsilon=4.0, delta=1e-5)
+    clf.set_params(solver=fv.PrimalDual(rounds=2, sampling_rate=1.0, clip=0.5), public_rows=30)
     clf.set_params(schema=SCHEMA, unit=unit, max_rows_per_unit=None if unit is None else 12)
     schema = SCHEMA if unit is None else SCHEMA.with_unit(unit, 12)
     target = FitTarget(clf, schema, pairs_of(schema, "records", "add-remove", others=30)[0], 0)
@@ -190,7 +191,7 @@ def test_an_audit_of_persons_in_one_call_and_of_a_function() -> None:
     found = fv.audit.run(count, schema=SCHEMA.with_unit("patient", 12), **settings)
     assert found.refuted
     assert found.promise.unit == Unit("patient", 12)
-    of_ours = fv.GroupObjectiveRegressor(schema=WAGES, epsilon=4.0, delta=1e-5)
+    of_ours = ways.objective_regression(schema=WAGES, epsilon=4.0, delta=1e-5)
     of_ours.set_params(unit="patient", max_rows_per_unit=12)
     found = fv.audit.run(of_ours, trials=50, power=False, **QUIET)
     assert not found.refuted
@@ -201,9 +202,9 @@ def test_counts_of_a_post_processor_are_projected_and_one_seed_is_found() -> Non
     """A base that was fitted before takes no part in the runs: what is released is one histogram of
     its scores."""
     pair = pairs_of(SCHEMA, "records", "add-remove", others=30)[0]
-    base = made(
-        fv.RateConstrainedClassifier, **SHORT | {"epsilon": 0.5, "delta": 1e-6}, random_state=0
-    ).fit(encode(pair.common, SCHEMA))
+    base = made(fv.FairClassifier, **SHORT | {"epsilon": 0.5, "delta": 1e-6}, random_state=0).fit(
+        encode(pair.common, SCHEMA)
+    )
     clf = fv.FairPostProcessor(base, "equalized_odds:0.1", schema=SCHEMA, epsilon=1.0, delta=1e-5)
     target = FitTarget(clf, SCHEMA, pair, 0)
     assert not target.exact
@@ -265,14 +266,14 @@ def test_what_is_not_private_is_found_at_once() -> None:
         (lambda table, seed: 1.0, {"epsilon": 1.0, "delta": 0.0, "trials": 3}, "trials"),
         (lambda table, seed: 1.0, {"epsilon": 1.0, "delta": 0.0, "confidence": 0.5}, "confidence"),
         (3, {}, "something that can be run"),
-        (fv.RateConstrainedClassifier(schema=SCHEMA, epsilon=float("inf")), {}, "private"),
+        (fv.FairClassifier(schema=SCHEMA, epsilon=float("inf")), {}, "private"),
         (
-            fv.RateConstrainedClassifier(schema=SCHEMA, unit=["a", "b"], max_rows_per_unit=2),
+            fv.FairClassifier(schema=SCHEMA, unit=["a", "b"], max_rows_per_unit=2),
             {},
             "a name, as the tables are made up",
         ),
         (
-            fv.RateConstrainedClassifier(schema=SCHEMA, unit="person"),
+            fv.FairClassifier(schema=SCHEMA, unit="person"),
             {},
             "the most rows of one person",
         ),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil.audit import PointClaim
 from fairveil.audit.corners import pairs_of
 from fairveil.audit.targets import (
@@ -37,7 +38,7 @@ PAIR = pairs_of(WAGES, "records", "add-remove", others=20)[0]
 
 
 def estimator(**more):
-    return made(fv.GroupObjectiveRegressor, schema=WAGES, epsilon=2.0, delta=1e-5, **more)
+    return made(ways.objective_regression, schema=WAGES, epsilon=2.0, delta=1e-5, **more)
 
 
 def test_guarantee_1_the_estimator_and_its_ledger_are_left_alone() -> None:

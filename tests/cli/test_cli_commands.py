@@ -84,7 +84,7 @@ def test_a_gap_that_is_undefined_is_no_pass(fairveil: Command, tmp_path: Path) -
 def test_rates_of_a_randomized_model_are_expected_ones(
     fairveil: Command, table: Path, schema: Path, tmp_path: Path
 ) -> None:
-    words = ("--method", "game", "--constraint", "demographic_parity:0.01", "--epsilon", 20)
+    words = ("--method", "oracle-game", "--constraint", "demographic_parity:0.01", "--epsilon", 20)
     ok(fairveil("fit", table, "--schema", schema, *words, "--seed", 1, "--out", "m"))
     done = ok(fairveil("predict", "m", table, "--proba", "--seed", 3))
     assert "drawn from their distribution, by --seed 3" in done.err
@@ -240,7 +240,7 @@ def test_a_ledger_shows_lists_checks_and_keeps_copies(
     assert len(ok(fairveil("ledger", "history", *people, "--last", 1)).out.splitlines()) == 2
     found = ok(fairveil("ledger", "history", *people, "--purpose", "SPRING", "--json")).out
     assert {one["purpose"] for one in json.loads(found)["entries"]} == {
-        "a spring model: RateConstrainedClassifier.fit"
+        "a spring model: FairClassifier.fit"
     }
     ok(fairveil("ledger", "history", *people, "--last", 1, "--first", 0), 2)
     checked = ("ledger", "check", *people, "--statement", "m")

@@ -36,26 +36,26 @@ def ok(done: Done) -> Done:
 
 
 ASKED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
-    "rate-constrained": (
+    "primal-dual": (
         (*PARITY, "--set", "rounds=7", "--set", "clip=1.5", "--set", "randomised=false"),
-        {"solver__rounds": 7, "solver__clip": 1.5, "randomised": False},
+        {"solver__rounds": 7, "solver__clip": 1.5, "solver__randomised": False},
     ),
     "post-processing": (
         (*PARITY, "--set", "group_aware=false", "--set", "predict_method=predict"),
         {"solver__group_aware": False, "solver__predict_method": "predict"},
     ),
-    "game": ((*PARITY, "--set", "rounds=5"), {"rounds": 5}),
+    "oracle-game": ((*PARITY, "--set", "rounds=5"), {"solver__rounds": 5}),
     "group-objective": (
         ("--objective", "gmean", "--constraint", "gmean:0.4", "--set", "rounds=5"),
         {"objective": "gmean", "solver__rounds": 5},
     ),
     "fermi": (
-        ("--set", "notion=equalized_odds", "--set", "strength=2", "--set", "rounds=5"),
-        {"notion": "equalized_odds", "strength": 2, "solver__rounds": 5},
+        ("--constraint", "equalized_odds", "--set", "strength=2", "--set", "rounds=5"),
+        {"constraints": "equalized_odds", "solver__strength": 2, "solver__rounds": 5},
     ),
     "tailored": (
         ("--set", "max_epsilon.female=1.6", "--set", "spend=person", "--set", "rounds=5"),
-        {"limits__max_epsilon": {("female",): 1.6}, "solver__rounds": 5},
+        {"solver__max_epsilon": {("female",): 1.6}, "solver__rounds": 5},
     ),
 }
 
@@ -70,11 +70,11 @@ def test_every_method_takes_its_parameters_and_writes_a_model(
     done = ok(fairveil("fit", table, "--method", method, *words, *promise, *where, "--out", "m"))
     model = fv.load(tmp_path / "m")
     given = model.get_params()
-    assert {name: given[name] for name in known if name != "limits__max_epsilon"} == {
-        name: value for name, value in known.items() if name != "limits__max_epsilon"
+    assert {name: given[name] for name in known if name != "solver__max_epsilon"} == {
+        name: value for name, value in known.items() if name != "solver__max_epsilon"
     }
     if method == "tailored":
-        ((group, number),) = given["limits__max_epsilon"].items()
+        ((group, number),) = given["solver__max_epsilon"].items()
         assert ("female" in str(group), number) == (True, 1.6)
     statement = statement_of(tmp_path / "m")
     assert statement.promise == fv.Promise(2.0, 1e-7)
@@ -113,7 +113,7 @@ def test_an_additive_model_with_interactions(
     fairveil: Command, table: Path, schema: Path, tmp_path: Path
 ) -> None:
     more = ("--set", 'interactions=[["age", "score"]]', "--set", "bins=4")
-    for out, method in (("m", "rate-constrained"), ("after", "post-processing")):
+    for out, method in (("m", "primal-dual"), ("after", "post-processing")):
         words = ("--method", method, "--model", "additive", *more, *PARITY, "--seed", 1)
         ok(fairveil("fit", table, "--schema", schema, *words, "--out", out))
     found = fv.load(tmp_path / "m").model
@@ -315,7 +315,7 @@ def test_a_fit_of_persons_is_the_librarys(fairveil: Command, schema: Path, tmp_p
     for name in ("age", "score"):
         table[name] = table[name].astype(float)
     known = Schema.load(tmp_path / "persons.toml")
-    clf = fv.RateConstrainedClassifier("demographic_parity:0.1", schema=known, random_state=0)
+    clf = fv.FairClassifier("demographic_parity:0.1", schema=known, random_state=0)
     np.testing.assert_array_equal(fv.load(tmp_path / "m").coef_, clf.fit(table).coef_)
 
 
@@ -375,7 +375,7 @@ def test_a_bound_that_is_no_notion_is_a_figure_of_the_page(
     words = ("--method", "group-objective", "--constraint", "gmean:0.9", "--seed", 1)
     done = ok(fairveil("fit", table, "--schema", schema, *words, "--out", "m"))
     assert "gmean" in done.out.lower() or "G-mean" in done.out
-    loss = ("--method", "tailored", "--set", "group_loss_bound=2.0", "--seed", 1)
+    loss = ("--method", "tailored", "--constraint", "largest_group_loss:2.0", "--seed", 1)
     done = ok(fairveil("fit", table, "--schema", schema, *loss, "--out", "n"))
     assert done.out.count("fairness") == 1
     assert "met" in done.out

@@ -143,7 +143,7 @@ def test_fields_are_those_of_the_estimator(method: str) -> None:
 def test_options_of_fit_have_the_defaults_of_the_estimator() -> None:
     fit = {param.name: param for param in LEAVES["fit"].params}
     for name in ("epsilon", "delta", "protects"):
-        field = parameters("rate-constrained")[name]
+        field = parameters("primal-dual")[name]
         assert str(fit[name].default).strip('"') == field.default.strip('"')
     assert fit["protects"].type.choices == ("records", "sensitive-features")
     assert fit["neighbours"].type.choices == ("add-remove", "replace-one")
@@ -151,14 +151,14 @@ def test_options_of_fit_have_the_defaults_of_the_estimator() -> None:
 
 def test_help_of_a_method_lists_its_other_parameters(fairveil: Command) -> None:
     done = fairveil("fit", "--method", "tailored", "--help")
-    for name in ("allocation", "group_loss_bound", "max_epsilon", "spend", "rounds", "share"):
+    for name in ("allocation", "by", "max_epsilon", "spend", "rounds", "share"):
         assert re.search(rf"^  {name}=", done.out, re.MULTILINE), name
     assert "  strength=" not in done.out
     assert "  strength=1.0" in fairveil("fit", "--method=fermi", "--help").out
 
 
 def test_words_come_from_the_docstring() -> None:
-    field = fields_of("fairveil.estimators.fermi", "FermiClassifier")["strength"]
+    field = fields_of("fairveil.estimators.settings", "Fermi")["strength"]
     assert (field.kind, field.default) == ("float", "1.0")
     assert field.first == "Weight of the penalty; 0 is no penalty"
 
@@ -197,11 +197,14 @@ REFUSALS: dict[tuple[str, ...], tuple[str, str]] = {
     (*NEW, "--holdout", "1"): ("--holdout: expected a number in [0, 1)", "inside"),
     (*NEW, "--holdout", "0.2", "--test", "t.csv"): ("--holdout: expected no --test", "Measure"),
     (*NEW, "--objective", "gmean"): ("--objective: expected nothing", "--method group-objective"),
-    (*NEW, "--certify", "demographic_parity:5%"): ("--certify: expected nothing", "fermi"),
+    (*NEW, "--method", "post-processing", "--certify", "demographic_parity:5%"): (
+        "--certify: expected nothing",
+        "primal-dual",
+    ),
     (*NEW, "--confidence", "0.95"): ("--confidence: expected --constraint", "--constraint"),
-    (*NEW, "--set", "rouns=5"): ("--set: expected a parameter of rate", "Did you mean rounds?"),
+    (*NEW, "--set", "rouns=5"): ("--set: expected a parameter of primal", "Did you mean rounds?"),
     (*NEW, "--set", "rounds"): ("--set: expected NAME=VALUE", "--set rounds=100"),
-    (*NEW, "--set", "strength=5"): ("--set: expected a parameter of rate-constrained", "--help"),
+    (*NEW, "--set", "strength=5"): ("--set: expected a parameter of primal-dual", "--help"),
     (*NEW, "--set", "way=all"): ("--set way: expected --grid beside it", "--grid"),
     (*NEW, "--grid", "clip=1,2", "--holdout", "0.2"): ("--holdout: expected nothing", "--set"),
     (*NEW, "--grid", "karma=1,2"): ("--grid: expected a parameter", "--help lists them"),

@@ -9,7 +9,7 @@ confidence, and linear, additive and network models.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 
 import fairveil as fv
+import ways
 from fairveil.data import Category, Ignored, Number, Schema
 
 Table = dict[str, npt.NDArray[Any]]
@@ -190,8 +191,8 @@ def releasing(function: Callable[..., Any], *drop: str, **fixed: Any) -> Callabl
     return make
 
 
-SHORT = fv.Descent(rounds=6)
-FEW = fv.LinearOracle(rounds=4)
+SHORT = fv.PrimalDual(rounds=6)
+FEW = fv.GroupObjective(rounds=4)
 
 
 LINES = np.random.default_rng(1).normal(0, 0.5, (40, 6)).round(2)  # coefficients to choose among
@@ -224,7 +225,7 @@ def of(estimator: Callable[..., Any], *args: Any, **fixed: Any) -> Callable[...,
 def searched(**options: Any) -> Any:
     """A search: what is private belongs to it, public facts to the estimator inside."""
     inner = {name: options.pop(name) for name in ("schema", "public_rows") if name in options}
-    base = fv.RateConstrainedClassifier("demographic_parity:0.1", solver=SHORT, **inner)
+    base = fv.FairClassifier("demographic_parity:0.1", solver=SHORT, **inner)
     return fv.PrivateSearchCV(
         base, {"solver__clip": [0.5, 2.0]}, **({"way": "all", "scoring": "lagrangian"} | options)
     )
@@ -232,7 +233,7 @@ def searched(**options: Any) -> Any:
 
 def base() -> Any:
     """What post-processing fits first, with a share of its budget."""
-    return fv.RateConstrainedClassifier(None, solver=fv.Descent(rounds=4))
+    return fv.FairClassifier(None, solver=fv.PrimalDual(rounds=4))
 
 
 ALONE: dict[str, Any] = {"protects": "sensitive_features", "neighbours": "replace-one"}
@@ -242,8 +243,8 @@ GRADES: dict[str, Any] = {"target": "grade"}
 PAY: dict[str, Any] = {"target": "pay"}
 ARRAYS: dict[str, Any] = {"schema": False}
 
-_Classifier = fv.RateConstrainedClassifier
-_Objective = fv.GroupObjectiveClassifier
+_Classifier = fv.FairClassifier
+_Objective = ways.objective
 
 
 def _rows() -> list[Configuration]:
@@ -270,7 +271,7 @@ def _rows() -> list[Configuration]:
         ),
         R(
             "descent-persons",
-            of(_Classifier, "demographic_parity:0.05", solver=SHORT, randomised=False),
+            of(_Classifier, "demographic_parity:0.05", solver=replace(SHORT, randomised=False)),
             unit="person",
         ),
         R(
@@ -278,7 +279,7 @@ def _rows() -> list[Configuration]:
             of(
                 _Classifier,
                 ["demographic_parity:0.1", fv.FalseNegativeRate(0.4)],
-                solver=fv.Descent(rounds=6, sampling_rate=0.3),
+                solver=fv.PrimalDual(rounds=6, sampling_rate=0.3),
             ),
             **ARRAYS,
             rows=ROWS,
@@ -292,16 +293,16 @@ def _rows() -> list[Configuration]:
         ),
         R(
             "descent-network",
-            with_network(_Classifier, "demographic_parity:0.1", solver=fv.Descent(rounds=3)),
+            with_network(_Classifier, "demographic_parity:0.1", solver=fv.PrimalDual(rounds=3)),
             **REPLACED,
             tags=frozenset({"network"}),
         ),
         # descent with a penalty
-        R("fermi", of(fv.FermiClassifier, "equalized_odds", 2.0, solver=SHORT)),
+        R("fermi", of(ways.fermi, "equalized_odds", 2.0, solver=SHORT)),
         R(
             "fermi-alone-marginal",
             of(
-                fv.FermiClassifier,
+                ways.fermi,
                 fv.EqualOpportunity(None, positive="yes", groups="marginal"),
                 2.0,
                 solver=SHORT,
@@ -312,21 +313,21 @@ def _rows() -> list[Configuration]:
         ),
         R(
             "fermi-network-persons",
-            with_network(fv.FermiClassifier, strength=1.0, solver=fv.Descent(rounds=3)),
+            with_network(ways.fermi, strength=1.0, solver=fv.PrimalDual(rounds=3)),
             unit="person",
             tags=frozenset({"network"}),
         ),
         # a game of learner and auditor
-        R("game", of(fv.OracleGameClassifier, "equalized_odds:0.1", rounds=3), **REPLACED),
+        R("game", of(ways.game, "equalized_odds:0.1", rounds=3), **REPLACED),
         R(
             "game-weights",
-            of(fv.OracleGameClassifier, "demographic_parity:0.1", rounds=3, oracle="regression"),
+            of(ways.game, "demographic_parity:0.1", rounds=3, oracle="regression"),
             **ARRAYS,
             weights=True,
         ),
         R(
             "game-alone",
-            of(fv.OracleGameClassifier, "demographic_parity:0.1", rounds=3, model="additive"),
+            of(ways.game, "demographic_parity:0.1", rounds=3, model="additive"),
             **ALONE,
             **BOTH,
         ),
@@ -353,11 +354,11 @@ def _rows() -> list[Configuration]:
             **BOTH,
             weights=True,
         ),
-        R("regressor", of(fv.GroupObjectiveRegressor, "error", "largest_group_loss:0.1"), **PAY),
+        R("regressor", of(ways.objective_regression, "error", "largest_group_loss:0.1"), **PAY),
         R(
             "regressor-exponential",
             of(
-                fv.GroupObjectiveRegressor,
+                ways.objective_regression,
                 "largest_group_loss",
                 None,
                 "exponential",
@@ -369,18 +370,18 @@ def _rows() -> list[Configuration]:
         # budgets by group
         R(
             "tailored-alone",
-            of(fv.TailoredClassifier, solver=fv.GroupDescent(rounds=4)),
+            of(ways.tailored, solver=fv.Tailored(rounds=4)),
             **ALONE,
             **BOTH,
         ),
         R(
             "tailored-persons",
-            of(fv.TailoredClassifier, "equal", 0.6, solver=fv.GroupDescent(rounds=4)),
+            of(ways.tailored, "equal", 0.6, solver=fv.Tailored(rounds=4)),
             unit="person",
         ),
         R(
             "tailored-regressor",
-            of(fv.TailoredRegressor, solver=fv.GroupDescent(rounds=4), target_bounds=(0.0, 10.0)),
+            of(ways.tailored_regression, solver=fv.Tailored(rounds=4), target_bounds=(0.0, 10.0)),
             **PAY,
             **REPLACED,
             **ARRAYS,

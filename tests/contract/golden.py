@@ -24,6 +24,7 @@ import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
+import ways
 
 FILES = Path(__file__).parent / "golden"
 SHOWN = 24
@@ -277,8 +278,8 @@ def _differences(kept: Any, found: Any, close: float, of: str = "") -> Iterator[
 def rated(constraints: Any = "demographic_parity:0.1", **options: Any) -> Any:
     """A short descent under constraints of rates."""
     settings: dict[str, Any] = {"rounds": 12, **options.pop("settings", {})}
-    options = {**SEEDED, "solver": fv.Descent(**settings), **options}
-    return fv.RateConstrainedClassifier(constraints, **options)
+    options = {**SEEDED, "solver": fv.PrimalDual(**settings), **options}
+    return fv.FairClassifier(constraints, **options)
 
 
 def of_arrays(model: Any, y: Any = None, groups: Any = None, **named: Any) -> dict[str, Any]:
@@ -421,8 +422,8 @@ def rates_certified() -> dict[str, Any]:
 def penalised(notion: str = "demographic_parity", **options: Any) -> Any:
     """A short descent with a penalty."""
     model, rounds = options.pop("model", None), options.pop("rounds", 12)
-    options = {**SEEDED, "solver": fv.Descent(rounds=rounds), **options}
-    return fv.FermiClassifier(notion, 3.0, model, **options)
+    options = {**SEEDED, "solver": fv.PrimalDual(rounds=rounds), **options}
+    return ways.fermi(notion, 3.0, model, **options)
 
 
 @golden()
@@ -472,7 +473,7 @@ def rates_network() -> dict[str, Any]:
 
 def game(constraints: Any = "equalized_odds:0.1", **options: Any) -> Any:
     """A short game of a learner and an auditor."""
-    return fv.OracleGameClassifier(constraints, **{**SEEDED, "rounds": 15, **options})
+    return ways.game(constraints, **{**SEEDED, "rounds": 15, **options})
 
 
 @golden(LIBRARIES)
@@ -526,7 +527,7 @@ def game_labellings() -> dict[str, Any]:
 
 def objective(*given: Any, **options: Any) -> Any:
     """A search for a mixture, or a choice."""
-    return fv.GroupObjectiveClassifier(*given, **{**SEEDED, **options})
+    return ways.objective(*given, **{**SEEDED, **options})
 
 
 def candidates() -> list[Any]:
@@ -541,35 +542,35 @@ def candidates() -> list[Any]:
 
 @golden(LIBRARIES)
 def objective_responses() -> dict[str, Any]:
-    solver = fv.LinearOracle(oracle="responses", rounds=10)
+    solver = fv.GroupObjective(oracle="responses", rounds=10)
     model = objective("gmean", "equalized_odds:0.1", schema=schema(), solver=solver, **SENSITIVE)
     return of_table(model)
 
 
 @golden(LIBRARIES)
 def objective_regression() -> dict[str, Any]:
-    solver = fv.LinearOracle(oracle="regression", rounds=10)
+    solver = fv.GroupObjective(oracle="regression", rounds=10)
     model = objective("error", "demographic_parity:0.1", schema=schema(rows=360), solver=solver)
     return of_table(model)
 
 
 @golden(LIBRARIES)
 def objective_frank_wolfe() -> dict[str, Any]:
-    solver = fv.LinearOracle(rounds=10)
+    solver = fv.GroupObjective(rounds=10)
     given = ("gmean", "equalized_odds:0.1", "frank-wolfe")
     return of_table(objective(*given, schema=schema(rows=360), solver=solver, **REPLACED))
 
 
 @golden(LIBRARIES)
 def objective_weighted() -> dict[str, Any]:
-    options = {"solver": fv.LinearOracle(rounds=6), "max_sample_weight": 1.5}
+    options = {"solver": fv.GroupObjective(rounds=6), "max_sample_weight": 1.5}
     model = objective("gmean", "demographic_parity:0.1", schema=schema(rows=360), **options)
     return of_table(model, sample_weight=ROWS.weight)
 
 
 @golden(LIBRARIES)
 def objective_descent() -> dict[str, Any]:
-    solver = fv.LinearOracle(oracle="descent", rounds=6)
+    solver = fv.GroupObjective(oracle="descent", rounds=6)
     model = objective("mean_group_loss", None, schema=schema(rows=360), solver=solver)
     return of_table(model)
 
@@ -591,19 +592,19 @@ def objective_exponential() -> dict[str, Any]:
 
 @golden(LIBRARIES)
 def objective_moments() -> dict[str, Any]:
-    model = fv.GroupObjectiveRegressor("largest_group_loss", schema=MONEY, **SEEDED)
+    model = ways.objective_regression("largest_group_loss", schema=MONEY, **SEEDED)
     return of_table(model, ROWS.money)
 
 
 @golden(LIBRARIES)
 def objective_moments_replaced() -> dict[str, Any]:
-    model = fv.GroupObjectiveRegressor("mean_group_loss", schema=MONEY, **SEEDED, **REPLACED)
+    model = ways.objective_regression("mean_group_loss", schema=MONEY, **SEEDED, **REPLACED)
     return of_table(model, ROWS.money)
 
 
 @golden(LIBRARIES)
 def objective_grid() -> dict[str, Any]:
-    model = fv.GroupObjectiveRegressor(
+    model = ways.objective_regression(
         "largest_group_loss",
         method="exponential",
         decisions=[(0.5, 0.5, 0.0, 0.0), (1.0, 0.0, 0.0, 0.25), (0.0, 1.0, 0.0, 0.0)],
@@ -621,8 +622,8 @@ def objective_grid() -> dict[str, Any]:
 
 def tailored(allocation: Any = "least-noise", bound: Any = None, **options: Any) -> Any:
     """A short descent by groups."""
-    solver = fv.GroupDescent(rounds=8)
-    return fv.TailoredClassifier(allocation, bound, **{**SEEDED, "solver": solver, **options})
+    solver = fv.Tailored(rounds=8)
+    return ways.tailored(allocation, bound, **{**SEEDED, "solver": solver, **options})
 
 
 @golden()
@@ -653,16 +654,18 @@ def tailored_persons_bounded() -> dict[str, Any]:
 
 @golden(LIBRARIES)
 def tailored_moments_sensitive() -> dict[str, Any]:
-    model = fv.TailoredRegressor("equal", schema=MONEY, solver=fv.Moments(), **SEEDED, **SENSITIVE)
+    model = ways.tailored_regression(
+        "equal", schema=MONEY, solver=fv.Tailored(by="moments"), **SEEDED, **SENSITIVE
+    )
     return of_table(model, ROWS.money)
 
 
 @golden(LIBRARIES)
 def tailored_moments() -> dict[str, Any]:
-    model = fv.TailoredRegressor(
+    model = ways.tailored_regression(
         "standard-error",
         schema=MONEY,
-        solver=fv.Moments(),
+        solver=fv.Tailored(by="moments"),
         **SEEDED,
     )
     return of_table(model, ROWS.money)
@@ -670,10 +673,10 @@ def tailored_moments() -> dict[str, Any]:
 
 @golden()
 def tailored_regressor() -> dict[str, Any]:
-    model = fv.TailoredRegressor(
+    model = ways.tailored_regression(
         {"f": 0.5, "m": 0.5},
         schema=MONEY,
-        solver=fv.GroupDescent(rounds=8, clip=1.5),
+        solver=fv.Tailored(rounds=8, clip=1.5),
         **SEEDED,
         **REPLACED,
     )

@@ -46,7 +46,6 @@ from fairveil.privacy import (
     NamedGroups,
     PrivacyStatement,
     Promise,
-    TwoSteps,
     Unit,
     calibrate,
     delta,
@@ -635,6 +634,3 @@ def test_a_release_that_was_chosen_later_costs_more_than_one_of_a_plan() -> None
     mu = math.sqrt(1 / 64 + 1 / 25)
     assert found == pytest.approx(gaussian_epsilon(mu, 5e-7), rel=1e-6)
     assert found > price([*before, *after], 1e-6).epsilon
-    TwoSteps(Promise(found, 1e-6)).require([*before, *after])
-    with pytest.raises(FairveilError):
-        TwoSteps(Promise(found * 0.99, 1e-6)).require([*before, *after])

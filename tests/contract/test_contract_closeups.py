@@ -20,6 +20,7 @@ from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
+import ways
 from fairveil import cli, data
 from fairveil.data import Category, Number, Schema
 from fairveil.errors import BudgetError, FairveilError
@@ -400,7 +401,7 @@ def test_counts_after_a_base_that_was_seen_cost_what_a_later_choice_does() -> No
     """Everything after it may have been chosen by looking at it: no plan of both."""
     X, y, sex = halves(400)
     few: dict[str, Any] = {"delta": 0.0, "public_rows": 400, "random_state": 0}
-    base = fv.GroupObjectiveClassifier("error", method="exponential", epsilon=0.5, **few).fit(X, y)
+    base = ways.objective("error", method="exponential", epsilon=0.5, **few).fit(X, y)
 
     def after(epsilon: float, delta: float) -> Any:
         options = {"epsilon": epsilon, "delta": delta, "public_rows": 400, "random_state": 1}

@@ -31,6 +31,7 @@ import seam
 from observing import files
 
 import fairveil as fv
+import ways
 from fairveil import cli
 
 COLUMNS = (*configurations.FEATURES, "sex", "hired", "person")
@@ -38,9 +39,9 @@ CONSTRAINT = ("--constraint", "demographic_parity:0.3")
 SCHEMA = ("--schema", "people.toml")
 MADE = ("--target", "hired", "--prediction", "prediction", "--sensitive", "sex")
 METHODS: dict[str, tuple[str, ...]] = {
-    "rate-constrained": CONSTRAINT,
+    "primal-dual": CONSTRAINT,
     "post-processing": CONSTRAINT,
-    "game": CONSTRAINT,
+    "oracle-game": CONSTRAINT,
     "group-objective": CONSTRAINT,
     "fermi": (),
     "tailored": (),
@@ -675,14 +676,14 @@ def test_a_strange_cell_is_named_by_its_place_and_never_shown(
 
 
 def _objects() -> dict[str, Callable[..., Any]]:
-    plain, notion = fv.RateConstrainedClassifier(None), "demographic_parity:0.3"
+    plain, notion = fv.FairClassifier(None), "demographic_parity:0.3"
     return {
-        "rate-constrained": lambda **o: fv.RateConstrainedClassifier(notion, **o),
+        "primal-dual": lambda **o: fv.FairClassifier(notion, **o),
         "post-processing": lambda **o: fv.FairPostProcessor(plain, notion, **o),
-        "game": lambda **o: fv.OracleGameClassifier(notion, **o),
-        "group-objective": lambda **o: fv.GroupObjectiveClassifier("error", notion, **o),
-        "fermi": lambda **o: fv.FermiClassifier("demographic_parity", **o),
-        "tailored": lambda **o: fv.TailoredClassifier(**o),
+        "oracle-game": lambda **o: ways.game(notion, **o),
+        "group-objective": lambda **o: ways.objective("error", notion, **o),
+        "fermi": lambda **o: ways.fermi("demographic_parity", **o),
+        "tailored": lambda **o: ways.tailored(**o),
     }
 
 
@@ -767,7 +768,7 @@ FORGED: dict[str, Callable[[dict[str, Any]], None]] = {
 
 
 @pytest.mark.parametrize("change", FORGED)
-@pytest.mark.parametrize("method", ["rate-constrained", "post-processing", "tailored"])
+@pytest.mark.parametrize("method", ["primal-dual", "post-processing", "tailored"])
 def test_verify_takes_what_fit_writes_and_refuses_what_was_changed(
     change: str, method: str, models: Path
 ) -> None:
@@ -785,7 +786,7 @@ def test_verify_refuses_what_was_changed_by_who_can_make_a_checksum(
     name: str, models: Path
 ) -> None:
     with inside(models):
-        for method in ("rate-constrained", "tailored"):
+        for method in ("primal-dual", "tailored"):
             whole = statement_of(Path(f"by-{method}"))
             less = {"epsilon": whole.epsilon * 0.9, "delta": whole.delta / 10, "stamps": ()}
             value = less.get(name, whole.events[:-1])
@@ -796,7 +797,7 @@ def test_verify_refuses_what_was_changed_by_who_can_make_a_checksum(
 
 def test_no_file_of_a_signed_model_can_be_changed(models: Path) -> None:
     with inside(models):
-        shutil.copytree("by-game", "signed")
+        shutil.copytree("by-oracle-game", "signed")
         assert fairveil("sign", "signed", "--key", "holder.key").code == 0
         assert fairveil("verify", "signed", "--key", "holder.pub").code == 0
         for name in ("statement.json", "model.json", "arrays.npz", "report.html", "estimator.json"):
@@ -830,4 +831,4 @@ def test_an_exported_query_decides_as_predict(method: str, models: Path) -> None
     assert set(query["prediction"]) == {"no", "yes"}
 
 
-RANDOMISED = {"game", "group-objective", "post-processing"}
+RANDOMISED = {"oracle-game", "group-objective", "post-processing"}

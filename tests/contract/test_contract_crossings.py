@@ -24,6 +24,7 @@ from configurations import CONFIGURATIONS, Configuration, schema_of
 from scipy import optimize, stats
 
 import fairveil as fv
+import ways
 from fairveil import cli, data
 from fairveil.curator import (
     ByCell,
@@ -207,11 +208,11 @@ REFUSED = ["stores: opened", "stores: dask", "csv: dask", "parquet: dask"]
 
 def counts_of(source: Any) -> tuple[np.ndarray, float]:
     """Released counts of groups and classes, and how far a person may move them, as stated."""
-    clf = fv.RateConstrainedClassifier(
+    clf = fv.FairClassifier(
         "demographic_parity:0.3",
         schema=PERSONS,
         epsilon=5.0,
-        solver=fv.Descent(rounds=1),
+        solver=fv.PrimalDual(rounds=1),
         random_state=0,
     )
     with seam.recording() as tape:
@@ -554,12 +555,11 @@ def test_the_statement_is_never_below_the_price_of_who_is_worst_off(
 def test_a_tailored_fit_states_no_less_than_who_is_worst_off_pays(options: dict[str, Any]) -> None:
     """Every release of the fit, whatever its noise by cell, added up for each cell's person."""
     row = CONFIGURATIONS["tailored-persons"]
-    clf = fv.TailoredClassifier(
+    clf = ways.tailored(
         schema=schema_of("hired", ("sex", "race"), rows=240),
         epsilon=2.0,
         delta=1e-6,
-        solver=fv.GroupDescent(rounds=4),
-        limits=fv.GroupLimits(),
+        solver=fv.Tailored(rounds=4),
         random_state=0,
         **options,
     )

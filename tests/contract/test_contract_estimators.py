@@ -15,13 +15,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fairveil as fv
+import ways
 
 CHECKED = [
-    fv.RateConstrainedClassifier(epsilon=float("inf")),
-    fv.FermiClassifier(epsilon=float("inf")),
-    fv.OracleGameClassifier(rounds=3, epsilon=100.0, random_state=0),
-    fv.GroupObjectiveRegressor(epsilon=float("inf")),
-    fv.TailoredClassifier(),
+    fv.FairClassifier(epsilon=float("inf")),
+    ways.fermi(epsilon=float("inf")),
+    ways.game(rounds=3, epsilon=100.0, random_state=0),
+    ways.objective_regression(epsilon=float("inf")),
+    ways.tailored(),
     fv.FairPostProcessor(epsilon=float("inf")),
 ]
 

@@ -258,7 +258,7 @@ def test_a_process_that_dies_leaves_its_reservation(tmp_path: Path) -> None:
     """Killed without a word between two releases: the plan stays charged whole."""
     program = f"""
 import os, sys
-sys.path[:0] = [{str(Path(__file__).parent)!r}]
+sys.path[:0] = [{str(Path(__file__).parent)!r}, {str(Path(__file__).parents[1])!r}]
 import fairveil as fv
 from configurations import CONFIGURATIONS
 from seam import recording

@@ -23,7 +23,7 @@ SAVED = [name for name, row in ESTIMATORS.items() if "search" not in row.tags]
 
 READER = """
 import sys
-sys.path[:0] = [{here!r}]
+sys.path[:0] = [{here!r}, {beside!r}]
 import warnings; warnings.simplefilter("ignore")
 import json, numpy as np
 import fairveil as fv
@@ -70,7 +70,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory, fitted: Any) -> Path:
 def test_another_process_reads_the_same_to_the_bit(
     folders: Path, fitted: Any, table: Table
 ) -> None:
-    program = READER.format(here=str(Path(__file__).parent))
+    program = READER.format(here=str(Path(__file__).parent), beside=str(Path(__file__).parents[1]))
     done = subprocess.run(
         [sys.executable, "-c", program, json.dumps(SAVED), str(folders)],
         check=True,

@@ -423,7 +423,7 @@ def with_group(statement: PrivacyStatement, **values: Any) -> PrivacyStatement:
 
 def bounds(origin: str) -> tuple[Any, ...]:
     """As a fit states them."""
-    fit = fv.RateConstrainedClassifier(unsafe_data_dependent_bounds=True, random_state=0)
+    fit = fv.FairClassifier(unsafe_data_dependent_bounds=True, random_state=0)
     fit.fit([[0.0], [2.0], [4.0], [9.0]] * 5, [0, 1, 0, 1] * 5)
     return tuple(dataclasses.replace(one, origin=origin) for one in fit.privacy_.bounds)
 
@@ -475,7 +475,7 @@ def test_bounds_read_from_the_data_are_flagged() -> None:
 
 
 def test_a_table_of_other_releases_is_found_out() -> None:
-    table = fv.RateConstrainedClassifier(random_state=0).fit(
+    table = fv.FairClassifier(random_state=0).fit(
         [[0.0], [0.2], [0.4], [0.9]] * 5, [0, 1, 0, 1] * 5
     )
     statement = table.privacy_
@@ -503,7 +503,7 @@ def signed(tmp_path: Path) -> Path:
     new_key(tmp_path / "ours.key")
     new_key(tmp_path / "theirs.key")
     (tmp_path / "model").mkdir()
-    model = fv.RateConstrainedClassifier(random_state=0).fit(
+    model = fv.FairClassifier(random_state=0).fit(
         [[0.0], [0.2], [0.4], [0.9]] * 5, [0, 1, 0, 1] * 5
     )
     fv.save(model, tmp_path / "model", overwrite=True)

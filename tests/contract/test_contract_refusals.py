@@ -10,6 +10,7 @@ from configurations import CONFIGURATIONS, Configuration, Table
 from seam import recording
 
 import fairveil as fv
+import ways
 from fairveil.data import Category, Number, Schema
 
 # What is passed in place of the row's own, and a word of the message.
@@ -99,59 +100,53 @@ X, Y, A = np.zeros((6, 2)), np.array([0, 1] * 3), np.array(["f", "m", "f", "m", 
 X[:, 0] = range(6)
 FIT: dict[str, tuple[Any, str]] = {
     "a constraint without groups": (
-        lambda: fv.RateConstrainedClassifier("demographic_parity:0.1").fit(X, Y),
+        lambda: fv.FairClassifier("demographic_parity:0.1").fit(X, Y),
         "sensitive_features",
     ),
     "a bound above one": (
-        lambda: fv.RateConstrainedClassifier("demographic_parity:5").fit(
-            X, Y, sensitive_features=A
-        ),
+        lambda: fv.FairClassifier("demographic_parity:5").fit(X, Y, sensitive_features=A),
         "5",
     ),
     "a notion that is none": (
-        lambda: fv.RateConstrainedClassifier("demographic_parety:0.1").fit(
-            X, Y, sensitive_features=A
-        ),
+        lambda: fv.FairClassifier("demographic_parety:0.1").fit(X, Y, sensitive_features=A),
         "demographic_parity",
     ),
     "fewer labels than rows": (
-        lambda: fv.RateConstrainedClassifier().fit(X, Y[:5], sensitive_features=A),
+        lambda: fv.FairClassifier().fit(X, Y[:5], sensitive_features=A),
         "5",
     ),
     "fewer groups than rows": (
-        lambda: fv.RateConstrainedClassifier("demographic_parity:0.1").fit(
-            X, Y, sensitive_features=A[:5]
-        ),
+        lambda: fv.FairClassifier("demographic_parity:0.1").fit(X, Y, sensitive_features=A[:5]),
         "5",
     ),
-    "one class": (lambda: fv.FermiClassifier().fit(X, Y * 0, sensitive_features=A), "class"),
+    "one class": (lambda: ways.fermi().fit(X, Y * 0, sensitive_features=A), "class"),
     "groups that repeat a public feature": (
-        lambda: fv.RateConstrainedClassifier(
-            "demographic_parity:0.1", protects="sensitive_features"
-        ).fit(np.column_stack([X, A == "f"]).astype(float), Y, sensitive_features=A),
+        lambda: fv.FairClassifier("demographic_parity:0.1", protects="sensitive_features").fit(
+            np.column_stack([X, A == "f"]).astype(float), Y, sensitive_features=A
+        ),
         "sensitive",
     ),
     "sensitive columns as public features": (
-        lambda: fv.RateConstrainedClassifier(
+        lambda: fv.FairClassifier(
             "demographic_parity:0.1", protects="sensitive_features", sensitive_as_feature=True
         ).fit(X, Y, sensitive_features=A),
         "sensitive_as_feature",
     ),
     "persons without a largest number": (
-        lambda: fv.RateConstrainedClassifier(unit="who").fit(
+        lambda: fv.FairClassifier(unit="who").fit(
             {"a": X[:, 0], "who": A}, Y, sensitive_features=A
         ),
         "max_rows_per_unit",
     ),
     "persons in no column": (
-        lambda: fv.RateConstrainedClassifier(unit="who", max_rows_per_unit=2).fit(
+        lambda: fv.FairClassifier(unit="who", max_rows_per_unit=2).fit(
             {"a": X[:, 0]}, Y, sensitive_features=A
         ),
         "who",
     ),
     "a search without privacy": (
         lambda: fv.PrivateSearchCV(
-            fv.RateConstrainedClassifier(), {"solver__clip": [1.0]}, epsilon=float("inf")
+            fv.FairClassifier(), {"solver__clip": [1.0]}, epsilon=float("inf")
         ).fit(X, Y),
         "epsilon",
     ),
@@ -160,7 +155,7 @@ FIT: dict[str, tuple[Any, str]] = {
         "protects",
     ),
     "a schema without the target": (
-        lambda: fv.RateConstrainedClassifier(
+        lambda: fv.FairClassifier(
             schema=Schema({"a": Number(0, 1), "s": Category(("f", "m"))}, sensitive=("s",))
         ).fit({"a": X[:, 0] / 6, "s": A}),
         "target",

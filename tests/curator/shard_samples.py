@@ -263,10 +263,10 @@ def refuses_and_spends_nothing(
     """A fit to `make()` is refused with a typed error that shows no row, before anything is
     reserved in its ledger."""
     ledger = fv.Ledger.create(folder / "ledger.db", "people", epsilon=5.0, delta=1e-5)
-    clf = fv.RateConstrainedClassifier(
+    clf = fv.FairClassifier(
         "demographic_parity:0.1",
         epsilon=2.0,
-        solver=fv.Descent(rounds=3),
+        solver=fv.PrimalDual(rounds=3),
         random_state=0,
         ledger=ledger,
     )

@@ -166,19 +166,13 @@ def test_one_model_and_many_are_the_same_bit_for_bit(rows_of, classes, costs):
 
 
 @pytest.mark.parametrize("models", [0, 2, 7])
-def test_a_histogram_of_the_same_model_shares_its_pass_where_the_cells_are_the_same(
-    rows_of, models
-):
+def test_a_histogram_of_the_same_model_shares_its_pass_whatever_its_cells(rows_of, models):
     rows = rows_of()
     question = asked(rows, models=models)
-    for cells, passes in (
-        (question.cells, [(1, 0)]),
-        (rows.cells("marginal"), [(0,), (1,)]),
-        (None, [(0,), (1,)]),
-    ):
+    for cells in (question.cells, rows.cells("marginal"), None):
         histogram = PredictionHistogram(question.model, cells, by_label=True)
         measurements = [(one, [one.scale(rows.layout, None)]) for one in (histogram, question)]
-        assert totals_module._passes(measurements) == passes
+        assert totals_module._passes([histogram, question]) == [(1, 0)]
         for (one, _), found in zip(
             measurements, totals(measurements, rows, rows.blocks()), strict=True
         ):
@@ -505,5 +499,5 @@ def test_contributions_that_overflow_are_refused_before_they_are_charged(
 def test_a_regression_has_no_costs_beside_its_weights(rows_of):
     rows = rows_of(regression=True)
     question = asked(rows, loss="squared", costs=True)
-    with pytest.raises(InputError, match="log loss"):
+    with pytest.raises(InputError, match="costs of classes"):
         Curator(rows, FREE).answer([(question, 3.0)])

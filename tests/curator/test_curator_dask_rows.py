@@ -78,7 +78,7 @@ def test_guarantee_1_the_same_bits_though_workers_are_killed_before_they_answer(
 
 
 def test_guarantee_1_fits_are_those_of_rows_in_memory(client: Any, store: Any) -> None:
-    clf = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=2.0, random_state=0)
+    clf = fv.FairClassifier("demographic_parity:0.1", epsilon=2.0, random_state=0)
     here = clf.fit(data.encode(table(), SCHEMA)).coef_
     assert np.array_equal(clf.fit(DaskRows(client, store)).coef_, here)
     assert clf.privacy_.epsilon <= 2.0
@@ -139,7 +139,7 @@ def test_guarantee_1_the_same_bits_whatever_the_cut_also_of_a_frame_that_was_wri
     source = DaskRows(client, tmp_path / "frame", SCHEMA, shards=shards)
     assert same(answers(rows_of(source.shards())), truth)
     with pytest.raises(InputError, match="to_parquet"):
-        fv.RateConstrainedClassifier().fit(frame, people["hired"], sensitive_features="sex")
+        fv.FairClassifier().fit(frame, people["hired"], sensitive_features="sex")
 
 
 def test_guarantee_4_persons_in_several_parts_are_refused(client: Any, tmp_path: Path) -> None:
@@ -311,8 +311,8 @@ def test_a_fit_goes_on_after_its_scheduler_was_killed(
     answer: noise after a break is other noise, by design."""
 
     def fitted(rows: Any, folder: str, ledger: Any = None) -> Any:
-        clf = fv.RateConstrainedClassifier(
-            "demographic_parity:0.1", epsilon=2.0, solver=fv.Descent(rounds=12), random_state=0
+        clf = fv.FairClassifier(
+            "demographic_parity:0.1", epsilon=2.0, solver=fv.PrimalDual(rounds=12), random_state=0
         )
         return clf.set_params(ledger=ledger, checkpoint=tmp_path / folder).fit(rows)
 

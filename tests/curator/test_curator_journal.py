@@ -181,7 +181,7 @@ def test_guarantee_4_a_sitting_never_numbers_as_one_before(rows, tmp_path) -> No
 class _Listening(NoiseSource):
     """A seeded source that says which streams it gave."""
 
-    __slots__ = ("_heard",)
+    __slots__ = ("_taped",)
 
     def __init__(self, source: NoiseSource, heard: list) -> None:
         super().__init__(source._root, secure=False)

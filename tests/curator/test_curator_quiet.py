@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil.curator import (
     AttachedHistogram,
     CellCounts,
@@ -202,10 +203,10 @@ def _base(speak, secret):
 def _candidates(speak, secret):
     X, y, A = _people(secret)
     listed = [_Foreign(speak), _Foreign(print)]
-    clf = fv.OracleGameClassifier(
+    clf = ways.game(
         "demographic_parity:0.5", oracle="exponential", solver=fv.OracleGame(candidates=listed)
     )
-    clf.set_params(random_state=0, rounds=2, public_rows=60, epsilon=5.0, delta=1e-4).fit(
+    clf.set_params(random_state=0, solver__rounds=2, public_rows=60, epsilon=5.0, delta=1e-4).fit(
         X, y, sensitive_features=A
     )
 

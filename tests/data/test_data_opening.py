@@ -70,8 +70,8 @@ def test_guarantee_1_every_source_has_the_rows(places, monkeypatch, tmp_path, me
         else:
             found = data.open(address, SCHEMA, **options)
         assert alike(found, told), name
-        clf = fv.RateConstrainedClassifier(
-            "demographic_parity:0.1", epsilon=3.0, solver=fv.Descent(rounds=4), random_state=0
+        clf = fv.FairClassifier(
+            "demographic_parity:0.1", epsilon=3.0, solver=fv.PrimalDual(rounds=4), random_state=0
         ).fit(found)
         fits.append(clf.coef_.tobytes())
     assert len(set(fits)) == 1

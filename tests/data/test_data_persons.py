@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil import data
 from fairveil.core.noise import NoiseSource
 from fairveil.core.rows import Poisson
@@ -160,11 +161,11 @@ def sources() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        (fv.RateConstrainedClassifier, {"epsilon": 3.0}),
-        (fv.FermiClassifier, {"epsilon": 3.0}),
-        (fv.TailoredClassifier, {"epsilon": 3.0}),
+        (fv.FairClassifier, {"epsilon": 3.0}),
+        (ways.fermi, {"epsilon": 3.0}),
+        (ways.tailored, {"epsilon": 3.0}),
         (
-            fv.RateConstrainedClassifier,
+            fv.FairClassifier,
             {"epsilon": 3.0, "protects": "sensitive_features", "max_rows_per_unit": 60},
         ),
     ],
@@ -172,9 +173,9 @@ def sources() -> dict[str, Any]:
 def test_estimators_give_the_bits_of_the_table_from_every_source(kind, options) -> None:
     people = table()
     asked = {
-        fv.RateConstrainedClassifier: "demographic_parity:0.1",
-        fv.FermiClassifier: "demographic_parity",
-        fv.TailoredClassifier: "least-noise",
+        fv.FairClassifier: "demographic_parity:0.1",
+        ways.fermi: "demographic_parity",
+        ways.tailored: "least-noise",
     }[kind]
 
     def fitted(X: Any, *rest: Any, **more: Any) -> Any:
@@ -240,10 +241,10 @@ def test_a_part_of_a_store_reads_the_rows_that_a_part_of_the_table_reads() -> No
         ("table", data.encode(people[keep], SCHEMA)),
         ("store", store.chosen(np.flatnonzero(keep[places]))),
     ):
-        clf = fv.RateConstrainedClassifier(
+        clf = fv.FairClassifier(
             "demographic_parity:0.1",
             epsilon=3.0,
-            solver=fv.Descent(rounds=3),
+            solver=fv.PrimalDual(rounds=3),
             random_state=0,
             schema=SCHEMA,
         )
@@ -257,9 +258,7 @@ def test_a_part_of_a_store_reads_the_rows_that_a_part_of_the_table_reads() -> No
 
 def test_what_contradicts_a_store_of_persons_is_refused() -> None:
     people, store = table(), data.encode(table(), SCHEMA, "people.store")
-    clf = fv.RateConstrainedClassifier(
-        "demographic_parity:0.1", epsilon=3.0, solver=fv.Descent(rounds=3)
-    )
+    clf = fv.FairClassifier("demographic_parity:0.1", epsilon=3.0, solver=fv.PrimalDual(rounds=3))
     with pytest.raises(PrivacyError):  # rows would be protected, not persons
         clf.fit(store)
     # in the order of the table, which the store does not have
@@ -269,11 +268,11 @@ def test_what_contradicts_a_store_of_persons_is_refused() -> None:
         clf.set_params(unit="other").fit(store)
     with pytest.raises(SchemaError, match="unit"):
         store.by(SCHEMA.with_unit("other"))
-    assert fv.RateConstrainedClassifier(
-        "demographic_parity:0.1", epsilon=3.0, solver=fv.Descent(rounds=3)
+    assert fv.FairClassifier(
+        "demographic_parity:0.1", epsilon=3.0, solver=fv.PrimalDual(rounds=3)
     ).fit(store.by(SCHEMA.without_unit()))
     with pytest.raises(FairveilError):
-        fv.OracleGameClassifier("demographic_parity:0.1", epsilon=3.0).fit(store)
+        ways.game("demographic_parity:0.1", epsilon=3.0).fit(store)
     with pytest.raises(InputError, match="person for every row"):
         data.encode(people.assign(patient=[None, *people["patient"][1:]]), SCHEMA, "missing.store")
     assert not Path("missing.store").exists()
@@ -319,6 +318,6 @@ def test_a_person_whose_name_is_a_text_in_one_row_of_a_table_and_a_number_in_ano
     for options in ({}, {"out": "mixed.store"}):
         with pytest.raises(SchemaError, match="one kind"):
             data.encode(mixed, SCHEMA, block_rows=block_rows, **options)
-    asked = fv.RateConstrainedClassifier(schema=SCHEMA, random_state=0)
+    asked = fv.FairClassifier(schema=SCHEMA, random_state=0)
     with pytest.raises((InputError, SchemaError), match="one kind"):
         asked.fit(mixed)

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil import data
 from fairveil.curator import Curator, Linear, PredictionHistogram, Rows
 from fairveil.data import store as module
@@ -102,23 +103,21 @@ def test_guarantee_1_a_numeric_target_and_no_groups_survive(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "clf",
     [
-        fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=2.0, random_state=0),
-        fv.RateConstrainedClassifier(
-            epsilon=2.0, random_state=0, solver=fv.Descent(sampling_rate=0.1, rounds=30)
+        fv.FairClassifier("demographic_parity:0.1", epsilon=2.0, random_state=0),
+        fv.FairClassifier(
+            epsilon=2.0, random_state=0, solver=fv.PrimalDual(sampling_rate=0.1, rounds=30)
         ),
-        fv.FermiClassifier(epsilon=2.0, random_state=0),
-        fv.OracleGameClassifier("equalized_odds:0.1", epsilon=2.0, rounds=5, random_state=0),
-        fv.GroupObjectiveClassifier(
+        ways.fermi(epsilon=2.0, random_state=0),
+        ways.game("equalized_odds:0.1", epsilon=2.0, rounds=5, random_state=0),
+        ways.objective(
             "error",
             "demographic_parity:0.1",
             epsilon=2.0,
-            solver=fv.LinearOracle(rounds=5),
+            solver=fv.GroupObjective(rounds=5),
             random_state=0,
         ),
-        fv.TailoredClassifier(epsilon=2.0, random_state=0),
-        fv.RateConstrainedClassifier(
-            "equalized_odds:0.1", protects="sensitive_features", random_state=0
-        ),
+        ways.tailored(epsilon=2.0, random_state=0),
+        fv.FairClassifier("equalized_odds:0.1", protects="sensitive_features", random_state=0),
     ],
     ids=lambda clf: f"{type(clf).__name__}-{clf.protects}",
 )
@@ -352,7 +351,7 @@ def test_guarantee_4_rows_go_to_a_file_without_a_name_and_this_is_said(
     copied = data.encode(table(1000), SCHEMA).chosen(np.arange(0, 1000, 2))
     assert same(half, copied)  # who holds a part holds them
     fits = [
-        fv.RateConstrainedClassifier(
+        fv.FairClassifier(
             "demographic_parity:0.5", epsilon=3.0, model=fv.Additive(), random_state=0
         )
         .fit(rows)
@@ -433,4 +432,4 @@ def test_a_schema_of_persons_needs_their_column_and_rows_coded_by_one_protect_no
     with pytest.raises(InputError, match="whose each row is"):
         data.write_store(source, tmp_path / "s")
     with pytest.raises(PrivacyError, match="a schema of rows"):
-        fv.RateConstrainedClassifier(random_state=0).fit(source)
+        fv.FairClassifier(random_state=0).fit(source)

@@ -13,10 +13,10 @@ from knobs import made
 Columns = dict[str, npt.NDArray[Any]]
 
 
-def short(constraints: Any = None, **options: Any) -> fv.RateConstrainedClassifier:
+def short(constraints: Any = None, **options: Any) -> fv.FairClassifier:
     """A seeded fit of few rounds."""
     return made(
-        fv.RateConstrainedClassifier,
+        fv.FairClassifier,
         constraints,
         **{"random_state": 0, "rounds": 15, "epsilon": 3.0, **options},
     )

@@ -14,6 +14,7 @@ from torch import nn
 import fairveil as fv
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where it is run as a program of its own
+import ways
 from knobs import made
 
 torch.set_num_threads(1)  # bits are compared: sums of several threads are added in any order
@@ -39,7 +40,7 @@ def penalised(
         named = {} if positive is None else {"positive": positive}
         notion = kinds[notion](None, groups=groups, **named)
     return made(
-        fv.FermiClassifier,
+        ways.fermi,
         notion,
         strength,
         model,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-import fairveil as fv
+import ways
 from fairveil.core import cost as accounting
 from fairveil.errors import ConstraintNotMet
 from fairveil.fairness import objectives
@@ -45,7 +45,7 @@ def fair(
     method: str = "linear-oracle",
     decisions: Any = None,
     **options: Any,
-) -> fv.GroupObjectiveClassifier:
+) -> ways.objective:
     """A seeded estimator of few rounds."""
     rounds = {} if method == "exponential" else {"rounds": 12}
     options = {
@@ -55,7 +55,7 @@ def fair(
         **rounds,
         **options,
     }
-    return made(fv.GroupObjectiveClassifier, objective, constraint, method, decisions, **options)
+    return made(ways.objective, objective, constraint, method, decisions, **options)
 
 
 def quietly(clf: Any, *given: Any, **named: Any) -> Any:
@@ -85,9 +85,7 @@ def largest(constant: float = 1.0, **options: Any) -> objectives.Custom:
     return objectives.Custom(value, gradient, constant, **options)
 
 
-def verified(
-    clf: fv.GroupObjectiveClassifier, epsilon: float = 3.0, delta: float = 1e-6
-) -> PrivacyStatement:
+def verified(clf: ways.objective, epsilon: float = 3.0, delta: float = 1e-6) -> PrivacyStatement:
     """The statement, which agrees with itself, with the promise, and with the price of its
     events."""
     statement: PrivacyStatement = clf.privacy_

@@ -24,6 +24,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
+import ways
 from fairveil.errors import FairveilError
 from fairveil.ledger import Ledger
 from knobs import made
@@ -65,24 +66,18 @@ def makers() -> dict[str, Callable[..., Any]]:
     common: dict[str, Any] = {"epsilon": 1.0, "public_rows": ROWS, "random_state": 0}
     gap = fv.DemographicParity(max_gap=0.9)
     return {
-        "RateConstrainedClassifier": lambda **o: made(
-            fv.RateConstrainedClassifier, gap, **{**common, "rounds": 3, **o}
-        ),
-        "FermiClassifier": lambda **o: made(fv.FermiClassifier, **{**common, "rounds": 3, **o}),
-        "OracleGameClassifier": lambda **o: made(
-            fv.OracleGameClassifier, gap, **{**common, "rounds": 3, **o}
-        ),
+        "FairClassifier": lambda **o: made(fv.FairClassifier, gap, **{**common, "rounds": 3, **o}),
+        "FermiClassifier": lambda **o: made(ways.fermi, **{**common, "rounds": 3, **o}),
+        "OracleGameClassifier": lambda **o: made(ways.game, gap, **{**common, "rounds": 3, **o}),
         "GroupObjectiveClassifier": lambda **o: made(
-            fv.GroupObjectiveClassifier, **{**common, "rounds": 3, **o}
+            ways.objective, **{**common, "rounds": 3, **o}
         ),
         "GroupObjectiveRegressor": lambda **o: made(
-            fv.GroupObjectiveRegressor, **{**common, "target_bounds": (-1, 1), **o}
+            ways.objective_regression, **{**common, "target_bounds": (-1, 1), **o}
         ),
-        "TailoredClassifier": lambda **o: made(
-            fv.TailoredClassifier, **{**common, "rounds": 3, **o}
-        ),
+        "TailoredClassifier": lambda **o: made(ways.tailored, **{**common, "rounds": 3, **o}),
         "TailoredRegressor": lambda **o: made(
-            fv.TailoredRegressor, **{**common, "target_bounds": (-1, 1), **o}
+            ways.tailored_regression, **{**common, "target_bounds": (-1, 1), **o}
         ),
         "FairPostProcessor": lambda **o: made(
             fv.FairPostProcessor, _base(), gap, **{**common, "public_base": True, **o}
@@ -594,7 +589,7 @@ BAD_CONSTRAINTS: list[Any] = [
     (x for x in (1,)),
 ]  # fmt: skip
 
-CONSTRAINED = ("RateConstrainedClassifier", "OracleGameClassifier", "FairPostProcessor")
+CONSTRAINED = ("FairClassifier", "OracleGameClassifier", "FairPostProcessor")
 
 
 @dataclass

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import fairveil as fv
+import ways
 from fairveil.core import cost as accounting
 from fairveil.errors import ConstraintNotMet
 from fairveil.statement.document import PrivacyStatement
@@ -43,21 +44,21 @@ def sample(rows: int = ROWS, seed: int = 0) -> Any:
 X, Y, LABELS, SEX, AGE = sample()
 
 
-def regressor(*given: Any, **options: Any) -> fv.TailoredRegressor:
+def regressor(*given: Any, **options: Any) -> ways.tailored_regression:
     """A seeded one, of few rounds; `method`: "moments" or "descent"."""
     usual: dict[str, Any] = {"epsilon": 3.0, "random_state": 0, "target_bounds": BOUNDS}
     method = options.pop("method", None)
     if method is not None:
-        usual["solver"] = fv.Moments() if method == "moments" else fv.GroupDescent()
-    if method != "moments" and options.get("group_loss_bound") is None and len(given) < 2:
+        usual["solver"] = fv.Tailored(by="moments") if method == "moments" else fv.Tailored()
+    if method != "moments" and options.get("bound") is None and len(given) < 2:
         usual["rounds"] = 8
-    return made(fv.TailoredRegressor, *given, **{**usual, **options})
+    return made(ways.tailored_regression, *given, **{**usual, **options})
 
 
-def classifier(*given: Any, **options: Any) -> fv.TailoredClassifier:
+def classifier(*given: Any, **options: Any) -> ways.tailored:
     """A seeded one, of few rounds."""
     return made(
-        fv.TailoredClassifier, *given, **{"epsilon": 3.0, "random_state": 0, "rounds": 8, **options}
+        ways.tailored, *given, **{"epsilon": 3.0, "random_state": 0, "rounds": 8, **options}
     )
 
 

@@ -16,6 +16,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import fairveil as fv
+import ways
 from fairveil.core.events import compose
 from fairveil.errors import FairveilError, InputError, NoSteps, UnstatedBounds
 from fairveil.estimators.reading.additive import MANY, ROWS_A_NUMBER
@@ -48,10 +49,10 @@ def table(seed: int = 0, rows: int = ROWS) -> tuple[dict[str, Any], Any, Any]:
     )
 
 
-def fitted(model: Any = "additive", **options: Any) -> fv.RateConstrainedClassifier:
+def fitted(model: Any = "additive", **options: Any) -> fv.FairClassifier:
     X, y, sex = table()
     clf = made(
-        fv.RateConstrainedClassifier,
+        fv.FairClassifier,
         model=model,
         schema=schema(),
         **{"epsilon": 3.0, "random_state": 0, **options},
@@ -62,14 +63,14 @@ def fitted(model: Any = "additive", **options: Any) -> fv.RateConstrainedClassif
 PARITY = "demographic_parity:0.1"
 SEEN = {"protects": "sensitive_features"}
 CLASSIFIERS = [
-    fv.RateConstrainedClassifier(PARITY),
-    made(fv.RateConstrainedClassifier, PARITY, **SEEN),
-    fv.RateConstrainedClassifier(PARITY, neighbours="replace-one"),
-    fv.RateConstrainedClassifier(PARITY, epsilon=float("inf")),
-    fv.FermiClassifier(),
-    fv.TailoredClassifier(),
-    made(fv.OracleGameClassifier, PARITY, **SEEN),
-    made(fv.GroupObjectiveClassifier, "error", PARITY, **SEEN),
+    fv.FairClassifier(PARITY),
+    made(fv.FairClassifier, PARITY, **SEEN),
+    fv.FairClassifier(PARITY, neighbours="replace-one"),
+    fv.FairClassifier(PARITY, epsilon=float("inf")),
+    ways.fermi(),
+    ways.tailored(),
+    made(ways.game, PARITY, **SEEN),
+    made(ways.objective, "error", PARITY, **SEEN),
 ]
 
 
@@ -96,7 +97,7 @@ def test_a_curve_is_learned_that_no_line_fits_and_saved_to_the_bit(
 
 @pytest.mark.parametrize(
     "clf",
-    [fv.GroupObjectiveRegressor(), fv.TailoredRegressor()],
+    [ways.objective_regression(), ways.tailored_regression()],
     ids=lambda clf: type(clf).__name__,
 )
 def test_a_number_is_predicted_by_steps(clf: Any) -> None:
@@ -126,7 +127,7 @@ def test_raw_units_need_no_schema() -> None:
     for model in (None, "additive"):
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
-            clf = fv.RateConstrainedClassifier(model=model, epsilon=3.0, random_state=0).fit(X, y)
+            clf = fv.FairClassifier(model=model, epsilon=3.0, random_state=0).fit(X, y)
         assert any(issubclass(one.category, UnstatedBounds) for one in heard) == (model is None)
         scores[model] = clf.score(X, y)
     assert scores[None] < 0.7
@@ -139,7 +140,7 @@ def test_pairs_of_columns_are_distinguished() -> None:
     X = rng.uniform(-1, 1, (ROWS, 2))
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     scores = [
-        fv.RateConstrainedClassifier(model=model, epsilon=3.0, random_state=0).fit(X, y).score(X, y)
+        fv.FairClassifier(model=model, epsilon=3.0, random_state=0).fit(X, y).score(X, y)
         for model in ("additive", fv.Additive(interactions=(("x0", "x1"),)))
     ]
     assert scores[0] < 0.6
@@ -150,7 +151,7 @@ def test_a_pair_may_be_of_a_category_and_a_number() -> None:
     X, _, sex = table()
     y = np.where((X["a"] > 0) == (X["job"] == "x"), "yes", "no")
     model = fv.Additive(interactions=(("job", "a"),))
-    clf = fv.RateConstrainedClassifier(model=model, schema=schema(), epsilon=3.0, random_state=0)
+    clf = fv.FairClassifier(model=model, schema=schema(), epsilon=3.0, random_state=0)
     assert clf.fit(X, y, sensitive_features=sex).score(X, y) > 0.9
     assert "job: x, a: 0 to 0.25" in clf.coef_names_ or any(
         name.startswith("job: x, a: 0 to") for name in clf.coef_names_
@@ -166,9 +167,7 @@ def test_nothing_is_read_from_the_rows() -> None:
     X, y, sex = table()
     other = {**X, "a": X["a"] * 0.01, "b": X["b"] * 0.001}
     one = fitted()
-    two = fv.RateConstrainedClassifier(
-        model="additive", schema=schema(), epsilon=3.0, random_state=0
-    )
+    two = fv.FairClassifier(model="additive", schema=schema(), epsilon=3.0, random_state=0)
     assert two.fit(other, y, sensitive_features=sex).coding_ == one.coding_
     assert one.privacy_.plan == two.privacy_.plan == fitted(None).privacy_.plan
     assert not [fact for fact in one.privacy_.facts if fact.origin == "read from the data"]
@@ -228,8 +227,8 @@ def test_a_wide_table_of_few_rows_stays_linear_and_says_so() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(500, MANY + 1)), rng.integers(2, size=500)
     with pytest.warns(NoSteps, match="the model is linear"):
-        steps = fv.RateConstrainedClassifier(model="additive", random_state=0).fit(X, y)
-    line = fv.RateConstrainedClassifier(random_state=0).fit(X, y)
+        steps = fv.FairClassifier(model="additive", random_state=0).fit(X, y)
+    line = fv.FairClassifier(random_state=0).fit(X, y)
     assert np.array_equal(steps.coef_, line.coef_)
 
 
@@ -237,12 +236,12 @@ def test_a_wide_table_has_steps_where_enough_rows_are_known_or_columns_named() -
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(500, MANY + 1)), rng.integers(2, size=500)
     known = ROWS_A_NUMBER * (MANY + 1)
-    many = fv.RateConstrainedClassifier(
-        model="additive", random_state=0, solver=fv.Descent(rounds=3), public_rows=known
+    many = fv.FairClassifier(
+        model="additive", random_state=0, solver=fv.PrimalDual(rounds=3), public_rows=known
     ).fit(X, y)
     assert len(many.coding_.shapes.steps) == MANY + 1
-    named = fv.RateConstrainedClassifier(
-        model=fv.Additive(columns=("x3",)), random_state=0, solver=fv.Descent(rounds=3)
+    named = fv.FairClassifier(
+        model=fv.Additive(columns=("x3",)), random_state=0, solver=fv.PrimalDual(rounds=3)
     ).fit(X, y)
     assert [side.name for side in named.coding_.shapes.steps] == ["x3"]
 
@@ -278,9 +277,7 @@ def test_too_many_cells_of_a_pair_are_refused() -> None:
     wide = schema(postcode=Category(tuple(map(str, range(500)))))
     X, y, sex = table()
     X["postcode"] = np.array(list(map(str, range(500))))[np.arange(ROWS) % 500]
-    clf = fv.RateConstrainedClassifier(
-        model=fv.Additive(interactions=(("postcode", "a"),)), schema=wide
-    )
+    clf = fv.FairClassifier(model=fv.Additive(interactions=(("postcode", "a"),)), schema=wide)
     with pytest.raises(InputError, match="4096 cells"):
         clf.fit(X, y, sensitive_features=sex)
 
@@ -291,9 +288,9 @@ def test_sparse_tables_and_modules_where_none_are_taken_are_refused() -> None:
         np.arange(50) % 2,
     )
     with pytest.raises(InputError, match="dense"):
-        fv.RateConstrainedClassifier(model="additive").fit(X, y)
+        fv.FairClassifier(model="additive").fit(X, y)
     with pytest.raises(InputError, match="'linear', 'additive'"):
-        fv.OracleGameClassifier(model=object()).fit(np.ones((50, 4)), y)
+        ways.game(model=object()).fit(np.ones((50, 4)), y)
 
 
 @pytest.mark.parametrize(

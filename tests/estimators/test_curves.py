@@ -28,9 +28,9 @@ def table(seed: int = 0, rows: int = ROWS) -> tuple[dict[str, Any], Any]:
     return X, np.where(np.abs(X["a"]) > 1.0, "yes", "no")
 
 
-def fitted(**options: Any) -> fv.RateConstrainedClassifier:
+def fitted(**options: Any) -> fv.FairClassifier:
     given = {"model": "additive", "schema": SCHEMA, "epsilon": 3.0, "random_state": 0, **options}
-    return made(fv.RateConstrainedClassifier, **given).fit(*table())
+    return made(fv.FairClassifier, **given).fit(*table())
 
 
 def test_terms_and_a_constant_add_up_to_the_score() -> None:
@@ -55,7 +55,7 @@ def test_noise_of_a_step_is_within_its_bound_and_not_far_below() -> None:
     y = np.where(X["a"] > 0, "yes", "no")
     found, bounds = [], set()
     for seed in range(60):
-        clf = fv.RateConstrainedClassifier(
+        clf = fv.FairClassifier(
             model="additive", schema=SCHEMA, epsilon=0.5, random_state=seed, public_rows=3000
         )
         clf.fit(X, y)

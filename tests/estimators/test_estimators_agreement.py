@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil.errors import ChecksumError, FairveilError, InputError
 from knobs import made
 
@@ -32,13 +33,13 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bytes
     table = {"a": X[:, 0], "b": X[:, 1], "w": np.array(["u", "v"], object)[A]}
     parity = fv.DemographicParity(0.9)
     fits = {
-        "table": made(
-            fv.RateConstrainedClassifier, parity, solver=fv.Descent(rounds=2), **common
-        ).fit(table, y, sensitive_features="w"),
+        "table": made(fv.FairClassifier, parity, solver=fv.PrimalDual(rounds=2), **common).fit(
+            table, y, sensitive_features="w"
+        ),
         "odds": made(fv.FairPostProcessor, constraints=parity, **common).fit(
             X, y, sensitive_features=A
         ),
-        "game": made(fv.OracleGameClassifier, constraints=parity, rounds=2, **common).fit(
+        "game": made(ways.game, constraints=parity, rounds=2, **common).fit(
             X, y, sensitive_features=A
         ),
     }

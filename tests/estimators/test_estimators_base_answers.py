@@ -22,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import fairveil as fv
+import ways
 from fairveil.errors import FairveilError, InputError
 from fairveil.estimators import post_processing, wrapped
 from fairveil.methods import score_bins
@@ -54,7 +55,7 @@ def gap(clf: fv.FairPostProcessor, X: Any = X, y: Any = Y, A: Any = A, **groups:
         (GaussianNB(), "predict_proba"),
         (RandomForestClassifier(20, max_depth=4, random_state=0), "predict_proba"),
         (make_pipeline(StandardScaler(), LogisticRegression()), "decision_function"),
-        (fv.GroupObjectiveClassifier("error", method="exponential"), "predict"),
+        (ways.objective("error", method="exponential"), "predict"),
     ],
 )
 def test_a_score_is_asked_for_where_there_is_one(base: Any, method: str) -> None:
@@ -312,7 +313,7 @@ def test_a_base_that_is_fitted_here_keeps_its_score_where_one_class_for_all_errs
     rng = np.random.default_rng(1)
     y = (rng.random(8000) < 0.04).astype(int)
     x = np.clip(0.35 * y + 0.3 * rng.normal(size=8000), -1, 1)[:, np.newaxis]
-    base = fv.RateConstrainedClassifier(random_state=4, public_rows=8000)
+    base = fv.FairClassifier(random_state=4, public_rows=8000)
     alone = clone(base).set_params(epsilon=0.8, delta=0.8e-6).fit(x, y)
     assert np.ptp(alone.decision_function(x)) == 0
     clf = fv.FairPostProcessor(
@@ -323,16 +324,16 @@ def test_a_base_that_is_fitted_here_keeps_its_score_where_one_class_for_all_errs
     assert (
         fv.FairPostProcessor(None, fv.FalseNegativeRate(0.2), random_state=0)
         .fit(x, y)
-        .estimator_.randomised
+        .estimator_.solver.randomised
         is None
     )
-    asked = fv.RateConstrainedClassifier(randomised=False)
+    asked = fv.FairClassifier(solver=fv.PrimalDual(randomised=False))
     kept = (
         fv.FairPostProcessor(asked, fv.FalseNegativeRate(0.2), random_state=0).fit(x, y).estimator_
     )
-    assert kept.randomised is False  # as it was asked for
+    assert kept.solver.randomised is False  # as it was asked for
     free = fv.FairPostProcessor(None, None, random_state=0).fit(x, y).estimator_
-    assert free.randomised is True
+    assert free.solver is None or free.solver.randomised
 
 
 def test_without_chance_each_group_has_one_threshold_and_what_cannot_be_kept_is_said() -> None:
@@ -410,7 +411,7 @@ def test_on_disk_to_the_bit_and_what_contradicts_is_refused(base: Any, tmp_path:
 def test_a_search_is_no_base_and_its_best_estimator_is_told(post: str) -> None:
     """Before anything is read: of a base classifier's constraints and costs a search has none of
     its own."""
-    base = fv.RateConstrainedClassifier(None, solver=fv.Descent(rounds=2))
+    base = fv.FairClassifier(None, solver=fv.PrimalDual(rounds=2))
     search = fv.PrivateSearchCV(base, {"solver__clip": [0.5, 2.0]}, epsilon=1.0)
     made: Any = (
         fv.FairPostProcessor(search, "equalized_odds:0.2", epsilon=2.0)

@@ -6,12 +6,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil.errors import InputError, RandomizedModel, WorseThanBaseline
+from fairveil.estimators.descending import PrimalDualWay
 from fairveil.estimators.reports import (
     CONSTANT,
     FREE,
@@ -37,16 +40,16 @@ def people(n: int = 3000, groups: int = 3, seed: int = 0):
 def estimators(**given):
     of = {"epsilon": INF} | given
     rounds = {"rounds": 20} if of["epsilon"] != INF else {}
-    yield made(fv.RateConstrainedClassifier, "demographic_parity:0.2", **rounds, **of)
-    yield made(fv.RateConstrainedClassifier, None, **rounds, **of)
-    yield made(fv.FermiClassifier, **rounds, **of)
+    yield made(fv.FairClassifier, "demographic_parity:0.2", **rounds, **of)
+    yield made(fv.FairClassifier, None, **rounds, **of)
+    yield made(ways.fermi, **rounds, **of)
     yield made(fv.FairPostProcessor, None, "equalized_odds:0.05", **of)
-    yield made(fv.OracleGameClassifier, "equalized_odds:0.05", rounds=20, **of)
-    yield made(fv.GroupObjectiveClassifier, "error", "demographic_parity:0.05", **of)
-    yield made(fv.GroupObjectiveClassifier, "gmean", **of)
-    yield made(fv.TailoredClassifier, solver=fv.GroupDescent(rounds=30), **of)
-    yield made(fv.GroupObjectiveRegressor, "largest_group_loss", target_bounds=(-4, 4), **of)
-    yield made(fv.TailoredRegressor, target_bounds=(-4, 4), **of)
+    yield made(ways.game, "equalized_odds:0.05", rounds=20, **of)
+    yield made(ways.objective, "error", "demographic_parity:0.05", **of)
+    yield made(ways.objective, "gmean", **of)
+    yield made(ways.tailored, solver=fv.Tailored(rounds=30), **of)
+    yield made(ways.objective_regression, "largest_group_loss", target_bounds=(-4, 4), **of)
+    yield made(ways.tailored_regression, target_bounds=(-4, 4), **of)
 
 
 @pytest.mark.parametrize("place", range(10))
@@ -102,35 +105,40 @@ def worse(seed=0, randomised=True):
     a = rng.integers(0, 2, n)
     X = rng.uniform(-1, 1, size=(n, 2))
     y = (rng.random(n) < 0.12).astype(int)
-    clf = fv.RateConstrainedClassifier(
+    clf = fv.FairClassifier(
         "false_positive_rate_parity:0.9",
         epsilon=30.0,
         public_rows=n,
         random_state=seed,
-        solver=fv.Descent(rounds=1),
-        randomised=randomised,
+        solver=fv.PrimalDual(rounds=1, randomised=randomised),
     )
     return clf, X, y, a
 
 
-class Thrown(fv.RateConstrainedClassifier):
+class Thrown(PrimalDualWay):
     """Whose model starts far off and has no time to come back: what a poor choice of knobs does."""
 
-    def _conclude(self, intent, outcome, statement) -> None:
+    def conclude(self, intent, outcome, statement) -> None:
         compared = outcome.comparison
         table = compared.table.counts[:, ::-1].copy()  # it decides the other way round
         shown = dataclasses.replace(
             compared, table=dataclasses.replace(compared.table, counts=table)
         )
         outcome = dataclasses.replace(outcome, weights=-outcome.weights, comparison=shown)
-        super()._conclude(intent, outcome, statement)
+        super().conclude(intent, outcome, statement)
+
+
+class ThrownClassifier(fv.FairClassifier):
+    WAYS: ClassVar = fv.FairClassifier.WAYS | {fv.PrimalDual: Thrown}
 
 
 def thrown(randomised=True, **given):
     X, y, a = people()
     options = {"epsilon": 5.0, "public_rows": len(y), "random_state": 0, "rounds": 30}
     clf = made(
-        Thrown, **{"constraints": "demographic_parity:0.6"} | options | given, randomised=randomised
+        ThrownClassifier,
+        **{"constraints": "demographic_parity:0.6"} | options | given,
+        randomised=randomised,
     )
     return clf, X, y, a
 
@@ -186,15 +194,18 @@ def test_a_mixture_is_warned_of_and_says_why_it_has_no_coefficients(tmp_path) ->
         with pytest.raises(AttributeError, match=f"'{name}': .*mixture.*randomised=False"):
             getattr(clf, name)
         with pytest.raises(AttributeError, match="no attribute"):
-            getattr(fv.RateConstrainedClassifier(), name)
+            getattr(fv.FairClassifier(), name)
     with pytest.raises(AttributeError, match=r"no attribute 'coefs_'$"):
         getattr(clf, "coefs" + "_")
 
 
 def test_one_model_is_not_warned_of() -> None:
     X, y, _ = people(600)
-    clf = fv.RateConstrainedClassifier(
-        epsilon=1.0, public_rows=600, solver=fv.Descent(rounds=2), random_state=0, randomised=False
+    clf = fv.FairClassifier(
+        epsilon=1.0,
+        public_rows=600,
+        solver=fv.PrimalDual(rounds=2, randomised=False),
+        random_state=0,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error", RandomizedModel)
@@ -224,7 +235,7 @@ def test_a_mixture_survives_a_file(tmp_path) -> None:
     clf, X, y, a = thrown(constraints="demographic_parity:0.1")
     clf.fit(X, y, sensitive_features=a)
     assert isinstance(clf.model_, MixtureModel)
-    plain = made(fv.RateConstrainedClassifier, **clf.get_params(deep=False))
+    plain = made(fv.FairClassifier, **clf.get_params(deep=False))
     plain.__dict__.update(clf.__dict__)
     fv.save(plain, tmp_path / "model")
     again = fv.load(tmp_path / "model")
@@ -241,7 +252,7 @@ def test_a_mixture_survives_a_file(tmp_path) -> None:
 def test_guarantee_1_a_model_that_is_not_worse_is_returned_itself(randomised) -> None:
     X, y, a = people()
     options = {"epsilon": 5.0, "public_rows": len(y), "random_state": 0, "randomised": randomised}
-    clf = made(fv.RateConstrainedClassifier, "demographic_parity:0.6", **options).fit(
+    clf = made(fv.FairClassifier, "demographic_parity:0.6", **options).fit(
         X, y, sensitive_features=a
     )
     assert isinstance(clf.model_, LinearModel)
@@ -252,7 +263,7 @@ def test_guarantee_1_a_model_that_is_not_worse_is_returned_itself(randomised) ->
 
 def test_guarantee_2_the_final_model_costs_nothing_more() -> None:
     prices = []
-    for kind in (fv.RateConstrainedClassifier, Thrown):
+    for kind in (fv.FairClassifier, ThrownClassifier):
         for randomised in (True, False):
             clf, X, y, a = thrown(randomised)
             clf.__class__ = kind
@@ -274,7 +285,9 @@ def test_guarantee_3_a_verdict_knows_that_it_chose() -> None:
 def test_what_is_neither_yes_nor_no_is_refused(randomised) -> None:
     X, y, a = people(200)
     with pytest.raises(InputError, match="randomised"):
-        fv.RateConstrainedClassifier(None, randomised=randomised).fit(X, y, sensitive_features=a)
+        fv.FairClassifier(None, solver=fv.PrimalDual(randomised=randomised)).fit(
+            X, y, sensitive_features=a
+        )
 
 
 def test_verdicts_need_more_than_noise() -> None:

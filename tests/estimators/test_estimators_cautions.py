@@ -14,6 +14,7 @@ import torch
 from scipy import sparse
 
 import fairveil as fv
+import ways
 from fairveil.data import Category, Number, Schema
 from fairveil.errors import (
     FairveilWarning,
@@ -58,25 +59,27 @@ def quick(make: Any, *given: Any, **options: Any) -> Make:
 
 
 CLASSIFIERS: dict[str, Make] = {
-    "rate-constrained": quick(fv.RateConstrainedClassifier, PARITY, rounds=2),
+    "rate-constrained": quick(fv.FairClassifier, PARITY, rounds=2),
     "rate-constrained network": lambda **more: quick(
-        fv.RateConstrainedClassifier, PARITY, model=net(), rounds=2
+        fv.FairClassifier, PARITY, model=net(), rounds=2
     )(**more),
-    "fermi": quick(fv.FermiClassifier, rounds=2),
-    "game": quick(fv.OracleGameClassifier, PARITY, rounds=2),
-    "game by descent": quick(fv.OracleGameClassifier, PARITY, rounds=2, oracle="descent"),
-    "game by thresholds": quick(fv.OracleGameClassifier, PARITY, rounds=2, oracle="exponential"),
-    "group objective": quick(fv.GroupObjectiveClassifier, "error", PARITY, rounds=2),
-    "tailored": quick(fv.TailoredClassifier, rounds=2),
+    "fermi": quick(ways.fermi, rounds=2),
+    "game": quick(ways.game, PARITY, rounds=2),
+    "game by descent": quick(ways.game, PARITY, rounds=2, oracle="descent"),
+    "game by thresholds": quick(ways.game, PARITY, rounds=2, oracle="exponential"),
+    "group objective": quick(ways.objective, "error", PARITY, rounds=2),
+    "tailored": quick(ways.tailored, rounds=2),
     "tailored network": lambda **more: made(
-        fv.TailoredClassifier, model=net(), solver=fv.GroupDescent(rounds=2), random_state=0, **more
+        ways.tailored, model=net(), solver=fv.Tailored(rounds=2), random_state=0, **more
     ),
     "post-processor": quick(fv.FairPostProcessor, constraints=PARITY),
 }
 REGRESSORS: dict[str, Make] = {
-    "group objective": quick(fv.GroupObjectiveRegressor, target_bounds=(0, 200), rounds=2),
-    "tailored by descent": quick(fv.TailoredRegressor, target_bounds=(0, 200), rounds=2),
-    "tailored by moments": quick(fv.TailoredRegressor, target_bounds=(0, 200), solver=fv.Moments()),
+    "group objective": quick(ways.objective_regression, target_bounds=(0, 200), rounds=2),
+    "tailored by descent": quick(ways.tailored_regression, target_bounds=(0, 200), rounds=2),
+    "tailored by moments": quick(
+        ways.tailored_regression, target_bounds=(0, 200), solver=fv.Tailored(by="moments")
+    ),
 }
 TAKE_THEM_AS_THEY_ARE = ("rate-constrained network", "tailored network")
 
@@ -233,7 +236,7 @@ def test_a_delta_is_held_against_public_rows_and_says_what_it_assumes_without() 
 def test_a_frontier_says_each_once() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        template = fv.RateConstrainedClassifier(solver=fv.Descent(rounds=2), delta=0.005)
+        template = fv.FairClassifier(solver=fv.PrimalDual(rounds=2), delta=0.005)
         grid: dict[str, Any] = {
             "epsilons": (1.0, 20.0),
             "gaps": (0.1, 0.2),

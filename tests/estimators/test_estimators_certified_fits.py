@@ -14,10 +14,12 @@ import pytest
 from scipy import stats
 
 import fairveil as fv
+import ways
 from fairveil import privacy
 from fairveil.core.events import compose
 from fairveil.errors import FairveilError, InputError, LedgerError, PrivacyError
 from fairveil.estimators.certifying import certified_fits
+from fairveil.estimators.descending import PrimalDualWay
 from knobs import made
 
 
@@ -39,9 +41,9 @@ X, Y, A = _people(3000, 0)
 NOTION = fv.DemographicParity(0.3, confidence=0.95)
 
 
-def _fit(**options: object) -> fv.RateConstrainedClassifier:
+def _fit(**options: object) -> fv.FairClassifier:
     given = {"epsilon": 1.0, "public_rows": 3000, "random_state": 0} | options
-    return made(fv.RateConstrainedClassifier, NOTION, **given).fit(X, Y, sensitive_features=A)
+    return made(fv.FairClassifier, NOTION, **given).fit(X, Y, sensitive_features=A)
 
 
 # Coins, enumerated
@@ -136,18 +138,18 @@ def test_parts_are_disjoint_and_everyone_and_coins_are_anew(
 
     monkeypatch.setattr(certified_fits, "certify_beside", watched)
     fitted: list[set[float]] = []
-    fit = fv.RateConstrainedClassifier._intend
+    fit = PrimalDualWay.intend
 
-    def watched_fit(self: object, read: Callable, shape: object = None) -> object:
-        intent = fit(self, read, shape)  # type: ignore[arg-type]
+    def watched_fit(self: object, *given: object) -> object:
+        intent = fit(self, *given)  # type: ignore[arg-type]
         fitted.append(
             {v for block in intent.training.rows.blocks() for v in block.numbers[2].tolist()}
         )
         return intent
 
-    monkeypatch.setattr(fv.RateConstrainedClassifier, "_intend", watched_fit)
+    monkeypatch.setattr(PrimalDualWay, "intend", watched_fit)
     for _ in range(2):
-        fv.RateConstrainedClassifier(NOTION, public_rows=3000).fit(ids, Y, sensitive_features=A)
+        fv.FairClassifier(NOTION, public_rows=3000).fit(ids, Y, sensitive_features=A)
     for one, other in zip(fitted, seen, strict=True):
         assert not {round(v * 3000) for v in one} & {round(v * 3000) for v in other}
         assert len(one) + len(other) == 3000
@@ -170,9 +172,9 @@ def test_a_file_is_certified_like_the_same_rows_in_memory(tmp_path: Path) -> Non
     )
     given = {"epsilon": 1.0, "public_rows": 3000, "random_state": 0, "schema": schema}
     table = {"x": X[:, 0], "z": X[:, 1], "sex": np.array(["f", "m"])[A]}
-    one = made(fv.RateConstrainedClassifier, NOTION, **given)
+    one = made(fv.FairClassifier, NOTION, **given)
     one.fit(fv.data.open(tmp_path / "people.csv", schema))
-    other = made(fv.RateConstrainedClassifier, NOTION, **given).fit(table, Y)
+    other = made(fv.FairClassifier, NOTION, **given).fit(table, Y)
     assert one.certificate_.bounds == other.certificate_.bounds
     np.testing.assert_array_equal(one.coef_, other.coef_)
 
@@ -222,9 +224,9 @@ def test_other_estimators_and_tables(kind: str) -> None:
         )
     elif kind == "game":
         options = {"protects": "sensitive_features", "epsilon": 3.0, "rounds": 5, "random_state": 0}
-        clf = made(fv.OracleGameClassifier, fv.DemographicParity(0.4, confidence=0.9), **options)
+        clf = made(ways.game, fv.DemographicParity(0.4, confidence=0.9), **options)
     else:
-        clf = fv.RateConstrainedClassifier(
+        clf = fv.FairClassifier(
             [fv.FalseNegativeRate(0.8, confidence=0.9), "demographic_parity:0.4"], random_state=0
         )
         frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "sex": np.where(A == 1, "f", "m")})
@@ -245,11 +247,11 @@ def test_asked_for_20_points_few_fits_are_certified_wrongly() -> None:
     for seed in range(20):
         x, y, a = _people(1500, seed)
         notion = fv.DemographicParity(0.2, confidence=0.9)
-        clf = fv.RateConstrainedClassifier(
+        clf = fv.FairClassifier(
             notion,
             epsilon=2.0,
             public_rows=1500,
-            solver=fv.Descent(rounds=12),
+            solver=fv.PrimalDual(rounds=12),
             random_state=seed,
         ).fit(x, y, sensitive_features=a)
         gap = fv.demographic_parity_gap(None, clf.predict(big, random_state=0), of_big)
@@ -281,9 +283,7 @@ def test_asked_for_20_points_few_fits_are_certified_wrongly() -> None:
     ],
 )
 def test_bad_input_changes_nothing(options: dict, given: dict, words: str) -> None:
-    clf = made(
-        fv.RateConstrainedClassifier, **({"constraints": NOTION, "random_state": 0} | options)
-    )
+    clf = made(fv.FairClassifier, **({"constraints": NOTION, "random_state": 0} | options))
     with pytest.raises(FairveilError, match=words):
         clf.fit(X, Y, **({"sensitive_features": A} | given))
     assert not [name for name in vars(clf) if name.endswith("_")]
@@ -298,7 +298,7 @@ def test_a_confidence_is_one(confidence: object) -> None:
 def test_who_cannot_certify_refuses_a_confidence() -> None:
     for refused in (
         lambda: fv.certify(Y, None, Y, sensitive_features=A, constraints=NOTION, epsilon=1.0),
-        lambda: fv.RateConstrainedClassifier(NOTION).plan(
+        lambda: fv.FairClassifier(NOTION).plan(
             fv.facts.Schema({"x": fv.facts.Number(0, 1)}), rows=10
         ),
     ):

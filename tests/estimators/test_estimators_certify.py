@@ -10,6 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
+import ways
 from fairveil.core.events import DiscreteLaplace
 from fairveil.errors import InputError, LedgerError, PrivacyError
 from fairveil.facts import Cells, Schema
@@ -113,7 +114,7 @@ def test_models_of_the_library_that_read_groups_or_are_randomized() -> None:
     assert found.model == "FairPostProcessor"
     with pytest.raises(InputError, match="groups"):
         fv.certify(chosen, X[2000:], Y[2000:], constraints="false_negative_rate:0.5", epsilon=1.0)
-    game = fv.OracleGameClassifier(
+    game = ways.game(
         "demographic_parity:0.2", epsilon=10.0, random_state=0, rounds=3, public_rows=400
     )
     game.fit(X[:400], Y[:400], sensitive_features=A[:400])

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil.errors import InputError
 from fairveil.estimators.certifying import seen
 from fairveil.fairness import objectives
@@ -32,8 +33,8 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def _fitted(rows: Any, at: slice = slice(None), **more: Any) -> fv.RateConstrainedClassifier:
-    clf = made(fv.RateConstrainedClassifier, solver=fv.Descent(rounds=3), random_state=0, **more)
+def _fitted(rows: Any, at: slice = slice(None), **more: Any) -> fv.FairClassifier:
+    clf = made(fv.FairClassifier, solver=fv.PrimalDual(rounds=3), random_state=0, **more)
     return clf.fit(rows, Y[at], sensitive_features=A[at])
 
 
@@ -70,7 +71,7 @@ def test_neither_table_nor_estimator_is_kept() -> None:
     """Guarantee 2, of a block of an array and of a table."""
     for make in (lambda: X.copy()[100:200], lambda: pd.DataFrame(X)):
         rows: Any = make()
-        clf = fv.RateConstrainedClassifier()
+        clf = fv.FairClassifier()
         seen.remember(clf, rows)
         kept = seen._SEEN[clf].owner
         assert kept() is not None
@@ -91,7 +92,7 @@ def test_one_group_is_compared_with_nothing(asked: str) -> None:
     with pytest.raises(InputError, match="at least two groups"):
         fv.certify(Y[one], None, Y[one], sensitive_features=A[one], constraints=asked, epsilon=1.0)
     with pytest.raises(InputError, match="at least two groups"):
-        fv.FermiClassifier(certify=asked).fit(X[one], Y[one], sensitive_features=A[one])
+        ways.fermi(certify=asked).fit(X[one], Y[one], sensitive_features=A[one])
     held = fv.certify(
         Y[one],
         None,

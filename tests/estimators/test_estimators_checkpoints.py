@@ -12,6 +12,7 @@ import torch
 from fermi_samples import fit_kept_at, net, penalised, unfair
 
 import fairveil as fv
+import ways
 from fairveil.curator import Journal
 from fairveil.errors import InputError, PrivacyError
 from knobs import made
@@ -121,7 +122,7 @@ def test_other_choices_of_the_same_price_are_told_apart_by_what_they_ask(
         "model": small,
     }
     changed = changed | ({"model": other} if "model" in changed else {})
-    fit = lambda given: made(fv.FermiClassifier, **given).fit(X, y, sensitive_features=A)  # noqa: E731
+    fit = lambda given: made(ways.fermi, **given).fit(X, y, sensitive_features=A)  # noqa: E731
     broken_off(monkeypatch, 12, lambda: fit(choices))
     told = Journal(tmp_path / "answers.jsonl", answers=True).entries
     with pytest.raises(PrivacyError, match="another question"):
@@ -135,5 +136,5 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("kept")
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(InputError, match="expected a folder"):
-            fv.FermiClassifier(checkpoint=place).fit(X, y, sensitive_features=A)
+            ways.fermi(checkpoint=place).fit(X, y, sensitive_features=A)
     assert (tmp_path / "file").read_text() == "kept"

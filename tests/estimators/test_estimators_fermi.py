@@ -17,6 +17,7 @@ from fermi_samples import net, penalised, unfair
 from scipy import sparse
 
 import fairveil as fv
+import ways
 from covering import pairs
 from fairveil.data import encode
 from fairveil.data.synthetic import GroupedClasses
@@ -59,8 +60,8 @@ def test_guarantee_2_without_a_penalty_sensitive_features_cost_nothing() -> None
     X, y, A = unfair(400)
     clf = penalised(strength=0.0, protects="sensitive_features").fit(X, y, sensitive_features=A)
     assert clf.privacy_.epsilon == 0
-    plain = fv.RateConstrainedClassifier(
-        protects="sensitive_features", solver=fv.Descent(rounds=8, clip=0.6), random_state=0
+    plain = fv.FairClassifier(
+        protects="sensitive_features", solver=fv.PrimalDual(rounds=8, clip=0.6), random_state=0
     )
     assert np.allclose(clf.coef_, plain.fit(X, y, sensitive_features=A).coef_)
     assert clf.gap_report_.lines == ()
@@ -142,7 +143,7 @@ def test_a_stronger_penalty_narrows_the_gap(notion: str, protects: str) -> None:
     }[notion]
 
     def gap(strength: float) -> float:
-        clf = fv.FermiClassifier(notion, strength, protects=protects, epsilon=8.0, random_state=1)
+        clf = ways.fermi(notion, strength, protects=protects, epsilon=8.0, random_state=1)
         clf.fit(X, y, sensitive_features=A)
         assert clf.score(X, y) > 0.6
         return float(measure(y, clf.predict(X), A))
@@ -152,9 +153,7 @@ def test_a_stronger_penalty_narrows_the_gap(notion: str, protects: str) -> None:
 
 def test_the_report_is_what_the_model_does_within_its_noise() -> None:
     X, y, A = unfair(5000, groups=3)
-    clf = fv.FermiClassifier(strength=1.0, epsilon=4.0, random_state=0).fit(
-        X, y, sensitive_features=A
-    )
+    clf = ways.fermi(strength=1.0, epsilon=4.0, random_state=0).fit(X, y, sensitive_features=A)
     rates = np.array([[np.mean(clf.predict(X)[a == A] == k) for a in range(3)] for k in range(2)])
     report = clf.gap_report_
     assert len(report.lines) == 6
@@ -288,7 +287,7 @@ def test_arguments_that_make_no_sense(
     monkeypatch.chdir(tmp_path)
     X, y, A = unfair(100)
     with pytest.raises(InputError, match="|".join(wrong)):
-        made(fv.FermiClassifier, **{"random_state": 0, **wrong}).fit(X, y, sensitive_features=A)
+        made(ways.fermi, **{"random_state": 0, **wrong}).fit(X, y, sensitive_features=A)
     assert not list(tmp_path.iterdir())
 
 
@@ -440,7 +439,7 @@ def test_damage_is_seen(tmp_path: Path) -> None:
     content = json.loads((path / "estimator.json").read_text())
     content["parameters"]["depth"] = 3
     (path / "estimator.json").write_text(json.dumps(content))
-    with pytest.raises(InputError, match=r"parameters of FermiClassifier, got \['depth'\]"):
+    with pytest.raises(InputError, match=r"parameters of FairClassifier, got \['depth'\]"):
         fv.load(path)
     (path / "statement.json").write_bytes(
         (path / "statement.json").read_bytes().replace(b'"epsilon": 3.0', b'"epsilon": 1.0')

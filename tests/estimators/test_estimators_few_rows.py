@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+import ways
 from covering import pairs
 from fairveil import data
 from fairveil.errors import FairveilError
@@ -29,7 +30,7 @@ COLUMNS = {
 SCHEMA = Schema(COLUMNS, target="hired", sensitive="sex", rows=200)
 AMOUNT = Schema({**COLUMNS, "hired": Number(0, 10)}, target="hired", sensitive="sex", rows=200)
 PERSONS = Schema(COLUMNS, "hired", "sex", rows=200, unit="who", max_rows_per_unit=3)
-SHORT = fv.Descent(rounds=2)
+SHORT = fv.PrimalDual(rounds=2)
 
 
 def table(rows: int, schema: Schema = SCHEMA) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def table(rows: int, schema: Schema = SCHEMA) -> dict[str, Any]:
 
 
 def base(**options: Any) -> Any:
-    return fv.RateConstrainedClassifier(None, solver=SHORT, **options)
+    return fv.FairClassifier(None, solver=SHORT, **options)
 
 
 def searched(way: str, **options: Any) -> Any:
@@ -56,19 +57,15 @@ def searched(way: str, **options: Any) -> Any:
 
 
 ESTIMATORS: dict[str, Callable[..., Any]] = {
-    "RateConstrainedClassifier": lambda **k: fv.RateConstrainedClassifier(
-        "demographic_parity:0.1", solver=SHORT, **k
+    "FairClassifier": lambda **k: fv.FairClassifier("demographic_parity:0.1", solver=SHORT, **k),
+    "FermiClassifier": lambda **k: ways.fermi("demographic_parity", 1.0, solver=SHORT, **k),
+    "GroupObjectiveClassifier": lambda **k: ways.objective(
+        "error", None, solver=fv.GroupObjective(rounds=2), **k
     ),
-    "FermiClassifier": lambda **k: fv.FermiClassifier("demographic_parity", 1.0, solver=SHORT, **k),
-    "GroupObjectiveClassifier": lambda **k: fv.GroupObjectiveClassifier(
-        "error", None, solver=fv.LinearOracle(rounds=2), **k
-    ),
-    "GroupObjectiveRegressor": lambda **k: fv.GroupObjectiveRegressor(**k),
-    "OracleGameClassifier": lambda **k: fv.OracleGameClassifier(
-        "demographic_parity:0.1", rounds=2, **k
-    ),
-    "TailoredClassifier": lambda **k: fv.TailoredClassifier(solver=fv.GroupDescent(rounds=2), **k),
-    "TailoredRegressor": lambda **k: fv.TailoredRegressor(**k),
+    "GroupObjectiveRegressor": lambda **k: ways.objective_regression(**k),
+    "OracleGameClassifier": lambda **k: ways.game("demographic_parity:0.1", rounds=2, **k),
+    "TailoredClassifier": lambda **k: ways.tailored(solver=fv.Tailored(rounds=2), **k),
+    "TailoredRegressor": lambda **k: ways.tailored_regression(**k),
     "FairPostProcessor": lambda **k: fv.FairPostProcessor(base(), "equalized_odds:0.1", **k),
     "offsets": lambda **k: fv.FairPostProcessor(
         base(), "demographic_parity:0.05", solver=fv.Offsets(rounds=2), **k
@@ -78,7 +75,7 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "a base's decisions": lambda **k: fv.FairPostProcessor(
         base(), "equalized_odds:0.1", solver=fv.Thresholds(predict_method="predict"), **k
     ),
-    "a certificate": lambda **k: fv.RateConstrainedClassifier(
+    "a certificate": lambda **k: fv.FairClassifier(
         fv.DemographicParity(0.3, confidence=0.9), solver=SHORT, **k
     ),
 }
@@ -127,7 +124,7 @@ SOURCES: dict[str, Callable[[Path, int, Schema], Any]] = {
 
 @pytest.mark.parametrize(
     ("persons", "name", "source"),
-    pairs([False, True], ["RateConstrainedClassifier", "FairPostProcessor"], SOURCES),
+    pairs([False, True], ["FairClassifier", "FairPostProcessor"], SOURCES),
 )
 def test_so_they_do_from_every_source(
     source: str, name: str, persons: bool, tmp_path: Path
@@ -176,9 +173,7 @@ def test_so_they_do_with_weights_and_in_certificates() -> None:
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-@pytest.mark.parametrize(
-    "name", ["RateConstrainedClassifier", "GroupObjectiveClassifier", "offsets"]
-)
+@pytest.mark.parametrize("name", ["FairClassifier", "GroupObjectiveClassifier", "offsets"])
 def test_weights_of_zero_alone_end_as_with_one_that_is_not(name: str, neighbours: str) -> None:
     """Which rows weigh something is private, as which rows there are."""
     zeros = np.zeros(20)

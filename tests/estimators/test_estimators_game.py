@@ -15,6 +15,7 @@ from estimator_samples import Columns
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
+import ways
 from fairveil.core import cost as accounting
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, FairveilError, InputError, PrivacyError
@@ -47,7 +48,7 @@ X, Y, A = sample()
 SEX = A["a0"]
 
 
-def game(constraints: Any = ODDS, **options: Any) -> fv.OracleGameClassifier:
+def game(constraints: Any = ODDS, **options: Any) -> ways.game:
     options = {
         "epsilon": 3.0,
         "rounds": 30,
@@ -55,7 +56,7 @@ def game(constraints: Any = ODDS, **options: Any) -> fv.OracleGameClassifier:
         "unsafe_data_dependent_bounds": True,
         **options,
     }
-    return made(fv.OracleGameClassifier, constraints, **options)
+    return made(ways.game, constraints, **options)
 
 
 def quietly(clf: Any, *given: Any, **named: Any) -> Any:
@@ -293,7 +294,7 @@ def test_without_privacy_integer_weights_are_copies(oracle: str) -> None:
     few, y, A = X[:300], Y[:300], SEX[:300]
     w = np.random.default_rng(0).integers(1, 4, size=300)
     at = np.arange(300).repeat(w)
-    clf = fv.OracleGameClassifier(ODDS, epsilon=INF, oracle=oracle, rounds=15)
+    clf = ways.game(ODDS, epsilon=INF, oracle=oracle, rounds=15)
     weighted = quietly(clf, few, y, sensitive_features=A, sample_weight=w)
     found = weighted.outcome_, weighted.predict_proba(few)
     copies = quietly(clf, few[at], y[at], sensitive_features=A[at])
@@ -458,16 +459,14 @@ def test_a_schema_leaves_nothing_to_read_from_the_data(
     frame = pd.DataFrame(people)
     for oracle in ("regression", "exponential", "descent"):
         clf = quietly(
-            fv.OracleGameClassifier(
-                ODDS, epsilon=3.0, oracle=oracle, schema=schema, rounds=8, random_state=0
-            ),
+            ways.game(ODDS, epsilon=3.0, oracle=oracle, schema=schema, rounds=8, random_state=0),
             frame,
         )
         assert not [fact for fact in clf.privacy_.facts if "read from the data" in fact.origin]
         assert clf.outcome_.rows == 1000
         assert clf.predict_proba(frame).shape == (800, 2)
     half = quietly(
-        fv.OracleGameClassifier(ODDS, epsilon=3.0, schema=schema, rounds=8, random_state=0),
+        ways.game(ODDS, epsilon=3.0, schema=schema, rounds=8, random_state=0),
         frame[frame["job"] != "smith"],
     )
     assert half.coding_.layout == clf.coding_.layout

@@ -15,6 +15,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
+import ways
 from fairveil.errors import ChecksumError, ConstraintNotMet, InputError
 from knobs import made
 
@@ -24,9 +25,7 @@ X = RNG.normal(size=(900, 3)) + SEX[:, None]
 Y = (X.sum(axis=1) + RNG.normal(size=900) > 1).astype(int)
 
 
-def fitted(
-    y: Any = Y, constraints: Any = "equalized_odds:0.05", **options: Any
-) -> fv.OracleGameClassifier:
+def fitted(y: Any = Y, constraints: Any = "equalized_odds:0.05", **options: Any) -> ways.game:
     options = {
         "epsilon": 3.0,
         "rounds": 8,
@@ -37,9 +36,7 @@ def fitted(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)
         groups = None if constraints is None else SEX
-        return made(fv.OracleGameClassifier, constraints, **options).fit(
-            X, y, sensitive_features=groups
-        )
+        return made(ways.game, constraints, **options).fit(X, y, sensitive_features=groups)
 
 
 def candidates() -> list[Any]:
@@ -125,7 +122,7 @@ def test_damage_is_an_error(tmp_path: Path) -> None:
         {"outcome": {}},
         {"candidates": ["LogisticRegression"]},
         {"coding": content["coding"] | {"type": "magic"}},
-        {"kind": "RateConstrainedClassifier"},
+        {"kind": "FairRegressor"},
     ):
         (path / "estimator.json").write_text(json.dumps(content | change))
         with pytest.raises(InputError):

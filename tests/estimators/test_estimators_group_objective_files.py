@@ -27,6 +27,7 @@ from group_objective_samples import (
 )
 
 import fairveil as fv
+import ways
 from fairveil.errors import ChecksumError, InputError, NotWritten
 from fairveil.fairness import Event, PredictionRate
 from fairveil.fairness import objectives as ob
@@ -35,9 +36,7 @@ COSTS = {(1, 0): 3.0, (0, 1): 1.0 / 3.0}
 RULES = np.random.default_rng(0).normal(size=(12, 4))
 
 
-def fitted(
-    *given: Any, y: Any = Y, groups: Any = SEX, **options: Any
-) -> fv.GroupObjectiveClassifier:
+def fitted(*given: Any, y: Any = Y, groups: Any = SEX, **options: Any) -> ways.objective:
     return quietly(fair(*given, **options), X, y, sensitive_features=groups)
 
 
@@ -115,7 +114,7 @@ def test_every_parameter_is_written(options: Any, tmp_path: Path) -> None:
             assert np.array_equal(value, heard[name])
         elif hasattr(value, "to_dict"):
             assert heard[name].to_dict() == value.to_dict()
-        elif name != "constraint" or not isinstance(value, list):
+        elif name != "constraints" or not isinstance(value, list):
             assert heard[name] == value
     refitted = quietly(again, X, options.get("y", Y), sensitive_features=options.get("groups", SEX))
     assert (refitted.predict_proba(X) == clf.predict_proba(X)).all()
@@ -139,7 +138,7 @@ def test_candidates_are_handed_in_again(method: str, tmp_path: Path) -> None:
     assert not list(path.glob("*.npz"))
     again = fv.load(path, estimator=listed)
     equal(clf, again)
-    assert again.decisions == listed
+    assert again.solver.decisions == listed
     for wrong in (None, listed[:2], [*listed[:2], Strange()], listed[0]):
         with pytest.raises(InputError, match="candidates"):
             fv.load(path, estimator=wrong)
@@ -156,8 +155,8 @@ class Strange:
     ("objective", "constraint", "lost"),
     [
         (largest(), None, ["objective"]),
-        ("error", largest().at_most(0.6), ["constraint"]),
-        (largest(), [ODDS, largest().at_most(0.6)], ["objective", "constraint"]),
+        ("error", largest().at_most(0.6), ["constraints"]),
+        (largest(), [ODDS, largest().at_most(0.6)], ["objective", "constraints"]),
     ],
 )
 def test_a_users_functions_are_not_written_and_this_is_said(
@@ -177,7 +176,7 @@ def test_a_users_functions_are_not_written_and_this_is_said(
         again.fit(X, Y, sensitive_features=SEX)
     equal(clf, again)
     refitted = quietly(
-        again.set_params(objective=objective, constraint=constraint), X, Y, sensitive_features=SEX
+        again.set_params(objective=objective, constraints=constraint), X, Y, sensitive_features=SEX
     )
     assert (refitted.predict_proba(X) == clf.predict_proba(X)).all()
 
@@ -197,8 +196,7 @@ def test_damage_is_an_error(tmp_path: Path) -> None:
         {"certain": [0.1, 0.1, 0.9]},
         {"candidates": ["LogisticRegression"]},
         {"coding": content["coding"] | {"type": "magic"}},
-        {"kind": "OracleGameClassifier"},
-        {"kind": "GroupObjectiveRegressor"},
+        {"kind": "FairRegressor"},
         {"more": 1},
         {
             "parameters": parameters

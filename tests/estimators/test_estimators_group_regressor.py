@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fairveil as fv
+import ways
 from covering import pairs
 from fairveil.core import cost as accounting
 from fairveil.data import encode
@@ -70,9 +71,9 @@ Y, SEX = TABLE["pay"], TABLE["sex"]
 
 def regressor(
     objective: Any = "error", constraint: Any = None, **options: Any
-) -> fv.GroupObjectiveRegressor:
+) -> ways.objective_regression:
     return made(
-        fv.GroupObjectiveRegressor,
+        ways.objective_regression,
         objective,
         constraint,
         **{"epsilon": 2.0, "random_state": 0, **options},
@@ -277,7 +278,7 @@ def test_bounds_are_not_given_twice_and_a_schema_has_a_number() -> None:
     with pytest.raises(InputError, match="number"):
         regressor(schema=SCHEMA.with_roles(target="job")).fit(TABLE)
     with pytest.raises(InputError, match="classes"):
-        fv.RateConstrainedClassifier(schema=SCHEMA).fit(TABLE)
+        fv.FairClassifier(schema=SCHEMA).fit(TABLE)
 
 
 def test_targets_beyond_the_bounds_are_cut() -> None:
@@ -360,7 +361,7 @@ def test_how_empty_private_rows_are_decides_nothing_that_is_asked() -> None:
         "random_state": 0,
     }
     one, two = (
-        made(fv.GroupObjectiveRegressor, **options).fit(rows, y).privacy_ for rows in (X, other)
+        made(ways.objective_regression, **options).fit(rows, y).privacy_ for rows in (X, other)
     )
     assert one.events == two.events
     assert one.bounds == two.bounds
@@ -377,7 +378,7 @@ def test_a_choice_that_reads_no_group_is_free_and_exact_where_groups_alone_are_p
         "method": "exponential",
         "decisions": np.array([[10.0, 2.0], [10.0, 0.0]]),
     }
-    reg = made(fv.GroupObjectiveRegressor, **options, protects="sensitive_features", delta=delta)
+    reg = made(ways.objective_regression, **options, protects="sensitive_features", delta=delta)
     reg.fit(X, data["pay"], sensitive_features=data["sex"])
     assert reg.privacy_.epsilon == 0.0
     assert reg.intercept_ == pytest.approx(10.0)
@@ -469,7 +470,6 @@ def test_a_choice_by_schema_from_a_grid() -> None:
         ({"objective": "gmean"}, "egression"),
         ({"objective": LARGEST}, "sensitive_features"),
         ({"constraint": fv.DemographicParity(0.1)}, "squared|sensitive"),
-        ({"method": "magic"}, "method"),
         ({"ledger": "a handle"}, "ledger"),
     ],
 )
@@ -500,7 +500,7 @@ def test_the_constructor_only_stores() -> None:
 
 def test_in_pipelines_and_cross_validation() -> None:
     pipeline = make_pipeline(StandardScaler(), regressor(LARGEST, **BOUNDS))
-    pipeline.fit(X, Y, groupobjectiveregressor__sensitive_features=SEX)
+    pipeline.fit(X, Y, fairregressor__sensitive_features=SEX)
     assert pipeline.score(X, Y) > 0.5
     frame = pd.DataFrame({"a": X[:, 0], "sex": SEX, "b": X[:, 1]})
     scores = cross_val_score(
@@ -547,7 +547,7 @@ def test_on_disk_to_the_bit(options: Any, tmp_path: Path) -> None:
     wanted = {
         name: value
         for name, value in reg.get_params().items()
-        if name not in ("target_bounds", "decisions")
+        if name != "target_bounds" and not name.endswith("decisions")
     }
     assert {name: again.get_params()[name] for name in wanted} == wanted
 

@@ -95,7 +95,7 @@ def refuses(
 
 
 # One reader for all: what a classifier, a regressor and a post-processor hand on tells all there is.
-FEW = ["RateConstrainedClassifier", "TailoredRegressor", "FairPostProcessor"]
+FEW = ["FairClassifier", "TailoredRegressor", "FairPostProcessor"]
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_bad_arguments_of_measures_are_refused(measure: Any) -> None:
 def test_what_is_under_a_mask_is_missing_and_never_read() -> None:
     y = np.ma.array(GOOD.y, mask=np.arange(len(GOOD.y)) == 3)
     with pytest.raises(InputError, match=r"^y: .*None"):
-        MAKERS["RateConstrainedClassifier"]().fit(GOOD.X, y)
+        MAKERS["FairClassifier"]().fit(GOOD.X, y)
     groups = np.ma.array(GOOD.groups, mask=np.arange(len(GOOD.y)) == 3)
     table = fv.group_table(GOOD.y, GOOD.y, groups, missing="unknown")
     assert table["unknown"].rows == 1
@@ -305,4 +305,4 @@ def test_a_column_of_numbers_beside_words_is_not_taken_for_words() -> None:
         InputError,
         match=r"'x0': expected numbers or words in one column, got 'numbers beside words'",
     ):
-        MAKERS["RateConstrainedClassifier"]().fit(X, GOOD.y)
+        MAKERS["FairClassifier"]().fit(X, GOOD.y)

@@ -3,6 +3,7 @@ same again."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -15,33 +16,30 @@ import pytest
 from sklearn.base import clone
 
 import fairveil as fv
+import ways
 from fairveil.curator import Curator, Journal
 from fairveil.errors import FairveilError, InputError, PrivacyError
 from fairveil.methods.descent import Reason
 
+TESTS = str(Path(__file__).parents[1])  # where `ways` lies
+BESIDE = {**os.environ, "PYTHONPATH": os.pathsep.join((TESTS, os.environ.get("PYTHONPATH", "")))}
 FITS: dict[str, Any] = {
-    "rates": fv.RateConstrainedClassifier(fv.DemographicParity(0.1), solver=fv.Descent(rounds=6)),
-    "fermi": fv.FermiClassifier(solver=fv.PenaltyDescent(rounds=6)),
-    "game": fv.OracleGameClassifier(fv.DemographicParity(0.1), rounds=3),
-    "linear-oracle": fv.GroupObjectiveClassifier("largest_group_loss").set_params(solver__rounds=3),
-    "exponential": fv.GroupObjectiveClassifier(
-        "error", fv.DemographicParity(0.2), method="exponential"
-    ),
-    "log": fv.GroupObjectiveClassifier("largest_group_loss").set_params(
-        solver__rounds=3, loss="log"
-    ),
-    "tailored": fv.TailoredClassifier().set_params(solver__rounds=3),
-    "regression": fv.GroupObjectiveRegressor("largest_group_loss").set_params(
+    "rates": fv.FairClassifier(fv.DemographicParity(0.1), solver=fv.PrimalDual(rounds=6)),
+    "fermi": ways.fermi(solver=fv.Fermi(rounds=6)),
+    "game": ways.game(fv.DemographicParity(0.1), rounds=3),
+    "linear-oracle": ways.objective("largest_group_loss").set_params(solver__rounds=3),
+    "exponential": ways.objective("error", fv.DemographicParity(0.2), method="exponential"),
+    "log": ways.objective("largest_group_loss").set_params(solver__rounds=3, solver__loss="log"),
+    "tailored": ways.tailored().set_params(solver__rounds=3),
+    "regression": ways.objective_regression("largest_group_loss").set_params(
         target_bounds=(0.0, 1.0)
     ),
-    "tailored regression": fv.TailoredRegressor().set_params(target_bounds=(0.0, 1.0)),
+    "tailored regression": ways.tailored_regression().set_params(target_bounds=(0.0, 1.0)),
 }
 ODDS = fv.EqualizedOdds(0.1)
 SEARCHES: dict[str, Any] = {
-    "a game": fv.OracleGameClassifier(ODDS, rounds=3, oracle="descent"),
-    "a loop": fv.GroupObjectiveClassifier(
-        "error", ODDS, solver=fv.LinearOracle(oracle="descent", rounds=3)
-    ),
+    "a game": ways.game(ODDS, rounds=3, oracle="descent"),
+    "a loop": ways.objective("error", ODDS, solver=fv.GroupObjective(oracle="descent", rounds=3)),
 }
 """What goes on without constraints where noise hides these."""
 PROTECTIONS: list[dict[str, Any]] = [
@@ -75,7 +73,7 @@ def fit(name: str, folder: Path | str | None, data: Any = None, **options: Any) 
 def decided(clf: Any) -> Any:
     X, _, A = sample(1)
     proba = getattr(clf, "predict_proba", clf.predict)
-    return proba(X, sensitive_features=A) if isinstance(clf, fv.OracleGameClassifier) else proba(X)
+    return proba(X, sensitive_features=A) if ways.solver_of(clf) is fv.OracleGame else proba(X)
 
 
 def broken_off(
@@ -183,7 +181,7 @@ def test_a_process_that_is_killed(tmp_path: Path) -> None:
     """SIGKILL in the middle of a round, twice over: the third process ends the fit."""
     for at in (1, 3):
         program = [sys.executable, __file__, str(at), str(tmp_path)]
-        assert subprocess.run(program, check=False).returncode == -signal.SIGKILL
+        assert subprocess.run(program, check=False, env=BESIDE).returncode == -signal.SIGKILL
     clf = fit("game", tmp_path)
     assert clf.privacy_.events == fit("game", None).privacy_.events
     assert Journal(tmp_path / "answers.jsonl", answers=True).entries[-1].number >= 2 << 40
@@ -192,7 +190,7 @@ def test_a_process_that_is_killed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"rounds": 5},
+        {"solver__rounds": 5},
         {"epsilon": 2.0},
         {"solver": fv.OracleGame(clip=0.5)},
         {"constraints": fv.EqualizedOdds(0.1)},

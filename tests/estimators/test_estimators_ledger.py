@@ -22,6 +22,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 import fairveil as fv
+import ways
 from fairveil.core.events import Gaussian
 from fairveil.curator import Curator
 from fairveil.curator.books import Books
@@ -45,9 +46,9 @@ SCHEMA = Schema(
 )
 
 
-def rated(**options: Any) -> fv.RateConstrainedClassifier:
+def rated(**options: Any) -> fv.FairClassifier:
     return made(
-        fv.RateConstrainedClassifier,
+        fv.FairClassifier,
         **{"constraints": "demographic_parity:0.2", "rounds": 3, **SHORT, **options},
     )
 
@@ -57,19 +58,20 @@ def post(base: Any = None, **options: Any) -> fv.FairPostProcessor:
 
 
 ALL: dict[str, Any] = {
-    "RateConstrainedClassifier": rated(),
-    "FermiClassifier": made(fv.FermiClassifier, solver=fv.Descent(rounds=3), **SHORT),
-    "GroupObjectiveClassifier": made(fv.GroupObjectiveClassifier, method="exponential", **SHORT),
+    "FairClassifier": rated(),
+    "FermiClassifier": made(ways.fermi, solver=fv.PrimalDual(rounds=3), **SHORT),
+    "GroupObjectiveClassifier": made(ways.objective, method="exponential", **SHORT),
     "GroupObjectiveRegressor": made(
-        fv.GroupObjectiveRegressor, target_bounds=(-2, 2), solver=fv.Moments(rounds=3), **SHORT
+        ways.objective_regression,
+        target_bounds=(-2, 2),
+        solver=fv.GroupObjective(rounds=3),
+        **SHORT,
     ),
     "FairPostProcessor": post(rated(epsilon=9.0)),
-    "OracleGameClassifier": made(
-        fv.OracleGameClassifier, "demographic_parity:0.2", rounds=3, **SHORT
-    ),
-    "TailoredClassifier": made(fv.TailoredClassifier, solver=fv.GroupDescent(rounds=3), **SHORT),
+    "OracleGameClassifier": made(ways.game, "demographic_parity:0.2", rounds=3, **SHORT),
+    "TailoredClassifier": made(ways.tailored, solver=fv.Tailored(rounds=3), **SHORT),
     "TailoredRegressor": made(
-        fv.TailoredRegressor, target_bounds=(-2, 2), solver=fv.GroupDescent(rounds=3), **SHORT
+        ways.tailored_regression, target_bounds=(-2, 2), solver=fv.Tailored(rounds=3), **SHORT
     ),
 }
 
@@ -152,13 +154,13 @@ def test_every_estimator_records_what_it_costs_and_its_statement_has_the_receipt
 ) -> None:
     one = fitted(clone(ALL[name]), ledger=book)
     base = [
-        (RESERVED, "RateConstrainedClassifier.fit"),
-        (COMMITTED, "RateConstrainedClassifier.fit"),
+        (RESERVED, "FairClassifier.fit"),
+        (COMMITTED, "FairClassifier.fit"),
     ]
     assert lines(book) == [
         *(base if name == "FairPostProcessor" else []),
-        (RESERVED, f"{name}.fit"),
-        (COMMITTED, f"{name}.fit"),
+        (RESERVED, f"{type(one).__name__}.fit"),
+        (COMMITTED, f"{type(one).__name__}.fit"),
     ]
     parts = (
         [one.privacy_.plan]
@@ -262,7 +264,7 @@ def test_a_search_in_two_processes_spends_exactly_the_sum_of_its_fits(
     best = search.best_params_["fair__epsilon"]
     assert charged(book) == 2 * cost[0.5] + 2 * cost[2.0] + cost[best]
     assert Counter(lines(book)) == {
-        (kind, "RateConstrainedClassifier.fit"): 5 for kind in (RESERVED, COMMITTED)
+        (kind, "FairClassifier.fit"): 5 for kind in (RESERVED, COMMITTED)
     }
     assert len({line.who for line in book.history()}) == 1
     assert sound(book, search.best_estimator_["fair"])
@@ -406,7 +408,7 @@ def test_a_frontier_is_one_spend_a_panel_and_is_refused_whole(book: fv.Ledger) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)
         found = fv.frontier(X, LABELS, A, epsilons=(3.0, 4.0), **options)
-    purpose = "RateConstrainedClassifier.fit, 4 models together"
+    purpose = "FairClassifier.fit, 4 models together"
     assert lines(book) == [(RESERVED, purpose), (COMMITTED, purpose)] * 2
     models = found.models.values()
     assert {model.privacy_.ledger.entry for model in models} == {1, 3}

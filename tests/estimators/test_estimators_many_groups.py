@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil import data
 from fairveil.errors import InputError
 from fairveil.estimators.reading.carried import MOST_CELLS, most_groups
@@ -60,8 +61,8 @@ def test_groups_by_column_are_added_and_not_multiplied() -> None:
     rows = np.arange(len(good.y))
     columns = {"u": rows % 12, "v": rows % 7}
     notion = fv.DemographicParity(max_gap=0.9, groups="marginal")
-    clf = fv.RateConstrainedClassifier(
-        notion, epsilon=1.0, public_rows=120, solver=fv.Descent(rounds=2), random_state=0
+    clf = fv.FairClassifier(
+        notion, epsilon=1.0, public_rows=120, solver=fv.PrimalDual(rounds=2), random_state=0
     )
     assert len(clf.fit(good.X, good.y, sensitive_features=columns).groups_) == 19
     with pytest.raises(InputError, match="groups='marginal'"):
@@ -81,8 +82,8 @@ def test_how_many_groups_rows_carry() -> None:
     ]
     good = hostile.sample()
     for groups, is_good in ((24, True), (25, False)):
-        solver = fv.GroupDescent(rounds=2)
-        clf = fv.TailoredClassifier(epsilon=1.0, public_rows=120, solver=solver, random_state=0)
+        solver = fv.Tailored(rounds=2)
+        clf = ways.tailored(epsilon=1.0, public_rows=120, solver=solver, random_state=0)
         A = np.arange(120) % groups
         fit = partial(clf.fit, good.X, good.y, sensitive_features=A)
         assert (hostile.attempt(fit).error is None) is is_good
@@ -103,12 +104,12 @@ def test_what_a_schema_states_is_held_against_a_constant_alone() -> None:
     for rows in (40, 120):
         table = {"a": np.zeros(rows), "job": jobs[:rows], "y": [0, 1] * (rows // 2)}
         options: dict[str, Any] = {"epsilon": 1.0, "rounds": 2, "random_state": 0}
-        clf = made(fv.TailoredClassifier, schema=declared(jobs[:200]), **options).fit(table)
+        clf = made(ways.tailored, schema=declared(jobs[:200]), **options).fit(table)
         assert len(clf.groups_) == 200
         with pytest.raises(
             InputError, match=r"at most 1,000 groups, whoever states them, got 1,001"
         ) as raised:
-            made(fv.TailoredClassifier, schema=declared(jobs), **options).fit(table)
+            made(ways.tailored, schema=declared(jobs), **options).fit(table)
         assert str(rows) not in str(raised.value)
 
 
@@ -116,8 +117,8 @@ def test_rare_values_are_merged_into_a_declared_one() -> None:
     jobs = ["clerk", "nurse", *(f"rare {at}" for at in range(80))]
     table = {"a": np.linspace(-1, 1, 120), "job": [*jobs, *["clerk"] * 38], "y": [0, 1] * 60}
     schema = declared(["clerk", "nurse", "other"], unknown="other")
-    clf = fv.TailoredClassifier(
-        schema=schema, epsilon=1.0, solver=fv.GroupDescent(rounds=2), random_state=0
+    clf = ways.tailored(
+        schema=schema, epsilon=1.0, solver=fv.Tailored(rounds=2), random_state=0
     ).fit(table)
     assert clf.groups_ == ("clerk", "nurse", "other")
     block = next(data.encode(table, schema).blocks())
@@ -132,13 +133,13 @@ def test_pairs_of_groups_that_grow_with_their_square_are_refused() -> None:
         InputError,
         match=r"100,000 comparisons of groups, got 159,600 of 400 groups\. compare='rest'",
     ):
-        fv.RateConstrainedClassifier(fv.DemographicParity(0.05), public_rows=5000).fit(
+        fv.FairClassifier(fv.DemographicParity(0.05), public_rows=5000).fit(
             X, y, sensitive_features=groups
         )
-    fv.RateConstrainedClassifier(
+    fv.FairClassifier(
         fv.DemographicParity(0.9, compare="rest"),
         public_rows=5000,
-        solver=fv.Descent(rounds=1),
+        solver=fv.PrimalDual(rounds=1),
         random_state=0,
     ).fit(X, y, sensitive_features=groups)
 
@@ -185,8 +186,8 @@ def test_a_number_is_no_target_of_a_classifier_unless_a_schema_lists_it(
 def test_twenty_numbers_and_more_words_are_classes() -> None:
     good = hostile.sample()
     for labels in (np.arange(120) % 20, np.array([f"grade {at % 24}" for at in range(120)])):
-        clf = fv.RateConstrainedClassifier(
-            epsilon=1.0, public_rows=120, solver=fv.Descent(rounds=2), random_state=0
+        clf = fv.FairClassifier(
+            epsilon=1.0, public_rows=120, solver=fv.PrimalDual(rounds=2), random_state=0
         )
         assert len(clf.fit(good.X, labels).classes_) == len(set(labels.tolist()))
 
@@ -194,7 +195,7 @@ def test_twenty_numbers_and_more_words_are_classes() -> None:
 def test_classes_of_a_schema_are_as_many_as_it_lists() -> None:
     good = hostile.sample()
     columns = {**{name: data.Number(-5, 5) for name in "ab"}, "y": data.Category(tuple(range(21)))}
-    clf = fv.RateConstrainedClassifier(
-        schema=data.Schema(columns, target="y"), solver=fv.Descent(rounds=2), random_state=0
+    clf = fv.FairClassifier(
+        schema=data.Schema(columns, target="y"), solver=fv.PrimalDual(rounds=2), random_state=0
     )
     assert len(clf.fit(good.X[:, :2], np.arange(120) % 21).classes_) == 21

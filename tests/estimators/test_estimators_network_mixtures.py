@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import fairveil as fv  # noqa: E402
+import ways  # noqa: E402
 from fairveil.methods import comparison as program  # noqa: E402
 from fairveil.models import LinearModel, MixtureModel, NetworkModel  # noqa: E402
 from knobs import made  # noqa: E402
@@ -58,7 +59,7 @@ def net(classes=2, *, image=False):
 def fit(X, y, a, module, **options):
     """The network hardly moves: what is handed out follows from what was released of it."""
     shared = {"epsilon": 50.0, "random_state": 0, "rounds": 4, "learning_rate": 1e-9, **options}
-    clf = made(fv.RateConstrainedClassifier, "demographic_parity:0.01", model=module, **shared)
+    clf = made(fv.FairClassifier, "demographic_parity:0.01", model=module, **shared)
     return clf.fit(X, y, sensitive_features=a)
 
 
@@ -109,7 +110,7 @@ def test_images_go_through_a_mixture():
 def test_a_penalty_hands_out_its_network():
     X, y, a = people(200)
     options = {"epsilon": 3.0, "random_state": 0, "rounds": 4}
-    clf = made(fv.FermiClassifier, "demographic_parity", 5.0, net(), **options)
+    clf = made(ways.fermi, "demographic_parity", 5.0, net(), **options)
     clf.fit(X, y, sensitive_features=a)
     assert isinstance(clf.model_, NetworkModel)
 

@@ -23,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 import fairveil as fv
+import ways
 from fairveil.data import encode
 from fairveil.errors import InputError, NoGroups, PrivacyError
 from knobs import made
@@ -33,7 +34,7 @@ FEATURES = ["age", "hours", "job", "union"]
 def bounded(model: Any, **options: Any) -> Any:
     """The other estimator that descends; a bound that is never pressed."""
     settings = {"random_state": 0, "rounds": 8, "epsilon": 3.0, **options}
-    return made(fv.RateConstrainedClassifier, fv.DemographicParity(0.99), model=model, **settings)
+    return made(fv.FairClassifier, fv.DemographicParity(0.99), model=model, **settings)
 
 
 def either(model: Any, **options: Any) -> list[Any]:
@@ -273,11 +274,11 @@ def test_a_network_learns_and_the_penalty_narrows_its_gap() -> None:
     X, y, A = unfair(4000)
     found = []
     for strength in (0.0, 20.0):
-        clf = fv.FermiClassifier(
+        clf = ways.fermi(
             strength=strength,
             model=net(),
             epsilon=20.0,
-            solver=fv.Descent(rounds=150),
+            solver=fv.PrimalDual(rounds=150),
             random_state=0,
         )
         clf.fit(X, y, sensitive_features=A)
@@ -306,8 +307,8 @@ def test_without_groups_and_without_a_penalty() -> None:
     with pytest.warns(NoGroups):
         alone = penalised(model=net()).fit(X, y)
     none = penalised(strength=0.0, model=net()).fit(X, y, sensitive_features=A)
-    plain = fv.RateConstrainedClassifier(
-        model=net(), solver=fv.Descent(rounds=8), epsilon=3.0, random_state=0
+    plain = fv.FairClassifier(
+        model=net(), solver=fv.PrimalDual(rounds=8), epsilon=3.0, random_state=0
     ).fit(X, y)
     assert (
         alone.model_.parameters.tobytes()
@@ -362,9 +363,9 @@ def test_without_privacy_a_weight_of_k_is_k_copies() -> None:
 def test_in_a_pipeline_and_a_search() -> None:
     X, y, A = unfair(300)
     pipeline = make_pipeline(StandardScaler(), penalised(model=net(), rounds=3))
-    pipeline.fit(X, y, fermiclassifier__sensitive_features=A)
+    pipeline.fit(X, y, fairclassifier__sensitive_features=A)
     assert pipeline.predict(X).shape == (300,)
-    search = GridSearchCV(penalised(model=net(), rounds=3), {"strength": [0.5, 5.0]}, cv=2)
+    search = GridSearchCV(penalised(model=net(), rounds=3), {"solver__strength": [0.5, 5.0]}, cv=2)
     search.fit(X, y, sensitive_features=A)
     assert search.best_estimator_.groups_ == (0, 1)
 
@@ -426,10 +427,10 @@ def test_another_module_or_none_is_refused_with_what_it_was(tmp_path: Path) -> N
 def test_a_network_under_a_post_processor(tmp_path: Path) -> None:
     X, y, A = unfair(1500)
     for model in (None, net()):
-        base = fv.FermiClassifier(strength=1.0, model=model, solver=fv.Descent(rounds=10))
+        base = ways.fermi(strength=1.0, model=model, solver=fv.PrimalDual(rounds=10))
         clf = fv.FairPostProcessor(base, "equalized_odds:0.2", epsilon=8.0, random_state=0)
         clf.fit(X, y, sensitive_features=A)
-        assert type(clf.estimator_) is fv.FermiClassifier
+        assert ways.solver_of(clf.estimator_) is fv.Fermi
         assert clf.privacy_.epsilon <= 8.0
         assert not clf.privacy_.check()
         assert ("user-code-trusted" in clf.privacy_.stamps) == (model is not None)
@@ -466,7 +467,7 @@ def test_networks_are_candidates_of_a_game(tmp_path: Path) -> None:
         )
         for s in (0.5, 5)
     ]
-    clf = fv.OracleGameClassifier(
+    clf = ways.game(
         fv.DemographicParity(0.5), epsilon=8.0, protects="sensitive_features", rounds=20, random_state=0,
         oracle="exponential", solver=fv.OracleGame(candidates=listed),
     )  # fmt: skip

@@ -11,6 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
+import ways
 from fairveil.errors import ConstraintNotMet, NotEnforced
 from fairveil.estimators.reports import ConstraintLine, ConstraintReport, warn_if_not_enforced
 
@@ -49,16 +50,14 @@ def test_what_was_given_up_is_said_once() -> None:
     assert "the model without constraints" in said
 
 
-@pytest.mark.parametrize(
-    "kind", [fv.RateConstrainedClassifier, fv.OracleGameClassifier, fv.GroupObjectiveClassifier]
-)
+@pytest.mark.parametrize("kind", [fv.FairClassifier, ways.game, ways.objective])
 def test_every_search_says_it(kind) -> None:
     rng = np.random.default_rng(0)
     n = 600
     a = rng.integers(0, 6, n)
     X = np.clip(rng.normal(scale=0.4, size=(n, 3)) + 0.1 * a[:, None], -1, 1)
     y = (X.sum(axis=1) + rng.normal(scale=0.3, size=n) > 0.6).astype(int)
-    objective = ("error",) if kind is fv.GroupObjectiveClassifier else ()
+    objective = ("error",) if kind is ways.objective else ()
     model = kind(*objective, "demographic_parity:0.05", epsilon=0.5, public_rows=n, random_state=3)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", NotEnforced)

@@ -18,6 +18,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
+import ways
 from fairveil.data import encode
 from fairveil.errors import ConstraintNotMet, InputError, NotEnforced
 from knobs import made
@@ -413,9 +414,7 @@ def test_a_base_that_is_randomized_is_followed_in_distribution_whatever_the_orde
     X, y, columns = sample(2, 2, 1)
     table = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
     words, A = np.where(np.asarray(y) == 1, "yes", "no"), next(iter(columns.values()))
-    base = fv.OracleGameClassifier(
-        fv.EqualizedOdds(0.2), epsilon=math.inf, rounds=60, random_state=1
-    )
+    base = ways.game(fv.EqualizedOdds(0.2), epsilon=math.inf, rounds=60, random_state=1)
     base.fit(table, words, sensitive_features=A)
     assert base.model_ is not None
     assert base.model_.is_randomised
@@ -444,7 +443,7 @@ def test_a_mixture_of_candidates_is_followed_in_distribution() -> None:
         LogisticRegression().fit(X, y),
         DummyClassifier(strategy="constant", constant=1).fit(X, y),
     ]
-    base = fv.OracleGameClassifier(
+    base = ways.game(
         fv.DemographicParity(0.1),
         dual_bound=20.0,
         epsilon=math.inf,

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil.core import cost as accounting
 from fairveil.core.events import DiscreteLaplace, Event, Gaussian
 from fairveil.errors import BudgetError
@@ -28,12 +29,12 @@ SHORT: dict[str, Any] = {"epsilon": 0.5, "delta": 0.0, "public_rows": ROWS, "ran
 PROMISE: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-3, "public_rows": ROWS, "random_state": 1}
 
 
-def unfitted(**options: Any) -> fv.GroupObjectiveClassifier:
-    return made(fv.GroupObjectiveClassifier, "error", method="exponential", **{**SHORT, **options})
+def unfitted(**options: Any) -> ways.objective:
+    return made(ways.objective, "error", method="exponential", **{**SHORT, **options})
 
 
 @cache
-def before() -> fv.GroupObjectiveClassifier:
+def before() -> ways.objective:
     return unfitted().fit(X, Y)
 
 
@@ -94,7 +95,7 @@ def test_guarantee_1_a_base_that_is_fitted_here_keeps_the_tight_price_of_one_pla
     assert price_after(own, counts, 1e-3).epsilon > 1.0
 
 
-def fitted_at(events: tuple[Event, ...]) -> fv.GroupObjectiveClassifier:
+def fitted_at(events: tuple[Event, ...]) -> ways.objective:
     """A fitted base of just this price."""
     base = unfitted(epsilon=0.5, delta=5e-4).fit(X, Y)
     assert base.privacy_.events == events
@@ -148,7 +149,7 @@ def test_the_price_of_candidates_is_told_as_one_that_adds_to_this_fits_however_i
     """Their own fits are no part of this statement's total: epsilons and deltas add, which is valid
     after looking at them."""
     game = made(
-        fv.OracleGameClassifier,
+        ways.game,
         None,
         oracle="exponential",
         solver=fv.OracleGame(candidates=[before(), before()]),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil.core.noise import NoiseSource
 from fairveil.curator import Curator
 from fairveil.errors import LedgerError
@@ -27,8 +28,8 @@ SEEDS = (0, 7)
 def unfitted(kind: str = "choice", **options: Any) -> Any:
     given = {"public_rows": ROWS, "epsilon": 0.5, "delta": 5e-7, **options}
     if kind == "choice":
-        return made(fv.GroupObjectiveClassifier, "error", method="exponential", **given)
-    return made(fv.RateConstrainedClassifier, None, solver=fv.Descent(rounds=3), **given)
+        return made(ways.objective, "error", method="exponential", **given)
+    return made(fv.FairClassifier, None, solver=fv.PrimalDual(rounds=3), **given)
 
 
 def after(base: Any, **options: Any) -> fv.FairPostProcessor:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil.curator import Curator, FeatureSums, Measurement, Rows
 from fairveil.data import Category, Number, Schema
 from fairveil.statement.document import PrivacyStatement
@@ -34,9 +35,9 @@ SCHEMA = Schema(
 
 def rated(**options: Any) -> Any:
     return made(
-        fv.RateConstrainedClassifier,
+        fv.FairClassifier,
         "demographic_parity:0.3",
-        solver=fv.Descent(rounds=2),
+        solver=fv.PrimalDual(rounds=2),
         random_state=0,
         **options,
     )
@@ -57,8 +58,8 @@ def fitted(clf: Any, **more: Any) -> PrivacyStatement:
 def test_a_clip_is_an_argument_where_the_caller_passed_it_alone() -> None:
     assert bounds(fitted(rated()))["gradient sum"] == "library default"
     assert bounds(fitted(rated(clip=0.5)))["gradient sum"] == "argument"
-    shared = fv.TailoredClassifier(
-        allocation="standard-error", solver=fv.GroupDescent(clip=0.5, rounds=2), random_state=0
+    shared = ways.tailored(
+        allocation="standard-error", solver=fv.Tailored(clip=0.5, rounds=2), random_state=0
     )
     found = bounds(fitted(shared))
     assert found["sums told apart by cell"] == "argument"
@@ -105,7 +106,7 @@ def test_the_number_of_rows_is_the_schemas_or_an_argument() -> None:
 def test_bounds_of_a_target() -> None:
     def origin(**options: Any) -> str:
         model = made(
-            fv.TailoredRegressor, solver=fv.GroupDescent(rounds=2), random_state=0, **options
+            ways.tailored_regression, solver=fv.Tailored(rounds=2), random_state=0, **options
         )
         return facts(model.fit(X, X[:, 0], sensitive_features=A).privacy_)["bounds of the target"]
 
@@ -119,7 +120,7 @@ def test_the_base_of_a_post_processor() -> None:
     post = fv.FairPostProcessor(constraints="demographic_parity:0.3", random_state=0)
     assert facts(fitted(post))["base classifier"] == "library default"
     post = fv.FairPostProcessor(
-        fv.RateConstrainedClassifier(solver=fv.Descent(rounds=2)),
+        fv.FairClassifier(solver=fv.PrimalDual(rounds=2)),
         "demographic_parity:0.3",
         random_state=0,
     )

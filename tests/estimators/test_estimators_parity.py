@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 import fairveil as fv
+import ways
 from fairveil.errors import BudgetError, FairveilError, InputError, PrivacyError
 from knobs import made
 
@@ -86,7 +87,7 @@ def test_without_a_solver_the_classes_and_the_labels_choose_the_rule() -> None:
     assert rule(BASE, "equalized_odds:0.9", Y[REST]) == "tables"
     assert rule(BASE, PARITY, Y[REST], solver=fv.Thresholds()) == "tables"
     assert rule(LinearSVC().fit(X[:200], Y[:200]), PARITY, Y[REST]) == "tables"
-    charged = fv.OracleGameClassifier(PARITY, rounds=3, epsilon=0.1, **options)
+    charged = ways.game(PARITY, rounds=3, epsilon=0.1, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert rule(charged.fit(X, Y, sensitive_features=A), PARITY, Y[REST]) == "tables"

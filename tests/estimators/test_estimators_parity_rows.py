@@ -82,14 +82,14 @@ def test_the_share_of_the_base_is_the_bases(share: float) -> None:
 
 
 def test_a_base_that_is_charged_and_was_seen_is_refused() -> None:
-    base = fv.RateConstrainedClassifier(solver=fv.Descent(rounds=3), random_state=0).fit(
+    base = fv.FairClassifier(solver=fv.PrimalDual(rounds=3), random_state=0).fit(
         TABLE, Y, sensitive_features=["sex"]
     )
     with pytest.raises(PrivacyError, match="unfitted: then both are one plan"):
         made(base).fit(TABLE, sensitive_features=["sex"])
     made(base, public_base=True).fit(TABLE, sensitive_features=["sex"])
-    free = fv.RateConstrainedClassifier(
-        solver=fv.Descent(rounds=3), random_state=0, protects="sensitive_features"
+    free = fv.FairClassifier(
+        solver=fv.PrimalDual(rounds=3), random_state=0, protects="sensitive_features"
     ).fit(FEATURES, Y)
     made(free, protects="sensitive_features").fit(TABLE, sensitive_features=["sex"])
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil.audit import audit_scores
 from fairveil.curator import Rows
 from fairveil.errors import InputError, LedgerError, PrivacyError, SchemaError
@@ -20,7 +21,7 @@ from fairveil.facts import Category, Ignored, Number, Schema
 from fairveil.privacy import Unit
 from knobs import made
 
-TAILORED = (fv.TailoredRegressor, fv.TailoredClassifier)
+TAILORED = (ways.tailored_regression, ways.tailored)
 COMMON = {"epsilon": 3.0, "delta": 1e-5, "random_state": 0, "rounds": 6}
 
 
@@ -51,7 +52,7 @@ def table(people=120, most=9, seed=0):
 def fitted(X, y, **options):
     groups = options.pop("sensitive_features", "sex")
     settings = {"randomised": False, **COMMON, **options}  # coefficients are compared
-    return made(fv.RateConstrainedClassifier, "demographic_parity:0.1", **settings).fit(
+    return made(fv.FairClassifier, "demographic_parity:0.1", **settings).fit(
         X, y, sensitive_features=groups
     )
 
@@ -96,7 +97,7 @@ def test_who_has_one_row_each_is_fitted_as_rows_are():
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("estimator", [fv.RateConstrainedClassifier, fv.FermiClassifier])
+@pytest.mark.parametrize("estimator", [fv.FairClassifier, ways.fermi])
 def test_the_statement_is_about_persons_and_checks(estimator, neighbours):
     X, y = table()
     clf = made(estimator, unit="patient", max_rows_per_unit=5, neighbours=neighbours, **COMMON)
@@ -151,7 +152,7 @@ def test_attribute_privacy_of_persons_counts_all_of_their_rows():
 )
 def test_what_is_told_wrongly_is_refused_before_a_row_is_read(options, what):
     X, y = table()
-    clf = made(fv.RateConstrainedClassifier, **{**COMMON, **options})
+    clf = made(fv.FairClassifier, **{**COMMON, **options})
     with pytest.raises(InputError, match=what):
         clf.fit(X, y, sensitive_features="sex")
     assert not hasattr(clf, "privacy_")
@@ -220,8 +221,8 @@ def test_budgets_by_group_are_of_persons_who_are_in_one_group(estimator):
     X, y = table(most=3)
     _, number = np.unique(X["patient"], return_inverse=True)
     options = {"unit": "patient", "max_rows_per_unit": 3, "epsilon": 3.0, "delta": 1e-5}
-    options |= {"solver": fv.GroupDescent(rounds=5), "random_state": 0}
-    options |= {"target_bounds": (0, 1)} if estimator is fv.TailoredRegressor else {}
+    options |= {"solver": fv.Tailored(rounds=5), "random_state": 0}
+    options |= {"target_bounds": (0, 1)} if estimator is ways.tailored_regression else {}
     sex = np.array(["f", "m"])[number % 2]
     clf = estimator(**options).fit({**X, "sex": sex}, y, sensitive_features="sex")
     assert clf.privacy_.check() == []
@@ -370,16 +371,16 @@ def test_codes_of_a_certificate_stay_with_their_rows():
 
 CERTIFIED = {
     "rates": lambda **o: made(
-        fv.RateConstrainedClassifier,
+        fv.FairClassifier,
         fv.DemographicParity(0.3, confidence=0.9),
-        solver=fv.Descent(rounds=6),
+        solver=fv.PrimalDual(rounds=6),
         **o,
     ),
     "after a base": lambda **o: made(
         fv.FairPostProcessor, constraints=fv.DemographicParity(0.3, confidence=0.9), **o
     ),
     "penalty": lambda **o: made(
-        fv.FermiClassifier, certify="demographic_parity:0.3", solver=fv.Descent(rounds=6), **o
+        ways.fermi, certify="demographic_parity:0.3", solver=fv.PrimalDual(rounds=6), **o
     ),
 }
 
@@ -460,9 +461,9 @@ def test_what_certified_fits_refuse_of_persons():
     own = fv.DemographicParity(0.3, confidence=0.9)
     for options in ({"protects": "sensitive_features"}, {"epsilon": math.inf}):
         with pytest.raises(InputError, match="counts one row of each person"):
-            made(
-                fv.RateConstrainedClassifier, own, unit="patient", max_rows_per_unit=9, **options
-            ).fit(X, y, sensitive_features="sex")
+            made(fv.FairClassifier, own, unit="patient", max_rows_per_unit=9, **options).fit(
+                X, y, sensitive_features="sex"
+            )
     columns = {
         "a": Number(-1, 1),
         "b": Number(-1, 1),
@@ -470,7 +471,7 @@ def test_what_certified_fits_refuse_of_persons():
         "hired": Category((0, 1)),
     }
     schema = Schema(columns, target="hired", sensitive="sex", unit="patient", max_rows_per_unit=4)
-    clf = made(fv.RateConstrainedClassifier, own, schema=schema, **COMMON).fit({**X, "hired": y})
+    clf = made(fv.FairClassifier, own, schema=schema, **COMMON).fit({**X, "hired": y})
     assert clf.certificate_.privacy_.promise.unit == Unit("patient", 1)
 
 
@@ -482,8 +483,8 @@ def test_a_network_protects_persons_as_a_linear_model_does(protects, neighbours)
     torch = pytest.importorskip("torch")
     X, y = table()
 
-    clf = fv.TailoredClassifier(model=torch.nn.Linear(2, 2), unit="patient", max_rows_per_unit=3)
-    with pytest.raises(PrivacyError, match="TailoredClassifier with a module"):
+    clf = ways.tailored(model=torch.nn.Linear(2, 2), unit="patient", max_rows_per_unit=3)
+    with pytest.raises(PrivacyError, match="with a module"):
         clf.fit(X, y, sensitive_features="sex")
 
     def fit(estimator, *given, **options):
@@ -493,8 +494,8 @@ def test_a_network_protects_persons_as_a_linear_model_does(protects, neighbours)
         return made(estimator, *given, **shared).fit(X, y, sensitive_features="sex")
 
     for clf in (
-        fit(fv.RateConstrainedClassifier, "demographic_parity:0.1", randomised=False),
-        fit(fv.FermiClassifier, "demographic_parity", 2.0),
+        fit(fv.FairClassifier, "demographic_parity:0.1", randomised=False),
+        fit(ways.fermi, "demographic_parity", 2.0),
     ):
         assert clf.privacy_.promise.unit == Unit("patient", 9)
         assert clf.privacy_.check() == []
@@ -508,7 +509,7 @@ def test_a_network_protects_persons_as_a_linear_model_does(protects, neighbours)
 def test_a_base_that_protects_persons_is_not_priced_with_rows():
     X, y = table()
     rest = {name: values for name, values in X.items() if name != "patient"}
-    base = made(fv.RateConstrainedClassifier, unit="patient", max_rows_per_unit=3, **COMMON)
+    base = made(fv.FairClassifier, unit="patient", max_rows_per_unit=3, **COMMON)
     for whom in ({}, {"unit": "patient", "max_rows_per_unit": 3}):
         with pytest.raises(PrivacyError, match="a base without a unit of its own"):
             made(
@@ -578,13 +579,13 @@ def test_whose_rows_they_are_is_never_written(tmp_path):
 def test_a_plan_says_how_far_a_person_moves_what_is_released():
     columns = {"a": Number(-1, 1), "sex": Category(("f", "m")), "hired": Category((0, 1))}
     schema = Schema(columns, target="hired", sensitive="sex", unit="patient", max_rows_per_unit=7)
-    clf = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=1.0)
+    clf = fv.FairClassifier("demographic_parity:0.1", epsilon=1.0)
     plan = clf.plan(schema, rows=10_000)
     moved = {one["release"]: one["sensitivity"] for one in plan.to_dict()["releases"]}
     assert moved["rows by group"] == pytest.approx(7.0)
     assert moved["gradients, each round"] == pytest.approx(2.0 * 7**0.25)
     assert "one person, at most 7 of their rows" in str(plan)
-    plan = fv.TailoredClassifier(epsilon=1.0).plan(schema, rows=10_000)
+    plan = ways.tailored(epsilon=1.0).plan(schema, rows=10_000)
     moved = {one["release"]: one["sensitivity"] for one in plan.to_dict()["releases"]}
     assert moved["rows by group"] == pytest.approx(7.0)
     assert moved["gradients, each round"] == pytest.approx(2.0 * 7**0.25)
@@ -610,10 +611,10 @@ def test_an_audit_of_whole_fits_stays_below_the_claim_and_finds_a_clip_by_row(mo
     def scores(rows, first):
         out = []
         for seed in range(first, first + 150):
-            clf = fv.RateConstrainedClassifier(
+            clf = fv.FairClassifier(
                 epsilon=4.0,
                 delta=1e-5,
-                solver=fv.Descent(rounds=2, clip=1.0),
+                solver=fv.PrimalDual(rounds=2, clip=1.0),
                 unit=ids[:rows],
                 max_rows_per_unit=40,
                 public_rows=n,

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil.audit import Tape, Witness
 from fairveil.core.cost import gaussian_mu
 from fairveil.curator import Curator, pricing
@@ -49,29 +50,30 @@ NUMBERS = Schema(
 )
 COMMON = {"epsilon": 3.0, "delta": 1e-5, "random_state": 0}
 FITS = {
-    "game": made(fv.OracleGameClassifier, "demographic_parity:0.1", rounds=3, **COMMON),
-    "game, descent": made(
-        fv.OracleGameClassifier, "equalized_odds:0.1", oracle="descent", rounds=2, **COMMON
-    ),
+    "game": made(ways.game, "demographic_parity:0.1", rounds=3, **COMMON),
+    "game, descent": made(ways.game, "equalized_odds:0.1", oracle="descent", rounds=2, **COMMON),
     "group": made(
-        fv.GroupObjectiveClassifier,
+        ways.objective,
         constraint="equalized_odds:0.1",
-        solver=fv.LinearOracle(rounds=3),
+        solver=fv.GroupObjective(rounds=3),
         **COMMON,
     ),
     "group, log loss": made(
-        fv.GroupObjectiveClassifier, loss="log", solver=fv.LinearOracle(rounds=3), **COMMON
+        ways.objective, loss="log", solver=fv.GroupObjective(rounds=3), **COMMON
     ),
-    "group, a choice": made(fv.GroupObjectiveClassifier, method="exponential", **COMMON),
+    "group, a choice": made(ways.objective, method="exponential", **COMMON),
     "group, least squares": made(
-        fv.GroupObjectiveRegressor, "largest_group_loss", solver=fv.Moments(rounds=3), **COMMON
+        ways.objective_regression,
+        "largest_group_loss",
+        solver=fv.GroupObjective(rounds=3),
+        **COMMON,
     ),
-    "tailored": fv.TailoredClassifier(solver=fv.GroupDescent(rounds=2, clip=0.5), **COMMON),
-    "tailored, apart": fv.TailoredClassifier(
-        "size", solver=fv.GroupDescent(rounds=2, clip=0.5), group_loss_bound=1.0, **COMMON
+    "tailored": ways.tailored(solver=fv.Tailored(rounds=2, clip=0.5), **COMMON),
+    "tailored, apart": ways.tailored(
+        "size", solver=fv.Tailored(rounds=2, clip=0.5), bound=1.0, **COMMON
     ),
-    "tailored, least squares": fv.TailoredRegressor(
-        "standard-error", solver=fv.Moments(rounds=3), **COMMON
+    "tailored, least squares": ways.tailored_regression(
+        "standard-error", solver=fv.Tailored(by="moments", rounds=3), **COMMON
     ),
 }
 RELATIONS = ("add-remove", "replace-one")

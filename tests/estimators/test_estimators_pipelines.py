@@ -25,6 +25,7 @@ from sklearn.preprocessing import (
 )
 
 import fairveil as fv
+import ways
 from fairveil.errors import LedgerError, UnprotectedStep
 from knobs import made
 
@@ -37,9 +38,9 @@ Y = (X.sum(axis=1) > 0).astype(int)
 
 def fair(**options: Any) -> Any:
     return made(
-        fv.RateConstrainedClassifier,
+        fv.FairClassifier,
         "demographic_parity:0.3",
-        solver=fv.Descent(rounds=2),
+        solver=fv.PrimalDual(rounds=2),
         random_state=0,
         **options,
     )
@@ -118,9 +119,7 @@ def test_an_encoder_learns_its_categories_unless_they_are_stated() -> None:
             assert (
                 bool(
                     warned(
-                        lambda pipe=pipe: pipe.fit(
-                            table, Y, rateconstrainedclassifier__sensitive_features=A
-                        )
+                        lambda pipe=pipe: pipe.fit(table, Y, fairclassifier__sensitive_features=A)
                     )
                 )
                 is named
@@ -174,12 +173,12 @@ def test_an_estimator_inside_of_a_selector_knows_the_steps_before_it_alone() -> 
 
 
 def plain() -> Any:
-    return fv.RateConstrainedClassifier(solver=fv.Descent(rounds=2), random_state=0)
+    return fv.FairClassifier(solver=fv.PrimalDual(rounds=2), random_state=0)
 
 
 def test_a_target_that_was_scaled_by_its_own_values() -> None:
-    model = fv.GroupObjectiveRegressor(
-        target_bounds=(-3, 3), random_state=0, solver=fv.Moments(rounds=2)
+    model = ways.objective_regression(
+        target_bounds=(-3, 3), random_state=0, solver=fv.GroupObjective(rounds=2)
     )
     outer = TransformedTargetRegressor(model, transformer=StandardScaler())
     (said,) = warned(lambda: outer.fit(X, X[:, 0]))
@@ -266,8 +265,8 @@ def test_a_ledger_in_production_refuses_them() -> None:
         sensitive="a",
     )
     book = fv.Ledger.create(None, "people", epsilon=5.0, delta=1e-5, production=True)
-    clf = fv.RateConstrainedClassifier(
-        "demographic_parity:0.3", solver=fv.Descent(rounds=2), schema=schema, ledger=book
+    clf = fv.FairClassifier(
+        "demographic_parity:0.3", solver=fv.PrimalDual(rounds=2), schema=schema, ledger=book
     )
     scaled = StandardScaler().set_output(transform="pandas")
     import pandas as pd

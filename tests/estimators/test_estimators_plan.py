@@ -14,6 +14,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
+import ways
 from fairveil.core.events import Composed, PoissonSampled, Repeated, compose
 from fairveil.errors import InputError, WeakDelta
 from fairveil.estimators.fitting import Planning
@@ -55,53 +56,47 @@ def table(seed: int = 0) -> tuple[dict[str, Any], Any]:
 PARITY, ODDS = "demographic_parity:0.05", "equalized_odds:0.1"
 GROUPS: dict[str, Any] = {"protects": "sensitive_features"}
 FITS = [
-    (fv.RateConstrainedClassifier(PARITY, solver=fv.Descent(rounds=20)), None),
-    (made(fv.RateConstrainedClassifier, ODDS, solver=fv.Descent(rounds=20), **GROUPS), None),
+    (fv.FairClassifier(PARITY, solver=fv.PrimalDual(rounds=20)), None),
+    (made(fv.FairClassifier, ODDS, solver=fv.PrimalDual(rounds=20), **GROUPS), None),
     (
-        fv.RateConstrainedClassifier(
-            PARITY, solver=fv.Descent(rounds=20), neighbours="replace-one"
+        fv.FairClassifier(PARITY, solver=fv.PrimalDual(rounds=20), neighbours="replace-one"),
+        None,
+    ),
+    (fv.FairClassifier(None, solver=fv.PrimalDual(rounds=20, sampling_rate=0.2)), None),
+    (
+        fv.FairClassifier(
+            PARITY, solver=fv.PrimalDual(rounds=20), unsafe_data_dependent_bounds=True
         ),
         None,
     ),
-    (fv.RateConstrainedClassifier(None, solver=fv.Descent(rounds=20, sampling_rate=0.2)), None),
-    (
-        fv.RateConstrainedClassifier(
-            PARITY, solver=fv.Descent(rounds=20), unsafe_data_dependent_bounds=True
-        ),
-        None,
-    ),
-    (fv.FermiClassifier(solver=fv.Descent(rounds=20)), None),
-    (fv.OracleGameClassifier(ODDS), None),
-    (fv.OracleGameClassifier(ODDS, oracle="descent", rounds=20), None),
-    (fv.OracleGameClassifier(PARITY, solver=fv.OracleGame(group_aware=True), rounds=20), None),
-    (fv.OracleGameClassifier(PARITY, oracle="exponential", rounds=20), None),
-    (fv.GroupObjectiveClassifier("error", ODDS, solver=fv.LinearOracle(rounds=20)), None),
+    (ways.fermi(solver=fv.PrimalDual(rounds=20)), None),
+    (ways.game(ODDS), None),
+    (ways.game(ODDS, oracle="descent", rounds=20), None),
+    (ways.game(PARITY, solver=fv.OracleGame(group_aware=True), rounds=20), None),
+    (ways.game(PARITY, oracle="exponential", rounds=20), None),
+    (ways.objective("error", ODDS, solver=fv.GroupObjective(rounds=20)), None),
     (
         made(
-            fv.GroupObjectiveClassifier,
+            ways.objective,
             "largest_group_loss",
-            solver=fv.LinearOracle(rounds=20),
+            solver=fv.GroupObjective(rounds=20),
             **GROUPS,
         ),
         None,
     ),
-    (fv.GroupObjectiveClassifier("error", ODDS, "exponential"), None),
+    (ways.objective("error", ODDS, "exponential"), None),
     (
-        fv.GroupObjectiveClassifier(
-            "largest_group_loss", loss="log", solver=fv.LinearOracle(rounds=20)
-        ),
+        ways.objective("largest_group_loss", loss="log", solver=fv.GroupObjective(rounds=20)),
         None,
     ),
-    (fv.TailoredClassifier(solver=fv.GroupDescent(rounds=20)), None),
+    (ways.tailored(solver=fv.Tailored(rounds=20)), None),
     (
-        fv.TailoredClassifier(
-            "standard-error", group_loss_bound=0.6, solver=fv.GroupDescent(rounds=20)
-        ),
+        ways.tailored("standard-error", bound=0.6, solver=fv.Tailored(rounds=20)),
         None,
     ),
-    (made(fv.TailoredClassifier, solver=fv.GroupDescent(rounds=20), **GROUPS), None),
-    (fv.GroupObjectiveRegressor("largest_group_loss"), numeric),
-    (fv.TailoredRegressor(), numeric),
+    (made(ways.tailored, solver=fv.Tailored(rounds=20), **GROUPS), None),
+    (ways.objective_regression("largest_group_loss"), numeric),
+    (ways.tailored_regression(), numeric),
 ]
 
 
@@ -131,7 +126,7 @@ def test_the_plan_is_the_one_that_a_fit_makes(clf: Any, schema: Any) -> None:
     assert compose([search.plan]) == compose(fitted.privacy_.plan)
     plan = clf.plan(found)
     assert sum(line.times for line in plan.releases) == draws(search.plan)
-    assert plan.lines or plan.forecast.why or clf.get_params().get("constraint") is None
+    assert plan.lines or plan.forecast.why or clf.get_params().get("constraints") is None
     json.loads(plan.to_json())
     assert str(plan)
 
@@ -151,8 +146,8 @@ def test_a_post_processor_plans_its_base_too(base: Any) -> None:
 
 def test_a_base_that_was_fitted_before_is_counted_as_the_fit_counts_it() -> None:
     X, y = table()
-    base = fv.RateConstrainedClassifier(
-        epsilon=0.5, delta=5e-7, schema=schema_of(), random_state=0, solver=fv.Descent(rounds=10)
+    base = fv.FairClassifier(
+        epsilon=0.5, delta=5e-7, schema=schema_of(), random_state=0, solver=fv.PrimalDual(rounds=10)
     ).fit(X, y)
     clf = fv.FairPostProcessor(base, ODDS, schema=schema_of(), random_state=0)
     counts = clf._search(Unread(schema_of(), ROWS).read)
@@ -162,7 +157,7 @@ def test_a_base_that_was_fitted_before_is_counted_as_the_fit_counts_it() -> None
 def test_nothing_is_read_spent_or_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Guarantees 1 and 3: no rows are behind a plan, and no curator is made."""
     book = fv.Ledger.create(None, "people", 0.1, 1e-7)  # room for a tenth of the fit
-    clf = fv.RateConstrainedClassifier(PARITY, ledger=book)
+    clf = fv.FairClassifier(PARITY, ledger=book)
     before = dict(vars(clf))
 
     def no(*given: Any, **options: Any) -> None:
@@ -181,20 +176,28 @@ def test_nothing_is_read_spent_or_changed(monkeypatch: pytest.MonkeyPatch) -> No
 
 SITUATIONS = [
     (
-        fv.RateConstrainedClassifier,
-        {"constraints": "demographic_parity:0.3", "epsilon": 3.0, "solver": fv.Descent(rounds=40)},
+        fv.FairClassifier,
+        {
+            "constraints": "demographic_parity:0.3",
+            "epsilon": 3.0,
+            "solver": fv.PrimalDual(rounds=40),
+        },
     ),
     (
-        fv.RateConstrainedClassifier,
-        {"constraints": "false_negative_rate:0.7", "epsilon": 2.0, "solver": fv.Descent(rounds=40)},
+        fv.FairClassifier,
+        {
+            "constraints": "false_negative_rate:0.7",
+            "epsilon": 2.0,
+            "solver": fv.PrimalDual(rounds=40),
+        },
     ),
     (fv.FairPostProcessor, {"constraints": "equalized_odds:0.05", "epsilon": 1.0, **GROUPS}),
     (
-        fv.OracleGameClassifier,
+        ways.game,
         {"constraints": "demographic_parity:0.05", "epsilon": 1.0, "rounds": 30},
     ),
     (
-        fv.GroupObjectiveClassifier,
+        ways.objective,
         {"objective": "error", "constraint": "demographic_parity:0.1", "method": "exponential"},
     ),
 ]
@@ -215,7 +218,7 @@ def test_the_planned_noise_is_what_fits_have(made: Any, options: dict[str, Any])
         clf = made(schema=schema_of(), random_state=seed, **options).fit(
             X, y, sensitive_features=["sex"]
         )
-        if made is fv.RateConstrainedClassifier:
+        if made is fv.FairClassifier:
             law = clf.predict(X)[:, np.newaxis] == clf.classes_
             looks.append(clf.outcome_.looks)
         else:
@@ -241,12 +244,12 @@ def test_the_planned_noise_is_what_fits_have(made: Any, options: dict[str, Any])
         "values are those of a release of their own"
     )
     assert np.median(reported) == pytest.approx(1.0, abs=0.2)
-    too_large = 1.2 if made is fv.OracleGameClassifier else 1.0
+    too_large = 1.2 if made is ways.game else 1.0
     assert 0.74 / too_large <= math.sqrt(float(np.mean(np.square(off)))) <= 1.35
 
 
 def test_what_is_enough_is_and_a_little_less_is_not() -> None:
-    clf = fv.RateConstrainedClassifier(PARITY, epsilon=0.2)
+    clf = fv.FairClassifier(PARITY, epsilon=0.2)
     enough = clf.plan(schema_of()).enough
     assert enough is not None
     assert enough.epsilon_to_enforce is not None
@@ -259,14 +262,14 @@ def test_what_is_enough_is_and_a_little_less_is_not() -> None:
     clf.set_params(epsilon=0.2)
     for rows, can in ((enough.rows_to_verify, True), (round(0.97 * enough.rows_to_verify), False)):
         assert clf.plan(schema_of(), rows=rows).can_be_verified is can
-    impossible = fv.RateConstrainedClassifier("demographic_parity:0").plan(schema_of()).enough
+    impossible = fv.FairClassifier("demographic_parity:0").plan(schema_of()).enough
     assert impossible is not None
     assert impossible.rows_to_enforce is None
     assert impossible.epsilon_to_enforce is None
 
 
 def test_sizes_that_nobody_stated_are_supposed_equal_and_that_is_said() -> None:
-    plan = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=2.0).plan(
+    plan = fv.FairClassifier("demographic_parity:0.1", epsilon=2.0).plan(
         schema_of(None, groups="abc")
     )
     assert "points if groups are equal in size, which nobody stated: what" in plan.verdict
@@ -281,7 +284,7 @@ def test_sizes_that_nobody_stated_are_supposed_equal_and_that_is_said() -> None:
     def shares(smallest: float) -> dict[str, dict[str, float]]:
         return {"sex": {"a": smallest, "b": (1 - smallest) / 2, "c": (1 - smallest) / 2}}
 
-    clf = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=2.0)
+    clf = fv.FairClassifier("demographic_parity:0.1", epsilon=2.0)
     assert clf.plan(schema_of(None, groups="abc"), shares=shares(share)).can_be_enforced
     less = clf.plan(schema_of(None, groups="abc"), shares=shares(0.95 * share))
     assert less.can_be_enforced is False
@@ -292,9 +295,7 @@ def test_sizes_that_nobody_stated_are_supposed_equal_and_that_is_said() -> None:
 
 
 def test_a_plan_of_many_small_groups_says_that_nothing_can_be_enforced() -> None:
-    plan = fv.RateConstrainedClassifier(PARITY).plan(
-        schema_of((1 / 6,) * 6, rows=600, groups="abcdef")
-    )
+    plan = fv.FairClassifier(PARITY).plan(schema_of((1 / 6,) * 6, rows=600, groups="abcdef"))
     assert plan.verdict.startswith("With 6 groups of 100 rows or more at epsilon 1 the noise is ±")
     assert plan.verdict.endswith(" points: nothing can be enforced.")
     assert plan.can_be_enforced is False
@@ -302,18 +303,18 @@ def test_a_plan_of_many_small_groups_says_that_nothing_can_be_enforced() -> None
 
 
 def test_no_noise_and_no_bound_are_no_failure() -> None:
-    assert fv.RateConstrainedClassifier(PARITY, epsilon=math.inf).plan(schema_of()).can_be_enforced
-    unbounded = fv.FermiClassifier().plan(schema_of())
+    assert fv.FairClassifier(PARITY, epsilon=math.inf).plan(schema_of()).can_be_enforced
+    unbounded = ways.fermi().plan(schema_of())
     assert unbounded.can_be_enforced is None
     assert unbounded.verdict.endswith("no bound is required.")
     assert "<=" not in unbounded.lines[0].name
-    regressor = fv.TailoredRegressor().plan(numeric())
+    regressor = ways.tailored_regression().plan(numeric())
     assert regressor.can_be_enforced is None
     assert "depends on the model that is found" in regressor.verdict
 
 
 def test_the_picture_has_a_line_a_group_and_the_bound() -> None:
-    plan = fv.RateConstrainedClassifier(PARITY).plan(schema_of((0.6, 0.3, 0.1), groups="abc"))
+    plan = fv.FairClassifier(PARITY).plan(schema_of((0.6, 0.3, 0.1), groups="abc"))
     svg = plan.chart().to_svg()
     ET.fromstring(svg)
     for words in (
@@ -323,17 +324,17 @@ def test_the_picture_has_a_line_a_group_and_the_bound() -> None:
         "epsilon 1",
     ):
         assert words in svg
-    beside = fv.RateConstrainedClassifier([PARITY, "false_negative_rate:0.2"]).plan(
+    beside = fv.FairClassifier([PARITY, "false_negative_rate:0.2"]).plan(
         schema_of((0.6, 0.3, 0.1), groups="abc")
     )
     first, second, third = beside.forecast.by_group().values()
     assert first == second < third, "a rate of everybody's is no group's"
-    many = fv.RateConstrainedClassifier(PARITY).plan(
+    many = fv.FairClassifier(PARITY).plan(
         schema_of(tuple(np.arange(1, 21) / 210), groups="abcdefghijklmnopqrst")
     )
     assert "6 of 20 groups are drawn" in many.chart().description
     with pytest.raises(InputError, match="chart: expected a plan with noise"):
-        fv.TailoredRegressor().plan(numeric()).chart()
+        ways.tailored_regression().plan(numeric()).chart()
 
 
 @pytest.mark.parametrize(
@@ -352,14 +353,14 @@ def test_the_picture_has_a_line_a_group_and_the_bound() -> None:
 )
 def test_what_is_missing_or_wrong_is_said(given: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError) as caught:
-        fv.RateConstrainedClassifier(PARITY).plan(**{"schema": schema_of(), **given})
+        fv.FairClassifier(PARITY).plan(**{"schema": schema_of(), **given})
     assert words in str(caught.value)
 
 
 @pytest.mark.parametrize(
     "clf",
     [
-        fv.RateConstrainedClassifier(PARITY, delta=0.01),
+        fv.FairClassifier(PARITY, delta=0.01),
         fv.FairPostProcessor(None, ODDS, delta=0.01),
     ],
 )
@@ -377,12 +378,12 @@ def test_groups_may_be_named_and_shares_of_the_schema_are_flagged_as_public() ->
         "hired": Boolean(),
     }
     two = Schema(columns, target="hired", sensitive=["sex", "city"], rows=ROWS)
-    clf = fv.RateConstrainedClassifier(PARITY)
+    clf = fv.FairClassifier(PARITY)
     assert len(clf.plan(two).forecast.by_group()) == 4
     assert len(clf.plan(two, sensitive=["city"]).forecast.by_group()) == 2
     X, y = table()
-    fitted = fv.RateConstrainedClassifier(
-        PARITY, schema=schema_of(), random_state=0, solver=fv.Descent(rounds=5)
+    fitted = fv.FairClassifier(
+        PARITY, schema=schema_of(), random_state=0, solver=fv.PrimalDual(rounds=5)
     ).fit(X, y)
     facts = {fact.name: (fact.value, fact.origin) for fact in fitted.privacy_.facts}
     assert facts["shares of sex"] == ("f 0.3, m 0.7", "schema")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil.errors import ConstraintNotMet
 from fairveil.estimators import ConstraintLine, ConstraintReport
 from fairveil.metrics.inputs import read_decisions
@@ -26,13 +27,11 @@ ODDS = "equalized_odds:0.4"
 pytestmark = pytest.mark.filterwarnings("ignore::fairveil.errors.FairveilWarning")
 
 MADE: dict[str, Any] = {
-    "descent": lambda: fv.RateConstrainedClassifier(ODDS, epsilon=INF),
-    "many classes": lambda: fv.RateConstrainedClassifier(ODDS, epsilon=INF),
+    "descent": lambda: fv.FairClassifier(ODDS, epsilon=INF),
+    "many classes": lambda: fv.FairClassifier(ODDS, epsilon=INF),
     "post": lambda: fv.FairPostProcessor(None, ODDS, epsilon=INF),
-    "game": lambda: fv.OracleGameClassifier(ODDS, epsilon=INF, rounds=20),
-    "objective": lambda: fv.GroupObjectiveClassifier(
-        "error", [ODDS, "gmean:0.5", "gini:0.4"], epsilon=INF
-    ),
+    "game": lambda: ways.game(ODDS, epsilon=INF, rounds=20),
+    "objective": lambda: ways.objective("error", [ODDS, "gmean:0.5", "gini:0.4"], epsilon=INF),
 }
 
 
@@ -41,7 +40,7 @@ def drawn(model: Any, y: Any, rounds: int = 400) -> np.ndarray:
     replacement."""
     grouped = {"sensitive_features": A} if isinstance(model, fv.FairPostProcessor) else {}
     law = model.predict_proba(X, **grouped)
-    if isinstance(model, fv.RateConstrainedClassifier):
+    if isinstance(model, fv.FairClassifier):
         law = np.eye(law.shape[1])[law.argmax(axis=1)]
     draw, ends = RNG.random(len(law))[:, None], np.cumsum(law, axis=1)
     law = ((draw < ends) & (draw >= ends - law)).astype(float)  # one decision each
@@ -115,7 +114,7 @@ def test_a_regressions_losses_have_a_bound_on_their_sampling_error() -> None:
     """The variance of a loss is not released: that of the widest loss with its mean is taken, which
     is no less."""
     y = X @ [1.0, -0.5] + 0.3 * RNG.normal(size=3000)
-    reg = fv.GroupObjectiveRegressor(
+    reg = ways.objective_regression(
         "error", "largest_group_loss:2.0", epsilon=INF, target_bounds=(-4, 4)
     ).fit(X, y, sensitive_features=A)
     losses = (reg.predict(X) - y) ** 2
@@ -133,6 +132,6 @@ def test_a_fit_still_warns_of_what_its_own_rows_show() -> None:
         "error_rate_parity:0.01",
     ]
     with pytest.warns(ConstraintNotMet, match="on the training rows"):
-        fv.RateConstrainedClassifier(
-            [*asked, "false_negative_rate:0.0"], epsilon=INF, solver=fv.Descent(rounds=30)
+        fv.FairClassifier(
+            [*asked, "false_negative_rate:0.0"], epsilon=INF, solver=fv.PrimalDual(rounds=30)
         ).fit(X, Y, sensitive_features=A)

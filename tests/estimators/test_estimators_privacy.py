@@ -1,4 +1,4 @@
-"""The guarantees of `RateConstrainedClassifier`, by number, and what its statement says."""
+"""The guarantees of `FairClassifier`, by number, and what its statement says."""
 
 from __future__ import annotations
 

@@ -297,7 +297,7 @@ def test_coded_rows_beyond_their_bounds_are_refused_before_anything_is_asked(
     assert not asked
     short().fit(rows(1.0))
     assert (
-        fv.RateConstrainedClassifier(protects=SENSITIVE, solver=fv.Descent(rounds=2))
+        fv.FairClassifier(protects=SENSITIVE, solver=fv.PrimalDual(rounds=2))
         .fit(rows(1.5))
         .privacy_.epsilon
         == 0

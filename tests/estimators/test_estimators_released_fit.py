@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil.errors import FairveilError, InputError, Overspent
 from knobs import made
 
@@ -28,7 +29,7 @@ def released():
 
 
 def classifier(constraints="demographic_parity:0.05", **options):
-    return made(fv.RateConstrainedClassifier, constraints, protects="sensitive_features", **options)
+    return made(fv.FairClassifier, constraints, protects="sensitive_features", **options)
 
 
 def test_it_is_the_mixture_of_the_release_at_no_price(released):
@@ -92,15 +93,15 @@ def test_it_is_saved_and_read_back(released, tmp_path):
     [
         ({"protects": "records"}, None, "protects"),
         ({}, np.ones(ROWS), "sample_weight"),
-        ({"solver": fv.Descent(rounds=10)}, None, "rounds"),
-        ({"solver": fv.Descent(clip=1.0)}, None, "clip"),
+        ({"solver": fv.PrimalDual(rounds=10)}, None, "rounds"),
+        ({"solver": fv.PrimalDual(clip=1.0)}, None, "clip"),
         ({"unit": "person", "max_rows_per_unit": 3}, None, "unit"),
     ],
 )
 def test_what_a_release_cannot_give_is_refused(released, options, weights, named):
     X, y, _ = people()
     estimator = made(
-        fv.RateConstrainedClassifier,
+        fv.FairClassifier,
         "demographic_parity:0.05",
         **({"protects": "sensitive_features"} | options),
     )
@@ -119,7 +120,7 @@ def test_a_certificate_of_released_groups_is_refused(released):
 
 @pytest.mark.parametrize(
     "kind",
-    [fv.OracleGameClassifier, fv.FermiClassifier, fv.FairPostProcessor, fv.TailoredClassifier],
+    [ways.game, ways.fermi, fv.FairPostProcessor, ways.tailored],
 )
 def test_others_name_what_they_were_given(kind, released):
     X, y, _ = people()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil import data
 from fairveil.errors import InputError, PrivacyError
 from knobs import made
@@ -58,17 +59,17 @@ def shards(tmp_path: Path) -> Iterator[Here]:
 @pytest.mark.parametrize(
     "made",
     [
-        lambda **k: made(fv.RateConstrainedClassifier, "demographic_parity:0.1", epsilon=3.0, **k),
+        lambda **k: made(fv.FairClassifier, "demographic_parity:0.1", epsilon=3.0, **k),
         lambda **k: made(
-            fv.RateConstrainedClassifier,
+            fv.FairClassifier,
             "equalized_odds:0.1",
             epsilon=3.0,
             protects="sensitive_features",
             **k,
         ),
-        lambda **k: made(fv.RateConstrainedClassifier, None, epsilon=3.0, model=fv.Additive(), **k),
-        lambda **k: made(fv.FermiClassifier, "demographic_parity", strength=1.0, epsilon=3.0, **k),
-        lambda **k: made(fv.TailoredClassifier, epsilon=3.0, **k),
+        lambda **k: made(fv.FairClassifier, None, epsilon=3.0, model=fv.Additive(), **k),
+        lambda **k: made(ways.fermi, "demographic_parity", strength=1.0, epsilon=3.0, **k),
+        lambda **k: made(ways.tailored, epsilon=3.0, **k),
     ],
     ids=["rates", "rates-sensitive", "additive", "fermi", "tailored"],
 )
@@ -86,15 +87,9 @@ def test_guarantee_2_what_shards_cannot_answer_is_refused_before_anything_is_res
         f"sqlite:///{tmp_path}/book.db", dataset="people", epsilon=10.0, delta=1e-5
     )
     for fit in (
-        lambda: fv.RateConstrainedClassifier(None, ledger=book).fit(
-            shards, sample_weight=np.ones(1000)
-        ),
-        lambda: fv.RateConstrainedClassifier(None, unit=np.arange(1000), max_rows_per_unit=1).fit(
-            shards
-        ),
-        lambda: fv.RateConstrainedClassifier(
-            None, ledger=book, unsafe_data_dependent_bounds=True
-        ).fit(shards),
+        lambda: fv.FairClassifier(None, ledger=book).fit(shards, sample_weight=np.ones(1000)),
+        lambda: fv.FairClassifier(None, unit=np.arange(1000), max_rows_per_unit=1).fit(shards),
+        lambda: fv.FairClassifier(None, ledger=book, unsafe_data_dependent_bounds=True).fit(shards),
     ):
         with pytest.raises(InputError, match="coded store"):
             fit()
@@ -107,7 +102,7 @@ def test_guarantee_3_a_public_copy_of_a_sensitive_column_is_refused(tmp_path: Pa
     store = data.write_store(
         data.encode(rows, SCHEMA, block_rows=100), tmp_path / "s", block_rows=100
     )
-    fair = fv.RateConstrainedClassifier("demographic_parity:0.1", protects="sensitive_features")
+    fair = fv.FairClassifier("demographic_parity:0.1", protects="sensitive_features")
     with (
         Here(store, shards=3) as shards,
         pytest.raises(PrivacyError, match="'job'"),

@@ -33,13 +33,13 @@ def routing() -> Iterator[None]:
         yield
 
 
-def fair(**options: Any) -> fv.RateConstrainedClassifier:
+def fair(**options: Any) -> fv.FairClassifier:
     return made(
-        fv.RateConstrainedClassifier,
+        fv.FairClassifier,
         fv.DemographicParity(0.3),
         epsilon=5.0,
         random_state=0,
-        solver=fv.Descent(rounds=20),
+        solver=fv.PrimalDual(rounds=20),
         **options,
     )
 
@@ -52,7 +52,7 @@ NAMED_GAP = fv.fair_scorer(
 
 def test_in_a_pipeline_the_groups_go_to_the_last_step(table: pd.DataFrame) -> None:
     pipeline = make_pipeline(StandardScaler(), fair())
-    groups = {"rateconstrainedclassifier__sensitive_features": table["sex"]}
+    groups = {"fairclassifier__sensitive_features": table["sex"]}
     pipeline.fit(table[["a", "b"]], table["hired"], **groups)
     assert pipeline[-1].groups_ == ("f", "m")
     assert 0.5 < pipeline.score(table[["a", "b"]], table["hired"]) <= 1

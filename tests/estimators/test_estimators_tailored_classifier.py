@@ -23,7 +23,7 @@ from tailored_estimator_samples import (
     verified,
 )
 
-import fairveil as fv
+import ways
 from fairveil.core.events import PoissonSampled
 from fairveil.errors import ConstraintNotMet
 from fairveil.methods.allocation import ALLOCATIONS
@@ -33,7 +33,7 @@ GIVEN = {"m": 1.0, "f": 3.0}
 SIZES = np.array([(SEX == "f").sum(), (SEX == "m").sum()])
 
 
-def fitted(*given: Any, to: Any = SEX, **options: Any) -> fv.TailoredClassifier:
+def fitted(*given: Any, to: Any = SEX, **options: Any) -> ways.tailored:
     return quietly(classifier(*given, **options), X, LABELS, sensitive_features=to)
 
 

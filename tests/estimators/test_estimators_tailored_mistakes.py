@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tailored_estimator_samples import AGE, INF, LABELS, ROWS, SEX, X, Y, classifier, regressor
 
-from fairveil import Moments
+from fairveil import Tailored
 from fairveil.curator import Curator
 from fairveil.errors import FairveilError, InputError
 
@@ -48,11 +48,11 @@ BOTH = [
     (({"f": 1.0, "m": 0.0},), {}, "allocation: expected .* positive numbers"),
     (([1.0, 2.0, 3.0],), {}, "allocation: expected .* 2 positive numbers"),
     (({"f": 1.0, "m": "more"},), {}, "allocation: expected"),
-    (("equal", -1.0), {}, "group_loss_bound: expected a number above 0"),
-    (("equal", "low"), {}, "group_loss_bound: expected a number above 0"),
+    (("equal", -1.0), {}, "bound: expected a number"),
+    (("equal", "low"), {}, "constraints?: expected"),
     (("equal", {"f": -1.0}), {}, "bound: expected a number"),
     (("equal", {"x": 1.0}), {}, "group: expected one of"),
-    ((), {"objective": "group"}, "objective: expected 'groups' or 'people'"),
+    ((), {"objective": "gmean"}, "objective: expected the mean of the groups' losses"),
     ((), {"spend": "all"}, "spend: expected 'person' or 'total'"),
     ((), {"groups": "both"}, "groups: expected 'product' or 'marginal'"),
     ((), {"stage_one_share": 0.0}, "stage_one_share: expected"),
@@ -90,8 +90,8 @@ BOTH = [
     ((), {"step_size": "small"}, "step_size: expected 'steady' or 'decaying'"),
     ((), {"step_size": "decaying"}, "step_size: expected a radius"),
     ((), {"iterate": "best"}, "iterate: expected 'average' or 'last'"),
-    ((), {"penalty": 0.0, "group_loss_bound": 9.0}, "penalty: expected a number above 0"),
-    ((), {"penalty": 2.0}, "penalty is not used without a group_loss_bound"),
+    ((), {"penalty": 0.0, "bound": 9.0}, "penalty: expected a number above 0"),
+    ((), {"penalty": 2.0}, "penalty is not used without constraints"),
     (
         (),
         {"stage_one_share": 0.3},
@@ -141,7 +141,9 @@ def test_arguments_of_the_regressor(given: Any, options: Any, says: str, asked: 
 def test_arguments_of_moments(options: Any, says: str, asked: list[str]) -> None:
     refused(
         lambda: (
-            regressor(**options) if "delta" in options else regressor(solver=Moments(**options))
+            regressor(**options)
+            if "delta" in options
+            else regressor(solver=Tailored(by="moments", **options))
         ),
         says,
         asked,
@@ -170,7 +172,7 @@ def test_arguments_of_the_classifier(options: Any, says: str, asked: list[str]) 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"group_loss_bound": 0.5}, "group_loss_bound: expected None with this module"),
+        ({"bound": 0.5}, "constraints: expected None with this module"),
         ({"radius": 1.0}, "radius: expected None with this module"),
         ({"sampling_rate": 0.0}, "sampling_rate: expected"),
         ({"sampling_rate": 1.5}, "sampling_rate: expected"),

@@ -28,6 +28,7 @@ from tailored_estimator_samples import (
 )
 
 import fairveil as fv
+import ways
 from covering import pairs
 from fairveil.core.cost import gaussian_mu
 from fairveil.errors import ConstraintNotMet, UnstatedBounds, WorseThanBaseline
@@ -42,7 +43,7 @@ BOTH = {"sex": SEX, "age": AGE}
 SIZES = np.array([(SEX == "f").sum(), (SEX == "m").sum()])
 
 
-def fitted(*given: Any, groups: Any = SEX, **options: Any) -> fv.TailoredRegressor:
+def fitted(*given: Any, groups: Any = SEX, **options: Any) -> ways.tailored_regression:
     return quietly(regressor(*given, **options), X, Y, sensitive_features=groups)
 
 
@@ -273,13 +274,13 @@ def test_how_empty_private_rows_are_decides_nothing_that_is_asked(method: str) -
     other[0, 0] = 0.0
     y, groups = np.linspace(-1.0, 1.0, 400), np.arange(400) % 2
     options: dict[str, Any] = {
-        "solver": fv.Moments() if method == "moments" else fv.GroupDescent(),
+        "solver": fv.Tailored(by="moments") if method == "moments" else fv.Tailored(),
         "target_bounds": (-1, 1),
         "neighbours": "replace-one",
         "rounds": 3,
     }
     one, two = (
-        made(fv.TailoredRegressor, "equal", **options).fit(rows, y, sensitive_features=groups)
+        made(ways.tailored_regression, "equal", **options).fit(rows, y, sensitive_features=groups)
         for rows in (X, other)
     )
     assert one.privacy_.events == two.privacy_.events

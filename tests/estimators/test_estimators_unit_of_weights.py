@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil.errors import ConstraintNotMet
 from knobs import made
 
@@ -20,7 +21,7 @@ Y = (X.sum(axis=1) + RNG.normal(size=600) > 0.5).astype(int)
 
 
 @pytest.mark.parametrize("unit", [1 / 600, 1e3])
-@pytest.mark.parametrize("cls", [fv.RateConstrainedClassifier, fv.OracleGameClassifier])
+@pytest.mark.parametrize("cls", [fv.FairClassifier, ways.game])
 def test_the_unit_of_weights_does_not_matter(cls: Any, unit: float) -> None:
     found = []
     for weight in (1.0, unit):

@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
+import ways
 from fairveil.errors import InputError
 from fairveil.estimators import fitting
 from fairveil.estimators.settings import Setting, built, knobs, placed
@@ -32,16 +33,16 @@ ODDS = "demographic_parity:0.2"
 READY = LogisticRegression().fit(X, LABELS)
 
 MODES: list[tuple[Any, dict[str, Any]]] = [
-    (fv.RateConstrainedClassifier, {"solver": fv.Descent(rounds=2)}),
-    (fv.RateConstrainedClassifier, {"solver": fv.Descent(rounds=2), "constraints": ODDS}),
-    (fv.FermiClassifier, {"solver": fv.PenaltyDescent(rounds=2)}),
+    (fv.FairClassifier, {"solver": fv.PrimalDual(rounds=2)}),
+    (fv.FairClassifier, {"solver": fv.PrimalDual(rounds=2), "constraints": ODDS}),
+    (ways.fermi, {"solver": fv.Fermi(rounds=2)}),
     *(
-        (fv.OracleGameClassifier, {"constraints": ODDS, "rounds": 2, "oracle": one})
+        (ways.game, {"constraints": ODDS, "rounds": 2, "oracle": one})
         for one in ("regression", "descent")
     ),
-    (fv.OracleGameClassifier, {"constraints": ODDS, "rounds": 2, "oracle": "exponential"}),
+    (ways.game, {"constraints": ODDS, "rounds": 2, "oracle": "exponential"}),
     (
-        fv.OracleGameClassifier,
+        ways.game,
         {
             "constraints": ODDS,
             "rounds": 2,
@@ -59,34 +60,35 @@ MODES: list[tuple[Any, dict[str, Any]]] = [
         fv.FairPostProcessor,
         {"estimator": READY, "constraints": ODDS, "public_base": True, "predict_method": "predict"},
     ),
-    (fv.GroupObjectiveClassifier, {"rounds": 2}),
-    (fv.GroupObjectiveClassifier, {"rounds": 2, "constraint": ODDS, "method": "frank-wolfe"}),
-    (fv.GroupObjectiveClassifier, {"constraint": ODDS, "method": "exponential"}),
-    (fv.GroupObjectiveClassifier, {"constraint": ODDS, "method": "exponential", "penalty": 2.0}),
-    (fv.GroupObjectiveClassifier, {"rounds": 2, "decisions": "thresholds"}),
-    (fv.GroupObjectiveClassifier, {"rounds": 2, "loss": "log", "objective": "largest_group_loss"}),
-    (fv.GroupObjectiveRegressor, {"target_bounds": (-2, 2)}),
+    (ways.objective, {"rounds": 2}),
+    (ways.objective, {"rounds": 2, "constraint": ODDS, "method": "frank-wolfe"}),
+    (ways.objective, {"constraint": ODDS, "method": "exponential"}),
+    (ways.objective, {"constraint": ODDS, "method": "exponential", "penalty": 2.0}),
+    (ways.objective, {"rounds": 2, "decisions": "thresholds"}),
+    (ways.objective, {"rounds": 2, "loss": "log", "objective": "largest_group_loss"}),
+    (ways.objective_regression, {"target_bounds": (-2, 2)}),
     (
-        fv.GroupObjectiveRegressor,
+        ways.objective_regression,
         {"target_bounds": (-2, 2), "method": "exponential", "constraint": "largest_group_loss:3"},
     ),
     *(
-        (fv.TailoredRegressor, {"target_bounds": (-2, 2), "solver": one})
-        for one in (fv.Moments(), fv.GroupDescent())
+        (ways.tailored_regression, {"target_bounds": (-2, 2), "solver": one})
+        for one in (fv.Tailored(by="moments"), fv.Tailored())
     ),
     (
-        fv.TailoredRegressor,
-        {"target_bounds": (-2, 2), "allocation": "standard-error", "group_loss_bound": 9.0},
+        ways.tailored_regression,
+        {"target_bounds": (-2, 2), "allocation": "standard-error", "bound": 9.0},
     ),
-    (fv.TailoredClassifier, {"rounds": 2}),
+    (ways.tailored, {"rounds": 2}),
     (
-        fv.TailoredClassifier,
-        {"rounds": 2, "group_loss_bound": 2.0, "step_size": "decaying", "radius": 3.0},
+        ways.tailored,
+        {"rounds": 2, "bound": 2.0, "step_size": "decaying", "radius": 3.0},
     ),
-    (fv.TailoredClassifier, {"rounds": 2, "allocation": "standard-error"}),
+    (ways.tailored, {"rounds": 2, "allocation": "standard-error"}),
 ]
 OTHERS: dict[str, Any] = {
-    "alpha": 0.1, "base_share": 0.5, "bins": 8, "candidates": [READY], "every": 3, "clip": 1.0, "confidence": 0.8,
+    "alpha": 0.1, "by": "moments", "loss": "log",
+    "base_share": 0.5, "bins": 8, "candidates": [READY], "every": 3, "clip": 1.0, "confidence": 0.8,
     "device": "cpu", "iterate": "last", "learning_rate": 0.1, "oracle": "descent", "penalty": 3.0, "radius": 2.0,
     "region": "box", "rounds": 7, "sampling_rate": 0.5, "slack": "theorem", "stage_one_share": 0.4, "step_size": "decaying",
 }  # fmt: skip
@@ -113,6 +115,8 @@ def watched(
     cls: Any, options: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[set[str], dict[str, str]]:
     """The constructor's arguments that a fit never read, and those that it declared as unused."""
+    asked = built(cls, random_state=0, epsilon=3.0, **options)
+    cls = type(asked)
     inside = [slot for slot in cls.SETTINGS if slot not in cls.PLAIN]
     parameters = set(inspect.signature(cls).parameters)
     read: set[str] = set()
@@ -141,7 +145,7 @@ def watched(
         (cls,),
         {"__getattribute__": spied, "__init__": cls.__init__, "__module__": cls.__module__},
     )
-    estimator = built(spy, random_state=0, epsilon=3.0, **options)
+    estimator = spy(**asked.get_params(deep=False))
     for slot in inside:
         value = estimator._setting(slot, Setting)
         parameters |= set(knobs(type(value)))
@@ -192,11 +196,9 @@ def test_arguments_that_only_privacy_reads_may_stay_without_it(mode: Any) -> Non
 
 
 def test_equal_values_are_no_complaint_and_shown_values_are_short() -> None:
-    estimator = fv.TailoredClassifier(stage_one_share=np.float64(0.2))
-    fitting.refuse_unused(estimator, {"stage_one_share": "without shares", "model": None})
-    fitting.refuse_unused(
-        fv.GroupDescent(penalty=None), {"penalty": "without a bound", "clip": None}
-    )
+    solver = fv.Tailored(stage_one_share=np.float64(0.2))
+    fitting.refuse_unused(solver, {"stage_one_share": "without shares", "clip": None})
+    fitting.refuse_unused(fv.Tailored(penalty=None), {"penalty": "without a bound", "clip": None})
     with pytest.raises(
         InputError,
         match=r"expected 'thresholds' with oracle='descent', got 'list'\. candidates is not used",

@@ -21,8 +21,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import fairveil as fv
+import ways
 from fairveil.errors import InputError, KindError
-from fairveil.estimators.settings import SETTINGS, built, changed, knobs, placed, values
+from fairveil.estimators.settings import SETTINGS, Setting, built, changed, knobs, placed, values
+from fairveil.fairness import objectives
 
 ROOT = Path(__file__).parents[2]
 ESTIMATORS: list[Any] = [
@@ -66,26 +68,26 @@ def test_a_knob_that_is_not_there_is_an_error_that_names_those_that_are(kind: An
 
 
 WRONG = [
-    (fv.Descent, {"rounds": 0}),
-    (fv.Descent, {"rounds": 2.5}),
-    (fv.Descent, {"clip": -1.0}),
-    (fv.Descent, {"temperature": 0.0}),
-    (fv.Descent, {"sampling_rate": 2.0}),
-    (fv.Descent, {"learning_rate": float("nan")}),
-    (fv.PenaltyDescent, {"iterate": "best"}),
-    (fv.PenaltyDescent, {"radius": 0.0}),
-    (fv.PenaltyDescent, {"least_share": 0.0}),
-    (fv.GroupDescent, {"region": "disc"}),
-    (fv.GroupDescent, {"iterate": "uniform"}),
-    (fv.GroupDescent, {"step_size": "long"}),
-    (fv.GroupDescent, {"penalty": -1.0}),
-    (fv.GroupLimits, {"spend": "nobody"}),
-    (fv.GroupLimits, {"objective": "rows"}),
-    (fv.GroupLimits, {"groups": "both"}),
-    (fv.Moments, {"rounds": 0}),
-    (fv.CoefficientGrid, {"radius": -1.0}),
-    (fv.LinearOracle, {"oracle": "delphi"}),
-    (fv.Exponential, {"confidence": 1.0}),
+    (fv.PrimalDual, {"rounds": 0}),
+    (fv.PrimalDual, {"rounds": 2.5}),
+    (fv.PrimalDual, {"clip": -1.0}),
+    (fv.PrimalDual, {"temperature": 0.0}),
+    (fv.PrimalDual, {"sampling_rate": 2.0}),
+    (fv.PrimalDual, {"learning_rate": float("nan")}),
+    (fv.Fermi, {"iterate": "best"}),
+    (fv.Fermi, {"radius": 0.0}),
+    (fv.Fermi, {"least_share": 0.0}),
+    (fv.Tailored, {"region": "disc"}),
+    (fv.GroupObjective, {"method": "magic"}),
+    (fv.Tailored, {"iterate": "uniform"}),
+    (fv.Tailored, {"step_size": "long"}),
+    (fv.Tailored, {"penalty": -1.0}),
+    (fv.Tailored, {"spend": "nobody"}),
+    (fv.Tailored, {"groups": "both"}),
+    (fv.GroupObjective, {"rounds": 0}),
+    (fv.GroupObjective, {"radius": -1.0}),
+    (fv.GroupObjective, {"oracle": "delphi"}),
+    (fv.GroupObjective, {"confidence": 1.0}),
     (fv.OracleGame, {"clip": 0.0}),
     (fv.Thresholds, {"slack": "some"}),
     (fv.Thresholds, {"base_share": 1.0}),
@@ -106,10 +108,10 @@ def test_what_cannot_be_meant_is_refused_at_once(kind: Any, given: dict[str, Any
 @pytest.mark.parametrize("kind", FACED)
 def test_settings_of_another_kind_are_refused_by_name(kind: Any) -> None:
     for slot in kind.SETTINGS:
-        strange = fv.SetAside() if slot != "certify_share" else fv.Descent()
+        strange = fv.SetAside() if slot != "certify_share" else fv.PrimalDual()
         one = kind(**{slot: strange})
         with pytest.raises(InputError, match=f"^{slot}: expected "):
-            one._setting(slot, one._kinds(slot)[0])
+            one._setting(slot, kind.SETTINGS[slot][0])
 
 
 # -- parameters inside -----------------------------------------------------------------------------
@@ -121,7 +123,7 @@ def test_parameters_inside_are_shown_set_and_cloned(kind: Any) -> None:
     for slot in kind.SETTINGS:
         if slot in kind.PLAIN:
             continue
-        usual = one._kinds(slot)[0]
+        usual = kind.SETTINGS[slot][0]
         assert {f"{slot}__{name}" for name in knobs(usual)} <= set(one.get_params())
         assert not [name for name in one.get_params(deep=False) if "__" in name]
         name, value = next(
@@ -149,22 +151,18 @@ def test_all_parameters_make_the_same_estimator_again(kind: Any) -> None:
 
 def test_searches_of_scikit_learn_reach_inside() -> None:
     X, y, group = rows()
-    clf = fv.RateConstrainedClassifier(
-        "demographic_parity:0.3", epsilon=8.0, random_state=0, public_rows=400
-    )
+    clf = fv.FairClassifier("demographic_parity:0.3", epsilon=8.0, random_state=0, public_rows=400)
     search = GridSearchCV(clf, {"solver__rounds": [2, 5], "solver__clip": [1.0]}, cv=2)
     search.fit(X, y, sensitive_features=group)
     assert [one["solver__rounds"] for one in search.cv_results_["params"]] == [2, 5]
     assert search.best_estimator_.n_iter_ == search.best_params_["solver__rounds"]
-    line = make_pipeline(FunctionTransformer(), clf).set_params(
-        rateconstrainedclassifier__solver__rounds=3
-    )
-    assert line.steps[-1][1].solver == fv.Descent(rounds=3)
+    line = make_pipeline(FunctionTransformer(), clf).set_params(fairclassifier__solver__rounds=3)
+    assert line.steps[-1][1].solver == fv.PrimalDual(rounds=3)
 
 
 def test_the_private_search_reaches_inside() -> None:
     X, y, _ = rows()
-    clf = fv.RateConstrainedClassifier(public_rows=400)
+    clf = fv.FairClassifier(public_rows=400)
     options = {"epsilon": 4.0, "random_state": 0, "way": "all"}
     search = fv.PrivateSearchCV(clf, {"solver__rounds": [2, 4]}, **options).fit(X, y)
     assert search.best_estimator_.solver.rounds == search.best_params_["solver__rounds"]
@@ -174,8 +172,8 @@ def test_the_private_search_reaches_inside() -> None:
 
 def test_settings_are_saved_and_read(tmp_path: Path) -> None:
     X, y, group = rows()
-    solver = fv.PenaltyDescent(rounds=3, iterate="last", radius=4.0)
-    clf = fv.FermiClassifier(solver=solver, certify_share=None, random_state=0).fit(
+    solver = fv.Fermi(rounds=3, iterate="last", radius=4.0)
+    clf = ways.fermi(solver=solver, certify_share=None, random_state=0).fit(
         X, y, sensitive_features=group
     )
     fv.save(clf, tmp_path / "clf")
@@ -184,46 +182,45 @@ def test_settings_are_saved_and_read(tmp_path: Path) -> None:
     assert np.array_equal(again.predict(X), clf.predict(X))
 
 
-def test_a_way_is_chosen_by_its_settings_and_those_of_another_are_refused() -> None:
+def test_settings_that_nothing_reads_are_refused() -> None:
     X, y, group = rows()
     with pytest.raises(InputError, match="rounds is not used with method='exponential'"):
-        fv.GroupObjectiveClassifier(method="exponential", solver=fv.LinearOracle(rounds=3)).fit(
-            X, y
+        fv.FairClassifier(solver=fv.GroupObjective(method="exponential", rounds=3)).fit(X, y)
+    with pytest.raises(InputError, match="radius is not used with a classifier"):
+        fv.FairClassifier(solver=fv.GroupObjective(radius=2.0)).fit(X, y)
+    with pytest.raises(InputError, match="oracle is not used with a regression"):
+        fv.FairRegressor(solver=fv.GroupObjective(oracle="descent")).fit(X, X[:, 0])
+    with pytest.raises(InputError, match="by is not used with a classifier"):
+        fv.FairClassifier(solver=fv.Tailored(by="moments")).fit(X, y, sensitive_features=group)
+    with pytest.raises(InputError, match="region is not used with by='moments'"):
+        fv.FairRegressor(solver=fv.Tailored(by="moments", radius=1.0, region="box")).fit(
+            X, X[:, 0], sensitive_features=group
         )
-    with pytest.raises(InputError, match="temperature is not used with GroupDescent"):
-        fv.TailoredClassifier(solver=fv.Descent(temperature=0.5)).fit(
-            X, y, sensitive_features=group
-        )
-    plain = fv.TailoredClassifier(solver=fv.Descent(rounds=3), random_state=0).fit(
-        X, y, sensitive_features=group
-    )
-    assert plain.n_iter_ == 3
+    with pytest.raises(InputError, match="objective: expected None with solver=Fermi"):
+        fv.FairClassifier(objective="gmean", solver=fv.Fermi()).fit(X, y)
 
 
-def test_a_way_and_its_settings_may_be_set_in_any_order() -> None:
-    """A value of another way is taken where its knobs that were changed are there."""
-    X, y, group = rows()
-    made = fv.GroupObjectiveClassifier(
-        "gmean", "demographic_parity:0.3", protects="sensitive_features", random_state=0
-    )
-    orders = [
-        lambda: clone(made).set_params(method="exponential").set_params(solver__penalty=2.0),
-        lambda: clone(made).set_params(solver__penalty=2.0).set_params(method="exponential"),
-        lambda: clone(made).set_params(solver=fv.LinearOracle(penalty=2.0), method="exponential"),
-        lambda: clone(made).set_params(solver__penalty=2.0, method="exponential"),
-    ]
-    fits = [order().fit(X, y, sensitive_features=group) for order in orders]
-    assert len({one.objective_ for one in fits}) == 1
-    late = fv.GroupObjectiveClassifier(solver=fv.LinearOracle()).set_params(solver__alpha=0.1)
-    assert late.solver == fv.Exponential(alpha=0.1)
-    assert late.set_params(method="exponential").get_params()["solver__alpha"] == 0.1
-    with pytest.raises(InputError, match=r"expected a knob of LinearOracle, got .alpha."):
-        made.set_params(solver=fv.LinearOracle(rounds=3)).set_params(solver__alpha=0.1)
-    of_numbers = fv.GroupObjectiveRegressor(solver=fv.Moments()).set_params(method="exponential")
-    assert isinstance(of_numbers._setting("solver", fv.CoefficientGrid), fv.CoefficientGrid)
+def test_a_solver_is_chosen_by_what_is_asked() -> None:
+    def chosen(*given: object, **more: object) -> type:
+        return type(fv.FairClassifier(*given, **more)._setting("solver", Setting))
+
+    assert chosen() is chosen("equalized_odds:0.1", objective="error") is fv.PrimalDual
+    assert chosen(objective="gmean") is fv.GroupObjective
+    assert chosen([objectives.GMean().at_least(0.7)]) is chosen("gmean:0.3") is fv.GroupObjective
+    assert type(fv.FairRegressor()._setting("solver", Setting)) is fv.GroupObjective
+    with pytest.raises(InputError, match=r"^solver: expected .*GroupObjective.* or .*Tailored"):
+        fv.FairRegressor(solver=fv.Fermi()).fit(*rows()[:2])
+
+
+def test_a_knob_makes_the_settings_that_have_it() -> None:
+    late = fv.FairClassifier().set_params(solver__strength=2.0)
+    assert late.solver == fv.Fermi(strength=2.0)
+    assert fv.FairClassifier().set_params(solver__rounds=2).solver == fv.PrimalDual(rounds=2)
+    with pytest.raises(InputError, match=r"expected a knob of PrimalDual, got .alpha."):
+        late.set_params(solver=fv.PrimalDual(rounds=3)).set_params(solver__alpha=0.1)
 
 
 def test_knobs_have_deep_names() -> None:
-    assert placed(fv.RateConstrainedClassifier(), "rounds") == "solver__rounds"
-    assert placed(fv.RateConstrainedClassifier(), "epsilon") == "epsilon"
-    assert built(fv.TailoredClassifier, epsilon=2.0, spend="total").limits.spend == "total"
+    assert placed(fv.FairClassifier(), "rounds") == "solver__rounds"
+    assert placed(fv.FairClassifier(), "epsilon") == "epsilon"
+    assert built(fv.FairClassifier, epsilon=2.0, spend="total").solver.spend == "total"

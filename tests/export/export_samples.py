@@ -14,6 +14,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
+import ways
 from fairveil.errors import FairveilError
 from fairveil.estimators.reading.additive import Additive
 from fairveil.export.columns import columns_of_groups
@@ -119,7 +120,7 @@ def mixture(clf: Any) -> Any:
         LinearModel(sign * model.weights, [0.3], classes=model.classes, layout=layout)
         for sign in (-1.0, 0.5)
     ]
-    clf._set_mixture(MixtureModel([model, *others], [0.6, 0.0, 0.4]), clf.coding_)
+    clf._set_model(MixtureModel([model, *others], [0.6, 0.0, 0.4]), clf.coding_)
     return clf
 
 
@@ -175,7 +176,7 @@ def _parity(base: Any = None, *, y: Any = None, sensitive: Any = "sex", **option
 
 def _rate(**options: Any) -> Any:
     return made(
-        fv.RateConstrainedClassifier,
+        fv.FairClassifier,
         **{"epsilon": 5.0, "random_state": 0, "schema": schema(), **options},
     )
 
@@ -197,13 +198,13 @@ MAKERS: dict[str, Callable[[], Any]] = {
     ),
     "rate mixture": lambda: mixture(_fit(_rate())),
     "truths": lambda: _fit(
-        fv.FermiClassifier(epsilon=5.0, random_state=0, schema=schema((False, True))),
+        ways.fermi(epsilon=5.0, random_state=0, schema=schema((False, True))),
         labels(people()) == "yes",
     ),
-    "game": lambda: _fit(made(fv.OracleGameClassifier, PARITY, schema=schema(), rounds=20, **SEEN)),
+    "game": lambda: _fit(made(ways.game, PARITY, schema=schema(), rounds=20, **SEEN)),
     "game by group": lambda: _fit(
         made(
-            fv.OracleGameClassifier,
+            ways.game,
             PARITY,
             schema=schema(),
             rounds=20,
@@ -213,18 +214,14 @@ MAKERS: dict[str, Callable[[], Any]] = {
         )
     ),
     "game without chance": lambda: _fit(
-        made(fv.OracleGameClassifier, PARITY, schema=schema(), rounds=20, **SEEN)
+        made(ways.game, PARITY, schema=schema(), rounds=20, **SEEN)
     ).derandomise(0.4),
-    "objective": lambda: _fit(made(fv.GroupObjectiveClassifier, "gmean", schema=schema(), **SEEN)),
-    "log loss": lambda: _fit(
-        made(fv.GroupObjectiveClassifier, "error", loss="log", schema=schema(), **SEEN)
-    ),
+    "objective": lambda: _fit(made(ways.objective, "gmean", schema=schema(), **SEEN)),
+    "log loss": lambda: _fit(made(ways.objective, "error", loss="log", schema=schema(), **SEEN)),
     "thresholds by group": lambda: _post(_rate(protects="sensitive_features")),
-    "thresholds of a game": lambda: _post(
-        made(fv.OracleGameClassifier, schema=schema(), rounds=10, **SEEN)
-    ),
+    "thresholds of a game": lambda: _post(made(ways.game, schema=schema(), rounds=10, **SEEN)),
     "thresholds of a log loss": lambda: _post(
-        made(fv.GroupObjectiveClassifier, "error", loss="log", schema=schema(), **SEEN)
+        made(ways.objective, "error", loss="log", schema=schema(), **SEEN)
     ),
     "thresholds by two columns": lambda: _fit(
         made(fv.FairPostProcessor, None, PARITY, schema=schema(sensitive=("sex", "old")), **SEEN),
@@ -241,18 +238,16 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "moved, the largest": lambda: _parity(
         y=labels(people(), (1, 2, 4)), schema=schema((1, 2, 4)), randomised=False
     ),
-    "moved after a log loss": lambda: _parity(
-        fv.GroupObjectiveClassifier("error", loss="log", random_state=0)
-    ),
+    "moved after a log loss": lambda: _parity(ways.objective("error", loss="log", random_state=0)),
     "moved by two columns": lambda: _parity(
         schema=schema(sensitive=("sex", "old")), sensitive=["sex", "old"]
     ),
     "regression": lambda: _fit(
-        fv.TailoredRegressor(epsilon=5.0, random_state=0, schema=schema(Number(0, 100))),
+        ways.tailored_regression(epsilon=5.0, random_state=0, schema=schema(Number(0, 100))),
         people()["age"] + 10,
     ),
     "regression of an array": lambda: _fit(
-        fv.GroupObjectiveRegressor(epsilon=5.0, random_state=0, target_bounds=(0, 100)),
+        ways.objective_regression(epsilon=5.0, random_state=0, target_bounds=(0, 100)),
         people()["age"] + 10,
         X=_given(),
     ),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil.cli.files import write_file
 from fairveil.show import model_card
 from fairveil.statement.importing import from_opacus
@@ -37,9 +38,7 @@ def full_disk() -> Iterator[None]:
 def model() -> Any:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (300, 2))
-    clf = fv.FermiClassifier(
-        solver=fv.Descent(rounds=3), epsilon=5.0, public_rows=300, random_state=0
-    )
+    clf = ways.fermi(solver=fv.PrimalDual(rounds=3), epsilon=5.0, public_rows=300, random_state=0)
     return clf.fit(X, X[:, 0] > 0, sensitive_features=rng.integers(2, size=300))
 
 

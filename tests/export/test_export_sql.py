@@ -26,6 +26,7 @@ from export_samples import (
 )
 
 import fairveil as fv
+import ways
 from fairveil.errors import FairveilError, InputError
 from fairveil.facts import Category, Number, Schema
 from knobs import made
@@ -157,7 +158,7 @@ def test_names_and_values_cannot_end_a_text() -> None:
 def test_columns_of_the_users_names_never_meet_the_querys() -> None:
     columns = {"fv_0": np.linspace(-1, 1, 50), "FV__1": np.linspace(1, 5, 50) ** 2}
     y = np.arange(50) % 2
-    clf = fv.RateConstrainedClassifier(epsilon=float("inf")).fit(columns, y, sensitive_features=y)
+    clf = fv.FairClassifier(epsilon=float("inf")).fit(columns, y, sensitive_features=y)
     found = asked(fv.sql_query(clf, keep=["fv_0"]), columns)
     assert np.abs(np.array([line[2:] for line in found]) - clf.predict_proba(columns)).max() < 1e-9
 
@@ -206,14 +207,14 @@ class Decides:
 def network() -> Any:
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
-    return fv.RateConstrainedClassifier(
-        model=torch.nn.Linear(2, 1), epsilon=5.0, random_state=0, solver=fv.Descent(rounds=2)
+    return fv.FairClassifier(
+        model=torch.nn.Linear(2, 1), epsilon=5.0, random_state=0, solver=fv.PrimalDual(rounds=2)
     )
 
 
 def of_candidates() -> Any:
     return made(
-        fv.OracleGameClassifier,
+        ways.game,
         "demographic_parity:0.2",
         oracle="exponential",
         solver=fv.OracleGame(candidates=[Decides()]),
@@ -238,11 +239,11 @@ def test_code_of_others_is_refused_with_its_reason(estimator: Any, reason: str) 
 
 
 def test_what_is_no_fitted_model_of_ours_is_refused() -> None:
-    for model in (None, "model", Decides(), fv.RateConstrainedClassifier):
+    for model in (None, "model", Decides(), fv.FairClassifier):
         with pytest.raises(InputError, match="estimator of Fairveil"):
             fv.sql_query(model)
     with pytest.raises(ValueError, match="not fitted"):
-        fv.sql_query(fv.RateConstrainedClassifier())
+        fv.sql_query(fv.FairClassifier())
 
 
 def test_columns_that_no_other_language_has_are_refused_where_they_are_read() -> None:
@@ -253,7 +254,7 @@ def test_columns_that_no_other_language_has_are_refused_where_they_are_read() ->
         "y": Category(("no", "yes")),
     }
     columns = {"uniform": table["age"], "sex": table["sex"]}
-    clf = fv.RateConstrainedClassifier(
+    clf = fv.FairClassifier(
         schema=Schema(kinds, target="y", sensitive=("sex",)), epsilon=5.0, random_state=0
     )
     clf.fit(columns, labels(table), sensitive_features=table["sex"])
@@ -262,7 +263,7 @@ def test_columns_that_no_other_language_has_are_refused_where_they_are_read() ->
         fv.sql_query(mixture(clf))
     for values in (("a", 1), (1, 2**60)):
         kept = Schema({**kinds, "x": Category(values)}, target="y", sensitive=("sex",))
-        clf = fv.RateConstrainedClassifier(schema=kept, epsilon=5.0, random_state=0)
+        clf = fv.FairClassifier(schema=kept, epsilon=5.0, random_state=0)
         columns["x"] = np.array(list(values) * 100, dtype=object)
         clf.fit(columns, labels(table), sensitive_features=table["sex"])
         with pytest.raises(InputError, match="texts"):

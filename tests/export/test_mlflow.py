@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import fairveil as fv
+import ways
 from fairveil.errors import FairveilError, InputError
 from fairveil.export import mlflow_model
 from knobs import made
@@ -47,10 +48,8 @@ def fitted(clf: Any) -> Any:
 @pytest.fixture(scope="module")
 def models() -> dict[str, Any]:
     return {
-        "rate": fitted(
-            fv.RateConstrainedClassifier("demographic_parity:0.2", epsilon=5.0, random_state=0)
-        ),
-        "game": fitted(made(fv.OracleGameClassifier, "demographic_parity:0.1", rounds=10, **SEEN)),
+        "rate": fitted(fv.FairClassifier("demographic_parity:0.2", epsilon=5.0, random_state=0)),
+        "game": fitted(made(ways.game, "demographic_parity:0.1", rounds=10, **SEEN)),
         "post": fitted(made(fv.FairPostProcessor, None, "equalized_odds:0.1", **SEEN)),
     }
 
@@ -124,7 +123,7 @@ def test_metrics_have_names_that_every_store_takes(models: dict[str, Any]) -> No
         found = mlflow_model.metrics(clf)
         assert all(np.isfinite(list(found.values())))
         assert not [name for name in found if mlflow_model.NOT_IN_A_NAME.search(name)]
-    private = fitted(fv.RateConstrainedClassifier(epsilon=float("inf")))
+    private = fitted(fv.FairClassifier(epsilon=float("inf")))
     assert "epsilon" not in mlflow_model.metrics(private)
 
 
@@ -142,7 +141,7 @@ def test_a_refused_call_writes_nothing(models: dict[str, Any], tmp_path: Path) -
     (tmp_path / "there").mkdir()
     bad: list[tuple[Any, str]] = [
         (models["rate"], "there"),
-        (fv.RateConstrainedClassifier(), "flow"),
+        (fv.FairClassifier(), "flow"),
         (object(), "flow"),
     ]
     for clf, name in bad:

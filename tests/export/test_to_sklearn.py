@@ -18,6 +18,7 @@ from fairveil.errors import FairveilError, InputError
 LINEAR = (
     "linear",
     "softmax",
+    "log loss",
     "table",
     "array",
     "array standardised",

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 import fairveil as fv
+import ways
 from fairveil import data
 from fairveil.cli.tables import Place
 from fairveil.core.events import Gaussian
@@ -74,19 +75,19 @@ def fitted(*, all_kinds: bool) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         out = {
-            "table": made(
-                fv.RateConstrainedClassifier, parity, solver=fv.Descent(rounds=3), **common
-            ).fit(table, y, sensitive_features="w"),
+            "table": made(fv.FairClassifier, parity, solver=fv.PrimalDual(rounds=3), **common).fit(
+                table, y, sensitive_features="w"
+            ),
             "odds": made(fv.FairPostProcessor, constraints=parity, **common).fit(
                 X, y, sensitive_features=A
             ),
             "objective": made(
-                fv.GroupObjectiveClassifier,
+                ways.objective,
                 objective="gmean",
-                solver=fv.LinearOracle(rounds=3),
+                solver=fv.GroupObjective(rounds=3),
                 **common,
             ).fit(X, y, sensitive_features=A),
-            "tailored": made(fv.TailoredRegressor, target_bounds=(0, 1), **common).fit(
+            "tailored": made(ways.tailored_regression, target_bounds=(0, 1), **common).fit(
                 X, y.astype(float), sensitive_features=A
             ),
         }
@@ -95,22 +96,22 @@ def fitted(*, all_kinds: bool) -> dict[str, Any]:
         given = fv.EqualizedOdds(0.1)
         return out | {
             "schema": made(
-                fv.RateConstrainedClassifier,
+                fv.FairClassifier,
                 given,
-                solver=fv.Descent(rounds=3),
+                solver=fv.PrimalDual(rounds=3),
                 schema=SCHEMA,
                 **common,
             ).fit(table, y, sensitive_features="w"),
-            "fermi": made(fv.FermiClassifier, solver=fv.Descent(rounds=3), **common).fit(
+            "fermi": made(ways.fermi, solver=fv.PrimalDual(rounds=3), **common).fit(
                 X, y, sensitive_features=A
             ),
-            "game": made(fv.OracleGameClassifier, constraints=parity, rounds=3, **common).fit(
+            "game": made(ways.game, constraints=parity, rounds=3, **common).fit(
                 X, y, sensitive_features=A
             ),
-            "chosen": made(fv.GroupObjectiveClassifier, method="exponential", **common).fit(
+            "chosen": made(ways.objective, method="exponential", **common).fit(
                 X, y, sensitive_features=A
             ),
-            "regressor": made(fv.GroupObjectiveRegressor, target_bounds=(0, 1), **common).fit(
+            "regressor": made(ways.objective_regression, target_bounds=(0, 1), **common).fit(
                 X, y.astype(float), sensitive_features=A
             ),
             "offsets": made(
@@ -120,7 +121,7 @@ def fitted(*, all_kinds: bool) -> dict[str, Any]:
                 solver=fv.Offsets(rounds=3),
                 **common,
             ).fit(X, y, sensitive_features=A),
-            "descent": made(fv.TailoredClassifier, solver=fv.GroupDescent(rounds=3), **common).fit(
+            "descent": made(ways.tailored, solver=fv.Tailored(rounds=3), **common).fit(
                 X, y, sensitive_features=A
             ),
         }
@@ -603,9 +604,9 @@ def _runs(folder: Path) -> list[Reader]:
     X, A = draw.uniform(-1, 1, (ROWS, 2)), draw.integers(0, 2, ROWS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fv.RateConstrainedClassifier(
-            fv.DemographicParity(0.1), solver=fv.Descent(rounds=4), random_state=0, epsilon=5.0, delta=1e-5, public_rows=ROWS,
-            checkpoint=str(place),
+        fv.FairClassifier(
+            fv.DemographicParity(0.1), solver=fv.PrimalDual(rounds=4), random_state=0, epsilon=5.0,
+            delta=1e-5, public_rows=ROWS, checkpoint=str(place),
         ).fit(X, (X[:, 0] > 0).astype(int), sensitive_features=A)  # fmt: skip
     journal = (place / "answers.jsonl").read_bytes()
 

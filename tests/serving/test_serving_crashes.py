@@ -17,6 +17,7 @@ import pytest
 from doors import Analyst, Place, Refused, faults, free_port, place_in, released, served
 
 import fairveil as fv
+import ways
 from fairveil.core.events import Gaussian, Repeated
 from fairveil.curator import Journal, Measurement, RowCount
 from fairveil.errors import DoorError, FairveilError, LedgerAway, LedgerError, PrivacyError
@@ -84,7 +85,7 @@ def test_a_killed_server_loses_nothing_and_charges_once(
     try:
         url = f"http://127.0.0.1:{port}"
         data = fv.remote(url, "applicants", token=token, key=place.public_key)
-        clf = fv.FermiClassifier(solver=fv.Descent(rounds=6), epsilon=1.0).fit(data)
+        clf = ways.fermi(solver=fv.PrimalDual(rounds=6), epsilon=1.0).fit(data)
         data.close()
     finally:
         watching.join(120)
@@ -93,7 +94,7 @@ def test_a_killed_server_loses_nothing_and_charges_once(
             process.wait(30)
             assert process.stdout is not None
             process.stdout.close()
-    alone = fv.FermiClassifier(solver=fv.Descent(rounds=6), epsilon=1.0).fit(place.rows)
+    alone = ways.fermi(solver=fv.PrimalDual(rounds=6), epsilon=1.0).fit(place.rows)
     assert clf.privacy_.events == alone.privacy_.events  # all of the plan, and each release once
     assert not [finding for finding in clf.privacy_.check() if finding.grave]
     balance = place.ledger().balance()

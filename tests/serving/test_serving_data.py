@@ -27,6 +27,7 @@ from doors import (
 )
 
 import fairveil as fv
+import ways
 from fairveil import data
 from fairveil.data import Encoding, write_store
 from fairveil.errors import FairveilError, InputError, PrivacyError
@@ -394,7 +395,7 @@ HOW: dict[str, Any] = {"protects": "sensitive_features", "epsilon": 1.0, "random
 
 
 def fit(rows: Any) -> Any:
-    return made(fv.FermiClassifier, solver=fv.Descent(rounds=10), **HOW).fit(rows)
+    return made(ways.fermi, solver=fv.PrimalDual(rounds=10), **HOW).fit(rows)
 
 
 def test_guarantee_1_a_fit_is_that_on_the_joined_table_to_the_bit(
@@ -414,8 +415,8 @@ def test_guarantee_1_a_fit_is_that_on_the_joined_table_to_the_bit(
 def test_guarantee_2_the_attribute_is_no_feature(how: dict[str, Any], joined: RemoteData) -> None:
     with pytest.raises((InputError, PrivacyError), match="sensitive_as_feature"):
         made(
-            fv.RateConstrainedClassifier,
-            solver=fv.Descent(rounds=5),
+            fv.FairClassifier,
+            solver=fv.PrimalDual(rounds=5),
             sensitive_as_feature=True,
             **how,
         ).fit(joined)

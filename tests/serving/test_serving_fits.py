@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import fairveil as fv
+import ways
 from fairveil.core.events import Gaussian
 from fairveil.core.promise import Unit
 from fairveil.curator import Curator
@@ -34,7 +35,7 @@ from knobs import made
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "remote.md"
 PARITY = fv.DemographicParity(0.2, confidence=0.9)
-BY = fv.RateConstrainedClassifier
+BY = fv.FairClassifier
 World = tuple[Place, RemoteData, Server, str]
 TERMS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -71,25 +72,25 @@ def weights_in(place: Place) -> Any:
     return np.array([float(line.split(",")[at]) for line in lines[1:]])
 
 
-STEPS, FEW = fv.Descent(rounds=10), fv.Descent(rounds=3)
+STEPS, FEW = fv.PrimalDual(rounds=10), fv.PrimalDual(rounds=3)
 FITS: dict[str, tuple[str, Any]] = {
     "rate-constrained": ("plain", lambda: BY("demographic_parity:0.1", solver=STEPS)),
     "sampled": (
         "plain",
-        lambda: BY("equalized_odds:0.2", solver=fv.Descent(rounds=10, sampling_rate=0.3)),
+        lambda: BY("equalized_odds:0.2", solver=fv.PrimalDual(rounds=10, sampling_rate=0.3)),
     ),
     "additive": ("plain", lambda: BY("demographic_parity:0.1", solver=STEPS, model="additive")),
-    "fermi": ("plain", lambda: fv.FermiClassifier(solver=STEPS)),
-    "tailored": ("plain", lambda: fv.TailoredClassifier(solver=fv.GroupDescent(rounds=10))),
-    "game": ("plain", lambda: fv.OracleGameClassifier("demographic_parity:0.1", rounds=3)),
-    "group objective": ("plain", lambda: fv.GroupObjectiveClassifier()),
-    "certified": ("plain", lambda: BY(PARITY, solver=fv.Descent(rounds=5))),
-    "certified objective": ("plain", lambda: fv.GroupObjectiveClassifier(constraint=PARITY)),
-    "regressor": ("wide", lambda: fv.GroupObjectiveRegressor()),
-    "regressor, tailored": ("wide", lambda: fv.TailoredRegressor(max_sample_weight=2.5)),
+    "fermi": ("plain", lambda: ways.fermi(solver=STEPS)),
+    "tailored": ("plain", lambda: ways.tailored(solver=fv.Tailored(rounds=10))),
+    "game": ("plain", lambda: ways.game("demographic_parity:0.1", rounds=3)),
+    "group objective": ("plain", lambda: ways.objective()),
+    "certified": ("plain", lambda: BY(PARITY, solver=fv.PrimalDual(rounds=5))),
+    "certified objective": ("plain", lambda: ways.objective(constraint=PARITY)),
+    "regressor": ("wide", lambda: ways.objective_regression()),
+    "regressor, tailored": ("wide", lambda: ways.tailored_regression(max_sample_weight=2.5)),
     "regressor, additive": (
         "wide",
-        lambda: fv.TailoredRegressor(solver=fv.GroupDescent(rounds=5), model="additive"),
+        lambda: ways.tailored_regression(solver=fv.Tailored(rounds=5), model="additive"),
     ),
     "weighed": (
         "weighed",
@@ -97,14 +98,14 @@ FITS: dict[str, tuple[str, Any]] = {
     ),
     "weighed game": (
         "weighed",
-        lambda: fv.OracleGameClassifier("demographic_parity:0.1", rounds=3, max_sample_weight=0.5),
+        lambda: ways.game("demographic_parity:0.1", rounds=3, max_sample_weight=0.5),
     ),
     "persons": (
         "persons",
         lambda: made(
             BY,
             "demographic_parity:0.1",
-            solver=fv.Descent(rounds=5),
+            solver=fv.PrimalDual(rounds=5),
             public_rows=1500,
             unit="person",
             max_rows_per_unit=2,
@@ -112,9 +113,7 @@ FITS: dict[str, tuple[str, Any]] = {
     ),
     "persons, all rows": (
         "persons",
-        lambda: fv.TailoredClassifier(
-            solver=fv.GroupDescent(rounds=5), unit="person", max_rows_per_unit=4
-        ),
+        lambda: ways.tailored(solver=fv.Tailored(rounds=5), unit="person", max_rows_per_unit=4),
     ),
 }
 
@@ -154,7 +153,7 @@ def test_the_statement_is_signed_by_the_holder_and_names_the_ledger(
 ) -> None:
     place, data, _, token = plain
     signer = signing.fingerprint(signing.public_key(place.public_key))
-    clf = fv.FermiClassifier(solver=FEW).fit(data)
+    clf = ways.fermi(solver=FEW).fit(data)
     assert data.signature is not None
     assert data.signature.signer == signer
     assert clf.privacy_.ledger is not None
@@ -166,7 +165,7 @@ def test_the_statement_is_signed_by_the_holder_and_names_the_ledger(
     path = data.write_statement(clf.privacy_, tmp_path / "statement.json")
     assert verify_signature(path, place.public_key).signer == signer
     assert fv.PrivacyStatement.from_json(path.read_text()) == clf.privacy_
-    here = fv.FermiClassifier(solver=FEW).fit(place.rows)
+    here = ways.fermi(solver=FEW).fit(place.rows)
     with pytest.raises(InputError, match="that this holder signed"):
         data.write_statement(here.privacy_, tmp_path / "other.json")
     signing.new_key(tmp_path / "other.key")
@@ -184,7 +183,7 @@ def test_the_budget_is_the_holders_and_groups_may_be_named(plain: World) -> None
     assert here.coef_.tobytes() == elsewhere.coef_.tobytes()
     assert place.ledger().balance().spent_share > before
     with pytest.raises(Overspent):
-        fv.FermiClassifier(solver=FEW, epsilon=900.0).fit(data)
+        ways.fermi(solver=FEW, epsilon=900.0).fit(data)
     rows = data.rows(Encoding(SCHEMA).layout, SCHEMA, False)
     with pytest.raises(InputError, match="rows that are here"):  # and learns not from no rows
         Curator(rows, fv.Promise(1.0, 1e-6))
@@ -203,7 +202,7 @@ def test_frontiers_and_searches_are_the_local_ones_to_the_bit(plain: World, tmp_
         found = elsewhere.models[key].predict_proba(place.rows)
         assert model.predict_proba(place.rows).tobytes() == found.tobytes()
     told = {"epsilon": 3.0, "way": "auto", "random_state": 3}
-    one, grid = fv.FermiClassifier(solver=FEW), {"solver__clip": [0.5, 2.0]}
+    one, grid = ways.fermi(solver=FEW), {"solver__clip": [0.5, 2.0]}
     first, second = (fv.PrivateSearchCV(one, grid, **told).fit(rows) for rows in (place.rows, data))
     assert second.price_.way == "all"
     assert first.best_params_ == second.best_params_
@@ -221,7 +220,7 @@ def test_frontiers_and_searches_are_the_local_ones_to_the_bit(plain: World, tmp_
 def test_a_model_of_one_part_is_certified_on_the_other_alone(plain: World, tmp_path: Path) -> None:
     _, data, _, _ = plain
     kept, aside = data.parted(0.3)
-    model = fv.FermiClassifier(solver=FEW).fit(kept)
+    model = ways.fermi(solver=FEW).fit(kept)
     how: dict[str, Any] = {"constraints": "demographic_parity:0.5", "epsilon": 1.0}
     assert fv.certify(model, aside, **how).counts.sum() > 0
     for seen in (kept, data, *data.parted(0.3)):
@@ -249,19 +248,19 @@ def test_only_the_holders_column_is_a_weight_and_the_cap_is_the_curators(
     before = place.ledger().balance().to_dict()["entries"]
     for given in ("a", np.ones(3), "hired"):
         with pytest.raises(InputError, match="the holder's"):
-            fv.FermiClassifier(solver=FEW).fit(data, sample_weight=given)
+            ways.fermi(solver=FEW).fit(data, sample_weight=given)
     assert place.ledger().balance().to_dict()["entries"] == before
     plain = View.described
     for cap in (0.0, -1.0, "2", True):
         forged = lambda view, cap=cap: {**plain(view), "weight_cap": cap}  # noqa: E731
         monkeypatch.setattr(View, "described", forged)
         with pytest.raises(InputError, match="weight_cap"):
-            fv.FermiClassifier(solver=FEW).fit(data)
+            ways.fermi(solver=FEW).fit(data)
     # whatever the analyst's side believed, the statement has the cap of the holder's curator
     monkeypatch.setattr(View, "described", lambda view: {**plain(view), "weight_cap": 0.25})
-    claimed = fv.FermiClassifier(solver=FEW, random_state=1).fit(data)
+    claimed = ways.fermi(solver=FEW, random_state=1).fit(data)
     monkeypatch.undo()
-    honest = fv.FermiClassifier(solver=FEW, random_state=1, max_sample_weight=0.25)
+    honest = ways.fermi(solver=FEW, random_state=1, max_sample_weight=0.25)
     assert claimed.privacy_.bounds == honest.fit(data, sample_weight="weight").privacy_.bounds
 
 
@@ -300,7 +299,7 @@ def test_who_is_protected_is_the_holders_to_say(how: Any, words: str, worlds: An
     place, data, _, _ = worlds("persons")
     before = place.ledger().balance().to_dict()["entries"]
     with pytest.raises((InputError, PrivacyError), match=words):
-        made(fv.FermiClassifier, solver=FEW, **how).fit(data)
+        made(ways.fermi, solver=FEW, **how).fit(data)
     rows = data.rows(Encoding(PERSONS).layout, PERSONS, False)
     for unit in (None, Unit("town", 2), Unit("person", None)):  # past this side's own checks
         with pytest.raises((InputError, PrivacyError)):
@@ -374,7 +373,7 @@ def test_counts_with_a_holder_are_those_beside_the_rows(
 def test_persons_are_counted_by_person_and_outcomes_without_a_model(worlds: Any) -> None:
     place, data, _, _ = worlds("persons")
     how: dict[str, Any] = {"unit": "person", "max_rows_per_unit": 2}
-    clf = made(fv.FermiClassifier, solver=FEW, public_rows=1500, **how).fit(data)
+    clf = made(ways.fermi, solver=FEW, public_rows=1500, **how).fit(data)
     how |= {"max_rows_per_unit": 1, "epsilon": 1.0, "random_state": 5}
     here, elsewhere = (fv.private_audit(clf, rows, **how) for rows in (place.rows, data))
     assert here.counts.tobytes() == elsewhere.counts.tobytes()
@@ -418,7 +417,7 @@ def of_another_coding(data: Any) -> Any:
     rng = np.random.default_rng(0)
     told = rng.normal(size=(400, 3)), rng.integers(2, size=400)
     groups = rng.integers(2, size=400)
-    other = fv.FermiClassifier(solver=FEW, random_state=0).fit(*told, sensitive_features=groups)
+    other = ways.fermi(solver=FEW, random_state=0).fit(*told, sensitive_features=groups)
     return certified(other, data)
 
 
@@ -449,13 +448,13 @@ def with_arrays(d: Any, **how: Any) -> Any:
 
 OURS, NONE = "a fitted linear or additive model of Fairveil", "None beside remote data"
 SEARCH, ARRAYS = "PrivateSearchCV", "y, groups and weights as arrays"
-STEP = "rateconstrainedclassifier__solver__clip"
+STEP = "fairclassifier__solver__clip"
 SCHEMA_ONLY = "the holder's schema"
 REFUSED: dict[str, tuple[str, Any, str]] = {
     "network": ("torch modules", network, "runs code that is not the holder's"),
     "choice": (
         'method="exponential"',
-        lambda d: fv.GroupObjectiveClassifier(method="exponential").fit(d),
+        lambda d: ways.objective(method="exponential").fit(d),
         "by a function",
     ),
     "foreign": ("models of other libraries", lambda d: certified(linear(), d), OURS),
@@ -480,7 +479,7 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
     "group arrays": (ARRAYS, lambda d: with_arrays(d, sensitive_features=np.zeros(3)), NONE),
     "regressor": (
         "a target of classes",
-        lambda d: fv.GroupObjectiveRegressor().fit(d),
+        lambda d: ways.objective_regression().fit(d),
         "a target that is a number",
     ),
     "bounds": (

@@ -14,6 +14,7 @@ from doors import Analyst, place_in, served
 from test_serving_requests import entered, sent
 
 import fairveil as fv
+import ways
 from browsing import Audit, Look, needs_axe, needs_browser
 from driving import ENTER, TAB, Driver, driving, needs_driver
 
@@ -25,7 +26,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     with served(place) as up:
         token = up[0].tokens.issue(WHO)
         data = fv.remote(up[1], "applicants", token=token, key=place.public_key)
-        fv.FermiClassifier(solver=fv.Descent(rounds=4)).fit(data)
+        ways.fermi(solver=fv.PrimalDual(rounds=4)).fit(data)
         data.close()
         one = Analyst(*up)
         one.ask(one.open())
@@ -119,7 +120,7 @@ def test_a_holder_stops_a_run_and_revokes_a_token_by_keyboard_alone(
     with served(place) as (door, url):
         token = door.tokens.issue(WHO)
         data = fv.remote(url, "applicants", token=token, key=place.public_key)
-        fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(data)
+        ways.fermi(solver=fv.PrimalDual(rounds=3)).fit(data)
         data.close()
         one = Analyst(door, url)
         going = one.open()

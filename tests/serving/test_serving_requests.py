@@ -18,6 +18,7 @@ import pytest
 from doors import COUNTS, PLAN, PROMISE, Analyst, Place, Refused, faults, place_in, released, served
 
 import fairveil as fv
+import ways
 from fairveil.data import Encoding
 from fairveil.errors import DoorError, InputError
 from fairveil.serving import app, client
@@ -115,7 +116,7 @@ def test_a_body_is_bounded_whatever_its_header_says(
 def test_the_log_names_no_value(up: Up, log: io.StringIO) -> None:
     shown = up[0].tokens.issue("a secret name")
     data = fv.remote(up[1], "applicants", token=shown)
-    fv.FermiClassifier(solver=fv.Descent(rounds=3), random_state=0).fit(data)
+    ways.fermi(solver=fv.PrimalDual(rounds=3), random_state=0).fit(data)
     data.close()
     sent(up, "POST", "/v1/runs/4711-a-word/of-somebody", b"")
     text = log.getvalue()

@@ -18,6 +18,7 @@ from cryptography.x509.oid import NameOID
 from doors import Place, place_in, served
 
 import fairveil as fv
+import ways
 from fairveil.cli import main
 from fairveil.errors import DoorError
 
@@ -98,7 +99,7 @@ def test_what_is_not_trusted_is_refused_before_the_token_is_sent(
             for cafile in (None, str(other.pem), str(authority.pem)):
                 if trusted and cafile == str(authority.pem):
                     data = fv.remote(url, "applicants", token=token, cafile=cafile)
-                    assert fv.FermiClassifier(solver=fv.Descent(rounds=3)).fit(data).privacy_.ledger
+                    assert ways.fermi(solver=fv.PrimalDual(rounds=3)).fit(data).privacy_.ledger
                     data.close()
                     continue
                 with pytest.raises(DoorError, match="a certificate that is not to be trusted"):

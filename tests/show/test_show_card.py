@@ -20,8 +20,8 @@ Y, SEX = np.where(X[:, 0] > 0, "yes", "no"), RNG.choice(["f|m", "<b>"], 1500)
 
 
 def fitted(epsilon: float = 2.0) -> Any:
-    clf = fv.RateConstrainedClassifier(
-        "demographic_parity:0.2", epsilon=epsilon, random_state=0, solver=fv.Descent(rounds=5)
+    clf = fv.FairClassifier(
+        "demographic_parity:0.2", epsilon=epsilon, random_state=0, solver=fv.PrimalDual(rounds=5)
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

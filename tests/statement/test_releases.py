@@ -213,8 +213,8 @@ def test_a_fit_names_what_it_asked() -> None:
     rng = np.random.default_rng(0)
     X, A = rng.normal(size=(300, 2)), rng.integers(2, size=300)
     y = (X.sum(axis=1) > 0).astype(int)
-    clf = fv.RateConstrainedClassifier(
-        "demographic_parity:0.3", solver=fv.Descent(rounds=5), random_state=0
+    clf = fv.FairClassifier(
+        "demographic_parity:0.3", solver=fv.PrimalDual(rounds=5), random_state=0
     ).fit(X, y, sensitive_features=A)
     told = {row[0]: row[-1] for row in table(clf.privacy_)}
     # of the fit, and of what it is compared with

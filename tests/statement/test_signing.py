@@ -400,8 +400,8 @@ def test_the_library_is_imported_only_where_it_is_used() -> None:
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     X, A = rng.random((80, 2)), rng.choice(["a", "b"], 80)
-    clf = fv.RateConstrainedClassifier(
-        "demographic_parity:0.3", solver=fv.Descent(rounds=2), public_rows=80, delta=1e-4
+    clf = fv.FairClassifier(
+        "demographic_parity:0.3", solver=fv.PrimalDual(rounds=2), public_rows=80, delta=1e-4
     )
     clf.fit(X, (X[:, 0] > 0.5).astype(int), sensitive_features=A)
     return Path(fv.save(clf, tmp_path_factory.mktemp("made") / "model"))

@@ -29,7 +29,7 @@ def test_a_bound_is_broken_where_the_report_says_so_and_not_where_it_cannot_tell
 ) -> None:
     rng = np.random.default_rng(0)
     X, a = rng.uniform(-1, 1, size=(400, 1)), rng.integers(2, size=400)
-    clf = fv.RateConstrainedClassifier("demographic_parity:0.1", epsilon=np.inf)
+    clf = fv.FairClassifier("demographic_parity:0.1", epsilon=np.inf)
     clf.fit(X, (X[:, 0] > 0).astype(int), sensitive_features=a)
     line, seen = replace(clf.constraint_report_.lines[0], noise=0.01, sampling=0.01), {}
     for value in (0.01, 0.1, 0.4):

@@ -41,13 +41,11 @@ def people(seed: int = 0, n: int = 700, classes: int = 2, groups: int = 2) -> tu
     return X, scores.argmax(axis=1), A
 
 
-def quick(**options: Any) -> fv.RateConstrainedClassifier:
-    return made(fv.RateConstrainedClassifier, **{"rounds": 12, "randomised": False, **options})
+def quick(**options: Any) -> fv.FairClassifier:
+    return made(fv.FairClassifier, **{"rounds": 12, "randomised": False, **options})
 
 
-def alone(
-    template: fv.RateConstrainedClassifier, constraints: Any, key: Any, *rows: Any
-) -> fv.RateConstrainedClassifier:
+def alone(template: fv.FairClassifier, constraints: Any, key: Any, *rows: Any) -> fv.FairClassifier:
     """The solo fit of one point of a grid."""
     parameters = template.get_params(deep=False) | {
         "constraints": constraints,
@@ -56,12 +54,12 @@ def alone(
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)
-        return made(fv.RateConstrainedClassifier, **parameters).fit(
+        return made(fv.FairClassifier, **parameters).fit(
             rows[0], rows[1], sensitive_features=rows[2]
         )
 
 
-def parts(clf: fv.RateConstrainedClassifier) -> list[Any]:
+def parts(clf: fv.FairClassifier) -> list[Any]:
     """Weights and intercepts of a model, or of all in a mixture, and its shares."""
     model: Any = clf.model_
     if isinstance(model, MixtureModel):
@@ -72,7 +70,7 @@ def parts(clf: fv.RateConstrainedClassifier) -> list[Any]:
     return [clf.coef_, clf.intercept_]
 
 
-def same(one: fv.RateConstrainedClassifier, other: fv.RateConstrainedClassifier) -> None:
+def same(one: fv.FairClassifier, other: fv.FairClassifier) -> None:
     """Equal to the bit: coefficients, released values, events and their price."""
     for mine, theirs in zip(parts(one), parts(other), strict=True):
         assert np.array_equal(mine, theirs)
@@ -138,9 +136,7 @@ def test_guarantee_1_without_privacy_one_model_a_gap() -> None:
     found = fv.frontier(*rows, gaps=(0.3, 0.1), epsilons=(INF,), seeds=3)
     assert list(found.models) == [(INF, 0.3, 0), (INF, 0.1, 0)]
     for key, model in found.models.items():
-        same(
-            model, alone(fv.RateConstrainedClassifier(), [fv.DemographicParity(key[1])], key, *rows)
-        )
+        same(model, alone(fv.FairClassifier(), [fv.DemographicParity(key[1])], key, *rows))
     assert found.epsilon == INF
     assert not found.privacy.is_private
     assert "no guarantee" in str(found)
@@ -619,7 +615,7 @@ def test_families_know_what_is_swept() -> None:
         ({"seeds": 0}, "seeds"),
         ({"seeds": (1, 1)}, "seeds"),
         ({"seeds": (0.5,)}, "seeds"),
-        ({"estimator": object()}, "a RateConstrainedClassifier"),
+        ({"estimator": object()}, "a FairClassifier"),
         ({"estimator": quick(constraints=fv.DemographicParity(0.05))}, "estimator.constraints"),
         ({"test": 3}, "test: expected three things"),
         ({"test": (np.zeros((0, 3)), np.zeros(0, int), np.zeros(0, int))}, "0 sample"),
@@ -706,7 +702,7 @@ def test_models_that_are_randomized_are_measured_by_their_distribution() -> None
             epsilons=(20.0,),
             seeds=6,
             test=(X, y, A),
-            estimator=fv.RateConstrainedClassifier(solver=fv.Descent(rounds=12)),
+            estimator=fv.FairClassifier(solver=fv.PrimalDual(rounds=12)),
             progress=False,
         )
     mixed = 0

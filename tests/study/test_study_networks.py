@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import fairveil as fv
+import ways
 from fairveil.curator import Curator
 from fairveil.errors import InputError
 from knobs import made
@@ -36,13 +37,13 @@ def test_networks_are_swept_one_by_one_and_each_is_the_fit_alone(rows: Any) -> N
     X, y, A = (part[:500] for part in rows)
     shared: dict[str, Any] = {"model": network(), "rounds": 30}
     found = fv.frontier(
-        X, y, A, gaps=(0.9, 0.5), epsilons=(20.0,), seeds=2, estimator=made(fv.RateConstrainedClassifier, **shared),
+        X, y, A, gaps=(0.9, 0.5), epsilons=(20.0,), seeds=2, estimator=made(fv.FairClassifier, **shared),
         test=tuple(part[500:] for part in rows),
     )  # fmt: skip
     assert len(found.models) == 4
     one = found.models[20.0, 0.9, 1]
     alone = made(
-        fv.RateConstrainedClassifier,
+        fv.FairClassifier,
         fv.DemographicParity(0.9),
         epsilon=20.0,
         random_state=1,
@@ -63,10 +64,10 @@ def test_networks_are_swept_one_by_one_and_each_is_the_fit_alone(rows: Any) -> N
     ("estimator", "match"),
     [
         (
-            fv.FermiClassifier(),
-            "or a FairPostProcessor, got 'FermiClassifier'.*what is swept is a bound",
+            ways.fermi(),
+            "or a FairPostProcessor, got 'FairClassifier by Fermi'.*what is swept is a bound",
         ),
-        (fv.RateConstrainedClassifier(checkpoint=Path("here")), "checkpoint: expected None"),
+        (fv.FairClassifier(checkpoint=Path("here")), "checkpoint: expected None"),
     ],
     ids=str,
 )
@@ -82,7 +83,7 @@ def test_what_a_frontier_is_not_made_for_is_refused_before_anything_is_asked(
 
 def test_images_are_refused_in_words(rows: Any) -> None:
     X, y, A = rows
-    template = fv.RateConstrainedClassifier(model=network(), solver=fv.Descent(rounds=3))
+    template = fv.FairClassifier(model=network(), solver=fv.PrimalDual(rounds=3))
     with pytest.raises(InputError):
         fv.frontier(
             X.reshape(600, 1, 3, 1), y, A, gaps=(0.5,), epsilons=(1.0,), seeds=1, estimator=template

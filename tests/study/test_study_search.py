@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import fairveil as fv
+import ways
 from fairveil.core.events import PrivateSelection, Repeated
 from fairveil.errors import FairveilError, InputError, Overspent, PrivacyError
 from fairveil.ledger import current
@@ -25,7 +26,7 @@ from fairveil.study.search_scores import WORST, Scoring
 from knobs import made
 
 CLIPS = {"solver__clip": [0.5, 1.0, 2.0]}
-SHORT = {"solver": fv.Descent(rounds=4), "public_rows": 500}
+SHORT = {"solver": fv.PrimalDual(rounds=4), "public_rows": 500}
 
 
 def rows(n=700, seed=0):
@@ -35,7 +36,7 @@ def rows(n=700, seed=0):
 
 
 def search(params=None, **more):
-    base = made(fv.RateConstrainedClassifier, "demographic_parity:0.2", **SHORT)
+    base = made(fv.FairClassifier, "demographic_parity:0.2", **SHORT)
     return fv.PrivateSearchCV(
         base, CLIPS if params is None else params, **{"epsilon": 2.0, "random_state": 0, **more}
     )
@@ -71,7 +72,7 @@ def test_guarantee_1_a_winner_that_is_fitted_again_is_charged(way) -> None:
     assert not stated.check()
     assert found.price_.refit_epsilon == last.epsilon > found.price_.epsilon
     own = (
-        made(fv.RateConstrainedClassifier, **last.get_params(deep=False))
+        made(fv.FairClassifier, **last.get_params(deep=False))
         .fit(X, y, sensitive_features=A)
         .privacy_
     )
@@ -178,7 +179,7 @@ def test_guarantee_3_an_interrupt_charges_what_was_begun(monkeypatch: pytest.Mon
 
 def test_guarantee_4_a_pipeline_that_learns_is_refused_and_another_is_searched() -> None:
     X, y, _ = rows()
-    clf = made(fv.RateConstrainedClassifier, **SHORT)
+    clf = made(fv.FairClassifier, **SHORT)
     learns = Pipeline([("scale", StandardScaler()), ("clf", clf)])
     with pytest.raises(PrivacyError, match="scale"):
         fv.PrivateSearchCV(learns, {"clf__solver__clip": [1.0]}).fit(X, y)
@@ -266,7 +267,7 @@ def test_an_error_is_scored_from_two_counts_and_its_least_gain_is_smaller() -> N
         y = np.digitize(X.sum(axis=1), np.linspace(-1, 1, classes - 1))
         gains = {}
         for scoring in ("error", lambda table: -float(table.sum() - np.trace(table.sum(axis=0)))):
-            clf = made(fv.RateConstrainedClassifier, **{**SHORT, "public_rows": 4_000})
+            clf = made(fv.FairClassifier, **{**SHORT, "public_rows": 4_000})
             found = fv.PrivateSearchCV(
                 clf, CLIPS, scoring=scoring, epsilon=4.0, way="auto", random_state=0
             ).fit(X, y)
@@ -290,9 +291,7 @@ def test_tables_schemas_and_distributions() -> None:
     table["hired"] = table["age"] + rng.normal(scale=20, size=600) > 50
     columns = {"age": Number(17, 90), "sex": Category(("f", "m")), "hired": Boolean()}
     schema = Schema(columns, target="hired", sensitive=("sex",), rows=450)
-    clf = fv.RateConstrainedClassifier(
-        "demographic_parity:0.2", schema=schema, solver=fv.Descent(rounds=4)
-    )
+    clf = fv.FairClassifier("demographic_parity:0.2", schema=schema, solver=fv.PrimalDual(rounds=4))
     wanted = {"solver__clip": stats.loguniform(0.5, 4.0)}
     found = fv.PrivateSearchCV(
         clf, wanted, n_iter=3, epsilon=3.0, scoring="lagrangian", way="all", random_state=2
@@ -344,18 +343,16 @@ def test_bad_input_is_refused_before_anything_is_spent(more, words) -> None:
 
 
 @pytest.mark.parametrize(
-    "estimator", [LogisticRegression(), fv.FairPostProcessor(), fv.GroupObjectiveRegressor(), None]
+    "estimator", [LogisticRegression(), fv.FairPostProcessor(), ways.objective_regression(), None]
 )
 def test_what_cannot_be_searched_is_refused(estimator) -> None:
     X, y, _ = rows(60)
     with pytest.raises(InputError, match="private classifier"):
         fv.PrivateSearchCV(estimator, {"C": [1.0]}).fit(X, y)
     with pytest.raises(InputError, match="unit"):
-        fv.PrivateSearchCV(fv.RateConstrainedClassifier(unit="p", max_rows_per_unit=2), CLIPS).fit(
-            X, y
-        )
+        fv.PrivateSearchCV(fv.FairClassifier(unit="p", max_rows_per_unit=2), CLIPS).fit(X, y)
     with pytest.raises(InputError, match="param_distributions"):
-        fv.PrivateSearchCV(fv.RateConstrainedClassifier(), {"unit": ["p", None]}).fit(X, y)
+        fv.PrivateSearchCV(fv.FairClassifier(), {"unit": ["p", None]}).fit(X, y)
 
 
 def people(count=300, seed=0):
@@ -368,7 +365,7 @@ def people(count=300, seed=0):
 
 def of_persons(**more):
     return made(
-        fv.RateConstrainedClassifier,
+        fv.FairClassifier,
         "demographic_parity:0.2",
         **{"rounds": 4, "unit": "who", "max_rows_per_unit": 3, **more},
     )
@@ -441,7 +438,7 @@ def test_a_score_for_persons_moves_by_one_row_of_each_and_by_all_where_rows_are_
 
 
 def test_a_folder_that_keeps_one_fit_is_refused(tmp_path) -> None:
-    game = fv.OracleGameClassifier("demographic_parity:0.2", checkpoint=tmp_path)
+    game = ways.game("demographic_parity:0.2", checkpoint=tmp_path)
     X, y, A = rows()
     with pytest.raises(InputError, match=r"estimator\.checkpoint"):
         fv.PrivateSearchCV(game, {"oracle": ["regression", "descent"]}, epsilon=2.0).fit(
@@ -449,7 +446,7 @@ def test_a_folder_that_keeps_one_fit_is_refused(tmp_path) -> None:
         )
 
 
-class Telling(fv.RateConstrainedClassifier):
+class Telling(fv.FairClassifier):
     """One whose second candidate fails, in the words of somebody's row."""
 
     def fit(self, X, y, **more):

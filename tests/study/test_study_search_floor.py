@@ -27,7 +27,7 @@ def curved(n=16_000, seed=0):
 
 
 def search(rows, params, **more):
-    base = fv.RateConstrainedClassifier(public_rows=rows, solver=fv.Descent(rounds=40))
+    base = fv.FairClassifier(public_rows=rows, solver=fv.PrimalDual(rounds=40))
     return fv.PrivateSearchCV(base, params, **{"random_state": 0, **more})
 
 
@@ -37,9 +37,9 @@ def test_guarantee_1_a_search_that_noise_would_hide_is_not_made_and_costs_one_fi
     X, y = curved(800)
     ledger = fv.Ledger.create(None, "people", epsilon=1.0, delta=1e-6)
     found = search(800, {"solver__clip": [0.5, 2.0]}, ledger=ledger).fit(X, y)
-    plain = fv.RateConstrainedClassifier(
-        public_rows=800, solver=fv.Descent(rounds=40), random_state=0
-    ).fit(X, y)
+    plain = fv.FairClassifier(public_rows=800, solver=fv.PrimalDual(rounds=40), random_state=0).fit(
+        X, y
+    )
     assert found.price_.way == "defaults"
     assert found.price_.least_gain > search_floor.WORTH
     assert np.array_equal(found.best_estimator_.coef_, plain.coef_)

@@ -37,9 +37,7 @@ schema = fv.data.Schema(
 # Before the fit: what noise lets one enforce
 # -------------------------------------------
 # This needs public facts alone.
-clf = fv.RateConstrainedClassifier(
-    "demographic_parity:0.05", epsilon=1.0, schema=schema, random_state=0
-)
+clf = fv.FairClassifier("demographic_parity:0.05", epsilon=1.0, schema=schema, random_state=0)
 clf.plan().plot()
 
 # %%

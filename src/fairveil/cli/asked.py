@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .rows import Sample
 
 CONFIDENCE = 0.95
+OBJECTIVES = ("group-objective", "tailored")
+"""Methods that minimize what they are told."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,11 @@ class Asked:
         from .. import estimators
         from ..estimators.settings import built
 
-        return built(getattr(estimators, METHODS[self.method][1]), **{**self.arguments, **more})
+        _, name, solvers = METHODS[self.method]
+        given = {**self.arguments, **more}
+        if len(solvers) == 1:
+            given = {"solver": getattr(estimators, solvers[0])(), **given}
+        return built(getattr(estimators, name), **given)
 
     def for_groups(self, sample: Sample) -> dict[str, dict[Hashable, float]]:
         """Numbers by the values that groups have in these rows: they are named as reports name
@@ -87,8 +93,11 @@ def asked(ask: Ask) -> Asked:
         raise wrong("method", "a method that can be searched", ask.method, remedy)
     arguments = {} if grid else dict(promise)
     if ask.objective is not None:
-        if "objective" not in {**fields, **knobs(ask.method)}:
-            raise _not_of(ask.method, "objective", ask.objective)
+        if ask.method not in OBJECTIVES:
+            remedy = f"Pass --method {OBJECTIVES[0]}, or leave it out: {ask.method} has its own."
+            raise wrong(
+                "objective", f"nothing: it is of {', '.join(OBJECTIVES)}", ask.objective, remedy
+            )
         arguments["objective"] = ask.objective
     notions, wanted = _required(ask, fields)
     sets_aside = getattr(ask, "confidence", None) is not None or "certify" in wanted
@@ -111,26 +120,29 @@ def _required(ask: Ask, fields: Any) -> tuple[tuple[Notion, ...], dict[str, Any]
     if certify and "certify" not in fields:
         raise _not_of(ask.method, "certify", certify)
     if confidence is not None and not (listed or certify):
-        option = "--certify" if "certify" in fields else "--constraint"
+        option = "--certify" if ask.method in ("fermi", "tailored") else "--constraint"
         remedy = f"Pass {option} demographic_parity:5%: what is to be certified."
         raise wrong("confidence", f"{option} beside it", "none", remedy)
     sure = CONFIDENCE if certify and confidence is None else confidence
-    if "certify" in fields:
-        if listed:
-            remedy = "Pass --method rate-constrained, or --certify to certify it of the model."
-            raise wrong("constraint", f"no bound: {ask.method} keeps none", listed, remedy)
-        found = [_sure(parse(text), sure) for text in certify]
-        return (), {"certify": found} if found else {}
-    if "objective" in fields:
+    kept = None if certify else confidence  # of what is aimed at
+    after = {"certify": [_sure(parse(text), sure) for text in certify]} if certify else {}
+    if ask.method == "fermi":
+        if len(listed) > 1 or ":" in "".join(listed):
+            remedy = "Pass --constraint equalized_odds, and --certify what is to be certified."
+            raise wrong("constraint", "no bound: the name of one notion", listed, remedy)
+        return (), after | ({"constraints": listed[0].replace("-", "_")} if listed else {})
+    if ask.method == "tailored":
+        return (), after | {"constraints": list(parse_constraint(listed).bounds) or None}
+    if ask.method == "group-objective":
         parse_objective(ask.objective or "error")
         parsed = parse_constraint(listed or None).of_decisions()
-        if sure is not None and not parsed.notions:
+        if kept is not None and not parsed.notions:
             remedy = "Pass --constraint demographic_parity:5% too: what is to be certified."
             raise wrong("confidence", "a --constraint on rates of decisions", listed, remedy)
-        kept = [_sure(one, sure) for one in parsed.notions]
-        return parsed.notions, {"constraint": [*parsed.bounds, *kept] or None}
+        aimed = [_sure(one, kept) for one in parsed.notions]
+        return parsed.notions, after | {"constraints": [*parsed.bounds, *aimed] or None}
     notions = tuple(parse(text) for text in listed)
-    return notions, {"constraints": [_sure(one, sure) for one in notions] or None}
+    return notions, after | {"constraints": [_sure(one, kept) for one in notions] or None}
 
 
 def _sure(notion: Any, confidence: float | None) -> Any:
@@ -149,9 +161,9 @@ def _model(ask: Ask, fields: Any, given: dict[str, Any]) -> dict[str, Any]:
     model = Additive(**{**of, "interactions": tuple(pairs)})
     if "model" in fields:
         return {"model": model}
-    from ..estimators import RateConstrainedClassifier
+    from ..estimators import FairClassifier
 
-    return {"estimator": RateConstrainedClassifier(model=model)}
+    return {"estimator": FairClassifier(model=model)}
 
 
 def _not_of(method: str, option: str, got: object) -> InputError:

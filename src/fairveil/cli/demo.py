@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import data
 from .._waiting import waiting
-from ..estimators import RateConstrainedClassifier, save
+from ..estimators import FairClassifier, save
 from ..fairness import DemographicParity
 from ..show.frontier import Floor
 from ..show.parts import Note, listed
@@ -47,11 +47,11 @@ def show(ask: Ask) -> None:
     asked = DemographicParity(CHOSEN[1], confidence=CONFIDENCE)
     click.echo(f"Data: {PEOPLE:,} people who do not exist")
     click.echo(f"One certified model, then {len(EPSILONS) * len(GAPS)} private ones ...")
-    template = RateConstrainedClassifier(**known)
+    template = FairClassifier(**known)
     sweep: Any = {"gaps": GAPS, "test": held.fit_arguments, "estimator": template}
     X = train.fit_arguments[0]
     with warnings_as_notes() as notes, waiting("Fitting the models"):
-        clf = RateConstrainedClassifier(asked, epsilon=CHOSEN[0], random_state=ask.seed, **known)
+        clf = FairClassifier(asked, epsilon=CHOSEN[0], random_state=ask.seed, **known)
         clf.fit(X)
         seeds = None if ask.seed is None else (ask.seed,)
         found = frontier(X, epsilons=EPSILONS, seeds=seeds, **sweep)

@@ -16,27 +16,14 @@ from importlib.util import find_spec
 from ..estimators.words import WORDS, entries, sections
 
 METHODS = {
-    "rate-constrained": ("rate_constrained", "RateConstrainedClassifier"),
-    "post-processing": ("post_processing", "FairPostProcessor"),
-    "game": ("oracle_game", "OracleGameClassifier"),
-    "group-objective": ("group_objective", "GroupObjectiveClassifier"),
-    "fermi": ("fermi", "FermiClassifier"),
-    "tailored": ("tailored_classifier", "TailoredClassifier"),
+    "primal-dual": ("fair", "FairClassifier", ("PrimalDual",)),
+    "fermi": ("fair", "FairClassifier", ("Fermi",)),
+    "oracle-game": ("fair", "FairClassifier", ("OracleGame",)),
+    "group-objective": ("fair", "FairClassifier", ("GroupObjective",)),
+    "tailored": ("fair", "FairClassifier", ("Tailored",)),
+    "post-processing": ("post_processing", "FairPostProcessor", ("Thresholds", "Offsets")),
 }
-"""The module and the class of each `--method`."""
-SETTINGS = (
-    "Descent",
-    "PenaltyDescent",
-    "OracleGame",
-    "LinearOracle",
-    "Exponential",
-    "GroupDescent",
-    "GroupLimits",
-    "Thresholds",
-    "Offsets",
-    "SetAside",
-)
-"""The settings classes that an estimator may take."""
+"""The module and the class of each `--method`, and the solvers that it may have."""
 MODELS = ("linear", "additive")
 SEARCH = ("fairveil.study.private_search", "PrivateSearchCV")
 ADDITIVE = ("fairveil.estimators.reading.additive", "Additive")
@@ -81,9 +68,6 @@ def fields_of(module: str, name: str) -> dict[str, Field]:
     cls = classes[name]
     found: dict[str, Field] = {}
     marks = {one.id for one in cls.decorator_list if isinstance(one, ast.Name)}
-    for base in cls.bases if "setting" in marks else ():
-        if isinstance(base, ast.Name) and base.id in classes:
-            found |= fields_of(module, base.id)
     if "described" in marks:
         found |= fields_of("fairveil.estimators.fitting", "Planning")
     own = entries(sections(ast.get_docstring(cls) or "").get("Parameters", ""))
@@ -108,17 +92,16 @@ def _targets(cls: ast.ClassDef) -> list[str]:
 
 def parameters(method: str) -> dict[str, Field]:
     """The parameters of a method's estimator."""
-    module, name = METHODS[method]
+    module, name, _ = METHODS[method]
     return fields_of(f"fairveil.estimators.{module}", name)
 
 
 def knobs(method: str, model: str = "linear", *, search: bool = False) -> Mapping[str, Field]:
     """The fields of the settings that a method's estimator takes; of an additive model and a search,
     too."""
+    kinds = [*METHODS[method][2], *(["SetAside"] if "certify_share" in parameters(method) else [])]
     found: dict[str, Field] = {}
-    for field in parameters(method).values():
-        for name in re.findall(r"[A-Z]\w+", field.kind):
-            if name in SETTINGS:
-                found |= fields_of("fairveil.estimators.settings", name)
+    for name in kinds:
+        found |= fields_of("fairveil.estimators.settings", name)
     found |= fields_of(*ADDITIVE) if model == "additive" else {}
     return found | (fields_of(*SEARCH) if search else {})

@@ -104,7 +104,7 @@ def _words(name: str, called: str) -> Words:
     for key in (f"{called}:{name}", f"{called.split()[-1]}:{name}", name):
         if key in WORDS:
             return WORDS[key].of(METHODS)
-    method = "group-objective" if name == "objective" else "rate-constrained"
+    method = "group-objective" if name == "objective" else "primal-dual"
     field = parameters(method)[name.replace("-", "_")]
     takes, kind = {"float": ("NUMBER", "number"), "int": ("N", "whole")}.get(
         field.kind, ("NAME", "text")
@@ -321,7 +321,7 @@ def settable(method: str, model: str = "additive", *, search: bool = False) -> d
     """What `--set` may name: parameters that no option of `fit` stands for, and settings."""
     taken = {str(one.name) for one in app.commands["fit"].params}
     taken -= {"method", "holdout"} if search else {"method"}
-    taken |= {"constraints", "random_state", "estimator", "solver", "limits"}
+    taken |= {"constraints", "random_state", "estimator", "solver"}
     fields = {**parameters(method), **knobs(method, model, search=search)}
     return {name: one for name, one in fields.items() if name not in taken}
 

@@ -43,7 +43,7 @@ ROWS_AT_ONCE = 1 << 16  # of the text that is written: no more of it is held
 @command(
     "Models",
     """TABLE --out! --schema --target --sensitive --constraint --epsilon=1.0 --confidence --holdout=0.0
-    | --method=rate-constrained --model=linear --objective --set --certify --grid --scoring --delta=1e-6
+    | --method=primal-dual --model=linear --objective --set --certify --grid --scoring --delta=1e-6
     --protects=records --neighbours --public-rows --unit --max-rows-per-unit --seed --test --test-query
     --ignore --query --scheduler --ledger --dataset --purpose --tuning --earlier-releases
     --force""",
@@ -234,7 +234,7 @@ def _found(search: Any) -> Iterator[tuple[str, str]]:
 @command(
     "Models",
     """--schema! --constraint --epsilon=1.0 --rows --shares --json | --target --sensitive --ignore
-    --method=rate-constrained --model=linear --objective --set --delta=1e-6 --protects=records
+    --method=primal-dual --model=linear --objective --set --delta=1e-6 --protects=records
     --neighbours --out --force""",
     "fairveil plan --schema t.toml --constraint demographic_parity:0.05",
     "fairveil plan --schema t.toml --rows 5000 --shares sex=f:0.3,m:0.7",
@@ -395,7 +395,7 @@ def frontier(ask: Ask) -> None:
     from .asked import roles_of
 
     book, roles = opened(ask), roles_of(ask)
-    from ..estimators import RateConstrainedClassifier
+    from ..estimators import FairClassifier
     from ..study import frontier as study
     from .rows import coins_in_words, read, with_rows_from
     from .tables import Place
@@ -405,7 +405,7 @@ def frontier(ask: Ask) -> None:
     with waiting("Reading the table"):
         sample, held = read(ask, roles, place, share)
     assert held is not None
-    template = RateConstrainedClassifier(
+    template = FairClassifier(
         public_rows=None if stated is None else max(1, round(stated * (1 - share))),
         ledger=book,
         **named(ask, "delta protects neighbours"),

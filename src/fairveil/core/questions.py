@@ -324,6 +324,10 @@ class Question:
             return NOTHING[name]
         raise AttributeError(name)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Sent without what is worked out of it, which holds functions."""
+        return Question, (self.kind, dict(self.values))
+
     def __repr__(self) -> str:
         return f"{self.kind.name}({', '.join(self.values)})"
 

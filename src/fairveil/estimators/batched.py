@@ -34,9 +34,10 @@ from ..methods.primal_dual import Plan
 from ..privacy import epsilon as price
 from ..statement.document import PrivacyStatement
 from . import fitting
-from .fitting import PlannedFit, require_room, statement_of
-from .rate_constrained import RateConstrainedClassifier
+from .fair import FairClassifier
+from .fitting import require_room, statement_of
 from .reading.training import ReadOptions, Training
+from .ways import PlannedFit
 
 MOST_MODELS = 75  # side by side: more share a pass that is bound by arithmetic already
 MOST_WEIGHTS = 1 << 22  # of one panel: its states and sums stay far below the rows in size
@@ -46,20 +47,19 @@ MOST_WEIGHTS = 1 << 22  # of one panel: its states and sums stay far below the r
 class Job:
     """One model to fit: an estimator with its `random_state`, and what it is about to do."""
 
-    estimator: RateConstrainedClassifier
+    estimator: FairClassifier
     intent: PlannedFit
 
     @property
     def rounds(self) -> int:
         """How many rounds it takes at most."""
-        return self.intent.search.rounds
+        return int(self.intent.search.rounds)
 
 
-def intend(
-    estimator: RateConstrainedClassifier, read: Callable[[ReadOptions], Training]
-) -> PlannedFit:
+def intend(estimator: FairClassifier, read: Callable[[ReadOptions], Training]) -> PlannedFit:
     """What this estimator's fit is about to do with the rows that `read` gives."""
-    return estimator._intend(read)
+    found: PlannedFit = estimator._way.intend(read, None, None)
+    return found
 
 
 def fit_all(
@@ -107,7 +107,7 @@ def _fit(
     outcomes, statement = _alone(panel[0], tick) if len(panel) == 1 else _together(panel, tick)
     statement = words(statement)
     for job, outcome in zip(panel, outcomes, strict=True):
-        job.estimator._conclude(job.intent, outcome, statement)
+        job.estimator._way.conclude(job.intent, outcome, statement)
 
 
 def _alone(job: Job, tick: Progress | None) -> tuple[list[Outcome], PrivacyStatement]:

@@ -1,160 +1,130 @@
-"""The face that classifiers found by private descent share: reading rows, planning, searching,
-publishing. Abstract."""
+"""Fits by private descent: `PrimalDual` (RaCO-DP) keeps bounds on rates of decisions, and `Fermi`
+(DP-FERMI) trades the loss against the dependence of prediction and group; linear models and torch
+modules."""
 
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar
+
+import numpy as np
 
 from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
 from ..core.promise import Promise
-from ..errors import InputError
+from ..curator import Curator
+from ..errors import InputError, NoGroups, complaint
 from ..facts import Cells
 from ..fairness import Notion
-from ..methods import Outcome, Settings, networks
+from ..fairness.objectives import Constraint
+from ..methods import (
+    NetworkDescent,
+    Outcome,
+    PenaltySettings,
+    PrimalDual,
+    Settings,
+    fermi,
+    networks,
+)
+from ..methods.primal_dual import planned
 from ..models import LinearModel, MixtureModel
 from ..statement.document import PrivacyStatement
-from . import faces, fitting
-from .faces import Blindly, LinearClassifier
-from .fitting import Descent as Planned
-from .fitting import OpenedFit, PlannedFit, journal_in, run, statement_of
+from . import faces, fitting, settings
+from .certifying.certified_fits import refuse_certify
+from .faces import Blindly
+from .fitting import OpenedFit, said, statement_of
 from .handed import handed
-from .reading import additive, inputs
+from .reading import additive, cautions
 from .reading.carried import groups_of
-from .reading.fitted_parts import parts_of
-from .reading.training import ReadOptions, Training
+from .reading.training import Training
 from .reading.unread import Read
-from .reports import BaselineReport, warn_if_worse, warn_of_chance
-from .settings import Descent
-from .words import worded
+from .released import ReleasedGroups, fit_released, publish_columns
+from .reports import (
+    MIXTURE,
+    MODEL,
+    ConstraintReport,
+    GapReport,
+    warn_if_not_enforced,
+    warn_if_worse,
+    warn_of_chance,
+    warn_of_missed,
+)
+from .settings import Setting
+from .ways import PlannedFit, Way, notions_alone
 
 KNOBS = ("rounds", "clip", "temperature", "sampling_rate", "learning_rate")
 
 
-class DescentClassifier(LinearClassifier):
-    """A classifier that private descent finds: linear, or a torch module. Abstract."""
-
-    outcome_: Outcome
-    n_iter_: int
-    baselines_: BaselineReport | None
-    privacy_: PrivacyStatement
-    randomised: Any = None
-
-    # Parameters that all of them have; `__init__` is each one's own, as scikit-learn wants it.
-    model: Any
-    solver: Any
-    checkpoint: Any
-    sensitive_as_feature: Any
-
-    @worded
-    def fit(
-        self,
-        X: TableLike,
-        y: ColumnsLike = None,
-        *,
-        sensitive_features: ColumnsLike = None,
-        sample_weight: ColumnsLike = None,
-    ) -> Self:
-        """Fit to a table X and labels y, matched by position.
-
-        X is an array, a sparse array, a table of pandas, polars or pyarrow, a mapping of columns,
-        or a source of coded rows. A source has labels and groups of its own. A torch module also
-        takes an array with more axes, such as images.
-
-        Warns
-        -----
-        WorseThanBaseline
-        """
-        X, shape = faces.flattened(X, self._module)
-        journal = journal_in(self.checkpoint)
-        intent = self._intend(
-            lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), shape
-        )
-        outcome, curator = run(
-            intent.opening,
-            intent.search.plan,
-            "Fitting",
-            intent.search.run,
-            journal,
-        )
-        self._conclude(intent, outcome, statement_of(curator, intent.training))
-        if self._is_randomized:
-            warn_of_chance("" if self.baselines_ is None else self.baselines_.remark, stacklevel=5)
-        self._after_fit()
-        warn_if_worse(self.baselines_, learnt=self.outcome_.learnt)
-        return self
+class DescentWay(Way):
+    """What both have in common. Abstract."""
 
     @property
-    def _solver(self) -> Descent:
-        return self._setting("solver", Descent)
+    def module(self) -> Any:
+        return additive.module_of(self.of.model)
 
     @property
-    def _module(self) -> Any:
-        return additive.module_of(self.model)
-
-    def _search(self, read: Read) -> Planned:
-        return self._intend(read).search
+    def covers(self) -> bool:
+        return self.solver.sampling_rate is None and self.module is None
 
     @abstractmethod
-    def _asked(self) -> list[Notion]:
+    def notions(self) -> list[Notion]:
         """The notions whose groups are distinguished; checked."""
 
     @abstractmethod
-    def _usual(self, promise: Promise) -> Settings:
+    def usual(self, promise: Promise) -> Settings:
         """The settings of a linear model's run, before the knobs."""
 
     @abstractmethod
-    def _plan(
+    def search(
         self,
         promise: Promise,
         training: Training,
         cells: Cells | None,
         notions: list[Notion],
         facts: dict[str, Any],
-    ) -> Planned:
+    ) -> PrimalDual | NetworkDescent:
         """The search. `facts`: keyword arguments of `primal_dual.planned`, settings and skeleton
         among them."""
 
     @abstractmethod
-    def _report(self, outcome: Outcome) -> None:
+    def report(self, outcome: Outcome) -> None:
         """Publish what was measured of the model."""
 
-    def _after_fit(self) -> None:
-        """Say what is to be said once the model is there."""
+    @property
+    def randomised(self) -> bool | None:
+        """Whether a mixture may be published; None: the model that was found, whatever it is."""
+        return None
 
-    def _intend(
-        self, read: Callable[[ReadOptions], Training], shape: tuple[int, ...] | None = None
-    ) -> PlannedFit:
-        """Check, read the rows and plan: all that comes before the first question."""
-        whose, promise = fitting.asked(self)
-        ledger = fitting.ledger_of(self, promise)
-        of_modules = "without a module (model=None)" if self._module is None else None
-        fitting.refuse_unused(self._solver, {"learning_rate": of_modules, "device": of_modules})
-        if self.randomised is not None:
-            _checks.truth(randomised=self.randomised)
-        notions = self._asked()
-        settings = self._with_knobs(self._usual(promise))
+    def intend(self, read: Read, X: TableLike, shape: tuple[int, ...] | None) -> PlannedFit:
+        of, solver = self.of, self.solver
+        self.refuse_objective()
+        refuse_certify(of)
+        whose, promise = fitting.asked(of)
+        ledger = fitting.ledger_of(of, promise)
+        of_modules = "without a module (model=None)" if self.module is None else None
+        fitting.refuse_unused(solver, {"learning_rate": of_modules, "device": of_modules})
+        notions = self.notions()
+        settings = self._with_knobs(self.usual(promise))
         ways = fitting.own_ways(
-            self,
+            of,
             promise,
             whose,
-            additive.wanted(self.model),
-            standardise=self.unsafe_data_dependent_bounds,
+            additive.wanted(of.model),
+            standardise=of.unsafe_data_dependent_bounds,
         )
-        training = read(ways if self._module is None else dataclasses.replace(ways, thin=False))
+        training = read(ways if self.module is None else dataclasses.replace(ways, thin=False))
         opening = OpenedFit.of(
-            self,
+            of,
             promise,
             ledger,
             training,
-            numbers="scaled" if self._module is None else "as given",
+            numbers="scaled" if self.module is None else "as given",
         )
-        self._require_groups(notions, training)
+        self.require_groups(notions, training)
         known = opening.known_rows
-        skeleton = faces.skeleton_of(self._module, training, shape, self._solver.device)
+        skeleton = faces.skeleton_of(self.module, training, shape, solver.device)
         if skeleton is not None:
             settings = self._with_knobs(networks.usual_settings(promise, known))
         _refuse_empty_batches(settings, known)
@@ -167,61 +137,211 @@ class DescentClassifier(LinearClassifier):
             "skeleton": skeleton,
             "companion": True,
         }
-        search = self._plan(promise, training, cells, notions, facts)
-        return PlannedFit(opening, cells, search)
+        return PlannedFit(opening, cells, self.search(promise, training, cells, notions, facts))
 
-    def _require_groups(self, notions: list[Notion], training: Training) -> None:
+    def require_groups(self, notions: list[Notion], training: Training) -> None:
+        """Of notions that compare groups."""
         fitting.require_groups(notions, training)
 
     def _with_knobs(self, settings: Settings) -> Settings:
-        given = _checks.named(self._solver, KNOBS)
+        given = _checks.named(self.solver, KNOBS)
         return dataclasses.replace(
             settings, **{name: value for name, value in given.items() if value is not None}
         )
 
-    def _conclude(self, intent: PlannedFit, outcome: Outcome, statement: PrivacyStatement) -> None:
+    def publish(self, intent: PlannedFit, found: Outcome, curator: Curator) -> None:
+        self.conclude(intent, found, statement_of(curator, intent.training))
+        of = self.of
+        if of._is_randomized:
+            warn_of_chance("" if of.baselines_ is None else of.baselines_.remark)
+        self.warn()
+        warn_if_worse(of.baselines_, learnt=of.outcome_.learnt)
+
+    def conclude(self, intent: PlannedFit, outcome: Outcome, statement: PrivacyStatement) -> None:
         """Publish what a search found."""
-        training, skeleton = intent.training, intent.search.planned.skeleton
-        planned = intent.search.planned
-        shape = (planned.outputs, 1 + training.rows.layout.width)
+        of, training, plan = self.of, intent.training, intent.search.planned
+        shape = (plan.outputs, 1 + training.rows.layout.width)
         found = handed(outcome, training.classes, randomised=self.randomised, shape=shape)
         models = [
             _linear(weights, training)
-            if skeleton is None or weights.ndim == 2
-            else faces.model_of(skeleton, weights, training)
+            if plan.skeleton is None or weights.ndim == 2
+            else faces.model_of(plan.skeleton, weights, training)
             for weights in found.lines
         ]
-        if len(models) > 1:
-            self._set_mixture(MixtureModel(models, found.shares), training.coding)
-        elif isinstance(models[0], LinearModel):
-            self._set_model(models[0], training.coding)
-        else:
-            self._set_network(models[0], training.coding)
-        self.baselines_ = found.report
-        self._publish_shape(training, intent.cells)
-        self.privacy_ = statement
-        self._set_outcome(found.outcome)
+        of._set_model(
+            models[0] if len(models) == 1 else MixtureModel(models, found.shares), training.coding
+        )
+        of.baselines_ = found.report
+        of._publish_shape(training, intent.cells)
+        of.privacy_ = statement
+        self.set_outcome(found.outcome)
 
-    def _set_outcome(self, outcome: Outcome) -> None:
-        self.outcome_, self.n_iter_ = outcome, outcome.rounds
-        self._report(outcome)
+    def set_outcome(self, outcome: Outcome) -> None:
+        """Publish what was found: after a fit, and when read from disk."""
+        self.of.outcome_, self.of.n_iter_ = outcome, outcome.rounds
+        self.report(outcome)
 
-    def _replace_decisions(self, blindly: Blindly) -> bool:
-        """Publish a mixture with blind decisions; False of a module, whose mixtures have no
-        file."""
-        model = faces.mixture_of(self.model_, blindly)
+    def warn(self) -> None:
+        """Say what is to be said once the model is there."""
+
+    def replace_decisions(self, blindly: Blindly) -> bool:
+        of = self.of
+        model = faces.mixture_of(of.model_, blindly)
         if model is None:
             return False
-        outcome = faces.outcome_of(self.outcome_, blindly)
-        self.baselines_ = faces.baselines_of(
-            self.baselines_, outcome.comparison, self.classes_.tolist(), blindly
+        outcome = faces.outcome_of(of.outcome_, blindly)
+        of.baselines_ = faces.baselines_of(
+            of.baselines_, outcome.comparison, of.classes_.tolist(), blindly
         )
-        self._set_mixture(model, self.coding_)
-        self._set_outcome(outcome)
+        of._set_model(model, of.coding_)
+        self.set_outcome(outcome)
         return True
 
-    def _blocks(self, X: TableLike) -> Any:
-        return super()._blocks(faces.as_rows(X, parts_of(self).model))
+
+class PrimalDualWay(DescentWay):
+    """RaCO-DP: bounds on rates of decisions."""
+
+    kind: ClassVar[type[Setting]] = settings.PrimalDual
+
+    @property
+    def randomised(self) -> bool | None:
+        found: bool | None = self.solver.randomised
+        return found
+
+    def required(self) -> Constraint:
+        return notions_alone(self.of)
+
+    def notions(self) -> list[Notion]:
+        return fitting.notions_of(self.of.constraints)
+
+    def usual(self, promise: Promise) -> Settings:
+        return Settings()
+
+    def search(
+        self,
+        promise: Promise,
+        training: Training,
+        cells: Cells | None,
+        notions: list[Notion],
+        facts: dict[str, Any],
+    ) -> PrimalDual | NetworkDescent:
+        kind = PrimalDual if facts["skeleton"] is None else NetworkDescent
+        known = (promise, training.rows.layout, cells, notions)
+        return kind(planned(*known, **facts, search=lambda plan: kind(plan).search()))
+
+    def report(self, outcome: Outcome) -> None:
+        self.of.constraint_report_ = ConstraintReport.of(outcome, said(self.of))
+
+    def warn(self) -> None:
+        report, baselines = self.of.constraint_report_, self.of.baselines_
+        if not report.missed_by_far:
+            kept = baselines is None or baselines.handed_out in (MODEL, MIXTURE)
+            warn_if_not_enforced(report, 1.0 if kept else 0.0)
+            return
+        reached = "the best that was reached on the training rows is"
+        ask = (
+            "Ask for a larger bound, a larger epsilon or more rounds, or drop a constraint that "
+            "contradicts it"
+        )
+        warn_of_missed(report, reached, ask)
+
+    def fit_released(
+        self, X: TableLike, y: ColumnsLike, released: ReleasedGroups, sample_weight: ColumnsLike
+    ) -> None:
+        """Of groups that were released once: no row's group is asked for, and nothing is spent."""
+        of = self.of
+        found = fit_released(of, X, y, released, sample_weight)
+        rules = found.rules
+        of._set_model(
+            rules[0] if len(rules) == 1 else MixtureModel(rules, found.shares), released.coding
+        )
+        of.cells_, of.groups_, of.privacy_ = released.cells, released.groups, released.privacy
+        of.baselines_ = None
+        publish_columns(of, X)
+        self.set_outcome(found.outcome)
+        if of._is_randomized:
+            warn_of_chance("")
+        self.warn()
+
+
+class FermiWay(DescentWay):
+    """DP-FERMI: the mean loss plus the information of prediction and group."""
+
+    kind: ClassVar[type[Setting]] = settings.Fermi
+
+    def required(self) -> Constraint:
+        return Constraint()
+
+    def reported(self) -> list[Notion]:
+        return [self._notion()]
+
+    def notions(self) -> list[Notion]:
+        if self.solver.iterate == "uniform" and self.of.checkpoint is not None:
+            remedy = "Take the last one, or leave checkpoint=None: the draw is of one sitting."
+            raise InputError.expected(
+                "'last' or 'average'", of="iterate", got="uniform", remedy=remedy
+            )
+        self._penalty()
+        return [self._notion()]
+
+    def _notion(self) -> Notion:
+        """What the penalty is about, with the bound 0 that is nobody's."""
+        asked = "demographic_parity" if self.of.constraints is None else self.of.constraints
+        return fermi.notion_of(asked) if isinstance(asked, str) else fermi.unbounded(asked)
+
+    def _penalty(self) -> PenaltySettings:
+        return PenaltySettings(radius=self.solver.radius, least_share=self.solver.least_share)
+
+    def usual(self, promise: Promise) -> Settings:
+        return fermi.usual_settings(promise)
+
+    def require_groups(self, notions: list[Notion], training: Training) -> None:
+        """Without groups there is nothing to be independent of: no penalty, and that is said."""
+        if not training.rows.layout.sensitive and self.solver.strength > 0:
+            text = complaint(
+                expected="groups, for the penalty to be about",
+                of="sensitive_features",
+                got=None,
+                remedy="No penalty applies: pass fit(X, y, sensitive_features=...), or strength=0.",
+            )
+            warnings.warn(text, NoGroups, stacklevel=cautions.outside())
+
+    def search(
+        self,
+        promise: Promise,
+        training: Training,
+        cells: Cells | None,
+        notions: list[Notion],
+        facts: dict[str, Any],
+    ) -> PrimalDual | NetworkDescent:
+        settings, solver = facts.pop("settings"), self.solver
+        if cells is not None and cells.count < 2 and solver.strength > 0:
+            got = f"groups {list(cells.keys)}"
+            remedy = "Pass sensitive_features with several groups, or strength=0."
+            raise InputError.expected(
+                "at least two groups", of="sensitive_features", got=got, remedy=remedy
+            )
+        if solver.iterate is not None:
+            settings = dataclasses.replace(settings, iterate=self._iterate(settings.rounds))
+        return fermi.search_for(
+            promise,
+            training.rows.layout,
+            cells,
+            notions[0],
+            float(solver.strength),
+            settings,
+            self._penalty(),
+            **facts,
+        )
+
+    def _iterate(self, rounds: int) -> str | int:
+        """Which one: a round is drawn for "uniform", whatever the rows are."""
+        if self.solver.iterate != "uniform":
+            return str(self.solver.iterate)
+        return int(np.random.default_rng(fitting.seed_of(self.of.random_state)).integers(rounds))
+
+    def report(self, outcome: Outcome) -> None:
+        self.of.gap_report_ = GapReport.of(outcome)
 
 
 def _linear(weights: Floats, training: Training) -> LinearModel:

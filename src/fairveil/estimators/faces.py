@@ -4,46 +4,43 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import r2_score
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .._types import ColumnsLike, Floats, TableLike
 from ..errors import FairveilError, InputError, KindError, complaint
 from ..facts import Cells, RowBlock, RowLayout, RowSource
-from ..facts.rows import CodedSource
 from ..methods import Outcome
 from ..methods import comparison as program
 from ..methods.comparison import Choice, Comparison
-from ..models import GroupedLinearModel, LinearModel, MixtureModel, Model, RegressionModel
-from ..models.model import RandomState, draw_codes, generator
+from ..models import GroupedLinearModel, LinearModel, MixtureModel, Model
 from ..show.charts import Axis, Curve, Curves
 from ..show.parts import Part, Shown
 from ..statement.document import PrivacyStatement
 from ..tables.columns import same_length
 from ..tables.given import shape_of
 from ..tables.grids import refuse_duplicates, refuse_one_column
-from .fitting import Planning, Recorded
+from .fitting import Planning, Recorded, journal_in, run
+from .reading import inputs
 from .reading.additive import ANYWHERE, takes_steps
 from .reading.coding import Coding, SchemaCoding, TableCoding
-from .reading.columns import read_labels, read_targets
-from .reading.fitted_parts import parts_of
+from .reading.columns import read_labels
 from .reading.inputs import weights_of
 from .reading.shapes import Side
 from .reading.targets import TargetScale
 from .reading.training import Training
+from .reading.unread import Read
 from .reports import MIXTURE, BaselineReport, of_comparison
-from .words import worded
+from .settings import Setting
 
 if TYPE_CHECKING:
     from ..models import NetworkModel, Skeleton
@@ -202,7 +199,8 @@ class CodedReader(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
 
 
 class CodedEstimator(Planning, Recorded, CodedReader, ABC):
-    """An estimator of rows that a coding makes of X. Abstract."""
+    """An estimator of rows that a coding makes of X, by one of its solvers, and the one walk of a fit.
+    Abstract."""
 
     __metadata_request__fit: ClassVar = {"sensitive_features": True, "sample_weight": True}
     __metadata_request__score: ClassVar = {"sample_weight": True}
@@ -225,7 +223,51 @@ class CodedEstimator(Planning, Recorded, CodedReader, ABC):
     @property
     def _is_randomized(self) -> bool:
         """Whether `predict` may draw."""
-        return True
+        return False
+
+    WAYS: ClassVar[Mapping[type[Setting], Callable[[Any], Any]]]
+    """How each solver fits: see `ways`."""
+    checkpoint: Any
+
+    @property
+    def _way(self) -> Any:
+        """How the solver fits this estimator."""
+        kind = type(self._setting("solver", Setting))
+        if kind not in self.WAYS:
+            known = " or ".join(f"fv.{one.__name__}(...)" for one in self.WAYS)
+            remedy = "Or leave it None, which chooses one by what is asked."
+            raise InputError.expected(known, of="solver", got=kind.__name__, remedy=remedy)
+        return self.WAYS[kind](self)
+
+    def _fitted(
+        self, X: TableLike, y: ColumnsLike, sensitive_features: ColumnsLike, weights: ColumnsLike
+    ) -> None:
+        """Read, plan, run, publish."""
+        way = self._way
+        X, shape = flattened(X, way.module)
+        journal = journal_in(self.checkpoint)
+        intent = way.intend(
+            lambda ways: inputs.read(X, y, sensitive_features, weights, ways), X, shape
+        )
+        search = intent.search
+        found, curator = run(intent.opening, search.plan, way.title, search.run, journal)
+        before = dict(vars(self))
+        for name in [one for one in before if one.endswith("_") and not one.startswith("_")]:
+            del self.__dict__[name]  # of an earlier fit
+        try:
+            way.publish(intent, found, curator)
+        except BaseException as error:
+            if not isinstance(error, Warning):  # one that is an error comes after the model
+                self.__dict__.clear()
+                self.__dict__.update(before)
+            raise
+
+    def _search(self, read: Read) -> Any:
+        search = self._way.intend(read, None, None).search
+        return getattr(search, "inner", search)
+
+    def _replace_decisions(self, blindly: Blindly) -> bool:
+        return bool(self._way.replace_decisions(blindly))
 
     def _publish_columns(self, training: Training, cells: Cells | None) -> None:
         """Write what is public of the columns and groups of a fit."""
@@ -241,22 +283,6 @@ class CodedEstimator(Planning, Recorded, CodedReader, ABC):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.input_tags.sparse = not takes_steps(self.get_params(deep=False).get("model"))
-        return tags
-
-
-class CodedClassifier(ClassifierMixin, CodedEstimator, ABC):  # type: ignore[misc]
-    """A classifier of rows that a coding makes of X. Abstract."""
-
-    classes_: npt.NDArray[Any]
-
-    def _publish_shape(self, training: Training, cells: Cells | None) -> None:
-        """Write what is public of the columns, classes and groups of a fit."""
-        self._publish_columns(training, cells)
-        self.classes_ = as_array(training.classes)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
         return tags
 
 
@@ -329,80 +355,6 @@ def _column_names(X: TableLike) -> list[str] | None:
 
     wrapped = nw.from_native(X, pass_through=True, eager_only=True)
     return list(map(str, wrapped.columns)) if isinstance(wrapped, nw.DataFrame) else None
-
-
-# ------------------------------ coded_regressor
-# The face that linear regressors of coded rows share: what a fitted one predicts, and in which
-# units. Abstract.
-
-
-class CodedRegressor(RegressorMixin, CodedEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
-    """A linear regressor of rows that a coding makes of X; it predicts in the units of the target.
-    Abstract.
-
-    Fitted: `model_`, of coded rows; `target_`, the scale of the target; `coef_` and `intercept_` in
-    the units of X and y, with `coef_names_`.
-    """
-
-    model_: RegressionModel
-    target_: TargetScale
-    coef_: Floats
-    intercept_: float
-    coef_names_: tuple[str, ...]
-
-    @worded
-    def predict(self, X: TableLike) -> Floats:
-        """Predict a number for each row.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Numbers, in the units of y.
-        """
-        codes = np.concatenate([self.model_.predict_numbers(block) for block in self._blocks(X)])
-        return self.target_.undone(codes)
-
-    @worded
-    def score(
-        self, X: TableLike, y: ColumnsLike = None, sample_weight: ColumnsLike = None
-    ) -> float:
-        """Coefficient of determination R^2, by weight.
-
-        Returns
-        -------
-        float
-            1 minus the squared error over that of the mean of y; at most 1.
-        """
-        predicted = self.predict(X)
-        targets = self._targets_of(X) if y is None and isinstance(X, RowSource) else read_targets(y)
-        same_length({"X": len(predicted), "y": len(targets)})
-        return float(
-            r2_score(targets, predicted, sample_weight=weights_of(sample_weight, len(targets)))
-        )
-
-    def _targets_of(self, source: RowSource) -> Floats:
-        """Targets of coded rows, in their own units: a schema's are codes, others are as they
-        came."""
-        lines = [block.labels for block in source.blocks()]
-        if any(line is None for line in lines) or source.layout.classes is not None:
-            raise InputError.expected(
-                "rows with targets", of="X", got="rows without", remedy="Pass y."
-            )
-        given = np.concatenate([np.asarray(line, np.float64) for line in lines])
-        return self.target_.undone(given) if isinstance(source, CodedSource) else given
-
-    def _set_model(self, model: RegressionModel, coding: Coding, target: TargetScale) -> None:
-        weights, intercept = coding.in_input_units(
-            model.weights[np.newaxis], np.array([model.intercept])
-        )
-        self.model_, self.coding_, self.target_ = model, coding, target
-        coef, shift = target.in_input_units(weights[0], intercept[0])
-        self.coef_, self.intercept_, self.coef_names_ = coef, float(shift), coding.feature_names
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags
 
 
 def in_coded_units(coefficients: Floats, coding: Coding, target: TargetScale) -> Floats:
@@ -511,149 +463,6 @@ def _range(coding: Coding, side: Side) -> tuple[float, float]:
         scale = coding.encoding.numbers[side.place]
         return scale.center - scale.half, scale.center + scale.half
     return 2.0 * ANYWHERE[0], 2.0 * ANYWHERE[-1]
-
-
-# ------------------------------ linear
-# The face that linear classifiers share: what a fitted one predicts, and in which units. Abstract;
-# `fit` is each one's own.
-
-COEFFICIENTS = ("coef_", "intercept_", "coef_names_")
-
-
-def _has_scores(estimator: object) -> bool:
-    """A mixture of models has distributions of decisions, and no scores."""
-    return not isinstance(parts_of(estimator).model, MixtureModel)
-
-
-class LinearClassifier(CodedClassifier):
-    """A classifier whose model is linear in coded rows, or a network on them. Abstract."""
-
-    model_: LinearModel | NetworkModel | MixtureModel
-    coef_: Floats
-    intercept_: Floats
-    coef_names_: tuple[str, ...]
-
-    @available_if(_has_scores)  # type: ignore[untyped-decorator]  # scikit-learn has no types
-    @worded
-    def decision_function(self, X: TableLike) -> Floats:
-        """Scores of the rows.
-
-        Returns
-        -------
-        ndarray
-            With two classes of shape (n_rows,), above 0 for the second. Else (n_rows, n_classes),
-            and the largest wins.
-        """
-        scores = np.concatenate(
-            [cast(Any, self.model_).decision_scores(block) for block in self._blocks(X)]
-        )
-        return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    @worded
-    def predict_proba(self, X: TableLike) -> Floats:
-        """Probability that the model gives each class.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-            Probabilities, in the order of `classes_`.
-        """
-        return np.concatenate([self.model_.predict_proba(block) for block in self._blocks(X)])
-
-    @worded
-    def predict(self, X: TableLike, random_state: RandomState = None) -> npt.NDArray[Any]:
-        """Predict the class of each row.
-
-        A mixture draws a model for every row; other models decide without chance.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Classes, as the labels were written.
-        """
-        generator(random_state)  # a seed that is none is refused, whether it is needed or not
-        codes = self._codes(X, random_state)
-        return np.asarray(self.classes_[codes])
-
-    @property
-    def _is_randomized(self) -> bool:
-        return isinstance(parts_of(self).model, MixtureModel)
-
-    def _codes(self, X: TableLike, random_state: RandomState = None) -> npt.NDArray[Any]:
-        if isinstance(parts_of(self).model, MixtureModel):
-            return draw_codes(self.predict_proba(X), random_state)
-        return np.concatenate([self.model_.predict_codes(block) for block in self._blocks(X)])
-
-    @worded
-    def score(
-        self, X: TableLike, y: ColumnsLike = None, sample_weight: ColumnsLike = None
-    ) -> float:
-        """Share of rows, by weight, whose class is predicted right: the expected one of a mixture.
-
-        Returns
-        -------
-        float
-            Accuracy, between 0 and 1.
-        """
-        found = self.predict_proba(X) if self._is_randomized else None
-        shares = np.eye(len(self.classes_))[self._codes(X)] if found is None else found
-        return expected_accuracy(shares, self.classes_, X, y, sample_weight)
-
-    def terms(self) -> tuple[Term, ...]:
-        """Part of the score that each number of an additive model of two classes has.
-
-        Returns
-        -------
-        tuple of Term
-            Draw one by ``clf.terms()[0].plot()``.
-        """
-        check_is_fitted(self, "model_")
-        if not hasattr(self, "coef_") or len(self.coef_) != 1:
-            remedy = (
-                "Ask one of two classes, that is not a mixture or a network: randomised=False "
-                "forbids mixtures."
-            )
-            got = type(self.model_).__name__
-            raise InputError.expected("one linear score", of="terms", got=got, remedy=remedy)
-        outcome = parts_of(self).outcome
-        return terms_of(
-            self.coding_,
-            self.coef_[0],
-            outcome.weight_noise if isinstance(outcome, Outcome) else None,
-        )
-
-    if not TYPE_CHECKING:  # or any name would be one of its attributes
-
-        def __getattr__(self, name: str) -> object:
-            """What has no coefficients says why."""
-            model = vars(self).get("model_") if name in COEFFICIENTS else None
-            what = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if isinstance(model, MixtureModel):
-                what += (
-                    ": the fit is a mixture of models, one of which is drawn for each row (see "
-                    "model_.models, and baselines_). Pass randomised=False for one model"
-                )
-            elif model is not None:
-                what += ": the model is a network (see model_)"
-            raise AttributeError(what, name=name, obj=self)
-
-    def _set_model(self, model: LinearModel, coding: Coding) -> None:
-        coef, intercept = coding.in_input_units(model.weights, model.intercept)
-        self.model_, self.coding_ = model, coding
-        self.classes_ = as_array(model.classes)
-        self.coef_, self.intercept_, self.coef_names_ = coef, intercept, coding.feature_names
-
-    def _set_mixture(self, model: MixtureModel, coding: Coding) -> None:
-        self.model_, self.coding_, self.classes_ = model, coding, as_array(model.classes)
-        self._forget_coefficients()
-
-    def _set_network(self, model: NetworkModel, coding: Coding) -> None:
-        self.model_, self.coding_, self.classes_ = model, coding, as_array(model.classes)
-        self._forget_coefficients()
-
-    def _forget_coefficients(self) -> None:
-        for name in COEFFICIENTS:  # of an earlier fit
-            self.__dict__.pop(name, None)
 
 
 # ------------------------------ modules

@@ -61,14 +61,10 @@ from . import wrapped
 from .certifying.certificate import Certificate
 from .certifying.certified_fits import CertifiedAim
 from .faces import as_array
-from .fermi import FermiClassifier
+from .fair import MIXTURES, FairClassifier, FairRegressor
 from .fitting import said
-from .group_objective import GroupObjectiveClassifier
-from .group_objective_regressor import GroupObjectiveRegressor
 from .mixing import rule_of
-from .oracle_game import OracleGameClassifier
 from .post_processing import FairPostProcessor
-from .rate_constrained import RateConstrainedClassifier
 from .reading import agreement
 from .reading.additive import Additive
 from .reading.coded_files import CODINGS
@@ -91,10 +87,16 @@ from .reports import (
     ConstraintLine,
     ConstraintReport,
 )
-from .settings import SETTINGS, OracleGame
+from .settings import (
+    SETTINGS,
+    Fermi,
+    GroupObjective,
+    OracleGame,
+    PrimalDual,
+    Setting,
+    Tailored,
+)
 from .tailored import TailoringReport
-from .tailored_classifier import TailoredClassifier
-from .tailored_regressor import TailoredRegressor
 
 FORMAT, FORMAT_VERSION = "fairveil-estimator", 2
 ESTIMATOR_FILE, STATEMENT_FILE = "estimator.json", "statement.json"
@@ -261,7 +263,7 @@ class Read:
         return coding
 
 
-def _set_classifier(estimator: Any, read: Read) -> None:
+def _set_descent(estimator: Any, read: Read) -> None:
     """A descent's: a linear model, a network, or a mixture of these."""
     model = read.model
     parts = model.models if isinstance(model, MixtureModel) else (model,)
@@ -269,41 +271,36 @@ def _set_classifier(estimator: Any, read: Read) -> None:
     networks: list[Any] = [one for one in parts if one is not None and one.kind == "network"]
     if len(linear) + len(networks) < len(parts):
         raise broken("linear models and networks", type(model).__name__)
-    coding = read.coding(linear)
-    if isinstance(model, MixtureModel):
-        estimator._set_mixture(model, coding)
-    elif linear:
-        estimator._set_model(model, coding)
-    else:
-        estimator._set_network(model, coding)
-    if isinstance(estimator, TailoredClassifier):
+    estimator._set_model(model, read.coding(linear))
+    if "tailoring" in read.parts:
         _set_tailored(estimator, read)
     else:
         # the weights of a network stand in its model: what was found comes first
         given = {"weights": networks[0].parameters} if networks else {}
-        estimator._set_outcome(read("outcome", **given))
+        estimator._way.set_outcome(read("outcome", **given))
 
 
-def _set_tailored(estimator: TailoredRegressor | TailoredClassifier, read: Read) -> None:
+def _set_tailored(estimator: Any, read: Read) -> None:
     groups = ("everyone",) if estimator.cells_ is None else estimator.cells_.keys
-    estimator._set_outcome(read("outcome"), read("tailoring", groups=tuple(groups)))
+    estimator._way.set_outcome(read("outcome"), read("tailoring", groups=tuple(groups)))
 
 
 def _set_regression(estimator: Any, read: Read) -> None:
     if not isinstance(read.model, RegressionModel):
         raise broken("a linear regression", type(read.model).__name__)
     estimator._set_model(read.model, read.coding([read.model]), read("target"))
-    if isinstance(estimator, TailoredRegressor):
+    if "tailoring" in read.parts:
         _set_tailored(estimator, read)
     else:
-        estimator._set_outcome(read("outcome"))
+        estimator._way.set_outcome(read("outcome"))
 
 
 def _set_mixed(estimator: Any, read: Read) -> None:
-    """A game's, or a group objective's: a mixture of linear models, or of candidates."""
+    """A game's, or a group objective's: a mixture of linear models, one of them, or candidates."""
     model = read.model
     mixed = model.model if isinstance(model, DerandomisedModel) else model
     models = mixed.models if isinstance(mixed, MixtureModel) else ()
+    models = (mixed,) if isinstance(mixed, LinearModel) else models
     linear: list[Any] = [
         one.linear if isinstance(one, GroupedLinearModel) else one for one in models
     ]
@@ -313,15 +310,17 @@ def _set_mixed(estimator: Any, read: Read) -> None:
     estimator.coding_ = read.coding(linear)
     classes = known_classes(read("classes")) if model is None else tuple(model.classes)
     estimator.classes_ = as_array(classes)
+    if isinstance(model, LinearModel):
+        estimator._set_model(model, estimator.coding_)
     rules: tuple[Rule, ...] = tuple(map(rule_of, models))
     rules = rules or tuple(AttachedRule(place) for place in read("places"))
-    kept = model if isinstance(model, MixtureModel | DerandomisedModel) else None
+    kept = model if isinstance(model, (*MIXTURES, LinearModel)) else None
     outcome, given = read("outcome", rules=rules), tuple(read.base or ())
-    if isinstance(estimator, OracleGameClassifier):
-        estimator._set_game(outcome, kept, given)
+    if "named" in read.parts:
+        estimator._way.set_outcome(outcome, kept, given)
         estimator.named_ = read("named")
     else:
-        estimator._set_found(outcome, kept, given, read("certain"))
+        estimator._way.set_outcome(outcome, kept, given, read("certain"))
 
 
 def _set_released(estimator: ReleasedClassifier, read: Read) -> None:
@@ -390,21 +389,24 @@ _regression: Any = {
     "outcome": (RegressionOutcome, "outcome_"),
     "target": (TargetScale, "target_"),
 }
-KINDS: dict[type[Any], Written] = {
-    RateConstrainedClassifier: Written(_descent, _set_classifier),
-    FermiClassifier: Written(_descent, _set_classifier),
-    TailoredClassifier: Written(_tailored, _set_classifier),
-    OracleGameClassifier: Written(
+SOLVED: dict[tuple[type[Any], type[Setting]], Written] = {
+    (FairClassifier, PrimalDual): Written(_descent, _set_descent),
+    (FairClassifier, Fermi): Written(_descent, _set_descent),
+    (FairClassifier, Tailored): Written(_tailored, _set_descent),
+    (FairClassifier, OracleGame): Written(
         {**_mixed, "outcome": (Equilibrium, "outcome_"), "named": (bool, "named_")}, _set_mixed
     ),
-    GroupObjectiveClassifier: Written(
+    (FairClassifier, GroupObjective): Written(
         {**_mixed, "outcome": (Found, "outcome_"), "certain": (Certain | None, "certain_")},
         _set_mixed,
     ),
-    GroupObjectiveRegressor: Written(_regression, _set_regression),
-    TailoredRegressor: Written(
+    (FairRegressor, GroupObjective): Written(_regression, _set_regression),
+    (FairRegressor, Tailored): Written(
         {**_regression, "tailoring": (TailoringReport, "tailoring_")}, _set_regression
     ),
+}
+"""How the fits of each solver are written."""
+KINDS: dict[type[Any], Written] = {
     ReleasedClassifier: Written(
         {**_coded, "error": (float, "error_"), "report": (tuple[SoftValue, ...], "report_")},
         _set_released,
@@ -425,13 +427,25 @@ KINDS: dict[type[Any], Written] = {
         _set_post_processor,
     ),
 }
-BY_NAME = {cls.__name__: cls for cls in KINDS}
+ALL: tuple[type[Any], ...] = (FairClassifier, FairRegressor, *KINDS)
+BY_NAME = {cls.__name__: cls for cls in ALL}
+
+
+def _written(estimator: Any) -> Written:
+    """How this estimator is written: by its class, and its solver."""
+    cls = type(estimator)
+    if cls in KINDS:
+        return KINDS[cls]
+    kind = type(estimator._setting("solver", Setting))
+    if (cls, kind) not in SOLVED:
+        raise broken(f"a solver of {cls.__name__}", kind.__name__)
+    return SOLVED[cls, kind]
 
 
 def _content_of(estimator: Any) -> dict[str, Any]:
     """What this class writes beside what all do."""
     out = {}
-    for name, (of, attribute) in KINDS[type(estimator)].parts.items():
+    for name, (of, attribute) in _written(estimator).parts.items():
         value = getattr(estimator, attribute)
         if name == "places":
             value = [rule.place for rule in value.rules if isinstance(rule, AttachedRule)]
@@ -560,7 +574,7 @@ def to_files(estimator: BaseEstimator, depth: int = 0) -> dict[str, bytes]:
     """The content of an estimator's files by name."""
     from sklearn.utils.validation import check_is_fitted
 
-    if type(estimator) not in KINDS or depth > DEEPEST:
+    if BY_NAME.get(type(estimator).__name__) is not type(estimator) or depth > DEEPEST:
         raise InputError.expected(
             f"one of {', '.join(BY_NAME)}",
             of="estimator",
@@ -602,6 +616,10 @@ def to_files(estimator: BaseEstimator, depth: int = 0) -> dict[str, bytes]:
     return files | {ESTIMATOR_FILE: text.encode()}
 
 
+LISTED = {OracleGame: "candidates", GroupObjective: "decisions"}
+"""Where classifiers made elsewhere are handed in."""
+
+
 def _parameters(estimator: Any) -> dict[str, Any]:
     """Parameters as plain values, with a word for what is handed in again."""
     given = estimator.get_params(deep=False)
@@ -610,11 +628,8 @@ def _parameters(estimator: Any) -> dict[str, Any]:
     if not isinstance(given.get("unit", ""), str):
         given["unit"] = None
     if parts_of(estimator).candidates:
-        if isinstance(estimator, GroupObjectiveClassifier):
-            given["decisions"] = "given"
-        else:
-            game = estimator._setting("solver", OracleGame)
-            given["solver"] = replace(game, candidates="given")
+        solver: Any = given["solver"]
+        given["solver"] = replace(solver, **{LISTED[type(solver)]: "given"})
     if hasattr(estimator, "estimator_"):
         given["estimator"] = None if given["estimator"] is None else "given"
     if not isinstance(given.get("model"), str | Additive | None):
@@ -737,23 +752,20 @@ def _revive(
     module: object,
 ) -> Any:
     cls = BY_NAME[content["kind"].text()]
-    kind, written = KINDS[cls], content["parameters"]
+    written = content["parameters"]
     parameters = {name: CODEC.read(written[name]) for name in written.mapping()}
     known = set(cls().get_params(deep=False))
     if not set(parameters) <= known:
         written.refuse(f"the parameters of {cls.__name__}", sorted(set(parameters) - known))
     listed = list(base) if isinstance(base, tuple) else []
-    handed = {"estimator": base, "decisions": listed, "model": module}
+    handed = {"estimator": base, "model": module}
     for name in handed:
         if isinstance(parameters.get(name), str) and parameters[name] == "given":
             parameters[name] = handed[name]
-    game = parameters.get("solver")
-    if (
-        isinstance(game, OracleGame)
-        and isinstance(game.candidates, str)
-        and game.candidates == "given"
-    ):
-        parameters["solver"] = replace(game, candidates=listed)
+    solver: Any = parameters.get("solver")
+    place = LISTED.get(type(solver))
+    if place is not None and isinstance(got := getattr(solver, place), str) and got == "given":
+        parameters["solver"] = replace(solver, **{place: listed})
     estimator = cls(**parameters)
     features = content["features"].whole(at_most=MOST_FEATURES)
     shared = {name: CODEC.read(content[name], of) for name, of in SHARED.items()}
@@ -765,6 +777,8 @@ def _revive(
     estimator.baselines_ = shared["baselines"]
     if shared["certified_aim"] is not None:
         estimator.certified_aim_ = shared["certified_aim"]
+    kind = _written(estimator)
+    content.only({*HEAD, *SHARED, *kind.parts})
     kind.revive(estimator, Read(content, kind.parts, model, base))
     if hasattr(estimator, "constraint_report_"):  # classes are there now
         estimator.constraint_report_ = estimator.constraint_report_.saying(said(estimator))
@@ -787,7 +801,6 @@ def _content(raw: bytes) -> Node:
     if cls is None:
         expected = f"one of {', '.join(BY_NAME)}"
         raise InputError.expected(expected, of="kind", got=shown(name), remedy=remedy, quote=False)
-    content.only({*HEAD, *SHARED, *KINDS[cls].parts})
     for name in content["sha256"].mapping():
         content["sha256"][name].text()
     content["parameters"].mapping()

@@ -45,12 +45,11 @@ from ..facts import Cells, RowSource, Schema
 from ..facts.columns import Boolean, Category
 from ..fairness import Notion
 from ..fairness.notions import parse, uses_groups
-from ..fairness.objectives import parse_constraint
 from ..fairness.sentences import sentence
 from ..fairness.systems import as_list
 from ..ledger import Ledger, current, given_ledger
 from ..ledger.ledger import same_budget
-from ..methods import NetworkDescent, PrimalDual, forecast
+from ..methods import forecast
 from ..methods.descent import Progress
 from ..methods.forecast import DEVIATIONS, Forecast, Line, Release, Supposed, groups_of
 from ..models.model import RandomState
@@ -61,7 +60,6 @@ from ..statement.check import READ_FROM_DATA
 from ..statement.document import NamedGroups, PrivacyStatement, PublicFact, StatedBound
 from ..tables import keys
 from ..tables.given import shape_of
-from ..tables.keys import shown
 from .reading import cautions, origins, units
 from .reading.additive import Additive
 from .reading.cautions import Numbers, outside
@@ -1146,32 +1144,6 @@ class Plan(Shown):
             yield Note("Nothing has noise, so there is nothing to draw.")
 
 
-# ------------------------------ planned_fit
-# What a fit by descent is about to do: opened, its search planned and priced, nothing asked
-# yet.
-
-Descent = PrimalDual | NetworkDescent
-
-
-@dataclass(frozen=True, eq=False, repr=False)  # it holds rows
-class PlannedFit:
-    """A fit that has not begun."""
-
-    opening: OpenedFit
-    cells: Cells | None
-    search: Descent
-
-    @property
-    def promise(self) -> Promise:
-        """What it promises."""
-        return self.opening.promise
-
-    @property
-    def training(self) -> Training:
-        """Its rows, and how they were read."""
-        return self.opening.training
-
-
 # ------------------------------ planning
 # The plan of a fit before there are rows: the face that all estimators share. Abstract.
 #
@@ -1356,41 +1328,19 @@ class _Bar:
 # read from a file.
 
 
-def said(estimator: BaseEstimator) -> tuple[str, ...]:
+def said(estimator: Any) -> tuple[str, ...]:
     """The requirements of an estimator whose groups are known; none where its parameters no longer
     say them."""
-    cells, classes = (
-        parts_of(estimator).cells,
-        tuple(np.asarray(classes_of(estimator)).tolist()),
-    )
+    cells = parts_of(estimator).cells
+    classes = tuple(np.asarray(classes_of(estimator)).tolist())
     try:
-        if hasattr(estimator, "group_loss_bound"):
-            return _of_losses(
-                estimator.group_loss_bound, "mean log loss" if classes else "mean squared error"
-            )
-        if hasattr(estimator, "constraint"):
-            asked = parse_constraint(estimator.constraint)
-            losses = estimator.get_params(deep=False).get("loss", "zero_one") != "zero_one"
-            listed: list[Any] = [
-                *asked.bounds,
-                *(one for one in asked.notions if not one.is_vacuous),
-            ]
-            return tuple(sentence(one, cells, () if losses else classes) for one in listed)
-        asked_of = notions_of(estimator.constraints, certified=True)
-        return tuple(sentence(one, cells, classes) for one in asked_of if not one.is_vacuous)
+        if (way := getattr(estimator, "_way", None)) is not None:
+            return tuple(way.said(cells, classes))
+        asked = notions_of(estimator.constraints, certified=True)
+        return tuple(sentence(one, cells, classes) for one in asked if not one.is_vacuous)
     except FairveilError:
         # functions of the user's are not written
         return ()
-
-
-def _of_losses(bound: object, loss: str) -> tuple[str, ...]:
-    if bound is None:
-        return ()
-    if isinstance(bound, Mapping):
-        return tuple(
-            f"the {loss} of group {shown(key)} is at most {limit:g}" for key, limit in bound.items()
-        )
-    return (f"the {loss} of each group is at most {bound:g}",)
 
 
 # ------------------------------ row_parts

@@ -1,318 +1,191 @@
-"""`GroupObjectiveClassifier`: decisions that make a convex function of group losses small, subject
-to another (Alabi)."""
+"""Fits of functions of group losses by private linear oracles (Alabi): classifiers, and least squares
+from Gram matrices."""
 
 from __future__ import annotations
 
-import copy
-from dataclasses import KW_ONLY, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from .. import _checks
-from .._types import ColumnsLike, Floats, TableLike
-from ..data.reading import PathLike
+from .._types import Array, Floats, TableLike
+from ..core.promise import Promise
+from ..curator import Curator
 from ..errors import InputError
-from ..facts import Cells
+from ..facts import Cells, RowLayout, RowSource
+from ..fairness import BoundedGroupLoss
 from ..fairness.objectives import Constraint, Error, Objective, parse_constraint, parse_objective
-from ..methods.descent import Reason
-from ..methods.objective_descent import plan_descent
-from ..methods.objective_loop import plan_loop, plan_public
-from ..methods.objectives import Certain, Found, Problem, plan_sampling
-from ..methods.oracles import Class, Each, Responses, thresholds
-from ..models import DerandomisedModel, MixtureModel
-from . import faces, fitting
-from .certifying.certified_fits import certified, forget_certificate
-from .choosing import GroupChoices, Search, found_by, probabilities
-from .faces import Blindly
-from .fitting import OpenedFit, journal_in, run, said, statement_of
+from ..methods.descent import Progress, Reason
+from ..methods.least_squares import (
+    RegressionOutcome,
+    RegressionTask,
+    checked,
+    plan_choice,
+    plan_regression,
+)
+from ..methods.objective_descent import LossDescent, plan_descent
+from ..methods.objective_loop import ROUNDS, Loop, PublicSearch, plan_loop, plan_public
+from ..methods.objectives import Certain, Found, Problem, Sampling, plan_sampling
+from ..methods.oracles import (
+    Choice,
+    Class,
+    Each,
+    Labellings,
+    LinearClass,
+    Oracle,
+    Regression,
+    Responses,
+    directions,
+    thresholds,
+)
+from ..methods.quadratics import ROUNDS as CALLS
+from ..models import DerandomisedModel, LinearModel, MixtureModel, Model, RegressionModel
+from . import faces, fitting, settings
+from .certifying.certified_fits import refuse_certify
+from .faces import Blindly, in_coded_units
+from .fitting import OpenedFit, said, statement_of
 from .mixing import (
-    MixingClassifier,
+    candidates_of,
+    decided_by,
+    descent_of,
+    mixture_of_rules,
     model_of,
+    needs_scale,
     rule_of,
     shares_of,
     told_of,
 )
-from .reading import additive, inputs
+from .reading import additive, cautions
 from .reading.carried import groups_of
+from .reading.cautions import Numbers
+from .reading.coding import SchemaCoding
 from .reading.elsewhere import refuse_functions
+from .reading.targets import NumericTarget
 from .reading.training import Training
 from .reading.unread import Read
 from .reports import (
-    BaselineReport,
     ConstraintReport,
     of_objective,
+    of_regression,
     warn_if_not_enforced,
     warn_if_worse,
     warn_of_missed,
 )
-from .settings import Exponential, LinearOracle, SetAside, Setting
-from .words import described, worded
+from .settings import Setting
+from .ways import PlannedFit, Way
 
-METHODS = ("linear-oracle", "exponential", "frank-wolfe")
-
-
-LOSSES = ("zero_one", "log")
+NAMED = ("thresholds", "directions", "labellings")
+LINEAR, EXPONENTIAL, LOG = "linear-oracle", "exponential", "log"
 
 
-@described
-class GroupObjectiveClassifier(MixingClassifier):
-    """Classifier that minimizes a function f of group losses, subject to another, g, of at most 0.
+class GroupObjectiveWay(Way):
+    """What classifiers and regressors have in common. Abstract."""
 
-    The result is a mixture of decisions, one decision of a list, or one linear model; see
-    docs/group_objective.md.
+    kind: ClassVar[type[Setting]] = settings.GroupObjective
 
-    Parameters
-    ----------
-    objective : str or objective, default="error"
-        The minimized function f: ``"error"``, ``"gmean"``, ``"hmean"``, ``"largest_group_loss"``,
-        ``"false_negative_rate"``, a gap such as ``"equalized_odds"``, or one of
-        `fairveil.fairness.objectives`, your own function among them.
-    constraint : notion, str, objective or list of these, default=None
-        The constrained function g: ``"equalized_odds:0.05"``, a notion such as
-        ``EqualizedOdds(0.05)``, or a bound of an objective. ``"gmean:0.3"`` means that 1 less the
-        G-mean is at most 0.3, like ``objectives.GMean().at_least(0.7)``. None: no constraint.
-    method : {"linear-oracle", "frank-wolfe", "exponential"}, default="linear-oracle"
-        ``"linear-oracle"`` and ``"frank-wolfe"`` (Algorithm 4) find a mixture by private linear
-        oracles. ``"exponential"`` chooses one decision of a finite list; it works at ``delta=0``
-        and for functions that are not convex.
-    decisions : str, array or list of classifiers, default=None
-        What is decided among. ``"thresholds"``: one column against one number. ``"directions"``:
-        100 x 100 linear rules in a ball, of two classes, fixed without the data. ``"labellings"``:
-        those that cuts of public scores induce, for two classes where sensitive features are
-        protected. An array (m, 1 + width): weights of linear rules, the intercept first. A list:
-        fitted classifiers, which are trusted to be made without these rows. None: linear rules, and
-        thresholds for ``"exponential"``.
-    solver : LinearOracle or Exponential, default=None
-        Settings of the search, such as ``LinearOracle(rounds=50)``, or ``Exponential(alpha=0.1)``
-        with ``method="exponential"``. None: the library's.
-    loss : {"zero_one", "log"}, default="zero_one"
-        ``"zero_one"``: errors of decisions. ``"log"``: the log loss of probabilities, for one
-        linear model and objectives that grow with every group's loss. ``"error"`` is then the mean
-        loss, and ``BoundedGroupLoss(0.4, loss="log")`` a constraint.
-    model : str or Additive, default=None
-        None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each
-        number beside the line (docs/additive_models.md).
+    def required(self) -> Constraint:
+        return parse_constraint(self.of.constraints)
 
-    Attributes
-    ----------
-    model_ : MixtureModel or None
-        The mixture of rules; None for a mixture of given classifiers, `candidates_`.
-    candidates_, plays_, objective_, constraint_report_, baselines_
-    certain_ : Certain or None
-        Bounds on f and g above the best in the list; of ``"exponential"`` alone.
-    outcome_ : Found
-        Everything that the search released.
-    privacy_, classes_, groups_, n_features_in_, feature_names_in_, coding_, cells_, n_iter_,
-    certificate_, certified_aim_
+    def asked(self) -> tuple[Objective, Constraint]:
+        """The two functions."""
+        of = self.of
+        objective = parse_objective("error" if of.objective is None else of.objective)
+        constraint = self.required()
+        fitting.refuse_confidence(constraint.notions, "constraints")
+        return objective, constraint
 
-    See Also
-    --------
-    GroupObjectiveRegressor : Does the same for squared errors.
-    RateConstrainedClassifier : One model under rate constraints.
+    def idle(self, unread: dict[str, tuple[str, ...]]) -> None:
+        """Refuse settings that would be read by nothing. `unread`: by the words of where."""
+        told = {"penalty": "without constraints"} if self.of.constraints is None else {}
+        for where, names in unread.items():
+            told |= dict.fromkeys(names, where)
+        fitting.refuse_unused(self.solver, told)
 
-    Notes
-    -----
-    Guarantees (tests/estimators/test_estimators_group_objective.py):
 
-    1. The fit depends on the rows through the curator's releases alone, except for what
-       `privacy_.facts` and `privacy_.not_covered` list as read from the data.
-    2. `privacy_` is the price of the whole plan, at most (epsilon, delta).
-    3. A fit that fails or is interrupted changes no attribute.
+class ClassifiedWay(GroupObjectiveWay):
+    """A mixture of decisions, one decision of a list, or one linear model."""
 
-    References
-    ----------
-    .. [1] Alabi 2019. "The Cost of a Reductions Approach to Private Fair Optimization." Corrected
-       as docs/theory/papers.md tells.
+    title: ClassVar[str] = "Choosing"
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> A = rng.integers(2, size=2000)
-    >>> X = rng.normal(size=(2000, 2)) + 0.5 * A[:, None]
-    >>> y = (X.sum(axis=1) + rng.normal(size=2000) > 1).astype(int)
-    >>> clf = GroupObjectiveClassifier(
-    ...     "gmean",
-    ...     "equalized_odds:0.1",
-    ...     protects="sensitive_features",
-    ...     random_state=0,
-    ...     solver=LinearOracle(rounds=20),
-    ... )
-    >>> clf.fit(X, y, sensitive_features=A).predict(X[:3], random_state=0).shape
-    (3,)
-    >>> clf.privacy_.epsilon <= 1.0, clf.n_iter_
-    (True, 20)
-    """
+    @property
+    def draws(self) -> bool:
+        return bool(self.solver.loss != LOG)
 
-    outcome_: Found = field(init=False)
-    certain_: Certain | None = field(init=False)
-    objective_: float = field(init=False)
-    constraint_report_: ConstraintReport = field(init=False)
-    baselines_: BaselineReport | None = field(init=False)
+    def said(self, cells: Cells | None, classes: tuple[Any, ...]) -> tuple[str, ...]:
+        return super().said(cells, () if self.solver.loss == LOG else classes)
 
-    SETTINGS: ClassVar = {"solver": (LinearOracle, Exponential), "certify_share": (SetAside,)}
-    DECIDED: ClassVar = {"solver": "method"}
-
-    objective: object = "error"
-    constraint: object = None
-    method: str = "linear-oracle"
-    decisions: object = None
-    _: KW_ONLY
-    solver: LinearOracle | Exponential | None = None
-    loss: str = "zero_one"
-    sensitive_as_feature: bool = False
-    checkpoint: PathLike | None = None
-    model: object = None
-    certify_share: object = None
-
-    @certified
-    @worded
-    def fit(
-        self,
-        X: TableLike,
-        y: ColumnsLike = None,
-        *,
-        sensitive_features: ColumnsLike = None,
-        sample_weight: ColumnsLike = None,
-    ) -> GroupObjectiveClassifier:
-        """Fit to a table X and labels y, matched by position.
-
-        Notions with a `confidence` are certified on rows that are set aside: see `certificate_`.
-
-        Warns
-        -----
-        ConstraintNotMet, NotEnforced, WorseThanBaseline, DecisionsReplaced
-        """
-        refuse_functions(X, self.method)
-        journal = journal_in(self.checkpoint)
-        opening, cells, search = self._intend(
-            lambda ways: inputs.read(X, y, sensitive_features, sample_weight, ways), X
-        )
-        training, listed = opening.training, self._chooses.listed()
-        found, curator = run(
-            opening,
-            search.plan,
-            "Choosing",
-            lambda curator, tick: found_by(search, curator, tick),
-            journal,
-        )
-        outcome, certain = found
-        statement = statement_of(curator, training, told_of(listed))
-        mixture = (
-            None
-            if listed
-            else MixtureModel([model_of(rule, training) for rule in outcome.rules], outcome.weights)
-        )
-        self._publish_shape(training, cells)
-        self._set_found(outcome, mixture, listed, certain)
-        self.privacy_ = statement
-        told = (outcome.objective, outcome.objective_noise, outcome.constant, outcome.free)
-        is_error = isinstance(parse_objective(self.objective), Error)
-        self.baselines_ = of_objective(*told, training.classes, is_error=is_error)
-        warn_if_worse(self.baselines_, learnt=outcome.learnt)
-        if self.constraint_report_.missed_by_far:
-            self._warn()
-        else:
-            went_on = outcome.reason is Reason.HIDDEN
-            warn_if_not_enforced(
-                self.constraint_report_, outcome.kept, went_on=went_on, stacklevel=4
-            )
-        return self
-
-    def _intend(self, read: Read, X: TableLike) -> tuple[OpenedFit, Cells | None, Search]:
-        """Check, read the rows and plan: all that comes before the first question. `X`: as given;
-        None: there is none yet."""
-        whose, promise = fitting.asked(self)
-        ledger = fitting.ledger_of(self, promise)
-        objective, constraint = parse_objective(self.objective), parse_constraint(self.constraint)
-        fitting.refuse_confidence(constraint.notions, "constraint")
-        _checks.one_of(METHODS, method=self.method)
-        if _checks.one_of(LOSSES, loss=self.loss) == LOSSES[0]:
+    def intend(self, read: Read, X: TableLike, shape: tuple[int, ...] | None) -> PlannedFit:
+        of, solver = self.of, self.solver
+        refuse_functions(X, solver.method)
+        refuse_certify(of)
+        whose, promise = fitting.asked(of)
+        ledger = fitting.ledger_of(of, promise)
+        objective, constraint = self.asked()
+        if solver.loss != LOG:
             constraint = constraint.of_decisions()
         self._refuse_idle()
-        scaled = bool(self.unsafe_data_dependent_bounds) or self._chooses.needs_scale(promise, X)
-        ways = fitting.own_ways(
-            self, promise, whose, additive.of_rows(self.model), standardise=scaled
-        )
+        scaled = bool(of.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
+        ways = fitting.own_ways(of, promise, whose, additive.of_rows(of.model), standardise=scaled)
         training = read(ways)
-        opening = OpenedFit.of(
-            self, promise, ledger, training, numbers=self._chooses.numbers(promise)
-        )
-        rows = training.rows
+        opening = OpenedFit.of(of, promise, ledger, training, numbers=self._numbers(promise))
         cells = _cells(objective, constraint, training)
         problem = Problem.of(
             promise,
-            rows.layout,
+            training.rows.layout,
             cells,
             objective,
             constraint,
             public_rows=opening.public_rows,
             max_sample_weight=opening.max_sample_weight,
-            loss=self.loss,
+            loss=solver.loss,
         )
-        return (
-            opening,
-            cells,
-            self._planned(problem, self._class(training, X), training),
-        )
+        listed = self.listed()
+        among = decided_by(of, listed, training, X) if listed else self._named(training)
+        return PlannedFit(opening, cells, Choosing(self._planned(problem, among, training)))
 
-    def _kinds(self, slot: str) -> tuple[type[Setting], ...]:
-        if slot == "solver" and self.method == "exponential":
-            return (Exponential, LinearOracle)
-        return super()._kinds(slot)
+    def publish(
+        self, intent: PlannedFit, found: tuple[Found, Certain | None], curator: Curator
+    ) -> None:
+        of, training, listed = self.of, intent.training, self.listed()
+        outcome, certain = found
+        statement = statement_of(curator, training, told_of(listed))
+        model: Model | None = None
+        if not listed and self.solver.loss == LOG:
+            model = model_of(outcome.rules[0], training)
+        elif not listed:
+            model = mixture_of_rules(outcome.rules, outcome.weights, training)
+        of._publish_shape(training, intent.cells)
+        if isinstance(model, LinearModel):
+            of._set_model(model, training.coding)
+        self.set_outcome(outcome, model, listed, certain)
+        of.privacy_ = statement
+        told = (outcome.objective, outcome.objective_noise, outcome.constant, outcome.free)
+        is_error = isinstance(self.asked()[0], Error)
+        of.baselines_ = of_objective(*told, training.classes, is_error=is_error)
+        warn_if_worse(of.baselines_, learnt=outcome.learnt)
+        if of.constraint_report_.missed_by_far:
+            ask = "Ask for a larger bound, a larger epsilon or penalty"
+            warn_of_missed(of.constraint_report_, "the decisions reached", ask)
+            return
+        hidden = outcome.reason is Reason.HIDDEN
+        warn_if_not_enforced(of.constraint_report_, outcome.kept, went_on=hidden)
 
-    @property
-    def _solver(self) -> LinearOracle:
-        # The exponential mechanism has no oracle; notebooks look at every attribute all the same.
-        none = self.method == "exponential"
-        return LinearOracle() if none else self._setting("solver", LinearOracle)
+    def set_outcome(
+        self, outcome: Found, model: Model | None, listed: tuple[Any, ...], certain: Certain | None
+    ) -> None:
+        """Write what was found: after a fit, and when read from disk."""
+        of = self.of
+        of.model_, of.candidates_ = model, listed
+        of.plays_ = shares_of(outcome.rules, outcome.weights.tolist(), len(listed))
+        of.outcome_, of.certain_, of.objective_ = outcome, certain, outcome.objective
+        of.n_iter_ = outcome.rounds
+        of.constraint_report_ = ConstraintReport.of(outcome, said(of))
 
-    def _search(self, read: Read) -> Search:
-        return self._intend(read, None)[2]
-
-    @property
-    def _is_randomized(self) -> bool:
-        return self.loss == "zero_one"
-
-    @worded
-    def predict_proba(self, X: TableLike) -> Floats:
-        """Probability of each class.
-
-        With ``loss="zero_one"`` it is the exact distribution of `predict`: the share of the
-        mixture's rules that decide for each class. With ``loss="log"`` it is the model's
-        probability, and `predict` takes the likeliest class.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-            Probabilities, in the order of `classes_`.
-        """
-        if self._is_randomized:
-            return self._law(X)
-        check_is_fitted(self, "outcome_")
-        return np.concatenate([probabilities(self.model_, block) for block in self._blocks(X)])
-
-    def derandomise(self, threshold: float | None = None) -> GroupObjectiveClassifier:
-        """Classifier that decides without chance.
-
-        Parameters
-        ----------
-        threshold : float, default=None
-            With two classes: the second is decided where more than this share of the rules does.
-            None: the class that most rules decide for.
-
-        Returns
-        -------
-        GroupObjectiveClassifier
-            A copy. Its losses are its own, and were not part of the plan: its report leaves them
-            undefined, so measure them.
-        """
-        model = self._derandomised(threshold)
-        if model is None:
-            return self
-        out, found = copy.copy(self), self.outcome_
+    def derandomised(self, model: DerandomisedModel) -> None:
+        """Write decisions without chance, whose losses nobody released."""
+        found = self.of.outcome_
         unknown = replace(
             found,
             values=np.full_like(found.values, np.nan),
@@ -320,115 +193,316 @@ class GroupObjectiveClassifier(MixingClassifier):
             objective=float("nan"),
             excess=None,
         )
-        out._set_found(unknown, model, (), None)
-        out.baselines_ = None
-        forget_certificate(out)
-        return out
+        self.set_outcome(unknown, model, (), None)
 
-    # -- fitting -----------------------------------------------------------------------------------
-
-    def _refuse_idle(self) -> None:
-        """An argument that would be read by nothing would seem to matter."""
-        idle = {"penalty": "without a constraint" if self.constraint is None else None}
-        if self.method == "exponential":
-            fitting.refuse_others(self.solver, Exponential, "with method='exponential'")
-            chooses = self._setting("solver", Exponential)
-            fitting.refuse_unused(
-                chooses, idle | {"alpha": "with a penalty" if chooses.penalty is not None else None}
-            )
-            return
-        fitting.refuse_others(self.solver, LinearOracle, f"with method={self.method!r}")
-        listed = "with decisions" if self.decisions is not None else None
-        searched = self._solver.oracle == "responses" and self.method != "linear-oracle"
-        other_way = f"with method={self.method!r}" if searched else None
-        of_loss = f"with loss={self.loss!r}" if self.loss != "zero_one" else other_way
-        fitting.refuse_unused(self._solver, idle | {"oracle": listed or of_loss, "clip": listed})
-
-    @property
-    def _chooses(self) -> GroupChoices:
-        return GroupChoices(self.method, self.loss, self.decisions, self.schema, self._solver)
-
-    def _class(self, training: Training, X: TableLike) -> Class | None:
-        """The finite list of decisions, if there is one."""
-        listed = self._chooses.listed()
-        return self._decided_by(listed, training, X) if listed else self._chooses.of(training)
-
-    def _planned(self, problem: Problem, of: Class | None, training: Training) -> Search:
-        """The search, planned and priced."""
-        if self.loss != "zero_one":
-            self._require_descent()
-            solver = self._solver
-            return plan_descent(
-                problem, rounds=solver.rounds, penalty=solver.penalty, clip=solver.clip
-            )
-        if self.method == "exponential":
-            among = of or thresholds(problem.ground.layout)
-            chooses = self._setting("solver", Exponential)
-            options: dict[str, Any] = {
-                "penalty": chooses.penalty,
-                "alpha": chooses.alpha,
-                "confidence": chooses.confidence,
-            }
-            return plan_sampling(problem, among, **options)
-        problem.require_convex()
-        how = "frank-wolfe" if self.method == "frank-wolfe" else None
-        oracle, rounds = self._chooses.oracle(of, problem, training), self._solver.rounds
-        if isinstance(oracle, Each):
-            rounds = oracle.of.size
-        if isinstance(oracle, Responses):
-            return plan_public(problem, oracle, rounds=rounds, penalty=self._solver.penalty)
-        return plan_loop(problem, oracle, step_by=how, rounds=rounds, penalty=self._solver.penalty)
-
-    def _require_descent(self) -> None:
-        """Losses of probabilities are descended, and nothing else."""
-        if self.method != "linear-oracle" or self.decisions is not None:
-            remedy = "Leave decisions as they are, pass method='linear-oracle', or loss='zero_one'."
-            got = f"method={self.method!r}" + ("" if self.decisions is None else " and decisions")
-            raise InputError.expected(
-                "linear models by descent", of=f"loss={self.loss!r}", got=got, remedy=remedy
-            )
-
-    def _set_found(
-        self,
-        outcome: Found,
-        model: MixtureModel | DerandomisedModel | None,
-        listed: tuple[Any, ...],
-        certain: Certain | None,
-    ) -> None:
-        """Write what was found: after a fit, and when read from disk."""
-        self.model_, self.candidates_ = model, listed
-        self.plays_ = shares_of(outcome.rules, outcome.weights.tolist(), len(listed))
-        self.outcome_, self.certain_, self.objective_ = outcome, certain, outcome.objective
-        self.n_iter_ = outcome.rounds
-        self.constraint_report_ = ConstraintReport.of(outcome, said(self))
-
-    def _replace_decisions(self, blindly: Blindly) -> bool:
-        """Publish a mixture with blind decisions, whose losses nobody released; False of
-        candidates made elsewhere."""
+    def replace_decisions(self, blindly: Blindly) -> bool:
+        """Publish a mixture with blind decisions, whose losses nobody released."""
+        of = self.of
         model = faces.mixture_of(
-            self.model_ if isinstance(self.model_, MixtureModel) else None, blindly
+            of.model_ if isinstance(of.model_, MixtureModel) else None, blindly
         )
         if model is None:
             return False
-        found = self.outcome_
+        found, left = of.outcome_, 1.0 - blindly.share
         told = replace(
             found,
             rules=tuple(map(rule_of, model.models)),
             weights=np.asarray(model.weights),
             values=blindly.mixed(found.names, found.values),
-            spread=(1.0 - blindly.share) * found.spread,
-            sampling=None if found.sampling is None else (1.0 - blindly.share) * found.sampling,
+            spread=left * found.spread,
+            sampling=None if found.sampling is None else left * found.sampling,
             losses=np.full_like(found.losses, np.nan),
             objective=float("nan"),
             excess=None,
         )
-        self._set_found(told, model, (), None)
-        self.baselines_ = None
+        self.set_outcome(told, model, (), None)
+        of.baselines_ = None
         return True
 
-    def _warn(self) -> None:
-        ask = "Ask for a larger bound, a larger epsilon or penalty"
-        warn_of_missed(self.constraint_report_, "the decisions reached", ask, stacklevel=4)
+    # What is looked for, and by which oracle, from parameters and public facts.
+
+    def _refuse_idle(self) -> None:
+        solver = self.solver
+        self.idle({"with a classifier": ("radius",)})
+        if solver.method == EXPONENTIAL:
+            where = "with method='exponential'"
+            self.idle({where: ("oracle", "rounds", "clip")})
+            if solver.penalty is not None:
+                self.idle({"with a penalty": ("alpha",)})
+        else:
+            self.idle({f"with method={solver.method!r}": ("alpha", "confidence")})
+            if solver.oracle == "responses" and solver.method != LINEAR:
+                self.idle({f"with method={solver.method!r}": ("oracle",)})
+        if solver.loss == LOG:
+            self.idle({f"with loss={LOG!r}": ("oracle",)})
+        if solver.decisions is not None:
+            self.idle({"with decisions": ("oracle", "clip")})
+
+    def listed(self) -> tuple[Any, ...]:
+        """The classifiers given as decisions; none for rules by name or by weights."""
+        given = self.solver.decisions
+        if given is None or isinstance(given, np.ndarray):
+            return ()
+        if isinstance(given, str):
+            _checks.one_of(NAMED, decisions=given)
+            return ()
+        return candidates_of(
+            given, of="decisions", words=(*map(repr, NAMED), "a NumPy array of weights")
+        )
+
+    def _needs_scale(self, promise: Promise, X: TableLike) -> bool:
+        """Whether cuts and steps of fixed size meet public numbers in any units: these are then
+        scaled by themselves."""
+        given, method = self.solver.decisions, self.solver.method
+        named = given in NAMED[:2] if isinstance(given, str) else given is None
+        meets = named and (
+            method == EXPONENTIAL or given is not None or not self._regresses(promise)
+        )
+        return meets and needs_scale(promise, self.of.schema, X)
+
+    def _numbers(self, promise: Promise) -> Numbers:
+        """How the search takes numbers; weights that were handed in are in the caller's units."""
+        given = self.solver.decisions
+        if given is not None and not (isinstance(given, str) and given != "labellings"):
+            return "unread"
+        cut = self.solver.method == EXPONENTIAL or given is not None
+        return (
+            "as given"
+            if cut or self.solver.loss == LOG or not self._regresses(promise)
+            else "scaled"
+        )
+
+    def _named(self, training: Training) -> Class | None:
+        """The finite list of decisions that has a name, or weights, if there is one."""
+        given = self.solver.decisions
+        if isinstance(given, np.ndarray):
+            return _weights_given(given, training)
+        if given is None:
+            return None
+        named: dict[str, Callable[[RowLayout], Class]] = {
+            "thresholds": thresholds,
+            "directions": directions,
+            "labellings": Labellings,
+        }
+        return named[given](training.rows.layout)
+
+    def _planned(self, problem: Problem, of: Class | None, training: Training) -> Search:
+        """The search, planned and priced."""
+        solver = self.solver
+        if solver.loss == LOG:
+            self._require_descent()
+            return plan_descent(
+                problem, rounds=solver.rounds, penalty=solver.penalty, clip=solver.clip
+            )
+        if solver.method == EXPONENTIAL:
+            options = {"penalty": solver.penalty, "alpha": solver.alpha}
+            among = of or thresholds(problem.ground.layout)
+            return plan_sampling(problem, among, **options, confidence=solver.confidence)
+        problem.require_convex()
+        how = "frank-wolfe" if solver.method == "frank-wolfe" else None
+        oracle, rounds = self._oracle(of, problem, training), solver.rounds
+        if isinstance(oracle, Each):
+            rounds = oracle.of.size
+        if isinstance(oracle, Responses):
+            return plan_public(problem, oracle, rounds=rounds, penalty=solver.penalty)
+        return plan_loop(problem, oracle, step_by=how, rounds=rounds, penalty=solver.penalty)
+
+    def _require_descent(self) -> None:
+        """Losses of probabilities are descended, and nothing else."""
+        solver = self.solver
+        if solver.method != LINEAR or solver.decisions is not None:
+            remedy = "Leave decisions as they are, pass method='linear-oracle', or loss='zero_one'."
+            listed = "" if solver.decisions is None else " and decisions"
+            got = f"method={solver.method!r}{listed}"
+            raise InputError.expected(
+                "linear models by descent", of=f"loss={LOG!r}", got=got, remedy=remedy
+            )
+
+    def _oracle(self, of: Class | None, problem: Problem, training: Training) -> Oracle:
+        """Among a list that is short enough, every decision is looked at, unless Frank-Wolfe was
+        asked for."""
+        solver, ground = self.solver, problem.ground
+        if of is not None:
+            short = solver.method == LINEAR and of.size <= (solver.rounds or ROUNDS)
+            return Each(of) if short and not ground.is_exact else Choice(of)
+        if self._responds(problem):
+            return Responses(Regression(solver.clip))
+        classes = 2 if isinstance(problem.objective, Error) else ground.classes
+        if self._regresses(ground.promise, classes, cautions.are_few_and_unbounded(training)):
+            return Regression(solver.clip)
+        return descent_of(ground.promise, training, solver.clip)
+
+    def _responds(self, problem: Problem) -> bool:
+        """Whether rules are searched on public rows. One sum of losses and nothing else is what one
+        regression answers."""
+        if self.solver.oracle is not None:
+            return bool(self.solver.oracle == "responses")
+        linear = self.solver.method == LINEAR
+        return linear and problem.ground.sees_features and not problem.is_linear
+
+    def _regresses(self, promise: Promise, classes: int = 2, unbounded: bool = False) -> bool:
+        """Whether the oracle regresses costs.
+
+        A private descent aims at the error first, which with many `classes` is far from
+        other objectives; of rows that are longer than its clip it hears little but signs. The sums
+        of the regression have the noise of the longest row, which grows with their width.
+        """
+        usual = promise.features_are_public or classes > 2 or unbounded
+        return self.solver.oracle in ("regression", "responses") or (
+            self.solver.oracle is None and usual
+        )
+
+
+class RegressedWay(GroupObjectiveWay):
+    """Least squares for an objective of the groups' losses (sec. 1.3.1)."""
+
+    def said(self, cells: Cells | None, classes: tuple[Any, ...]) -> tuple[str, ...]:
+        return super().said(cells, ())
+
+    def intend(self, read: Read, X: TableLike, shape: tuple[int, ...] | None) -> PlannedFit:
+        of, solver = self.of, self.solver
+        refuse_functions(X, solver.method)
+        whose, promise = fitting.asked(of)
+        ledger = fitting.ledger_of(of, promise)
+        objective, constraint = self.asked()
+        chosen = solver.method == EXPONENTIAL
+        self.idle({"with a regression": ("loss", "oracle", "alpha", "confidence")})
+        if chosen:
+            self.idle({"with method='exponential'": ("clip", "rounds")})
+            self.idle({"with decisions": ("radius",) if solver.decisions is not None else ()})
+        elif solver.decisions is not None:
+            remedy = (
+                "A list is chosen from by method='exponential'; the other methods find "
+                "coefficients themselves."
+            )
+            expected = f"None with method={solver.method!r}"
+            raise InputError.expected(expected, of="decisions", got="a list", remedy=remedy)
+        # a grid is of coefficients of numbers in public units
+        plain = of.schema is None and not isinstance(X, RowSource)
+        unsafe = bool(of.unsafe_data_dependent_bounds)
+        scaled = unsafe or (plain and chosen and promise.protects == "sensitive_features")
+        ways = fitting.own_ways(of, promise, whose, additive.of_rows(of.model), standardise=scaled)
+        target = NumericTarget.of(
+            of.target_bounds,
+            open_range=promise.features_are_public,
+            unsafe=unsafe,
+            as_number=not chosen,
+        )
+        # numbers are scaled inside: how empty private rows are decides nothing
+        training = read(replace(ways, target=target, thin=ways.thin and chosen))
+        units: Numbers = "as given" if chosen else "scaled"
+        opening = OpenedFit.of(
+            of,
+            promise,
+            ledger,
+            training,
+            numbers="unread" if solver.decisions is not None else units,
+        )
+        cells = _cells_of(objective, constraint, training)
+        planned = self._plan(opening, objective, constraint, cells)
+        return PlannedFit(opening, groups_of(training, either=False), planned)
+
+    def _plan(
+        self, opening: OpenedFit, objective: Objective, constraint: Constraint, cells: Cells | None
+    ) -> Any:
+        promise, training, solver = opening.promise, opening.training, self.solver
+        assert training.target is not None
+        task = RegressionTask(
+            promise,
+            replace(training.rows.layout, classes=None),
+            cells,
+            objective,
+            constraint,
+            unit=(2.0 * training.target.half) ** 2,
+            public_rows=opening.public_rows,
+            max_sample_weight=opening.max_sample_weight,
+            penalty=solver.penalty,
+        )
+        if solver.method == EXPONENTIAL:
+            listed = None
+            if solver.decisions is not None:
+                listed = checked(solver.decisions, training.coding.layout.width)
+                listed = in_coded_units(listed, training.coding, training.target)
+            return plan_choice(task, listed, radius=solver.radius)
+        return plan_regression(
+            task,
+            scales=scales(training, promise),
+            clip=solver.clip,
+            radius=solver.radius,
+            method=solver.method,
+            rounds=solver.rounds or CALLS,
+        )
+
+    def publish(self, intent: PlannedFit, found: RegressionOutcome, curator: Curator) -> None:
+        of, training = self.of, intent.training
+        statement = statement_of(curator, training)
+        publish_regression(of, found, training, intent.cells)
+        of.privacy_ = statement
+        self.set_outcome(replace(found, constant=None, free=None))  # they stand in baselines_
+        of.baselines_ = of_regression(found)
+        warn_if_worse(of.baselines_, learnt=bool(found.coefficients.any()))
+        if of.constraint_report_.missed_by_far:
+            ask = (
+                "Perhaps no coefficients in reach do: ask for a larger bound, penalty, radius or "
+                "epsilon"
+            )
+            warn_of_missed(of.constraint_report_, "the coefficients reached", ask, number=".4g")
+
+    def set_outcome(self, outcome: RegressionOutcome) -> None:
+        """Publish what was found: after a fit, and when read from disk."""
+        of = self.of
+        of.outcome_, of.n_iter_, of.objective_ = outcome, outcome.calls, outcome.value
+        of.constraint_report_ = ConstraintReport.of_losses(outcome, required=said(of))
+
+
+Search = Sampling | Loop | PublicSearch | LossDescent
+
+
+class Choosing:
+    """A search, whose answer may have bounds beside it."""
+
+    def __init__(self, search: Search) -> None:
+        self.inner, self.plan = search, search.plan
+
+    def run(self, curator: Curator, tick: Progress | None) -> tuple[Found, Certain | None]:
+        if isinstance(self.inner, Sampling):
+            return self.inner.run(curator, tick)
+        return self.inner.run(curator, tick), None
+
+
+def publish_regression(
+    of: Any, found: RegressionOutcome, training: Training, cells: Cells | None
+) -> None:
+    """Write coefficients that were found."""
+    assert training.target is not None
+    c = found.coefficients
+    model = RegressionModel(c[1:], c[0], layout=training.coding.layout)
+    of._set_model(model, training.coding, training.target)
+    of._publish_columns(training, cells)
+
+
+def _weights_given(given: Array, training: Training) -> LinearClass:
+    """Linear rules from an array, checked."""
+    layout, outputs = (
+        training.rows.layout,
+        1 if len(training.classes) == 2 else len(training.classes),
+    )
+    array: Floats = np.asarray(given, np.float64) if given.dtype.kind in "fiu" else np.empty(0)
+    if array.ndim == 2 and outputs == 1:
+        array = array[:, np.newaxis, :]
+    if (
+        array.ndim != 3
+        or not len(array)
+        or array.shape[1:] != (outputs, 1 + layout.width)
+        or not np.isfinite(array).all()
+    ):
+        expected = (
+            f"finite weights (m, {'' if outputs == 1 else f'{outputs}, '}{1 + layout.width}), the "
+            f"intercept first"
+        )
+        remedy = "Numbers come after it, then the categories of each coded column, as in coef_."
+        raise InputError.expected(expected, of="decisions", got=np.shape(given), remedy=remedy)
+    return LinearClass(array)
 
 
 def _cells(objective: Objective, constraint: Constraint, training: Training) -> Cells | None:
@@ -438,3 +512,39 @@ def _cells(objective: Objective, constraint: Constraint, training: Training) -> 
     named += [bound.objective.groups for bound in constraint.bounds]
     modes = {mode for mode in named if isinstance(mode, str)}
     return groups_of(training, "marginal" if modes == {"marginal"} else "product")
+
+
+def _cells_of(objective: Objective, constraint: Constraint, training: Training) -> Cells | None:
+    """The groups, where they are distinguished; marginal ones where every notion is content with
+    them, and nothing else asks."""
+    if not (objective.needs_groups or constraint.needs_groups):
+        return None
+    if not training.rows.layout.sensitive:
+        remedy = (
+            "Pass fit(X, y, sensitive_features=...): columns, or names of columns of X; or "
+            "objective='error' alone."
+        )
+        expected = (
+            f"groups, which {objective if objective.needs_groups else constraint} tells apart"
+        )
+        raise InputError.expected(expected, of="sensitive_features", got=None, remedy=remedy)
+    losses = [
+        one
+        for one in constraint.notions
+        if isinstance(one, BoundedGroupLoss) and not one.is_vacuous
+    ]
+    marginal = (
+        not objective.needs_groups
+        and not constraint.bounds
+        and all(one.groups == "marginal" for one in losses)
+    )
+    return groups_of(training, "marginal" if marginal else "product")
+
+
+def scales(training: Training, promise: Promise) -> bool:
+    """Whether numbers are scaled by their moments: dense ones are. Those of a schema are held to
+    its bounds; of others that are protected, rows far beyond [-1, 1] are clipped, and the scale
+    is what it is: only how much noise there is hangs on it."""
+    if isinstance(training.coding, SchemaCoding) and training.coding.standard is None:
+        return fitting.numbers_are_scalable(training, promise)
+    return not training.rows.sparse

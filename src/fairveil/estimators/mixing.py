@@ -1,28 +1,22 @@
-"""The face that randomised classifiers share: mixtures of linear rules, or of classifiers made
-elsewhere. Abstract."""
+"""Mixtures of linear rules, or of classifiers made elsewhere: what games and group objectives find."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
-from .._types import ColumnsLike, Floats, TableLike
+from .._types import Floats, TableLike
 from ..core.promise import Promise
 from ..errors import InputError
-from ..facts import RowBlock
+from ..facts import RowSource
 from ..methods.oracles import AttachedRule, Begun, Descent, GroupedRule, LinearRule, Listed, Rule
-from ..models import DerandomisedModel, GroupedLinearModel, LinearModel, MixtureModel
-from ..models.model import RandomState, draw_codes
+from ..models import GroupedLinearModel, LinearModel, MixtureModel
 from ..tables.columns import same_length
 from . import fitting, wrapped
-from .faces import CodedClassifier, expected_accuracy
 from .reading.coding import Coding, SchemaCoding
 from .reading.training import Training
-from .words import worded
 from .wrapped import codes_of, in_blocks, names_of, unheard, without
 
 MADE_ELSEWHERE = (
@@ -41,114 +35,55 @@ as one plan is not."""
 CANDIDATES = "a candidate's decisions"
 
 
-class MixingClassifier(CodedClassifier):
-    """A mixture: `model_`, or shares `plays_` of given `candidates_`. Abstract."""
+def features_of_candidates(of: Any, X: TableLike, coding: Coding, sensitive: Sequence[str]) -> Any:
+    """X as candidates of an estimator may read it: a schema's features, else what is not sensitive,
+    or is a feature all the same."""
+    if isinstance(coding, SchemaCoding) and (names := names_of(X)):
+        return without(X, [name for name in names if name not in coding.encoding.features])
+    return X if of.sensitive_as_feature else without(X, sensitive)
 
-    __metadata_request__predict: ClassVar = {"random_state": True}
 
-    model_: MixtureModel | DerandomisedModel | None
-    candidates_: tuple[Any, ...]
-    plays_: Floats
-    sensitive_as_feature: bool
+def distribution_of_candidates(of: Any, X: TableLike) -> Floats:
+    """The share of the mixture's candidates that decide for each class, (rows, classes)."""
+    law: Floats = np.zeros((0, 0))
+    names = () if of.cells_ is None else of.cells_.names
+    X = features_of_candidates(of, X, of.coding_, names)
+    for candidate, share in zip(of.candidates_, of.plays_, strict=True):
+        if share == 0.0:
+            continue
+        codes = codes_of(candidate.predict(X), of.classes_.tolist(), CANDIDATES)
+        law = np.zeros((len(codes), len(of.classes_))) if not law.size else law
+        law[np.arange(len(codes)), codes] += share
+    return law
 
-    @property
-    def _is_randomized(self) -> bool:
-        """Whether `predict_proba` is the distribution of `predict`; where it is not, `predict`
-        decides without chance."""
-        return True
 
-    def predict_proba(self, X: TableLike) -> Floats:
-        """The distribution of `predict`, exactly: the share of the mixture's rules that decide for
-        each class, (rows, classes)."""
-        return self._law(X)
+def decided_by(of: Any, listed: Sequence[Any], training: Training, X: TableLike) -> Listed:
+    """How the candidates decide for the rows of the fit; of a plan, which has none, only how
+    many there are."""
+    if training.supposed is not None:
+        return Listed([_undecided] * len(listed))
+    features = features_of_candidates(of, X, training.coding, training.rows.layout.sensitive_names)
+    rows, seen = training.rows.exact_count, training.classes
+    # of no rows nobody is asked: see `decided.decisions_of`
+    decided = [
+        codes_of(unheard(candidate, features) if rows else (), seen, CANDIDATES)
+        for candidate in listed
+    ]
+    for codes in decided:
+        same_length({"X": rows, CANDIDATES: len(codes)})
+    return Listed([in_blocks(codes, training.rows) for codes in decided])
 
-    @worded
-    def predict(self, X: TableLike, random_state: RandomState = None) -> npt.NDArray[Any]:
-        """Predict the class of each row, drawn from the mixture: a rule anew for every row.
 
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Classes, as the labels were written.
-        """
-        codes = draw_codes(self._law(X), random_state)
-        return np.asarray(self.classes_[codes])
+def needs_scale(promise: Promise, schema: object, X: TableLike) -> bool:
+    """Whether public numbers come in any units: no schema states them, and rows are not coded."""
+    return (
+        promise.protects == "sensitive_features" and schema is None and not isinstance(X, RowSource)
+    )
 
-    @worded
-    def score(
-        self, X: TableLike, y: ColumnsLike = None, sample_weight: ColumnsLike = None
-    ) -> float:
-        """Expected share of rows, by weight, whose class is predicted right.
 
-        Returns
-        -------
-        float
-            Expected accuracy, between 0 and 1.
-        """
-        return expected_accuracy(self._law(X), self.classes_, X, y, sample_weight)
-
-    def _law(self, X: TableLike) -> Floats:
-        check_is_fitted(self, "outcome_")
-        return (
-            self._distribution_of_candidates(X)
-            if self.model_ is None
-            else self._distribution_of_model(self._blocks(X))
-        )
-
-    def _distribution_of_model(self, blocks: Iterable[RowBlock]) -> Floats:
-        assert self.model_ is not None
-        return np.concatenate([self.model_.decision_proba(block) for block in blocks])
-
-    def _distribution_of_candidates(self, X: TableLike) -> Floats:
-        law: Floats = np.zeros((0, 0))
-        X = self._features_of_candidates(
-            X, self.coding_, () if self.cells_ is None else self.cells_.names
-        )
-        for candidate, share in zip(self.candidates_, self.plays_, strict=True):
-            if share == 0.0:
-                continue
-            codes = codes_of(candidate.predict(X), self.classes_.tolist(), CANDIDATES)
-            law = np.zeros((len(codes), len(self.classes_))) if not law.size else law
-            law[np.arange(len(codes)), codes] += share
-        return law
-
-    def _features_of_candidates(
-        self, X: TableLike, coding: Coding, sensitive: Sequence[str]
-    ) -> Any:
-        """X as candidates may read it: a schema's features, else what is not sensitive, or is a
-        feature all the same."""
-        if isinstance(coding, SchemaCoding) and (names := names_of(X)):
-            return without(X, [name for name in names if name not in coding.encoding.features])
-        return X if self.sensitive_as_feature else without(X, sensitive)
-
-    def _derandomised(self, threshold: float | None) -> DerandomisedModel | None:
-        """The mixture's likeliest decisions; None where it decides so already."""
-        check_is_fitted(self, "outcome_")
-        if self.model_ is None:
-            remedy = "Take predict_proba(X).argmax(axis=1), or choose among linear rules."
-            got = "candidates made elsewhere"
-            raise InputError.expected(
-                "a mixture of linear models", of="derandomise", got=got, remedy=remedy
-            )
-        return self.model_.derandomise(threshold) if isinstance(self.model_, MixtureModel) else None
-
-    def _decided_by(self, listed: Sequence[Any], training: Training, X: TableLike) -> Listed:
-        """How the candidates decide for the rows of the fit; of a plan, which has none, only how
-        many there are."""
-        if training.supposed is not None:
-            return Listed([_undecided] * len(listed))
-        features = self._features_of_candidates(
-            X, training.coding, training.rows.layout.sensitive_names
-        )
-        rows, seen = training.rows.exact_count, training.classes
-        # of no rows nobody is asked: see `decided.decisions_of`
-        decided = [
-            codes_of(unheard(candidate, features) if rows else (), seen, CANDIDATES)
-            for candidate in listed
-        ]
-        for codes in decided:
-            same_length({"X": rows, CANDIDATES: len(codes)})
-        return Listed([in_blocks(codes, training.rows) for codes in decided])
+def mixture_of_rules(rules: Sequence[Rule], shares: Floats, training: Training) -> MixtureModel:
+    """Rules as one model."""
+    return MixtureModel([model_of(rule, training) for rule in rules], shares)
 
 
 def _undecided(block: Any) -> Any:

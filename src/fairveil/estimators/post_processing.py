@@ -54,8 +54,8 @@ from ..tables.distinct import in_words
 from . import faces, fitting, wrapped
 from .certifying.certified_fits import certified, forget_certificate
 from .faces import Blindly, as_array, expected_accuracy
+from .fair import FairClassifier
 from .fitting import Planning, Recorded, require_room, said, warn_if_hidden
-from .rate_constrained import RateConstrainedClassifier
 from .reading import cautions, origins
 from .reading.carried import groups_of
 from .reading.cautions import outside
@@ -473,7 +473,7 @@ def checked(law: Floats) -> Floats:
     return law
 
 
-def warn_of(found: Fitted, report: ConstraintReport, hidden: bool, level: int) -> None:
+def warn_of(found: Fitted, report: ConstraintReport, hidden: bool) -> None:
     """Warn of constraints that are not kept, or that noise hides."""
     if found.moved is not None and not found.moved.all():
         assert found.model.cells is not None
@@ -484,11 +484,11 @@ def warn_of(found: Fitted, report: ConstraintReport, hidden: bool, level: int) -
             f"model's decisions: {in_words(small)}. Join small groups, allow a larger epsilon, or "
             f"use more rows."
         )
-        warnings.warn(text, ConstraintNotMet, stacklevel=level + 1)
+        warnings.warn(text, ConstraintNotMet, stacklevel=outside())
         return
     if found.moved is not None and report.missed_by_far:
         ask = "Ask for a larger max_gap, a larger epsilon or more rounds"
-        warn_of_missed(report, "the last histogram says", ask, stacklevel=level + 2)
+        warn_of_missed(report, "the last histogram says", ask)
         return
     if found.excess > postprocess.FEASIBLE:
         what, instead = "the constraints contradict each other", "or"
@@ -500,10 +500,10 @@ def warn_of(found: Fitted, report: ConstraintReport, hidden: bool, level: int) -
             f"that all can. Ask for larger bounds, {instead} drop a constraint; see "
             f"constraint_report_."
         )
-        warnings.warn(text, ConstraintNotMet, stacklevel=level + 1)
-    warn_if_worse(found.baselines, stacklevel=level + 2)
+        warnings.warn(text, ConstraintNotMet, stacklevel=outside())
+    warn_if_worse(found.baselines)
     if not hidden and not report.missed_by_far:
-        warn_if_not_enforced(report, stacklevel=level + 2)
+        warn_if_not_enforced(report)
 
 
 # ------------------------------ the estimator
@@ -577,7 +577,7 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
 
     See Also
     --------
-    RateConstrainedClassifier : Keeps constraints while it trains.
+    FairClassifier : Keeps constraints while it trains.
     release_groups : Releases the groups once, for many fits.
 
     Notes
@@ -645,7 +645,6 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
     feature_names_in_: npt.NDArray[Any] = field(init=False)
 
     SETTINGS: ClassVar = {"solver": (Thresholds, Offsets), "certify_share": (SetAside,)}
-    DECIDED: ClassVar = {"solver": "constraints"}
 
     estimator: BaseEstimator = None
     constraints: object = None
@@ -750,7 +749,7 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
             found = rule.run(curator, plan, answers, training, inside, cap)
             curator.finish()
         self._conclude(asked, base, promise, curator, found, curator.statement().ledger)
-        warn_of(found, self.constraint_report_, hidden, outside())
+        warn_of(found, self.constraint_report_, hidden)
         return self
 
     @worded
@@ -879,17 +878,15 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
     def _purpose(self) -> str:
         return f"{type(self).__name__}.fit"
 
-    def _kinds(self, slot: str) -> tuple[type[Setting], ...]:
-        """A solver that was given stays what it is."""
-        kinds, own = self.SETTINGS[slot], type(getattr(self, slot))
-        return tuple(sorted(kinds, key=lambda kind: kind is not own))
-
     @property
     def _solver(self) -> Thresholds | Offsets:
         """What was given, else the usual one."""
         given = self._setting("solver", Setting)
-        kinds = Thresholds | Offsets
-        return given if isinstance(given, kinds) else self._setting("solver", Thresholds)
+        return (
+            given
+            if isinstance(given, Thresholds | Offsets)
+            else self._setting("solver", Thresholds)
+        )
 
     def _told(self) -> tuple[BaseOptions, list[Notion]]:
         """What the arguments say, checked before any row is read."""
@@ -913,7 +910,7 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
             bool(self.public_base),
             _checks.named(self, GIVEN),
             fitting.seed_of(self.random_state),
-            RateConstrainedClassifier,
+            FairClassifier,
             None,
             whose,
         )

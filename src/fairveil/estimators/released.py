@@ -71,7 +71,7 @@ from .reading.coding import Coding, SchemaCoding, TableCoding
 from .reading.soft_groups import SoftGroups
 from .reading.training import Training
 from .reading.units import Whose
-from .settings import Descent, knobs
+from .settings import PrimalDual, knobs
 from .words import COUNTED, GIVEN, described, entries, told, worded
 from .wrapped import codes_of, names_of, without
 
@@ -1309,7 +1309,8 @@ def fit_released(
     _require_what_a_release_gives(estimator, sample_weight)
     found = searched(released, X, y, estimator.constraints, None, 1)
     bounds = found.soft.system.bounds
-    choose = found.candidates.single if estimator.randomised is False else found.candidates.mixture
+    solver = estimator._setting("solver", PrimalDual)
+    choose = found.candidates.single if not solver.randomised else found.candidates.mixture
     shares, _ = choose(bounds)
     kept = np.flatnonzero(shares)
     law = np.clip(np.sum([shares[j] * found.laws[j] for j in kept], axis=0), 0.0, 1.0)
@@ -1335,7 +1336,9 @@ def _require_what_a_release_gives(estimator: BaseEstimator, sample_weight: Colum
             "no weights with released groups", of="sample_weight", got="some", remedy=remedy
         )
     fitting.refuse_unused(estimator, dict.fromkeys(UNUSED, "with released groups"))
-    fitting.refuse_unused(estimator._solver, dict.fromkeys(knobs(Descent), "with released groups"))
+    solver = estimator._setting("solver", PrimalDual)
+    idle = [name for name in knobs(PrimalDual) if name != "randomised"]
+    fitting.refuse_unused(solver, dict.fromkeys(idle, "with released groups"))
 
 
 def _outcome(

@@ -36,6 +36,7 @@ from ..show.charts import Axis, Row, Rows
 from ..show.numbers import percent
 from ..show.parts import Column, Fact, Facts, Note, Part, Shown, Table
 from ..tables.frames import table_of
+from .reading.cautions import outside
 
 # ------------------------------ baselines
 # A fitted model beside what costs nothing: is it better than a constant answer, and than no
@@ -258,9 +259,7 @@ def of_tailored(outcome: RegressionOutcome) -> BaselineReport | None:
     return BaselineReport(outcome.value, outcome.value_noise, (line,), OBJECTIVE)
 
 
-def warn_if_worse(
-    report: BaselineReport | None, *, learnt: bool = True, stacklevel: int = 3
-) -> None:
+def warn_if_worse(report: BaselineReport | None, *, learnt: bool = True) -> None:
     """The warning of a model that is worse than what costs nothing, and of the final model in
     its place; or of one that is not shown to be better than one answer for everybody. `learnt`:
     whether there is anything in the model."""
@@ -269,7 +268,7 @@ def warn_if_worse(
             f"nothing was learnt: the released number of rows cannot be told from none. "
             f"{REMEDY_OF_FEW}"
         )
-        warnings.warn(text, NoBetterThanConstant, stacklevel=stacklevel)
+        warnings.warn(text, NoBetterThanConstant, stacklevel=outside())
         return
     if report is None:
         return
@@ -292,15 +291,16 @@ def warn_if_worse(
     )
     instead = "" if report.handed_out == MODEL else f" (Handed out: {report.remark}.)"
     text = f"{said}, {line.remark}: {unit} {by}.{instead} {REMEDY}; see baselines_."
-    warnings.warn(text, kind, stacklevel=stacklevel)
+    warnings.warn(text, kind, stacklevel=outside())
 
 
-def warn_of_chance(remark: str, *, stacklevel: int = 3) -> None:
+def warn_of_chance(remark: str) -> None:
     """The warning of a mixture that nobody asked for. `remark`: what it is made of."""
     text = (
         f"the model is randomized: a mixture{f' of {remark}' if remark else ''}, one of which is "
         "drawn for each row. Two calls of predict may differ (predict_proba does not, nor does "
-        "predict(X, random_state=0)), and there is no coef_. Pass randomised=False for one model."
+        "predict(X, random_state=0)), and there is no coef_. Pass "
+        "solver=fv.PrimalDual(randomised=False) for one model."
     )
     warning = RandomizedModel(text)
     warning.in_shell = (
@@ -308,7 +308,7 @@ def warn_of_chance(remark: str, *, stacklevel: int = 3) -> None:
         "drawn for each row. Two runs of fairveil predict may differ (--seed 0 draws alike). "
         "Say --set randomised=false for one model."
     )
-    warnings.warn(warning, stacklevel=stacklevel)
+    warnings.warn(warning, stacklevel=outside())
 
 
 def _line(name: str, remark: str, rival: Rival) -> Compared:
@@ -644,7 +644,7 @@ def _lines(
 
 
 def warn_of_missed(
-    report: ConstraintReport, reached: str, ask: str, *, number: str = ".4f", stacklevel: int = 3
+    report: ConstraintReport, reached: str, ask: str, *, number: str = ".4f"
 ) -> None:
     """The warning of a constraint that is not met. `reached`: what came so far; `ask`: for what."""
     worst = report.worst
@@ -653,11 +653,11 @@ def warn_of_missed(
         f"a constraint is not met: {worst.target}; {reached} {worst.value:{number}} (noise "
         f"{worst.noise:{number}}). {ask}; see constraint_report_."
     )
-    warnings.warn(text, ConstraintNotMet, stacklevel=stacklevel)
+    warnings.warn(text, ConstraintNotMet, stacklevel=outside())
 
 
 def warn_if_not_enforced(
-    report: ConstraintReport, kept: float = 1.0, *, went_on: bool = False, stacklevel: int = 3
+    report: ConstraintReport, kept: float = 1.0, *, went_on: bool = False
 ) -> None:
     """The warning of a constraint that did not steer the fit. `kept`: of the final model, the
     share of what was found; `went_on`: its rounds went on without constraints."""
@@ -687,7 +687,7 @@ def warn_if_not_enforced(
         )
     else:
         return
-    warnings.warn(text, NotEnforced, stacklevel=stacklevel)
+    warnings.warn(text, NotEnforced, stacklevel=outside())
 
 
 # ------------------------------ gap_report

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from typing import Any, ClassVar, Self, TypeVar, cast, dataclass_transform
@@ -12,8 +12,7 @@ import numpy as np
 
 from .. import _checks
 from ..errors import InputError, KindError, complaint
-from ..methods.allocation import SPENDS
-from ..methods.quadratics import ROUNDS
+from ..methods.allocation import LEAST_NOISE, SPENDS
 from ..methods.tailoring import ITERATES, REGIONS, STEP_SIZES
 from .words import extended
 
@@ -24,7 +23,7 @@ from .words import extended
 # A class has the knobs that its methods read and no others, so that a value which nothing reads
 # cannot be passed. Knobs are given by name.
 #
-#     SETTINGS = {"solver": (Descent,)}          # a parameter, and the classes that it takes, the usual one first
+#     SETTINGS = {"solver": (PrimalDual, Fermi)}     # a parameter, and the classes that it takes, the usual one first
 #
 # A search reaches `solver__rounds`: a settings value is frozen, so it is replaced. A parameter that
 # is None has the usual settings.
@@ -34,10 +33,21 @@ Value = TypeVar("Value", bound="Setting")
 
 
 class Setting:
-    """A frozen value of knobs. Abstract. `widens`: a class whose values are taken in its place,
-    where knobs agree."""
+    """A frozen value of knobs. Abstract."""
 
-    widens: ClassVar[type[Setting] | None] = None
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        pairs = zip(values(self).values(), values(other).values(), strict=True)
+        return all(
+            np.array_equal(one, two)
+            if isinstance(one, np.ndarray) and isinstance(two, np.ndarray)
+            else one is two or bool(one == two)
+            for one, two in pairs
+        )
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
 
     def __post_init__(self) -> None:
         for name, check in self._rules().items():
@@ -57,7 +67,7 @@ class Setting:
 def setting(cls: Kind) -> Kind:
     """A class decorator: a frozen dataclass of knobs, whose docstring has the words of those that
     it inherits, and an error that names a knob which is not there."""
-    made: Any = dataclass(frozen=True, kw_only=True, repr=False)(cls)
+    made: Any = dataclass(frozen=True, kw_only=True, repr=False, eq=False)(cls)
     made.__doc__ = extended(cls)
     plain, known = made.__init__, tuple(one.name for one in fields(made))
 
@@ -110,9 +120,6 @@ class Settled:
     SETTINGS: ClassVar[Mapping[str, tuple[type[Setting], ...]]] = {}
     PLAIN: ClassVar[Mapping[str, str]] = {"certify_share": "share"}
     """The knob that such a parameter has in its plain form."""
-    DECIDED: ClassVar[Mapping[str, str]] = {}
-    """Parameters whose class another parameter decides, by its name. They may be set in any order:
-    a value of another class is taken where the knobs that were changed are there."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of this estimator.
@@ -166,61 +173,40 @@ class Settled:
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _kinds(self, slot: str) -> tuple[type[Setting], ...]:
-        """The classes that this parameter takes, the usual one first. An estimator with several
-        ways overrides it."""
-        return self.SETTINGS[slot]
+    def _usual(self, slot: str) -> type[Setting]:
+        """The class of the settings that None stands for."""
+        return self.SETTINGS[slot][0]
 
     def _setting(self, slot: str, kind: type[Value]) -> Value:
         """The settings in a parameter, checked; `kind`: what is expected here."""
-        wanted = self._kinds(slot)[0]
-        given = self._made(slot, wanted)
-        if not isinstance(given, kind):
-            remedy = f"Pass {slot}=fv.{wanted.__name__}(...), or leave it out."
-            got = repr(given) if isinstance(given, Setting) else type(given).__name__
-            odd = (
-                [name for name in changed(given) if name not in knobs(wanted)]
-                if isinstance(given, Setting)
-                else []
-            )
-            remedy = (
-                f"{', '.join(odd)} is not used with {wanted.__name__}. {remedy}" if odd else remedy
-            )
-            raise InputError.expected(
-                f"{wanted.__name__}(...)", of=slot, got=got, remedy=remedy, quote=False
-            )
-        return given
-
-    def _made(self, slot: str, kind: type[Setting]) -> Any:
-        """A parameter as settings of this kind, where it is None, has its plain form, or is a
-        `Descent` of fewer knobs."""
         given = getattr(self, slot)
         if given is None:
-            return kind()
-        if isinstance(given, Setting):
-            return _as(given, kind, self._others(slot))
-        return kind(**{self.PLAIN[slot]: given}) if slot in self.PLAIN else given
+            given = kind() if slot in self.PLAIN else self._usual(slot)()
+        elif not isinstance(given, Setting) and slot in self.PLAIN:
+            given = cast(Any, kind)(**{self.PLAIN[slot]: given})
+        if not isinstance(given, kind):
+            known = [one.__name__ for one in self.SETTINGS[slot] if issubclass(one, kind)]
+            remedy = f"Pass {slot}=fv.{known[0]}(...), or leave it out."
+            got = repr(given) if isinstance(given, Setting) else type(given).__name__
+            expected = f"{' or '.join(f'{one}(...)' for one in known)}"
+            raise InputError.expected(expected, of=slot, got=got, remedy=remedy, quote=False)
+        return given
 
     def _held(self, slot: str) -> Setting | None:
         """What deep parameters are of; None of a plain form, and of what is no settings value."""
         given = getattr(self, slot)
         if given is None and slot not in self.PLAIN:
-            return self._kinds(slot)[0]()
-        if not isinstance(given, Setting):
-            return None
-        return _as(given, self._kinds(slot)[0], self._others(slot))
-
-    def _others(self, slot: str) -> tuple[type[Setting], ...]:
-        """Classes whose values are taken for those of another one of this parameter."""
-        return tuple(self.SETTINGS[slot]) if slot in self.DECIDED else ()
+            return self._usual(slot)()
+        return given if isinstance(given, Setting) else None
 
     def _replaced(self, slot: str, given: Mapping[str, Any]) -> Setting:
         """The settings in a parameter with other knobs."""
-        held: Any = self._setting(slot, Setting)
-        kinds = (type(held), *self._others(slot))
-        wanted = {*given, *changed(held)}
-        fitting = next((one for one in kinds if wanted <= set(knobs(one))), type(held))
-        held = _as(held, fitting, kinds)
+        held: Any = self._setting(
+            slot, Setting if slot not in self.PLAIN else self.SETTINGS[slot][0]
+        )
+        if getattr(self, slot) is None:  # the usual class, else the first that has these knobs
+            kinds = (type(held), *self.SETTINGS[slot])
+            held = next((kind() for kind in kinds if set(given) <= set(knobs(kind))), held)
         known = knobs(type(held))
         for name in given:
             if name not in known:
@@ -260,32 +246,31 @@ def stated(estimator: Settled, knob: str) -> Any:
     return vars(estimator).get(knob) if found is None else getattr(found, knob)
 
 
-def _as(given: Setting, kind: type[Setting], others: Sequence[type[Setting]] = ()) -> Setting:
-    """A value of the class that this one widens, or of these others, as one of this class, if it
-    has the knobs that were changed."""
-    taken = type(given) is not kind and type(given) in (kind.widens, *others)
-    fits = taken and set(changed(given)) <= set(knobs(kind))
-    return kind(**changed(given)) if fits else given
+# ------------------------------ solvers
+# One class a paper's system: what `FairClassifier` and `FairRegressor` take as `solver=`.
 
-
-# ------------------------------ descents
-# Settings of private descents: `Descent`, `PenaltyDescent`.
-
-PENALTY_ITERATES = ("last", "average", "uniform")
+ITERATED = ("last", "average", "uniform")
+GAME_ORACLES = ("responses", "regression", "exponential", "labellings", "descent")
+ORACLES = ("responses", "regression", "descent")
+METHODS = ("linear-oracle", "frank-wolfe", "exponential")
+LOSSES = ("zero_one", "log")
+MODES = ("product", "marginal")
+WAYS = ("descent", "moments")
 
 
 @setting
-class Descent(Setting):
-    """Settings of private gradient descent.
+class PrimalDual(Setting):
+    """Private primal-dual descent for bounds on rates of decisions (RaCO-DP).
 
-    Pass it as ``solver=``; every number that is left out is the library's.
+    Pass it as ``solver=`` to `FairClassifier`; every number that is left out is the library's.
+    See docs/rate_constrained.md.
 
     Parameters
     ----------
     rounds : int, default=None
-        Number of rounds of gradient descent. None: 240 for constraints and 120 for a penalty.
-        Modules: 400, or 150 where sensitive features alone are protected. Without privacy a linear
-        model is fitted until it converges.
+        Number of rounds of gradient descent. None: 240 for constraints. Modules: 400, or 150 where
+        sensitive features alone are protected. Without privacy a linear model is fitted until it
+        converges.
     clip : float, default=None
         Largest Euclidean norm of one row's gradient; longer gradients are clipped. None: 2 for
         modules. For linear models it is chosen from public facts and the released number of rows.
@@ -299,15 +284,26 @@ class Descent(Setting):
         Step size of a module's descent. None: 0.1.
     device : str, default=None
         Device on which a module is trained, such as ``"cuda"``. None: a GPU where there is one.
+    randomised : bool, default=True
+        Whether the fit may publish a mixture of models, which decides by drawing one of them
+        for each row. It returns a mixture, a constant or a model without constraints where
+        released numbers say that this keeps the constraints better or errs less. `baselines_` says
+        which; it costs no further privacy. None: the model that was found, whatever it is.
 
     See Also
     --------
-    PenaltyDescent : The same, against a penalty on dependence.
+    Fermi : Trades the error against a penalty, where no bound is required.
+
+    References
+    ----------
+    .. [1] Yaghini, Cebere, Menart, Bellet and Papernot 2025. "Private Rate-Constrained Optimization
+       with Applications to Fair Learning." arXiv:2505.22703. Corrected as docs/theory/papers.md
+       tells.
 
     Examples
     --------
-    >>> Descent(rounds=50, clip=1.0)
-    Descent(rounds=50, clip=1.0)
+    >>> PrimalDual(rounds=50, clip=1.0)
+    PrimalDual(rounds=50, clip=1.0)
     """
 
     rounds: int | None = None
@@ -316,25 +312,43 @@ class Descent(Setting):
     sampling_rate: float | None = None
     learning_rate: float | None = None
     device: str | None = None
+    randomised: bool | None = True
 
     def _rules(self) -> dict[str, Callable[[Any], object]]:
-        return {
-            "rounds": lambda value: _checks.whole(at_least=1, rounds=value),
-            "clip": lambda value: _checks.positive(clip=value),
+        return _of_descent() | {
             "temperature": lambda value: _checks.positive(temperature=value),
-            "sampling_rate": _rate,
-            "learning_rate": lambda value: _checks.positive(learning_rate=value),
+            "randomised": lambda value: _checks.truth(randomised=value),
         }
 
 
 @setting
-class PenaltyDescent(Descent):
-    """Settings of private descent-ascent against a penalty on dependence.
+class Fermi(Setting):
+    """Private descent-ascent against a penalty on dependence (DP-FERMI).
 
-    Pass it as ``solver=`` to `FermiClassifier`, which takes a `Descent` too.
+    Minimizes the mean loss plus `strength` times the exponential Rényi mutual information of
+    prediction and group. `constraints` names what is to be independent, without a bound:
+    ``"demographic_parity"``, ``"equalized_odds"``, ``"equal_opportunity"``, or a notion such as
+    ``EqualOpportunity(None, positive="yes")``. With ``"equalized_odds"`` every label has a matrix W
+    of its own. None: demographic parity. See docs/fermi.md.
 
     Parameters
     ----------
+    strength : float, default=1.0
+        Weight of the penalty; 0 is no penalty. A gap falls about as 1 / strength once it is small.
+    rounds : int, default=None
+        Number of rounds of gradient descent. None: 120 for linear models. Modules: 400, or 150
+        where sensitive features alone are protected.
+    clip : float, default=None
+        Largest Euclidean norm of one row's gradient; longer gradients are clipped. None: 2 for
+        modules. For linear models it is chosen from public facts and the released number of rows.
+    temperature : float, default=None
+        Temperature of the soft decisions that the gradient of the penalty acts on. None: 1.
+    sampling_rate : float, default=None
+        Share of the rows in each secret random batch. None: as for `PrimalDual`.
+    learning_rate : float, default=None
+        Step size of a module's descent. None: 0.1.
+    device : str, default=None
+        Device on which a module is trained, such as ``"cuda"``. None: a GPU where there is one.
     iterate : {"last", "average", "uniform"}, default=None
         Which model of the descent is returned: the last one, the average of the late ones, or one
         drawn in advance. The paper's theorem is about ``"uniform"``. All cost the same. None: the
@@ -346,60 +360,246 @@ class PenaltyDescent(Descent):
 
     See Also
     --------
-    Descent : The same, for constraints.
+    PrimalDual : Keeps a bound on a gap.
+
+    References
+    ----------
+    .. [1] Lowy, Gupta and Razaviyayn 2023. "Stochastic Differentially Private and Fair Learning."
+       arXiv:2210.08781. Corrected as docs/theory/papers.md tells.
 
     Examples
     --------
-    >>> PenaltyDescent(rounds=50, iterate="last")
-    PenaltyDescent(rounds=50, iterate='last')
+    >>> Fermi(strength=5.0, rounds=50)
+    Fermi(strength=5.0, rounds=50)
     """
 
-    widens: ClassVar[type[Setting] | None] = Descent
-
+    strength: float = 1.0
+    rounds: int | None = None
+    clip: float | None = None
+    temperature: float | None = None
+    sampling_rate: float | None = None
+    learning_rate: float | None = None
+    device: str | None = None
     iterate: str | None = None
     radius: float | None = None
     least_share: float = 0.01
 
     def _rules(self) -> dict[str, Callable[[Any], object]]:
-        return Descent._rules(self) | {
-            "iterate": lambda value: _checks.one_of(PENALTY_ITERATES, iterate=value),
+        return _of_descent() | {
+            "strength": lambda value: _checks.non_negative(strength=value),
+            "temperature": lambda value: _checks.positive(temperature=value),
+            "iterate": lambda value: _checks.one_of(ITERATED, iterate=value),
             "radius": lambda value: _checks.positive(radius=value),
             "least_share": lambda value: _checks.fraction(least_share=value, low_open=True),
         }
 
 
-def _rate(value: object) -> float:
-    return _checks.fraction(
-        sampling_rate=value, low_open=True, remedy="Leave it None to ask all rows."
-    )
-
-
-# ------------------------------ grouped
-# Settings of fits whose budget is shared among groups: `GroupDescent`, `GroupLimits`.
-
-OBJECTIVES = ("groups", "people")
-MODES = ("product", "marginal")
-
-
 @setting
-class GroupDescent(Setting):
-    """Settings of gradient descent whose noise differs by group.
+class OracleGame(Setting):
+    """Private game between a learner and an auditor (Jagielski et al., sec. 4).
 
-    Pass it as ``solver=`` to `TailoredClassifier` or `TailoredRegressor`, which take a `Descent`
-    too.
+    The auditor holds the constraints, and the learner responds with cost-sensitive classifiers: the
+    model is a mixture of its plays. See docs/oracle_game.md.
 
     Parameters
     ----------
+    oracle : {"responses", "regression", "exponential", "labellings", "descent"}, default=None
+        How the learner responds. ``"responses"``: searches on public rows, whose groups are
+        estimated from sums released once; a linear program makes the mixture. ``"regression"``:
+        linear regression of costs, from the same sums. ``"exponential"``: the exponential mechanism
+        over `candidates`. ``"labellings"``: the same over labellings that cuts of public scores
+        induce, for two classes. ``"descent"``: private gradient descent. None: ``"responses"``
+        where features are public, ``"descent"`` where records are protected, and ``"regression"``
+        for rules that read the group or for few numbers without public bounds.
+    rounds : int, default=None
+        Number of rounds. None: chosen from epsilon and delta, between 50 and 500; at most 80 for
+        ``"responses"``, and 120 for ``"descent"`` with records protected.
+    dual_bound : float, default=None
+        Size of the auditor's simplex. A larger one comes closer to the bounds, for more error and
+        noise. None: 2 to 5, the more the less noise public facts foretell; with `group_aware` the
+        number of groups.
+    candidates : {"thresholds"} or list of classifiers, default="thresholds"
+        What ``oracle="exponential"`` chooses among. ``"thresholds"``: one column against one number
+        between -1 and 1, as a schema codes it. A list: fitted classifiers, which are trusted to be
+        made without these rows; the statement says so.
+    group_aware : bool, default=False
+        Whether rules read the group, at prediction too: an intercept for each group, and the
+        maximally discriminatory classifiers of section 4.1 of the paper.
+    clip : float, default=None
+        Largest norm of a row in released sums, where records are protected. None: 1 for each number
+        and category column.
+    confidence : float, default=0.95
+        Probability, over the noise, with which `guarantee_` holds.
+
+    See Also
+    --------
+    GroupObjective : Functions of group losses, by similar oracles.
+
+    References
+    ----------
+    .. [1] Jagielski, Kearns, Mao, Oprea, Roth, Sharifi-Malvajerdi and Ullman 2019. "Differentially
+       Private Fair Learning." arXiv:1812.02696. Corrected as docs/theory/papers.md tells.
+    .. [2] Agarwal, Beygelzimer, Dudík, Langford and Wallach 2018. "A Reductions Approach to Fair
+       Classification." arXiv:1803.02453.
+
+    Examples
+    --------
+    >>> OracleGame(group_aware=True)
+    OracleGame(group_aware=True)
+    """
+
+    oracle: str | None = None
+    rounds: int | None = None
+    dual_bound: float | None = None
+    candidates: Any = "thresholds"
+    group_aware: bool = False
+    clip: float | None = None
+    confidence: float = 0.95
+
+    def _rules(self) -> dict[str, Callable[[Any], object]]:
+        return {
+            "clip": lambda value: _checks.positive(clip=value),
+            "confidence": lambda value: _checks.fraction(
+                confidence=value, low_open=True, high_open=True
+            ),
+        }
+
+
+@setting
+class GroupObjective(Setting):
+    """Private linear oracles for a function of group losses, subject to another (Alabi).
+
+    `objective` and `constraints` say the functions. Classifiers are a mixture of decisions, one
+    decision of a list, or one linear model; regressions are least squares from Gram matrices that
+    are released once, or a private choice among coefficients. See docs/group_objective.md.
+
+    Parameters
+    ----------
+    method : {"linear-oracle", "frank-wolfe", "exponential"}, default="linear-oracle"
+        ``"linear-oracle"`` and ``"frank-wolfe"`` (Algorithm 4) find a mixture, or coefficients, by
+        linear oracles. ``"exponential"`` chooses one decision, or one vector of coefficients, of a
+        finite list; it works at ``delta=0`` and for functions that are not convex.
+    decisions : str, array or list of classifiers, default=None
+        What is decided among. ``"thresholds"``: one column against one number. ``"directions"``:
+        100 x 100 linear rules in a ball, of two classes, fixed without the data. ``"labellings"``:
+        those that cuts of public scores induce, for two classes where sensitive features are
+        protected. An array (m, 1 + width): weights of linear rules, or coefficients of a
+        regression, the intercept first. A list: fitted classifiers, which are trusted to be made
+        without these rows. None: linear rules; with ``"exponential"`` thresholds, or a grid of
+        coefficients.
+    loss : {"zero_one", "log"}, default="zero_one"
+        Of classifiers. ``"zero_one"``: errors of decisions. ``"log"``: the log loss of
+        probabilities, for one linear model and objectives that grow with every group's loss.
+        ``"error"`` is then the mean loss, and ``BoundedGroupLoss(0.4, loss="log")`` a constraint.
+    oracle : {"responses", "regression", "descent"}, default=None
+        How a linear rule is found. ``"responses"``: by searches on public rows, whose groups are
+        estimated from sums that are released once. ``"regression"``: by regression of costs, from
+        such sums. ``"descent"``: by private gradient descent. None: the choice follows public facts
+        (docs/group_objective.md).
+    rounds : int, default=None
+        Number of rounds. None: 100, or 60 of responses, or 20 where public facts foretell little
+        noise; 200 for regressions, where they cost no privacy. Without noise it runs until no
+        decision is better. A list of at most so many decisions is measured once instead.
+    clip : float, default=None
+        Largest norm of a row in released sums, where records are protected. None: 1 for each number
+        and category column. With ``loss="log"`` it is of a row's gradient in the group that weighs
+        most. None is then 2, and 1 where features are public. Of a regression's rows (1, x, y), in
+        the units of `radius`: None is 1.5 sqrt(2 + columns), and up to 4 sqrt(2 + columns) where
+        noise is small.
+    radius : float, default=None
+        Of regressions: the largest norm of the coefficients, intercept included, where y and dense
+        numbers are in their released standard deviations; with ``"exponential"`` that of the grid,
+        where y and a schema's numbers are in [-1, 1]. None: no limit, but 10 where losses may get
+        negative weights, and 1.5 for the grid.
+    penalty : float, default=None
+        G in f + G max(0, g). None: 20 for mixtures, 5 for ``"frank-wolfe"`` and grids, and that of
+        Corollary 4.2, or a smaller one, for ``"exponential"`` and regressions.
+    alpha : float, default=None
+        With ``"exponential"``: how far f and g may be above the best; not beside a `penalty`. None:
+        the penalty is chosen without it.
+    confidence : float, default=0.9
+        With ``"exponential"``: the probability, over the noise, with which `certain_` holds.
+
+    References
+    ----------
+    .. [1] Alabi 2019. "The Cost of a Reductions Approach to Private Fair Optimization." Corrected
+       as docs/theory/papers.md tells.
+
+    Examples
+    --------
+    >>> GroupObjective(oracle="regression", rounds=40)
+    GroupObjective(oracle='regression', rounds=40)
+    """
+
+    method: str = "linear-oracle"
+    decisions: Any = None
+    loss: str = "zero_one"
+    oracle: str | None = None
+    rounds: int | None = None
+    clip: float | None = None
+    radius: float | None = None
+    penalty: float | None = None
+    alpha: float | None = None
+    confidence: float = 0.9
+
+    def _rules(self) -> dict[str, Callable[[Any], object]]:
+        return {
+            "method": lambda value: _checks.one_of(METHODS, method=value),
+            "loss": lambda value: _checks.one_of(LOSSES, loss=value),
+            "oracle": lambda value: _checks.one_of(ORACLES, oracle=value),
+            "rounds": lambda value: _checks.whole(at_least=1, rounds=value),
+            "clip": lambda value: _checks.positive(clip=value),
+            "radius": lambda value: _checks.positive(radius=value),
+            "penalty": lambda value: _checks.positive(penalty=value),
+            "alpha": lambda value: _checks.positive(alpha=value),
+            "confidence": lambda value: _checks.fraction(
+                confidence=value, low_open=True, high_open=True
+            ),
+        }
+
+
+@setting
+class Tailored(Setting):
+    """A privacy budget that is shared among groups (Alabi and Wiggins).
+
+    Minimizes the mean over groups of the group's mean loss, subject to bounds on each if
+    `constraints` has them, such as ``"largest_group_loss:0.4"``. A group with a larger share has
+    less noise in its sums, and a weaker guarantee. See docs/tailoring.md.
+
+    Parameters
+    ----------
+    allocation : str or mapping of groups to float, default="least-noise"
+        How the budget is shared. ``"least-noise"``: the least noise in the minimized function.
+        ``"standard-error"``: by the squared standard errors of a private precursor, stage one, as
+        in the paper. ``"equal"``. ``"size"``: by one over released sizes. A mapping has shares of
+        any scale.
+    stage_one_share : float, default=0.2
+        Share of the squared budget that releases of standard errors may cost.
+    groups : {"product", "marginal"}, default="product"
+        Groups of several sensitive columns: every combination of values, or every value of each
+        column.
+    spend : {"person", "total"}, default="person"
+        ``"person"``: epsilon bounds the cost to any one person. ``"total"``: the groups' shares of
+        the last stage add up to what is left of epsilon, as in the paper.
+    min_epsilon : float or mapping of groups to float, default=None
+        Smallest epsilon that a group's people spend over the whole fit. For add/remove-one. None:
+        no limit.
+    max_epsilon : float or mapping of groups to float, default=None
+        Largest epsilon that a group's people spend over the whole fit. For add/remove-one. None: no
+        limit.
+    by : {"descent", "moments"}, default=None
+        How a regression is found: by rounds of gradients, or from Gram matrices that are released
+        once, which keep bounds on losses as well as noise allows. None: moments for bounded losses,
+        else descent, which has noise of residuals and not of rows. Classifiers descend.
     rounds : int, default=None
         Number of rounds of gradients. None: 100 for linear models, or 600 without privacy. For
-        modules it is 400, or 150 where sensitive features alone are protected.
+        modules it is 400, or 150 where sensitive features alone are protected. With ``"moments"``
+        200 calls of the linear oracle, which cost no privacy.
     clip : float, default=None
         Largest norm of a row's gradient. None: 2 for modules; for linear models it is chosen from
-        public facts.
+        public facts. With ``"moments"`` it is of a row (1, x, y), as for `GroupObjective`.
     sampling_rate : float, default=None
-        Share of the rows in each secret random batch. None: all rows for linear models. For modules
-        it is a twentieth, or what gives 256 rows if that is more. It is all rows where sensitive
-        features alone are protected.
+        Share of the rows in each secret random batch. None: as for `PrimalDual`.
     learning_rate : float, default=None
         Step size. None: 0.1 over the largest weight of a row for a module; for a linear model it
         follows the noise.
@@ -419,18 +619,24 @@ class GroupDescent(Setting):
     penalty : float, default=None
         G in f + G max(0, g), for a linear model with a bound on losses. None: 5.
 
-    See Also
-    --------
-    Moments : Least squares from sums that are released once.
+    References
+    ----------
+    .. [1] Alabi and Wiggins. "Privacy Budget Tailoring in Private Data Analysis." OpenReview
+       SnPEhMyuYX. Corrected as docs/theory/papers.md tells.
 
     Examples
     --------
-    >>> GroupDescent(rounds=50, radius=5.0)
-    GroupDescent(rounds=50, radius=5.0)
+    >>> Tailored(rounds=50, radius=5.0)
+    Tailored(rounds=50, radius=5.0)
     """
 
-    widens: ClassVar[type[Setting] | None] = Descent
-
+    allocation: Any = LEAST_NOISE
+    stage_one_share: float = 0.2
+    groups: str = "product"
+    spend: str = "person"
+    min_epsilon: Any = None
+    max_epsilon: Any = None
+    by: str | None = None
     rounds: int | None = None
     clip: float | None = None
     sampling_rate: float | None = None
@@ -443,11 +649,13 @@ class GroupDescent(Setting):
     penalty: float | None = None
 
     def _rules(self) -> dict[str, Callable[[Any], object]]:
-        return {
-            "rounds": lambda value: _checks.whole(at_least=1, rounds=value),
-            "clip": lambda value: _checks.positive(clip=value),
-            "sampling_rate": lambda value: _checks.fraction(sampling_rate=value, low_open=True),
-            "learning_rate": lambda value: _checks.positive(learning_rate=value),
+        return _of_descent() | {
+            "stage_one_share": lambda value: _checks.fraction(
+                stage_one_share=value, low_open=True, high_open=True
+            ),
+            "groups": lambda value: _checks.one_of(MODES, groups=value),
+            "spend": lambda value: _checks.one_of(SPENDS, spend=value),
+            "by": lambda value: _checks.one_of(WAYS, by=value),
             "radius": lambda value: _checks.positive(radius=value),
             "region": lambda value: _checks.one_of(REGIONS, region=value),
             "step_size": lambda value: _checks.one_of(STEP_SIZES, step_size=value),
@@ -456,52 +664,15 @@ class GroupDescent(Setting):
         }
 
 
-@setting
-class GroupLimits(Setting):
-    """Which groups share a budget, how they weigh, and what their people may spend.
-
-    Pass it as ``limits=`` to `TailoredClassifier` or `TailoredRegressor`.
-
-    Parameters
-    ----------
-    groups : {"product", "marginal"}, default="product"
-        Groups of several sensitive columns: every combination of values, or every value of each
-        column.
-    objective : {"groups", "people"}, default="groups"
-        ``"groups"`` minimizes the mean of the groups' losses. ``"people"`` minimizes the mean loss,
-        in which large groups weigh more.
-    spend : {"person", "total"}, default="person"
-        ``"person"``: epsilon bounds the cost to any one person. ``"total"``: the groups' shares of
-        the last stage add up to what is left of epsilon, as in the paper.
-    min_epsilon : float or mapping of groups to float, default=None
-        Smallest epsilon that a group's people spend over the whole fit. For add/remove-one. None:
-        no limit.
-    max_epsilon : float or mapping of groups to float, default=None
-        Largest epsilon that a group's people spend over the whole fit. For add/remove-one. None: no
-        limit.
-
-    See Also
-    --------
-    TailoredClassifier : Takes it, and so does `TailoredRegressor`.
-
-    Examples
-    --------
-    >>> GroupLimits(objective="people", max_epsilon=2.0)
-    GroupLimits(objective='people', max_epsilon=2.0)
-    """
-
-    groups: str = "product"
-    objective: str = "groups"
-    spend: str = "person"
-    min_epsilon: Any = None
-    max_epsilon: Any = None
-
-    def _rules(self) -> dict[str, Callable[[Any], object]]:
-        return {
-            "groups": lambda value: _checks.one_of(MODES, groups=value),
-            "objective": lambda value: _checks.one_of(OBJECTIVES, objective=value),
-            "spend": lambda value: _checks.one_of(SPENDS, spend=value),
-        }
+def _of_descent() -> dict[str, Callable[[Any], object]]:
+    return {
+        "rounds": lambda value: _checks.whole(at_least=1, rounds=value),
+        "clip": lambda value: _checks.positive(clip=value),
+        "sampling_rate": lambda value: _checks.fraction(
+            sampling_rate=value, low_open=True, remedy="Leave it None to ask all rows."
+        ),
+        "learning_rate": lambda value: _checks.positive(learning_rate=value),
+    }
 
 
 # ------------------------------ keeping
@@ -555,227 +726,6 @@ def share_of(value: object) -> float:
         "Pass certify_share=0.3, for example: the part of the rows that the model does not see."
     )
     return _checks.fraction(certify_share=value, low_open=True, high_open=True, remedy=remedy)
-
-
-# ------------------------------ least_squares
-# Settings of least squares: `Moments`, `CoefficientGrid`.
-
-
-@setting
-class Moments(Setting):
-    """Settings of least squares from Gram matrices that are released once.
-
-    Pass it as ``solver=`` to `GroupObjectiveRegressor` or `TailoredRegressor`.
-
-    Parameters
-    ----------
-    clip : float, default=None
-        Largest norm of a row (1, x, y), in the units of `radius`. Longer rows are clipped, in
-        reported losses too. A smaller one has less noise and more bias. None: 1.5 sqrt(2 +
-        columns), and up to 4 sqrt(2 + columns) where noise is small.
-    radius : float, default=None
-        Largest norm of the coefficients, intercept included, where y and dense numbers are in their
-        released standard deviations. None: no limit, but 10 where losses may get negative weights.
-    rounds : int, default=200
-        Largest number of calls of the linear oracle; they cost no privacy.
-    penalty : float, default=None
-        G in f + G max(0, g). None: that of Corollary 4.2.
-
-    See Also
-    --------
-    CoefficientGrid : A private choice among coefficients.
-
-    Examples
-    --------
-    >>> Moments(clip=3.0)
-    Moments(clip=3.0)
-    """
-
-    clip: float | None = None
-    radius: float | None = None
-    rounds: int = ROUNDS
-    penalty: float | None = None
-
-    def _rules(self) -> dict[str, Callable[[Any], object]]:
-        return {
-            "clip": lambda value: _checks.positive(clip=value),
-            "radius": lambda value: _checks.positive(radius=value),
-            "rounds": lambda value: _checks.whole(at_least=1, rounds=value),
-            "penalty": lambda value: _checks.positive(penalty=value),
-        }
-
-
-@setting
-class CoefficientGrid(Setting):
-    """Settings of a private choice among coefficients.
-
-    Pass it as ``solver=`` to `GroupObjectiveRegressor` with ``method="exponential"``.
-
-    Parameters
-    ----------
-    radius : float, default=None
-        Radius of the ball that the grid fills, where y and a schema's numbers are in [-1, 1]; not
-        beside ``decisions``. None: 1.5.
-    penalty : float, default=None
-        G in f + G max(0, g). None: 5; budget is spent on it.
-
-    See Also
-    --------
-    Moments : Finds coefficients from released sums.
-
-    Examples
-    --------
-    >>> CoefficientGrid(radius=2.0)
-    CoefficientGrid(radius=2.0)
-    """
-
-    radius: float | None = None
-    penalty: float | None = None
-
-    def _rules(self) -> dict[str, Callable[[Any], object]]:
-        return {
-            "radius": lambda value: _checks.positive(radius=value),
-            "penalty": lambda value: _checks.positive(penalty=value),
-        }
-
-
-# ------------------------------ oracles
-# Settings of searches by oracles: `LinearOracle`, `Exponential`, `OracleGame`.
-
-ORACLES = ("responses", "regression", "descent")
-
-
-@setting
-class LinearOracle(Setting):
-    """Settings of a search for a mixture by private linear oracles.
-
-    Pass it as ``solver=`` to `GroupObjectiveClassifier`.
-
-    Parameters
-    ----------
-    oracle : {"responses", "regression", "descent"}, default=None
-        How a linear rule is found. ``"responses"``: by searches on public rows, whose groups are
-        estimated from sums that are released once. ``"regression"``: by regression of costs, from
-        such sums. ``"descent"``: by private gradient descent. None: the choice follows public facts
-        (docs/group_objective.md).
-    rounds : int, default=None
-        Number of rounds. None: 100, or 60 of responses, or 20 where public facts foretell little
-        noise. Without noise it runs until no decision is better. A list of at most so many
-        decisions is measured once instead.
-    clip : float, default=None
-        Largest norm of a row in released sums, where records are protected. None: 1 for each number
-        and category column. With ``loss="log"`` it is of a row's gradient in the group that weighs
-        most. None is then 2, and 1 where features are public.
-    penalty : float, default=None
-        G in f + G max(0, g). None: 20 for mixtures and 5 for ``method="frank-wolfe"``.
-
-    See Also
-    --------
-    Exponential : Chooses one decision of a list.
-
-    Examples
-    --------
-    >>> LinearOracle(oracle="regression", rounds=40)
-    LinearOracle(oracle='regression', rounds=40)
-    """
-
-    oracle: str | None = None
-    rounds: int | None = None
-    clip: float | None = None
-    penalty: float | None = None
-
-    def _rules(self) -> dict[str, Callable[[Any], object]]:
-        return {
-            "oracle": lambda value: _checks.one_of(ORACLES, oracle=value),
-            "rounds": lambda value: _checks.whole(at_least=1, rounds=value),
-            "clip": lambda value: _checks.positive(clip=value),
-            "penalty": lambda value: _checks.positive(penalty=value),
-        }
-
-
-@setting
-class Exponential(Setting):
-    """Settings of a private choice of one decision, by the exponential mechanism.
-
-    Pass it as ``solver=`` to `GroupObjectiveClassifier` with ``method="exponential"``.
-
-    Parameters
-    ----------
-    penalty : float, default=None
-        G in f + G max(0, g). None: that of Corollary 4.2 for `alpha`, or a smaller one.
-    alpha : float, default=None
-        How far f and g may be above the best; not beside a `penalty`. None: the penalty is chosen
-        without it.
-    confidence : float, default=0.9
-        Probability, over the noise, with which `certain_` holds.
-
-    See Also
-    --------
-    LinearOracle : Finds a mixture.
-
-    Examples
-    --------
-    >>> Exponential(alpha=0.1)
-    Exponential(alpha=0.1)
-    """
-
-    penalty: float | None = None
-    alpha: float | None = None
-    confidence: float = 0.9
-
-    def _rules(self) -> dict[str, Callable[[Any], object]]:
-        return {
-            "penalty": lambda value: _checks.positive(penalty=value),
-            "alpha": lambda value: _checks.positive(alpha=value),
-            "confidence": lambda value: _checks.fraction(
-                confidence=value, low_open=True, high_open=True
-            ),
-        }
-
-
-@setting
-class OracleGame(Setting):
-    """Settings of the private game between a learner and an auditor.
-
-    Pass it as ``solver=`` to `OracleGameClassifier`.
-
-    Parameters
-    ----------
-    candidates : {"thresholds"} or list of classifiers, default="thresholds"
-        What ``oracle="exponential"`` chooses among. ``"thresholds"``: one column against one number
-        between -1 and 1, as a schema codes it. A list: fitted classifiers, which are trusted to be
-        made without these rows; the statement says so.
-    group_aware : bool, default=False
-        Whether rules read the group, at prediction too: an intercept for each group, and the
-        maximally discriminatory classifiers of section 4.1 of the paper.
-    clip : float, default=None
-        Largest norm of a row in released sums, where records are protected. None: 1 for each number
-        and category column.
-    confidence : float, default=0.95
-        Probability, over the noise, with which `guarantee_` holds.
-
-    See Also
-    --------
-    LinearOracle : Of group objectives, with similar oracles.
-
-    Examples
-    --------
-    >>> OracleGame(group_aware=True)
-    OracleGame(group_aware=True)
-    """
-
-    candidates: Any = "thresholds"
-    group_aware: bool = False
-    clip: float | None = None
-    confidence: float = 0.95
-
-    def _rules(self) -> dict[str, Callable[[Any], object]]:
-        return {
-            "clip": lambda value: _checks.positive(clip=value),
-            "confidence": lambda value: _checks.fraction(
-                confidence=value, low_open=True, high_open=True
-            ),
-        }
 
 
 # ------------------------------ post_processing
@@ -895,16 +845,7 @@ def _share(value: object) -> float:
 SETTINGS: dict[str, type[Setting]] = {
     one.__name__: one
     for one in (
-        *(
-            Descent,
-            PenaltyDescent,
-            GroupDescent,
-            Moments,
-            CoefficientGrid,
-            LinearOracle,
-            Exponential,
-            OracleGame,
-        ),
-        *(Thresholds, Offsets, GroupLimits, SetAside),
+        *(PrimalDual, Fermi, OracleGame, GroupObjective, Tailored),
+        *(Thresholds, Offsets, SetAside),
     )
 }

@@ -2,12 +2,12 @@
 methods, help of the command line and the reference are made from here.
 
     @described
-    class FermiClassifier(DescentClassifier):
+    class FairClassifier(ClassifierMixin, CodedEstimator):
         \"\"\"...
 
         Parameters
         ----------
-        strength : float, default=1.0
+        objective : str or objective, default=None
             Words of its own. All other parameters have the words that stand here.
 
         Attributes
@@ -17,7 +17,7 @@ methods, help of the command line and the reference are made from here.
             Words of its own, between names whose words stand here.
         \"\"\"
 
-        strength: float = 1.0
+        objective: object = None
 
 This module imports nothing of the library: the command line's help reads it.
 """
@@ -119,12 +119,6 @@ certify : notion, str or list of these, default=None
 target_bounds : pair of float, default=None
     Public bounds ``(low, high)`` of y, in its own units; y is clipped to them. None: the
     schema's bounds, or the range of y where y is public. Otherwise (-1, 1), with a warning.
-stage_one_share : float, default=0.2
-    Share of the squared budget that releases of standard errors may cost.
-limits : GroupLimits, default=None
-    Which groups there are, how they weigh, and what their people may spend, such as
-    ``GroupLimits(max_epsilon=2.0)``. None: every combination of values weighs the same, with no
-    limits.
 public_base : bool, default=False
     Whether the fitted base was made without these rows. It is then not charged, and the
     statement says so.
@@ -253,7 +247,7 @@ NotEnforced
 WorseThanBaseline
     If the result errs more than something that costs nothing further.
 RandomizedModel
-    If the result is a mixture of models, which `randomised=False` forbids.
+    If the result is a mixture of models, which `PrimalDual(randomised=False)` forbids.
 DecisionsReplaced
     If the fit was not certified as found, and part of its decisions was replaced by blind ones.
 """)

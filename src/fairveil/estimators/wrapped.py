@@ -361,8 +361,8 @@ def _promised(estimator: object, wishes: BaseOptions, spare: bool) -> Any:
     }
     chosen.set_params(**taken)
     # its score is wanted: not one class for all, nor a mixture, that errs less
-    if spare and params.get("randomised") is True:
-        chosen.set_params(randomised=None)
+    if spare and chosen.get_params().get("solver__randomised") is True:
+        chosen.set_params(solver__randomised=None)
     if "ledger" in params:
         chosen.set_params(ledger=wishes.ledger)
     if "random_state" in params and params["random_state"] is None:

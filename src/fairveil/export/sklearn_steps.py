@@ -22,7 +22,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
 from .._types import Floats
-from ..estimators.faces import CodedRegressor, LinearClassifier
+from ..estimators.fair import FairClassifier, FairRegressor
 from ..models import LinearModel
 from .columns import Inputs, NumberColumn, WordColumn, inputs_of, opened, plain, refusal
 
@@ -61,16 +61,16 @@ def to_sklearn(model: object) -> Any:
     >>> import numpy as np
     >>> import fairveil as fv
     >>> X = np.linspace(-1, 1, 400).reshape(-1, 1)
-    >>> clf = fv.RateConstrainedClassifier(epsilon=5.0, random_state=0).fit(X, X[:, 0] > 0)
+    >>> clf = fv.FairClassifier(epsilon=5.0, random_state=0).fit(X, X[:, 0] > 0)
     >>> bool((fv.to_sklearn(clf).predict(X) == clf.predict(X)).all())
     True
     """
     estimator = opened(model)
     found = estimator.model_
-    if isinstance(estimator, CodedRegressor):
+    if isinstance(estimator, FairRegressor):
         classes, scale, shift = None, float(estimator.target_.half), float(estimator.target_.centre)
         weights, intercept = np.array(found.weights)[np.newaxis], np.array([found.intercept])
-    elif isinstance(estimator, LinearClassifier) and isinstance(found, LinearModel):
+    elif isinstance(estimator, FairClassifier) and isinstance(found, LinearModel):
         classes, scale, shift = estimator.classes_, 1.0, 0.0
         weights, intercept = np.array(found.weights), np.array(found.intercept)
     else:

@@ -24,8 +24,7 @@ from .. import _checks
 from .._types import Floats
 from ..errors import InputError
 from ..estimators import wrapped
-from ..estimators.faces import CodedRegressor, LinearClassifier
-from ..estimators.group_objective import GroupObjectiveClassifier
+from ..estimators.fair import FairClassifier, FairRegressor
 from ..estimators.post_processing import CLOSE, FairPostProcessor
 from ..estimators.reading.shapes import Side
 from ..models import (
@@ -155,7 +154,7 @@ def _query(
 
 def _results(lines: _Lines, estimator: Any) -> list[tuple[str, str]]:
     """(name, expression): the prediction, and a probability of each class."""
-    if isinstance(estimator, CodedRegressor):
+    if isinstance(estimator, FairRegressor):
         model, target = estimator.model_, estimator.target_
         score = lines.linear(np.asarray(model.weights), float(model.intercept))
         scaled = f"{_number(target.half)} * {score} + {_number(target.centre)}"
@@ -189,16 +188,7 @@ def _probabilities(lines: _Lines, estimator: Any) -> Names:
     """What `predict_proba` gives: the distribution of decisions, but for models whose probabilities
     are their own."""
     model = estimator.model_
-    if isinstance(estimator, GroupObjectiveClassifier) and estimator.loss == "log":
-        if isinstance(model, DerandomisedModel):
-            model = model.model
-        assert isinstance(model, MixtureModel)
-        linear = [one for one in model.models if isinstance(one, LinearModel)]
-        if len(linear) < len(model.models):
-            raise refusal("a mixture of other models than linear ones", CODE)
-        laws = [lines.softmax(lines.scores(one)) for one in linear]
-        return lines.mixed(model.weights.tolist(), laws)
-    if isinstance(estimator, LinearClassifier) and isinstance(model, LinearModel):
+    if isinstance(estimator, FairClassifier) and isinstance(model, LinearModel):
         return lines.softmax(lines.scores(model))
     return lines.decisions(model)
 

@@ -143,8 +143,8 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(4000, 2))
     >>> y = (X.sum(axis=1) + rng.normal(size=4000) > 0).astype(int)
-    >>> from fairveil import Descent, RateConstrainedClassifier
-    >>> short = RateConstrainedClassifier(solver=Descent(rounds=20), public_rows=3000)
+    >>> from fairveil import FairClassifier, PrimalDual
+    >>> short = FairClassifier(solver=PrimalDual(rounds=20), public_rows=3000)
     >>> search = PrivateSearchCV(
     ...     short, {"solver__clip": [0.5, 2.0]}, epsilon=3.0, random_state=0
     ... ).fit(X, y)

@@ -19,7 +19,7 @@ from .._json import MALFORMED, Document, Node
 from ..core.events import Event
 from ..core.promise import Promise
 from ..errors import FairveilError, InputError
-from ..estimators import RateConstrainedClassifier
+from ..estimators import FairClassifier
 from ..privacy import epsilon as price
 from ..show.frontier import Floor, Point, Series, charts
 from ..show.frontier import table as points_table
@@ -159,7 +159,7 @@ class Frontier(Shown):
     privacy: PrivacyStatement
     held_out_rows: int | None = None
     published: tuple[Series, ...] = ()
-    models: Mapping[Key, RateConstrainedClassifier] = field(default_factory=dict, repr=False)
+    models: Mapping[Key, FairClassifier] = field(default_factory=dict, repr=False)
 
     @property
     def epsilon(self) -> float:

@@ -48,8 +48,7 @@ def parts_of(estimator: object) -> tuple[Any, Any, str]:
     )
     if not plain or not isinstance(last, ClassifierMixin) or isinstance(last, type):
         remedy = (
-            "Pass RateConstrainedClassifier(), for example; post-processors and regressors are not "
-            "searched."
+            "Pass FairClassifier(), for example; post-processors and regressors are not searched."
         )
         got = type(last).__name__
         raise InputError.expected(

@@ -42,14 +42,16 @@ from ..errors import (
     WeakDelta,
     WeakEpsilon,
 )
-from ..estimators import FairPostProcessor, RateConstrainedClassifier, fitting
+from ..estimators import FairClassifier, FairPostProcessor, fitting
 from ..estimators import batched as batched
 from ..estimators.batched import Job
-from ..estimators.fitting import PlannedFit, require_room
+from ..estimators.descending import PrimalDualWay
 from ..estimators.fitting import progress as bar
+from ..estimators.fitting import require_room
 from ..estimators.reading import inputs
 from ..estimators.reading.carried import groups_of
 from ..estimators.reading.training import ReadOptions, Training
+from ..estimators.ways import PlannedFit
 from ..fairness import DemographicParity
 from ..methods.descent import Progress
 from ..show.frontier import Series
@@ -80,7 +82,7 @@ def frontier(
     epsilons: Iterable[float] = EPSILONS,
     seeds: int | Iterable[int] | None = None,
     test: TableLike = None,
-    estimator: RateConstrainedClassifier | FairPostProcessor | None = None,
+    estimator: FairClassifier | FairPostProcessor | None = None,
     published: Iterable[Series] = (),
     progress: bool = True,
 ) -> Frontier:
@@ -109,10 +111,10 @@ def frontier(
         noise is secret a number means None. None: one model a point, with secure noise.
     test : tuple (X, y, sensitive_features), default=None
         Rows that are held out of training. None: errors are not known.
-    estimator : RateConstrainedClassifier or FairPostProcessor, default=None
+    estimator : FairClassifier or FairPostProcessor, default=None
         Carries the parameters that all models share, such as `protects`, `delta`, `schema`, `model`
         and `ledger`. A `FairPostProcessor` needs a fitted base with ``public_base=True``, and its
-        models are fitted one by one. None: a `RateConstrainedClassifier` with the defaults.
+        models are fitted one by one. None: a `FairClassifier` with the defaults.
     published : iterable of Series, default=()
         Curves of others for the plot.
     progress : bool, default=True
@@ -221,17 +223,19 @@ class _Reader:
 # Before data are read
 
 
-def _template(estimator: object) -> RateConstrainedClassifier:
+def _template(estimator: object) -> FairClassifier:
     if estimator is None:
-        return RateConstrainedClassifier()
-    if type(estimator) is not RateConstrainedClassifier:
+        return FairClassifier()
+    by = estimator._way if type(estimator) is FairClassifier else None
+    if type(estimator) is not FairClassifier or not isinstance(by, PrimalDualWay):
         remedy = (
-            "Pass RateConstrainedClassifier(protects='sensitive_features'), or leave it out: what "
+            "Pass FairClassifier(protects='sensitive_features'), or leave it out: what "
             "is swept is a bound. "
             "Fit others one by one; each statement is charged by itself."
         )
-        got = type(estimator).__name__
-        expected = "a RateConstrainedClassifier or a FairPostProcessor"
+        solver = "" if by is None else f" by {type(by.solver).__name__}"
+        got = f"{type(estimator).__name__}{solver}"
+        expected = "a FairClassifier by PrimalDual, or a FairPostProcessor"
         raise InputError.expected(expected, of="estimator", got=got, remedy=remedy)
     if estimator.constraints is not None:
         remedy = (
@@ -249,9 +253,9 @@ def _template(estimator: object) -> RateConstrainedClassifier:
     return estimator
 
 
-def _with(estimator: RateConstrainedClassifier, **parameters: object) -> RateConstrainedClassifier:
+def _with(estimator: FairClassifier, **parameters: object) -> FairClassifier:
     """The same estimator, not fitted, with other parameters; what they share is not copied."""
-    return RateConstrainedClassifier(**{**estimator.get_params(deep=False), **parameters})
+    return FairClassifier(**{**estimator.get_params(deep=False), **parameters})
 
 
 def _numbers(name: str, values: object) -> tuple[Any, ...]:
@@ -284,10 +288,10 @@ def _seeds(seeds: object) -> tuple[int | None, ...]:
 
 
 def _planned(
-    template: RateConstrainedClassifier, epsilons: Sequence[float], family: Family, reader: _Reader
-) -> dict[tuple[float, float | None], tuple[RateConstrainedClassifier, PlannedFit]]:
+    template: FairClassifier, epsilons: Sequence[float], family: Family, reader: _Reader
+) -> dict[tuple[float, float | None], tuple[FairClassifier, PlannedFit]]:
     """An estimator and its plan for every point of the grid; seeds share it."""
-    out: dict[tuple[float, float | None], tuple[RateConstrainedClassifier, PlannedFit]] = {}
+    out: dict[tuple[float, float | None], tuple[FairClassifier, PlannedFit]] = {}
     for epsilon in epsilons:
         for gap in family.bounds:
             one = _with(
@@ -338,7 +342,8 @@ def _run(key: Key, job: Job, family: Family, judge: Judge, held_out: HeldOut | N
         report.reason,
         report.rounds,
     )
-    return run if held_out is None else measured(run, judge, held_out.histogram(estimator.model_))
+    model: Any = estimator.model_
+    return run if held_out is None else measured(run, judge, held_out.histogram(model))
 
 
 def _warn(runs: Sequence[Run]) -> None:

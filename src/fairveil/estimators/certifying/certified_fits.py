@@ -25,7 +25,7 @@ from ...facts import RowSource, Schema
 from ...facts.columns import Boolean, Category
 from ...fairness import Notion
 from ...fairness.notions import RateConstraint, SelectionRateRatio
-from ...fairness.objectives import Bound, parse_constraint
+from ...fairness.objectives import Bound
 from ...ledger import already_charged, current, given_ledger
 from ...methods.certificate import (
     SupposedPeople,
@@ -42,7 +42,6 @@ from ...methods.objectives import Found
 from ...methods.outcome import Outcome
 from ...methods.systems import NO_GROUPS
 from .. import fitting, wrapped
-from ..descending import DescentClassifier
 from ..faces import Blindly
 from ..fitting import (
     CERTIFICATE,
@@ -65,23 +64,23 @@ from .counted import confidence_of, notions_of
 # ------------------------------ asked
 # What is to be certified, as the parameters of an estimator say it.
 
-CONSTRAINTS, CONSTRAINT, CERTIFY = "constraints", "constraint", "certify"
+CONSTRAINTS, CERTIFY = "constraints", "certify"
 """The parameters that may say what is certified."""
 
 
-def parameter_of(estimator: object) -> str:
+def parameter_of(estimator: Any) -> str:
     """Where this estimator says what is to be certified."""
-    return next(name for name in (CONSTRAINTS, CONSTRAINT, CERTIFY) if hasattr(estimator, name))
+    return CONSTRAINTS if getattr(estimator, CERTIFY, None) is None else CERTIFY
 
 
 def listed_in(estimator: object, of: str) -> tuple[list[Notion], list[Bound]]:
     """The notions of this parameter, and bounds on other functions, which cannot be certified."""
     given = getattr(estimator, of)
-    if of == CONSTRAINT:
-        parsed = parse_constraint(given)
-        return list(parsed.notions), list(parsed.bounds)
-    if of == CERTIFY and given is not None:
+    if of == CERTIFY:
         return notions_of(given, of=of, certified=True), []
+    if (way := getattr(estimator, "_way", None)) is not None:
+        asked = way.required()
+        return list(asked.notions), list(asked.bounds)
     return fitting.notions_of(given, certified=True), []
 
 
@@ -273,9 +272,11 @@ def require_certifiable(
     if given.get("checkpoint") is not None:
         anew = "None: coins are thrown anew, and a resumed fit would see other rows"
         found.append(("checkpoint", anew, "a folder"))
-    if given.get("loss", DECISIONS) != DECISIONS:
+    way: Any = getattr(estimator, "_way", None)
+    loss = DECISIONS if way is None else getattr(way.solver, "loss", DECISIONS)
+    if loss != DECISIONS:
         none = f"{DECISIONS!r}: bounds on losses of probabilities are none on decisions"
-        found.append(("loss", none, estimator.loss))
+        found.append(("loss", none, loss))
     for name, expected, got in found:
         remedy = "Or pass notions without confidence=, and call fv.certify with other rows."
         if of == CERTIFY:
@@ -471,9 +472,8 @@ class Both:
         )
         if part is None:
             return found
-        reported = (
-            inner._asked() if isinstance(inner, DescentClassifier) else listed_in(inner, self.of)[0]
-        )
+        way: Any = getattr(inner, "_way", None)
+        reported = listed_in(inner, CONSTRAINTS)[0] if way is None else way.reported()
         asked = layout_of(
             [one for one in reported if not one.is_vacuous], found.cells, found.classes
         )
@@ -592,13 +592,8 @@ class Both:
 
     def _require_room(self) -> None:
         """Both spends; descent by Gaussian releases of all rows covers both."""
-        of = self.estimator
-        whole = (
-            isinstance(of, DescentClassifier)
-            and of._solver.sampling_rate is None
-            and of._module is None
-        )
-        one = whole and self.promise.delta > 0.0
+        way: Any = getattr(self.estimator, "_way", None)
+        one = way is not None and way.covers and self.promise.delta > 0.0
         if self._book is not None and not one:
             event = plan_counts(self._counting(self.promise.epsilon)).event
             require_room(self._book, [event, event], self.promise, "a fit and its certificate")
@@ -624,9 +619,8 @@ def _groups(groups: ColumnsLike, at: npt.NDArray[np.intp], rows: int) -> Any:
 # A decorator of `fit`: notions that have a `confidence` are certified on rows set aside; see
 # `certified_run`.
 #
-# Three parameters say what is to be certified. `constraints` (notions) and `constraint` (of group
-# losses, notions among them) are what a fit keeps: it aims inside those with a confidence. `certify`
-# is of estimators that keep no notion: they fit as they would, and what came of it is certified.
+# Two parameters say what is to be certified. `constraints` are what a fit keeps: it aims inside those
+# with a confidence. Nothing aims at notions in `certify`: what came of the fit is certified.
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 

@@ -64,7 +64,7 @@ class Additive:
 
     See Also
     --------
-    RateConstrainedClassifier : Takes it as `model`.
+    FairClassifier : Takes it as `model`.
 
     Examples
     --------
@@ -233,10 +233,7 @@ def takes_steps(model: object) -> bool:
 def of_rows(model: object) -> Additive | None:
     """The same as `wanted`, for estimators that take no module."""
     if module_of(model) is not None:
-        remedy = (
-            "Pass model='additive', or model=None; modules are fitted by RateConstrainedClassifier "
-            "and FermiClassifier."
-        )
+        remedy = "Pass model='additive', or model=None; modules are fitted by FairClassifier."
         got = type(model).__name__
         raise InputError.expected(f"{WORDS} or None", of="model", got=got, remedy=remedy)
     return wanted(model)

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator
 
 from ..._json import Node
 from ...methods.least_squares import RegressionOutcome
-from ...methods.objectives import Found
 from ...methods.outcome import Outcome
 from ...models import (
     DerandomisedModel,
@@ -82,7 +81,7 @@ def _require_columns(coding: object, estimator: BaseEstimator, content: Node) ->
 
 def _require_outcome(outcome: object, estimator: BaseEstimator, told: Node) -> None:
     """Coefficients of the model's shape."""
-    weights = outcome.weights if isinstance(outcome, Outcome | Found) else None
+    weights = outcome.weights if isinstance(outcome, Outcome) else None
     if isinstance(estimator.model_, LinearModel) and weights is not None:
         outputs, width = estimator.model_.weights.shape
         if np.shape(weights) != (outputs, 1 + width):

@@ -78,7 +78,7 @@ def require_few_classes(classes: Sequence[Hashable], rows: int) -> None:
             got=got,
             remedy=(
                 "Without a schema classes are read from the data, not covered. Fit a regressor to "
-                "a number (GroupObjectiveRegressor, TailoredRegressor), make ranges of it, or "
+                "a number (FairRegressor), make ranges of it, or "
                 "declare its classes: Schema({'grade': Category([...])}, target='grade')."
             ),
             quote=False,

@@ -128,6 +128,6 @@ def need_classes(layout: RowLayout) -> None:
         got = f"one class: {in_words(layout.classes or ())}" if layout.classes else "numbers"
         remedy = "Pass labels of at least two classes; a schema may list classes that do not occur."
         if not layout.classes:
-            remedy = "Declare the target a Category, or fit a regressor: GroupObjectiveRegressor."
+            remedy = "Declare the target a Category, or fit a FairRegressor."
         raise InputError.expected("labels of at least two classes", of="y", got=got, remedy=remedy)
     known_classes(layout.classes or ())
