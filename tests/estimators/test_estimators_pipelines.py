@@ -258,6 +258,7 @@ def test_names_are_printed_on_one_line() -> None:
     assert not statement.check()
 
 
+@pytest.mark.filterwarnings("ignore::fairveil.errors.FairveilWarning")  # its noise is secure
 def test_a_ledger_in_production_refuses_them() -> None:
     schema = fv.data.Schema(
         {"x": fv.data.Number(-3, 3), "y": fv.data.Category((0, 1)), "a": fv.data.Category((0, 1))},
