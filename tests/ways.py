@@ -14,15 +14,6 @@ from fairveil.estimators.settings import Setting, built, changed
 from fairveil.fairness.objectives import LargestGroupLoss
 
 
-def primal_dual(
-    constraints: object = None, solver: Any = None, **options: Any
-) -> fv.FairClassifier:
-    """RaCO-DP."""
-    return _made(
-        fv.FairClassifier, fv.PrimalDual, constraints=constraints, solver=solver, **options
-    )
-
-
 def fermi(
     notion: object = "demographic_parity",
     strength: float | None = None,
@@ -101,9 +92,7 @@ def tailored_regression(
 
 def bounds(given: object) -> Any:
     """A number bounds every group's loss."""
-    if isinstance(given, int | float):
-        return LargestGroupLoss().at_most(given)
-    return given
+    return LargestGroupLoss().at_most(given) if isinstance(given, int | float) else given
 
 
 def stated(**knobs: Any) -> dict[str, Any]:

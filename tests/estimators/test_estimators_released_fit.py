@@ -46,6 +46,15 @@ def test_it_is_the_mixture_of_the_release_at_no_price(released):
     assert fv.demographic_parity_gap(None, free.predict(X), group) > 0.2
 
 
+def test_a_fit_leaves_nothing_of_an_earlier_one_by_another_solver(released):
+    X, y, group = people()
+    one = classifier(solver=fv.OracleGame(rounds=2)).fit(X, y, sensitive_features=group)
+    one.set_params(solver=None).fit(X, y, sensitive_features=released)
+    assert not hasattr(one, "guarantee_")
+    with pytest.raises(InputError, match="derandomise: expected a mixture by OracleGame or"):
+        one.derandomise()
+
+
 def test_nothing_of_the_groups_but_the_release_is_read(released):
     """The same release beside other groups gives the same model: it has no way to them."""
     X, y, _ = people()

@@ -89,6 +89,7 @@ def test_distribution_and_certificate_are_those_of_the_mixture(fits: tuple[Any, 
     ):
         # of a gap, which blind decisions have not
         assert one.value == pytest.approx((1 - share) * other.value, abs=1e-9)
+        assert one.noise == pytest.approx((1 - share) * other.noise, abs=1e-9)
     assert handed.baselines_.handed_out == "mixture"
     assert found.handed_out in handed.baselines_.remark
     again, contradictions = fv.Certificate.examine(found.to_json())

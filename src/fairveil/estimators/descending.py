@@ -40,7 +40,7 @@ from .reading import additive, cautions
 from .reading.carried import groups_of
 from .reading.training import Training
 from .reading.unread import Read
-from .released import ReleasedGroups, fit_released, publish_columns
+from .released import ReleasedFit, ReleasedGroups, fit_released, publish_columns
 from .reports import (
     MIXTURE,
     MODEL,
@@ -249,9 +249,11 @@ class PrimalDualWay(DescentWay):
         self, X: TableLike, y: ColumnsLike, released: ReleasedGroups, sample_weight: ColumnsLike
     ) -> None:
         """Of groups that were released once: no row's group is asked for, and nothing is spent."""
-        of = self.of
-        found = fit_released(of, X, y, released, sample_weight)
-        rules = found.rules
+        found = fit_released(self.of, X, y, released, sample_weight)
+        self.of._published(lambda: self._publish_released(X, released, found))
+
+    def _publish_released(self, X: TableLike, released: ReleasedGroups, found: ReleasedFit) -> None:
+        of, rules = self.of, found.rules
         of._set_model(
             rules[0] if len(rules) == 1 else MixtureModel(rules, found.shares), released.coding
         )

@@ -72,6 +72,15 @@ class Blindly:
         own = np.array([self.sums.get(name, np.nan) for name in names])
         return np.asarray((1.0 - self.share) * values + self.share * own)
 
+    def told(self, found: Any) -> dict[str, Any]:
+        """Fields of what was released of the model, of the mixture: values and their deviations."""
+        left = 1.0 - self.share
+        return {
+            "values": self.mixed(found.names, found.values),
+            "spread": left * found.spread,
+            "sampling": None if found.sampling is None else left * found.sampling,
+        }
+
     def law(self, table: Floats) -> Floats:
         """Probabilities of decisions, on the last axis."""
         return np.asarray((1.0 - self.share) * table + self.share * np.asarray(self.by))
@@ -107,18 +116,9 @@ def always(like: LinearModel | GroupedLinearModel, k: int) -> LinearModel:
 
 def outcome_of(outcome: Outcome, blindly: Blindly) -> Outcome:
     """What was released of the model, of the mixture."""
-    found, left = outcome.comparison, 1.0 - blindly.share
-    values, spread = blindly.mixed(outcome.names, outcome.values), left * outcome.spread
-    sampling = None if outcome.sampling is None else left * outcome.sampling
+    found = outcome.comparison
     compared = None if found is None else comparison_of(found, blindly)
-    return replace(
-        outcome,
-        values=values,
-        spread=spread,
-        sampling=sampling,
-        comparison=compared,
-        weight_noise=None,
-    )
+    return replace(outcome, **blindly.told(outcome), comparison=compared, weight_noise=None)
 
 
 def comparison_of(found: Comparison, blindly: Blindly) -> Comparison:
@@ -251,11 +251,15 @@ class CodedEstimator(Planning, Recorded, CodedReader, ABC):
         )
         search = intent.search
         found, curator = run(intent.opening, search.plan, way.title, search.run, journal)
+        self._published(lambda: way.publish(intent, found, curator))
+
+    def _published(self, write: Callable[[], None]) -> None:
+        """Write what was found, in place of an earlier fit; all of it, or nothing."""
         before = dict(vars(self))
         for name in [one for one in before if one.endswith("_") and not one.startswith("_")]:
-            del self.__dict__[name]  # of an earlier fit
+            del self.__dict__[name]
         try:
-            way.publish(intent, found, curator)
+            write()
         except BaseException as error:
             if not isinstance(error, Warning):  # one that is an error comes after the model
                 self.__dict__.clear()

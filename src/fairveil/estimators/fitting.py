@@ -68,7 +68,7 @@ from .reading.fitted_parts import classes_of, parts_of
 from .reading.training import ReadOptions, Training
 from .reading.units import Whose
 from .reading.unread import Read, Unread
-from .settings import Setting, Settled, changed, knobs
+from .settings import Settled, same
 
 # ------------------------------ recorded
 # An estimator whose fits a ledger records: not fitted yet, it takes the block's ledger along
@@ -1470,28 +1470,10 @@ def refuse_unused(estimator: object, idle: Mapping[str, str | None]) -> None:
     parameters = inspect.signature(type(estimator)).parameters
     for name, where in idle.items():
         given, default = getattr(estimator, name), parameters[name].default
-        if where is None or _same(given, default):
+        if where is None or same(given, default):
             continue
         remedy = f"{name} is not used {where}; leave it out."
         raise InputError.expected(f"{default!r} {where}", of=name, got=_shown(given), remedy=remedy)
-
-
-def refuse_others(given: object, kind: type[Setting], where: str) -> None:
-    """An error for the first knob, of settings of another kind or beside those of this one, that
-    this kind has not."""
-    if not isinstance(given, Setting):
-        return
-    for name, value in changed(given).items():
-        if name not in knobs(kind):
-            remedy = f"{name} is not used {where}; leave it out."
-            raise InputError.expected(f"None {where}", of=name, got=_shown(value), remedy=remedy)
-
-
-def _same(given: object, default: object) -> bool:
-    plain = isinstance(given, int | float | str | np.generic) and isinstance(
-        default, int | float | str
-    )
-    return given is default or (plain and bool(given == default))
 
 
 def _shown(given: object) -> Any:

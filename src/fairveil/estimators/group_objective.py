@@ -41,7 +41,7 @@ from ..methods.oracles import (
     thresholds,
 )
 from ..methods.quadratics import ROUNDS as CALLS
-from ..models import DerandomisedModel, LinearModel, MixtureModel, Model, RegressionModel
+from ..models import DerandomisedModel, LinearModel, Model, RegressionModel
 from . import faces, fitting, settings
 from .certifying.certified_fits import refuse_certify
 from .faces import Blindly, in_coded_units
@@ -198,19 +198,15 @@ class ClassifiedWay(GroupObjectiveWay):
     def replace_decisions(self, blindly: Blindly) -> bool:
         """Publish a mixture with blind decisions, whose losses nobody released."""
         of = self.of
-        model = faces.mixture_of(
-            of.model_ if isinstance(of.model_, MixtureModel) else None, blindly
-        )
+        model = faces.mixture_of(of.model_, blindly)
         if model is None:
             return False
-        found, left = of.outcome_, 1.0 - blindly.share
+        found = of.outcome_
         told = replace(
             found,
             rules=tuple(map(rule_of, model.models)),
             weights=np.asarray(model.weights),
-            values=blindly.mixed(found.names, found.values),
-            spread=left * found.spread,
-            sampling=None if found.sampling is None else left * found.sampling,
+            **blindly.told(found),
             losses=np.full_like(found.losses, np.nan),
             objective=float("nan"),
             excess=None,

@@ -153,19 +153,15 @@ class OracleGameWay(Way):
 
     def replace_decisions(self, blindly: Blindly) -> bool:
         of = self.of
-        model = faces.mixture_of(
-            of.model_ if isinstance(of.model_, MixtureModel) else None, blindly
-        )
+        model = faces.mixture_of(of.model_, blindly)
         if model is None:
             return False
-        found, left = of.outcome_, 1.0 - blindly.share
+        found = of.outcome_
         told = replace(
             found,
             rules=tuple(map(rule_of, model.models)),
             plays=tuple(round(WHOLE * share) for share in model.weights),
-            values=blindly.mixed(found.names, found.values),
-            spread=left * found.spread,
-            sampling=None if found.sampling is None else left * found.sampling,
+            **blindly.told(found),
             guarantee=None,
             comparison=None
             if found.comparison is None

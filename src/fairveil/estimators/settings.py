@@ -14,7 +14,6 @@ from .. import _checks
 from ..errors import InputError, KindError, complaint
 from ..methods.allocation import LEAST_NOISE, SPENDS
 from ..methods.tailoring import ITERATES, REGIONS, STEP_SIZES
-from .words import extended
 
 # ------------------------------ setting
 # What all settings are: frozen values that check themselves, written as they would be typed; and
@@ -65,10 +64,9 @@ class Setting:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def setting(cls: Kind) -> Kind:
-    """A class decorator: a frozen dataclass of knobs, whose docstring has the words of those that
-    it inherits, and an error that names a knob which is not there."""
+    """A class decorator: a frozen dataclass of knobs, and an error that names a knob which is not
+    there."""
     made: Any = dataclass(frozen=True, kw_only=True, repr=False, eq=False)(cls)
-    made.__doc__ = extended(cls)
     plain, known = made.__init__, tuple(one.name for one in fields(made))
 
     @wraps(plain)

@@ -18,6 +18,7 @@ from ..errors import InputError
 from ..facts import Cells
 from ..fairness.objectives import Constraint
 from ..fairness.sentences import sentence
+from ..models import DerandomisedModel
 from . import fitting
 from .faces import Blindly
 from .fitting import OpenedFit
@@ -102,6 +103,17 @@ class Way(ABC):
     def replace_decisions(self, blindly: Blindly) -> bool:
         """Publish a mixture with blind decisions; False where there is none that can be written."""
         raise NotImplementedError
+
+    def derandomised(self, model: DerandomisedModel) -> None:
+        """Write decisions without chance, of which nobody released anything."""
+        kind = type(self.solver).__name__
+        remedy = (
+            "Take predict_proba(X).argmax(axis=1), or fit with "
+            "solver=fv.PrimalDual(randomised=False)."
+        )
+        raise InputError.expected(
+            "a mixture by OracleGame or GroupObjective", of="derandomise", got=kind, remedy=remedy
+        )
 
     def refuse_objective(self) -> None:
         """Of a solver that minimizes the mean loss alone."""

@@ -288,16 +288,6 @@ def described(cls: Kind) -> Kind:
     return cls
 
 
-def extended(cls: type) -> str:
-    """The docstring of a class of knobs: what it does not say of one, the class that it extends
-    does."""
-    found = sections(cls.__doc__ or "")
-    known: dict[str, str] = {}
-    for base in reversed(cls.__mro__[1:]):
-        known |= entries(sections(base.__doc__ or "").get("Parameters", ""))
-    return _told(cls, found, known, {})
-
-
 def worded(function: Function) -> Function:
     """A decorator of a method: its docstring says what each argument is. That of a `fit` says what
     it returns, raises and warns of, too, and names errors and warnings alone."""
