@@ -337,10 +337,6 @@ class People:
         apart[cell] = self.inside[cell]
         return apart
 
-    def of_cell(self, cell: int, neighbours: Neighbours) -> float:
-        """The worst over pairs of neighbours of which one is a person in `cell`."""
-        return float(self.alone[cell] if neighbours == "add-remove" else self.replaced(cell).max())
-
     def worst(self, neighbours: Neighbours) -> float:
         """The worst over all people."""
         if neighbours == "add-remove":

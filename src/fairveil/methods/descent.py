@@ -209,26 +209,3 @@ def _joint(parts: Sequence[Measurement], known: dict[int, tuple[Any, Measurement
 def _made_up(shape: tuple[int, ...], number: int) -> Floats:
     """Answers that differ from release to release, as gradients do."""
     return np.full(shape, 100.0 + number % 7)
-
-
-def run_to_the_end(
-    curator: Curator,
-    search: Any,
-    finish: Callable[[Any, Reason], R],
-    progress: Progress | None = None,
-    *,
-    watch: Callable[[Any], None] | None = None,
-) -> R:
-    """Run a search to its end with a curator that was made for its plan; the curator is closed
-    afterwards, in every case. `finish`: what is found in the last state."""
-    with curator:
-        state = search.init(curator)
-        while (reason := search.stop(state)) is None:
-            state = search.step(curator, state)
-            if watch is not None:
-                watch(state)
-            if progress is not None:
-                progress(state.round, search.rounds)
-        found = finish(state, reason)
-        curator.finish()
-    return found

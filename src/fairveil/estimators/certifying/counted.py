@@ -266,14 +266,6 @@ class CountsFile:
             self.what, f"Write {self.what}s with write() or to_json().", largest=1 << 26
         )
 
-    def is_one(self, text: str) -> bool:
-        """Whether a document says that it is one."""
-        try:
-            values = self.document.json(text)
-        except FairveilError:
-            return False
-        return isinstance(values, dict) and values.get("format") == self.format
-
     def require_format(self, values: object) -> None:
         """An error for another document."""
         if (
