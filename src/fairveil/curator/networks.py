@@ -50,7 +50,6 @@ from ..core.questions import (
 )
 from ..core.rows import Block, Drawn, Rows
 from ..core.sums import SIMPLEX, added, decisions, reads_of_gradient, whole_steps
-from ..core.threads import in_pieces
 from ..facts import Cells, RowLayout
 from .quiet import Troubles, quietly
 
@@ -157,8 +156,6 @@ def network_gradient(
     loss's, which is free, in a question of its own. `clip=None` is for what is free; gradients
     longer than 2^20 are clipped to that even then, to stay on a grid.
     """
-    from .kernels.torch_gradient import engine
-
     classes, count, name = model.check(facts.layout), cell_count(cells), "gradient sum of a network"
     facts.need_order_two(name)
     _checks.one_of(LOSSES, loss=loss)
@@ -186,7 +183,7 @@ def network_gradient(
     # bound.
     limit = (LARGEST if clip is None else clip) * (facts.cap or 1.0)
     exponent, size = ROW_BITS - math.frexp(limit)[1], (model.skeleton.size,)
-    rounding = engine(model.skeleton).rounding
+    rounding = math.sqrt(size[0]) / 2.0  # of each number, to a step
     slack = rounding * math.ldexp(1.0, -exponent)
     bound = of_signed(limit * (1.0 + 2.0**-28) + slack)
     within = 2.0 * slack / bound.norm
@@ -238,16 +235,13 @@ class NetworkPass:
     scales: tuple[Scale, ...]
     classes: int
     most: float
-    scratch: Any  # memory of the last step, for the next
 
     @staticmethod
     def of(scales: Sequence[Scale], rows: Rows) -> NetworkPass:
         """The pass that answers one or two questions about one network."""
-        from .kernels.torch_parts import Scratch
-
         most = rows.max_sample_weight if rows.weighted else 1.0
         classes = len(rows.layout.classes or ())
-        return NetworkPass(tuple(scales), classes, most, Scratch(in_pieces))
+        return NetworkPass(tuple(scales), classes, most)
 
     def job(self, questions: Sequence[Question], *, persons: bool) -> Job:
         """What to do with rows a to b of a block, for questions with the keys of those that the
@@ -268,7 +262,7 @@ class NetworkPass:
             wanted = None
             for question, scale in zip(asked, self.scales, strict=True):
                 if question.kind is NetworkGradient:
-                    wanted = _wanted(question, scale, whole, index, self.scratch)
+                    wanted = _wanted(question, scale, whole, index)
                     if persons:
                         most = wanted.clip * self.most
                         wanted = replace(wanted, persons=whole.persons[index], most=most)
@@ -316,9 +310,7 @@ def _taken(block: Block | Drawn, a: int, b: int) -> tuple[Block, Any]:
     return block, slice(a, b)
 
 
-def _wanted(
-    question: Question, scale: Scale, block: Block, index: slice | Ints, scratch: Any
-) -> Any:
+def _wanted(question: Question, scale: Scale, block: Block, index: slice | Ints) -> Any:
     from .kernels.torch_gradient import Wanted
 
     labels = block.labels[index].astype(np.int64) if "label" in question.reads else None
@@ -341,7 +333,6 @@ def _wanted(
         labels if question.loss == "log" else None,
         costs,
         block.weights[index] if len(block.weights) else None,
-        scratch,
     )
 
 

@@ -2,7 +2,7 @@
 with a vector of parameters.
 
 Everything else sees a flat float64 vector of parameters; torch stays in this module and in
-`curator.torch_gradient`. A module computes in float32, and each row's output must depend on that
+`curator.kernels.torch_gradient`. A module computes in float32, and each row's output must depend on that
 row alone.
 """
 
@@ -125,6 +125,10 @@ class Skeleton:
         out.start, out.numbers_per_row = self.start, self.numbers_per_row
         out.load(parameters)
         return out
+
+    def probes(self, rows: int) -> Iterator[Singles]:
+        """Made-up rows: see `probes`."""
+        return probes(self.width, rows)
 
     @property
     def outputs(self) -> int:

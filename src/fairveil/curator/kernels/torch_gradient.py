@@ -1,61 +1,412 @@
-"""Clipped gradient sums of torch modules, by layers: one pass forward, one backward to the layers'
-outputs, no per-row passes.
+"""Clipped gradient sums of torch modules: every row's gradient, by `torch.func.vmap` over chunks of
+a few fixed, public shapes; row by row where that fails.
 
-Every call of a layer gives its input a and, from the backward pass, the gradient d with respect to
-its output. A row's gradient with respect to a weight is sum_t d_t a_t' over the positions t of its
-calls. With one position (a dense layer) it is d a', its norm |d| |a|, and it is never built ("ghost
-clipping", Goodfellow 2015, Li et al. 2022); else it is built for a chunk of rows by one batched
-product. Layers: Linear, Conv1d, Conv2d, Embedding, LayerNorm, GroupNorm, with or without biases,
-reused, frozen. Other modules, and parameters shared by several layers, go through torch.func, or,
-where that fails, row by row.
+A row's contribution is put on a grid, as theory.md#sums asks. The grid's step is u; a row's gradient
+is at most 2^36 u before each of its n numbers is rounded to u itself, which adds sqrt(n) / 2 steps
+to its norm at most: `rounding`. Sums over at most 2^15 rows are whole and below 2^52, so float64 has
+them exactly, in any order; these are added as int64, modulo 2^64. Noise is added to that remainder,
+which is then a function of the noisy total and as private as that is.
 
-Differs: others add float32 gradients; here each row's contribution is put on a grid, as
-theory.md#sums asks; sums are exact.
+What a library of linear algebra makes of a row may depend on how many rows there are, on the row's
+place among them, and on their numbers. A row whose pre-activations are rounding noise then has
+another gradient with and without a neighbour. So rows go through a module in chunks of public shapes
+only, filled up by a public row, and a way and a shape are used only where made-up rows, at made-up
+parameters, have the same logits and gradients to the bit in every shape that is used, at other
+places (moved by one, mixed, one row at all of them), and beside zeros, tiny, huge and infinite
+numbers and NaN. All places and thousands of numbers are compared, so sums in another order show.
+Ends of vector loops differ in few numbers: shapes are multiples of two vectors, also where threads
+split a layer's numbers (`is_smooth`). All of it is public: the module, this machine, torch and its
+number of threads.
 
-The bits. The grid's step is u; a row's contribution is at most 2^36 u before rounding.
-(1) d a': a is rounded to whole multiples of 2^(e - 16), where the largest |a| lies between 2^(e -
-1) and 2^e: to integers A of at most 2^16. The norm is that of the rounded a.
-(2) d times the row's factor is rounded to integers D of u / 2^(e - 16). Where A = 0 nothing is
-added, else |A| |d| <= 2^36 u. (3) So |A D| <= 2^37, and a product over at most 2^12 rows has
-partial sums below 2^49: float64 has them exactly, in any order. Gradients that are built are
-rounded to u themselves, and are at most 2^37.
-(4) So have totals over at most 2^15 rows, below 2^52; these are added as int64, modulo 2^64. Noise
-is added to that remainder, which is then a function of the noisy total and as private as that is,
-however many rows there are; up to 2^25 rows the remainder is the total. (5) Rounding adds to a
-row's norm at most sqrt(in x out) 2^15 u for each d a', sqrt(n) / 2 u for n built numbers:
-`rounding`.
-
-Guarantee (tests/curator/test_curator_torch_alone.py):
+Guarantee (tests/curator/test_curator_torch.py):
 1. What a row adds, and its logits, are a function of that row, the parameters and public constants:
    not of how many rows share its pass, of their numbers, errors or NaN, nor of its place. Taking
-   away a row takes away its contribution, to the last step. See `torch_alone` for how, and for what
-   user code is trusted with.
+   away a row takes away its contribution, to the last step.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 
-from ..._types import Floats, Ints, Singles
+from ..._types import Array, Floats, Ints, Singles
 from ...core.kernels import close_person
-from ...models.torch_network import Skeleton
 from ..quiet import Troubles, quietly
-from .torch_alone import Method, settle, state
-from .torch_parts import Built, GradientPiece
-from .torch_wanted import Wanted, factors, slopes
-from .torch_ways import Way, ways_of
 
-CHUNK_NUMBERS = 1 << 25  # float32 numbers of one chunk of rows: inputs, outputs, built gradients
-MOST_FLOATS = 1 << 15  # rows whose total is exact in float64
+CHUNK_NUMBERS = 1 << 25
+"""float32 numbers of one chunk: inputs, outputs and gradients of its rows."""
+MOST_FLOATS = 1 << 15
+"""Rows whose total is exact in float64."""
+LEAST, MOST = 32, 1 << 11
+"""Rows of a chunk: two vectors of 16 numbers, so that no count of numbers leaves a scalar end."""
+SPLIT = 1 << 15
+"""Numbers from which torch shares an operation on each of them among threads."""
+LINE = 16
+"""float32 numbers of a cache line, where torch's own memory begins."""
+SIZES = (0.0, 1e-30, -1e-30, 1.0), (1e4, -1e6, 1e30), (np.inf, -np.inf, np.nan)
+"""Of the numbers of made-up companions."""
+AGREE = 1e-3
+"""Relative, of float32 gradients that were found in two ways."""
+
+Slopes = Callable[[torch.Tensor], torch.Tensor]
+"""From logits to the derivative of each row's objective with respect to them."""
+Found = tuple[torch.Tensor, torch.Tensor | None]
+"""Logits (rows, outputs), and gradients (rows, parameters)."""
 
 
-def engine(skeleton: Skeleton) -> Engine:
+@dataclass(frozen=True)
+class Wanted:
+    """Which gradient sum: all but the rows. `costs` (rows, outputs) and what follows are private
+    and stay inside."""
+
+    clip: float
+    unit: float
+    exact: bool
+    sharpness: float
+    loss_weight: float
+    labels: Ints | None
+    costs: Floats | None
+    weights: Floats | None
+    persons: Ints | None = None  # whose each row is, where a person's sum is clipped
+    most: float = 0.0  # the norm to which a person's sum is clipped
+
+    def of(self, rows: Any, shape: int = 0) -> Wanted:
+        """The same of some rows; with zeros behind them up to `shape` rows."""
+
+        def filled(values: Array | None) -> Any:
+            if values is None:
+                return None
+            own = values[rows]
+            if len(own) >= shape:
+                return own
+            return np.concatenate([own, np.zeros((shape - len(own), *own.shape[1:]), own.dtype)])
+
+        given = {name: filled(getattr(self, name)) for name in ("labels", "costs", "weights")}
+        return replace(self, **given)
+
+    def slopes(self, logits: torch.Tensor) -> torch.Tensor:
+        """The derivative of each row's objective with respect to its logits. A row of NaN keeps it
+        to itself."""
+        z = logits.detach().double()
+        out, one = torch.zeros_like(z), z.shape[1] == 1
+        if self.labels is not None:
+            labels = torch.from_numpy(self.labels).to(z.device)
+            p = torch.sigmoid(z) if one else torch.softmax(z, dim=1)
+            right = labels[:, None] if one else torch.nn.functional.one_hot(labels, z.shape[1])
+            out += self.loss_weight * (p - right)
+        if self.costs is not None:
+            costs, s = torch.from_numpy(self.costs).to(z.device), self.sharpness
+            p = torch.sigmoid(s * z) if one else torch.softmax(s * z, dim=1)
+            mean = (p * costs).sum(dim=1, keepdim=True)
+            out += s * costs * p * (1.0 - p) if one else s * p * (costs - mean)
+        return out.to(logits.dtype)
+
+    def steps(self, found: Found) -> tuple[torch.Tensor, torch.Tensor]:
+        """Each row's clipped gradient in grid steps, float64, and which rows hold numbers; others
+        are zero."""
+        logits, gradients = found
+        assert gradients is not None
+        pieces = gradients.double()
+        norms = torch.linalg.vector_norm(pieces, dim=1)
+        good = torch.isfinite(logits).all(dim=1) & torch.isfinite(norms)
+        factor = torch.clamp(self.clip / norms.clamp_min(1e-300), max=1.0)
+        if self.weights is not None:
+            factor = factor * torch.from_numpy(self.weights).to(factor.device)
+        pieces[~good] = 0.0
+        pieces *= torch.where(good, factor / self.unit, 0.0).unsqueeze(1)
+        return (pieces.round_() if self.exact else pieces), good
+
+
+# -- ways to find gradients ------------------------------------------------------------------------
+
+
+class Padded(TorchFunctionMode):
+    """Inside, dense layers multiply matrices whose every row begins at the same place of a cache
+    line: a library may add up a row's product in another order where the row begins elsewhere in
+    memory (with 33 inputs of 4 bytes, at each fourth row). Zeros beside the numbers change no sum."""
+
+    def __torch_function__(
+        self, func: Any, types: object, args: Any = (), kwargs: Any = None
+    ) -> torch.Tensor:
+        if func is not functional.linear:
+            out: torch.Tensor = func(*args, **(kwargs or {}))
+            return out
+        return _linear(*args, **(kwargs or {}))
+
+
+def _linear(given: Any, weight: Any, bias: Any = None) -> torch.Tensor:
+    width, height = -weight.shape[1] % LINE, -weight.shape[0] % LINE
+    sides = functional.pad(given, (0, width)), functional.pad(weight, (0, width, 0, height))
+    out: torch.Tensor = torch.matmul(sides[0], sides[1].mT)[..., : weight.shape[0]]
+    return out if bias is None else out + bias
+
+
+def by_vmap(skeleton: Any, given: torch.Tensor, slopes: Slopes | None) -> Found:
+    """All rows at once."""
+    n, named = len(given), skeleton.module.named_parameters()
+    parameters = {name: p.detach() for name, p in named if p.requires_grad}
+
+    def one(own: dict[str, torch.Tensor], row: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = skeleton.logits(row.unsqueeze(0), own)[0]
+        return logits
+
+    def objective(own: dict[str, torch.Tensor], row: torch.Tensor, slope: Any) -> torch.Tensor:
+        found: torch.Tensor = (one(own, row) * slope).sum()
+        return found
+
+    with torch.no_grad():
+        logits = torch.func.vmap(one, in_dims=(None, 0))(parameters, given)
+    if slopes is None:
+        return logits, None
+    each = torch.func.vmap(torch.func.grad(objective), in_dims=(None, 0, 0))
+    found = each(parameters, given, slopes(logits))
+    return logits, torch.cat([found[name].reshape(n, -1) for name in skeleton.names], dim=1)
+
+
+def by_padded_vmap(skeleton: Any, given: torch.Tensor, slopes: Slopes | None) -> Found:
+    """The same by products of whole lines."""
+    with Padded():
+        return by_vmap(skeleton, given, slopes)
+
+
+def by_row(skeleton: Any, given: torch.Tensor, slopes: Slopes | None) -> Found:
+    """Each row by itself, in memory of its own: where it would begin in a chunk's is nothing of the
+    row's."""
+    inputs = [p for _, p in skeleton.module.named_parameters() if p.requires_grad]
+    with torch.enable_grad():
+        outs = [skeleton.logits(given[i : i + 1].clone()) for i in range(len(given))]
+    logits = torch.cat(outs).detach()
+    if slopes is None:
+        return logits, None
+    gradients, slope = torch.zeros(len(given), skeleton.size, device=given.device), slopes(logits)
+    for i, out in enumerate(outs):
+        if out.requires_grad:
+            own = (slope[i : i + 1].clone(),)
+            row: Any = torch.autograd.grad(out, inputs, grad_outputs=own, allow_unused=True)
+            flat = [torch.zeros_like(p) if g is None else g for p, g in zip(inputs, row)]  # noqa: B905
+            gradients[i] = torch.cat([g.reshape(-1) for g in flat])
+    return logits, gradients
+
+
+WAYS = {"vmap": by_vmap, "padded vmap": by_padded_vmap, "row by row": by_row}
+"""The fastest first."""
+
+
+@contextmanager
+def _settings(device: torch.device) -> Iterator[None]:
+    """On a GPU no algorithm is chosen by the clock, nor one whose sums have no order."""
+    now = torch.backends.cudnn
+    if device.type != "cuda":
+        yield
+    else:
+        fixed = {"enabled": now.enabled, "allow_tf32": now.allow_tf32}
+        with now.flags(benchmark=False, deterministic=True, **fixed):
+            yield
+
+
+# -- the trial -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """A way, and the shapes of its chunks, rising. `filler`: the public row behind rows that do not
+    fill one."""
+
+    way: str
+    shapes: tuple[int, ...]
+    filler: Singles
+
+    def chunks(self, rows: int) -> Iterator[slice]:
+        """Runs of rows, each of at most one shape: the largest, and for the rest the smallest that
+        holds it."""
+        for a in range(0, rows, self.shapes[-1]):
+            yield slice(a, min(rows, a + self.shapes[-1]))
+
+
+def is_smooth(shape: int, sizes: Sequence[int], threads: int) -> bool:
+    """Whether no thread's share of a layer's numbers ends within two vectors, where one of `sizes`
+    is a row's numbers."""
+    for size in sizes:
+        shares = min(threads, -(-shape * size // SPLIT))
+        if shares > 1 and shape * size % (shares * LEAST):
+            return False
+    return True
+
+
+def shapes_up_to(most: int, threads: int) -> list[int]:
+    """Shapes up to about `most` rows, rising by fours; where the threads are no power of two they
+    share them evenly."""
+    shape, out = LEAST * (threads // (threads & -threads)), list[int]()
+    while not out or shape <= min(most, MOST):
+        out.append(shape)
+        shape *= 4
+    return out
+
+
+class Trial:
+    """Made-up rows that a module takes at made-up parameters, with labels and costs, and the public
+    row that fills chunks."""
+
+    def __init__(self, skeleton: Any, rows: Singles, filler: Singles) -> None:
+        self._skeleton, self._rows, self.filler = skeleton, rows, filler
+        rng = np.random.default_rng(23)
+        labels = rng.integers(0, skeleton.classes, len(rows))
+        costs = rng.normal(size=(len(rows), skeleton.outputs))
+        self._wanted = Wanted(1.0, 2.0**-37, True, 1.7, 0.8, labels, costs, None)
+        self._sizes = self._numbers()
+
+    def gradients(self, way: str, order: Any, rows: Singles | None = None) -> Found:
+        """Logits and gradients of the rows at `order`, or of others in their places."""
+        given = self._skeleton.padded(self._rows[order] if rows is None else rows)
+        with _settings(self._skeleton.device):
+            return WAYS[way](self._skeleton, given, self._wanted.of(order).slopes)
+
+    def found(self, way: str, order: Any, rows: Singles | None = None) -> tuple[Any, Any]:
+        """The bits of each row's logits, gradient and norm, zero and minus zero alike; and which
+        rows hold numbers."""
+        logits, gradients = self.gradients(way, order, rows)
+        assert gradients is not None
+        norms = torch.linalg.vector_norm(gradients.double(), dim=1, keepdim=True)
+        both = torch.cat([logits, gradients], dim=1) + 0.0
+        bits = torch.cat([both.view(torch.int32), norms.view(torch.int32)], dim=1)
+        return bits, torch.isfinite(both).all(dim=1)
+
+    def passed(self, way: str, most: int) -> tuple[int, ...]:
+        """The shapes in which every row is alone."""
+        out, truth, threads = list[int](), None, torch.get_num_threads()
+        for shape in shapes_up_to(min(most, len(self._rows)), threads):
+            if not is_smooth(shape, self._sizes, threads):
+                continue
+            order = np.arange(shape)
+            try:
+                found, good = self.found(way, order)
+            except Exception:  # whatever torch cannot do
+                return ()
+            known = truth is None or bool((found[: len(truth)] == truth)[good[: len(truth)]].all())
+            if known and self._is_alone(way, order, found, good):
+                truth = found
+                out.append(shape)
+        return tuple(out)
+
+    def _is_alone(self, way: str, order: Ints, truth: Any, good: Any) -> bool:
+        """The rows of one shape, at other places and beside others."""
+        n, rng = len(order), np.random.default_rng(29)
+        for other in (np.roll(order, 1), np.full(n, n // 3), rng.permutation(n)):
+            found, _ = self.found(way, other)
+            if not bool((found == truth[other])[good[other]].all()):
+                return False
+        for sizes in SIZES:
+            beside, rows = rng.random(n) < 0.5, self._rows[order].copy()
+            plain = np.where(rows[beside] == 0.0, 1.0, rows[beside])
+            with np.errstate(all="ignore"):
+                rows[beside] = plain * rng.choice(sizes, (int(beside.sum()), 1)).astype(np.float32)
+            try:
+                found, _ = self.found(way, order, rows)
+            except Exception:  # a module that refuses such rows: they share no chunk with others
+                continue
+            mine = good & torch.from_numpy(~beside).to(good.device)
+            if not bool((found == truth)[mine].all()):
+                return False
+        return True
+
+    def _numbers(self) -> tuple[int, ...]:
+        """How many numbers of a row the module's parts read and give."""
+        sizes = {self._skeleton.width}
+
+        def note(module: object, given: tuple[object, ...], out: object) -> None:
+            some = (t for t in (*given, out) if isinstance(t, torch.Tensor))
+            sizes.update(t.numel() // LEAST for t in some)
+
+        hooks = [m.register_forward_hook(note) for m in self._skeleton.module.modules()]
+        try:
+            with torch.no_grad():
+                logits = self._skeleton.logits(self._skeleton.padded(self._rows[:LEAST]))
+                filled = np.repeat(self.filler[np.newaxis], LEAST, axis=0)
+                self._skeleton.logits(self._skeleton.padded(filled))
+        finally:
+            for hook in hooks:
+                hook.remove()
+        if not 2 * int(torch.isfinite(logits).all(dim=1).sum()) > LEAST:
+            raise ValueError("made-up rows that are finite")
+        return tuple(sorted(sizes))
+
+
+def settle(skeleton: Any, most: int) -> Method:
+    """The first way that finds the gradients of rows one by one, and whose rows are alone, in chunks
+    of up to `most` rows."""
+    for rows in skeleton.probes(max(LEAST * torch.get_num_threads(), min(most, MOST))):
+        for filler, plain in itertools.product((np.zeros_like(rows[0]), rows[0].copy()), (1, 0)):
+            with _made_up(skeleton, plain=bool(plain)):
+                try:
+                    trial = Trial(skeleton, rows, filler)
+                except Exception:  # a module that takes no such rows
+                    continue
+                for way in ("vmap", "padded vmap"):
+                    shapes = trial.passed(way, most) if _agrees(trial, way) else ()
+                    if shapes:
+                        return Method(way, shapes, filler)
+            return Method("row by row", (1,), filler)
+    return Method("row by row", (1,), np.zeros(skeleton.width, np.float32))
+
+
+def _agrees(trial: Trial, way: str) -> bool:
+    """Whether a way finds the gradients that are found row by row."""
+    order = np.arange(3)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _, found = trial.gradients(way, order)
+            _, right = trial.gradients("row by row", order)
+    except Exception:  # whatever torch cannot do: the next way is tried
+        return False
+    assert found is not None
+    assert right is not None
+    largest = float(right.norm(dim=1).max())
+    return bool((found - right).norm(dim=1).max() <= AGREE * (1e-6 + largest))
+
+
+@contextmanager
+def _made_up(skeleton: Any, *, plain: bool) -> Iterator[None]:
+    """Parameters, frozen ones too, at which no neuron is dead and no bias drowns what rows add:
+    other orders show there. Not `plain`: near those that were handed in, for modules that are not
+    finite at others."""
+    rng = np.random.default_rng(37)
+
+    def draw(shape: tuple[int, ...]) -> Floats:
+        """Of a size that sums over a layer's inputs keep; of a bias, 1."""
+        return np.asarray(rng.normal(size=shape) / math.sqrt(math.prod(shape[1:])))
+
+    frozen = [p for p in skeleton.module.parameters() if not p.requires_grad] if plain else []
+    before = [p.detach().clone() for p in frozen]
+    if plain:
+        skeleton.load(np.concatenate([draw(shape).ravel() for shape in skeleton.shapes]))
+    else:
+        skeleton.load(skeleton.start + 0.03 * rng.normal(size=skeleton.size))
+    try:
+        with torch.no_grad():
+            for p in frozen:
+                p.copy_(torch.from_numpy(draw(tuple(p.shape))))
+        yield
+    finally:
+        with torch.no_grad():
+            for p, kept in zip(frozen, before, strict=True):
+                p.copy_(kept)
+
+
+# -- the pass --------------------------------------------------------------------------------------
+
+
+def engine(skeleton: Any) -> Engine:
     """The engine of a skeleton, made once."""
     if "engine" not in skeleton.kept:
         with skeleton.lock:
@@ -64,48 +415,28 @@ def engine(skeleton: Skeleton) -> Engine:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Chunk:
-    """What a pass found of the rows of one chunk, before anything is added."""
-
-    logits: Floats
-    parts: tuple[GradientPiece, ...]
-    factors: torch.Tensor | None
+def rounding_of(parameters: int) -> float:
+    """What rounding adds to the norm of a row's gradient at most, in grid steps."""
+    return math.sqrt(parameters) / 2.0
 
 
 class Engine:
-    """How the gradients of one skeleton are found: by layers, by torch.func, or row by row; and in
-    chunks of how many rows.
+    """How the gradients of one skeleton are found, in chunks of how many rows: tried once for each
+    number of threads and the like that torch's arithmetic hangs on besides module and shape."""
 
-    Chosen by trying the module on made-up rows, so it is public: `way` once, against gradients
-    found row by row; `method` for torch's number of threads, so that a row's bits are its own.
-    `rounding` holds for every method.
-    """
-
-    def __init__(self, skeleton: Skeleton) -> None:
+    def __init__(self, skeleton: Any) -> None:
         self.skeleton = skeleton
-        self._ways = ways_of(skeleton)
         self._methods: dict[Any, Method] = {}
-        first = self._ways[0]
-        self.way, self.layers = first.name, list(first.layers)
-        numbers, roundings = skeleton.numbers_per_row + skeleton.size, [Built.error(skeleton.size)]
-        # more than that of built gradients: what a row did not look up is zero in these, too
-        if self.layers:
-            numbers = skeleton.numbers_per_row + sum(
-                layer.built + layer.unfolded for layer in self.layers
-            )
-            roundings = [error for layer in self.layers for error in layer.errors]
-        self.rounding = math.sqrt(sum(error * error for error in roundings))  # in grid steps
-        self._most = CHUNK_NUMBERS // numbers
 
     @property
     def method(self) -> Method:
         """The way and the shapes of chunks, for torch as it is set in this thread."""
-        now = state()
+        precision, library = torch.get_float32_matmul_precision(), torch.backends.mkldnn
+        now = (torch.get_num_threads(), precision, library.enabled)
         if now not in self._methods:
-            with self.skeleton.lock:
-                # made-up rows: nobody need hear
-                self._methods[now] = quietly(Troubles(), settle, self._ways, self._most)
+            most = CHUNK_NUMBERS // (self.skeleton.numbers_per_row + self.skeleton.size)
+            with self.skeleton.lock:  # made-up rows: nobody need hear
+                self._methods[now] = quietly(Troubles(), settle, self.skeleton, most)
         return self._methods[now]
 
     def run(
@@ -115,14 +446,12 @@ class Engine:
         grid steps: of rows, or of persons, where it is wanted by person."""
         skeleton = self.skeleton
         logits = np.full((len(rows), skeleton.outputs), np.nan)
-        total = None if wanted is None else _total_of(skeleton, wanted)
+        total = None if wanted is None else Total(skeleton, wanted)
         with skeleton.lock:
-            method, at = self.method, 0
+            method = self.method
             skeleton.load(parameters)
-            for shape in method.chunks(len(rows)):
-                part = slice(at, min(at + shape, len(rows)))
+            for part in method.chunks(len(rows)):
                 self._try(method, rows, part, wanted, logits, total, troubles)
-                at += shape
         if not np.isfinite(logits).all():
             troubles.append("some rows gave NaN or infinite values; they contributed zero")
         return logits, None if total is None else total.steps()
@@ -134,16 +463,25 @@ class Engine:
         part: slice,
         wanted: Wanted | None,
         logits: Floats,
-        total: _Total | _TotalByPerson | None,
+        total: Total | None,
         troubles: Troubles,
     ) -> None:
         """A chunk; where user code fails on it, its halves, each filled up: the other rows'
         arithmetic stays what it was."""
         count = part.stop - part.start
+        shape = next(n for n in method.shapes if count <= n)
+        given, pieces = self.skeleton.padded(rows[part], shape, method.filler), None
+        filled = None if wanted is None else wanted.of(part, shape)
+        slopes = None if filled is None else filled.slopes
         try:
-            found = self._chunk(
-                method, rows[part], None if wanted is None else wanted.of(part), troubles
-            )
+            with _settings(self.skeleton.device):
+                found = WAYS[method.way](self.skeleton, given, slopes)
+            if filled is not None:
+                pieces, good = filled.steps(found)
+                if not bool(good[:count].all()):
+                    troubles.append(
+                        "some rows gave NaN or infinite gradients; they contributed zero"
+                    )
         except Exception as error:  # masked on purpose: an error may depend on one private row
             troubles.append(f"{type(error).__name__}: {error}")
             if count > 1:
@@ -151,103 +489,49 @@ class Engine:
                 for half in (slice(part.start, middle), slice(middle, part.stop)):
                     self._try(method, rows, half, wanted, logits, total, troubles)
             return
-        logits[part] = found.logits
-        if total is not None and found.factors is not None:
-            total.add(found.parts, found.factors, part)
-
-    def _chunk(
-        self, method: Method, rows: Singles, wanted: Wanted | None, troubles: Troubles
-    ) -> _Chunk:
-        """Rows in the smallest shape that holds them."""
-        shape, way, count = next(n for n in method.shapes if len(rows) <= n), method.way, len(rows)
-        given = self.skeleton.padded(rows, shape, method.filler)
-        if wanted is None:
-            return _Chunk(_numbers(way.pieces(given, None, False).logits)[:count], (), None)
-        filled = wanted.of(slice(None), shape)
-        pieces = way.pieces(given, lambda z: slopes(z, filled), wanted.exact, wanted.scratch)
-        by, good = factors(pieces.parts, pieces.logits, filled)
-        by[count:] = 0.0
-        if not bool(good[:count].all()):
-            troubles.append("some rows gave NaN or infinite gradients; they contributed zero")
-        return _Chunk(_numbers(pieces.logits)[:count], tuple(pieces.parts), by)
+        logits[part] = found[0].detach().cpu().numpy()[:count]
+        if total is not None and pieces is not None:
+            total.add(pieces[:count], part)
 
 
-class _Total:
-    """Contributions added up, on the grid."""
+class Total:
+    """Contributions added up on the grid. Of persons, whose rows stand one after another: a person's
+    rows are added as whole numbers, from chunk to chunk, and only then is their sum clipped."""
 
-    def __init__(self, skeleton: Skeleton) -> None:
-        self._sum = torch.zeros(skeleton.size, dtype=torch.float64, device=skeleton.device)
-        self._steps = torch.zeros(skeleton.size, dtype=torch.int64, device=skeleton.device)
-        self._rows = 0
-
-    def add(self, parts: tuple[GradientPiece, ...], factors: torch.Tensor, rows: slice) -> None:
-        """What the rows at these places add."""
-        count = rows.stop - rows.start
-        if self._rows + count > MOST_FLOATS:
-            self._flush()
-        for part in parts:
-            part.add(factors, self._sum)
-        self._rows += count
-
-    def steps(self) -> Ints:
-        self._flush()
-        found: Ints = self._steps.cpu().numpy()
-        return found
-
-    def _flush(self) -> None:
-        self._steps += torch.round(self._sum).to(torch.int64)
-        self._sum.zero_()
-        self._rows = 0
-
-
-class _TotalByPerson:
-    """The same of persons: a person's rows are added as whole numbers, from chunk to chunk, and only
-    then is their sum clipped.
-
-    Rows stand person by person. A sum of at most 2^12 rows of one chunk is exact in float64, and
-    chunks are added as int64.
-    """
-
-    def __init__(self, skeleton: Skeleton, persons: Ints, limit: float) -> None:
-        self._persons, self._limit = persons, limit
-        self._piece = torch.zeros(skeleton.size, dtype=torch.float64, device=skeleton.device)
-        self._person = np.zeros((1, skeleton.size), np.int64)
+    def __init__(self, skeleton: Any, wanted: Wanted) -> None:
+        kind: dict[str, Any] = {"dtype": torch.float64, "device": skeleton.device}
+        self._sum, self._rows = torch.zeros(skeleton.size, **kind), 0
         self._out = np.zeros((1, skeleton.size), np.int64)
-        self._open: int | None = None  # whose rows `_person` is made of
+        self._persons, self._limit = wanted.persons, wanted.most / wanted.unit
+        self._person, self._open = np.zeros_like(self._out), -1  # whose rows it is made of
 
-    def add(self, parts: tuple[GradientPiece, ...], factors: torch.Tensor, rows: slice) -> None:
+    def add(self, pieces: torch.Tensor, rows: slice) -> None:
         """What the rows at these places add: they come in their order."""
-        for part in parts:
-            part.scale(factors)
-        mine = self._persons[rows]
-        cuts = [0, *(1 + np.flatnonzero(mine[1:] != mine[:-1])).tolist(), len(mine)]
-        for first, last in itertools.pairwise(cuts):
-            if self._open is not None and self._open != mine[first]:
-                self._close()
-            self._open = int(mine[first])
-            for part in parts:
-                part.add_rows(first, last, self._piece)
-            self._person[0] += self._piece.cpu().numpy().astype(np.int64)
-            self._piece.zero_()
+        if self._persons is not None:
+            whose, whole = self._persons[rows], pieces.cpu().numpy().astype(np.int64)
+            begins = np.flatnonzero(np.r_[True, whose[1:] != whose[:-1]])
+            for person, line in zip(whose[begins], np.add.reduceat(whole, begins), strict=True):
+                if person != self._open:
+                    self._close()
+                self._open = person
+                self._person[0] += line
+            return
+        if self._rows + len(pieces) > MOST_FLOATS:
+            self._flush()
+        self._sum += pieces.sum(dim=0)
+        self._rows += len(pieces)
 
     def steps(self) -> Ints:
+        """The total."""
         self._close()
+        self._flush()
         found: Ints = self._out[0]
         return found
 
+    def _flush(self) -> None:
+        self._out[0] += torch.round(self._sum).to(torch.int64).cpu().numpy()
+        self._sum.zero_()
+        self._rows = 0
+
     def _close(self) -> None:
         close_person(self._person, self._limit, self._out)
-        self._open = None
-
-
-def _total_of(skeleton: Skeleton, wanted: Wanted) -> _Total | _TotalByPerson:
-    if wanted.persons is None:
-        return _Total(skeleton)
-    return _TotalByPerson(skeleton, wanted.persons, wanted.most / wanted.unit)
-
-
-def _numbers(logits: torch.Tensor) -> Floats:
-    return np.asarray(logits.detach().cpu().numpy(), np.float64)
-
-
-__all__ = ["Engine", "Wanted", "Way", "engine"]
