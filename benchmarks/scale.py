@@ -346,7 +346,7 @@ def _encoding(rows: int, folder: Path, repeats: int) -> None:
 def _held(kind: str, source: Any) -> Rows:
     """The rows of a curator, scaled inside."""
     if kind == "dask":
-        from fairveil.curator.sharded import ShardedRows, Taking
+        from fairveil.core.extra.sharded import ShardedRows, Taking
 
         rows: Rows = ShardedRows(source.shards(), Taking(source.layout), source)
     else:

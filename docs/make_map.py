@@ -48,7 +48,7 @@ WALK = (
         "the whole run is planned and its noise calibrated: no rows needed",
     ),
     (
-        "curator/curator.py",
+        "core/curator.py",
         "Curator",
         "holds the Rows from here on; reserves the plan in the ledger",
     ),
@@ -58,12 +58,12 @@ WALK = (
         "asks what the method yields, and sends it the answers",
     ),
     (
-        "curator/curator.py",
+        "core/curator.py",
         "Curator.answer",
         "checks that the plan covers the ask, and writes the log",
     ),
     (
-        "curator/passes.py",
+        "core/passes.py",
         "Passes.run",
         "one pass over blocks for all that is asked together",
     ),
@@ -72,7 +72,7 @@ WALK = (
         None,
         "a row's gradient is clipped and added, in whole units of a grid",
     ),
-    ("curator/curator.py", "LaidOut.answers", "discrete noise is added to the exact totals"),
+    ("core/curator.py", "LaidOut.answers", "discrete noise is added to the exact totals"),
     (
         "methods/primal_dual.py",
         "PrimalDual.search",
@@ -108,11 +108,11 @@ def rooms() -> str:
             f'stroke="{FAINT}" stroke-width="1" marker-end="url(#tip)"/>'
         )
     for name, (left, top, width, height) in box.items():
-        filling = HELD if name == "curator" else PAPER
+        filling = HELD if name == "core" else PAPER
         parts.append(
             f'<rect x="{left:.0f}" y="{top:.0f}" width="{width:.0f}" height="{height:.0f}" rx="4" '
             f'fill="{filling}" '
-            f'stroke="{ACCENT if name == "curator" else INK}"/>'
+            f'stroke="{ACCENT if name == "core" else INK}"/>'
         )
         parts.append(_text(left + 10, top + 22, name, 14, bold=True))
         for number, line in enumerate(reversed(INSIDE.get(name, ()))):
@@ -126,7 +126,7 @@ def rooms() -> str:
 
 def walk() -> str:
     """How X goes from `fit` to the compiled loop and what comes back."""
-    columns = ("estimators", "methods", "curator")
+    columns = ("estimators", "methods", "core")
     parts = []
     for number, name in enumerate(columns):
         left = 20 + 290 * number
@@ -141,7 +141,7 @@ def walk() -> str:
     earlier: tuple[float, float] | None = None
     for number, (path, called, becomes) in enumerate(WALK):
         room = path.split("/")[0]
-        at = columns.index("curator" if room == "core" else room)
+        at = columns.index(room)
         left, top = 28 + 290 * at, 48 + 58 * number
         if earlier is not None:
             parts.append(

@@ -25,7 +25,7 @@ LINES = (
     ("statement",),  # ring 1
     ("privacy", "fairness", "models"),
     ("metrics",),
-    # ring 2: a curator knows of no ledger, which listens to it
+    # ring 2: the public names of the trusted room, and what listens to it
     ("curator", "ledger"),
     ("methods",),  # ring 3
     ("data",),  # ring 4: estimators code tables with it
@@ -44,21 +44,16 @@ INSIDE = {
         ("checks", "compose", "fast"),
         ("events", "layout", "noise", "promise"),
         ("bound", "inventory", "persons"),
-        ("questions", "renyi", "rows"),
-        ("cost", "sums"),
-        ("by_cell", "filters"),
-    ),
-    "privacy": (("accounting",),),
-    "curator": (
-        ("journal", "public_table", "quiet", "sharded"),
-        ("attached", "books", "kernels"),
-        ("networks",),
-        ("passes",),
-        ("pricing",),
+        ("questions", "quiet", "renyi", "rows"),
+        ("cost", "public", "sums"),
+        ("attached", "by_cell", "filters"),
+        ("journal", "passes"),
+        ("books", "pricing"),
         ("choices",),
         ("curator",),
-        ("elsewhere",),
+        ("extra",),
     ),
+    "privacy": (("accounting",),),
     "methods": (
         (
             "counts",
@@ -103,7 +98,7 @@ LEVEL = {room: level for level, rooms in enumerate(LINES) for room in rooms}
 FRONT = ("__init__", "__main__")
 
 CONFINED = {
-    "torch": ("curator/kernels/torch_*.py", "models/torch_*.py"),
+    "torch": ("core/extra/torch_*.py", "models/torch_*.py"),
     "safetensors": ("models/*.py",),
     "dp_accounting": (),
     "cryptography": ("statement/signing.py",),
@@ -211,13 +206,13 @@ def test_no_module_has_a_vague_name() -> None:
         ),
         ("facts/schema.py", "from ..privacy import PrivacyStatement"),
         ("errors.py", "from . import _checks"),
-        ("curator/pricing.py", "from ..cli import main"),
-        ("curator/pricing.py", "from .. import Promise"),
-        ("curator/pricing.py", "import fairveil"),
-        ("curator/pricing.py", "import torch.nn"),
+        ("core/pricing.py", "from ..cli import main"),
+        ("core/pricing.py", "from .. import Promise"),
+        ("core/pricing.py", "import fairveil"),
+        ("core/pricing.py", "import torch.nn"),
         ("models/linear.py", "def f():\n    import torch"),
         ("core/cost.py", "def f():\n    import dp_accounting"),
-        ("curator/pricing.py", "import numba"),
+        ("methods/game.py", "import numba"),
         ("data/csv.py", "import importlib\nimportlib.import_module('torch')"),
         ("data/csv.py", "__import__('torch')"),
         ("data/csv.py", "from importlib import import_module\nimport_module(name)"),
@@ -243,10 +238,10 @@ def test_a_wrong_import_is_found(path: str, source: str) -> None:
         ),
         ("facts/schema.py", "from .. import _checks"),
         (
-            "curator/curator.py",
+            "methods/game.py",
             "from ..privacy import events\nfrom ..facts import RowBlock\nimport numpy",
         ),
-        ("curator/kernels/torch_gradient.py", "import torch"),
+        ("core/extra/torch_gradient.py", "import torch"),
         ("models/torch_module.py", "from torch import nn"),
         (
             "core/noise.py",
@@ -268,11 +263,11 @@ def test_a_right_import_is_let_through(path: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("path", "source", "found"),
     [
-        ("curator/networks.py", "from .passes import Passes", True),
-        ("curator/passes.py", "def f():\n    from . import curator", True),
-        ("curator/kernels/torch_gradient.py", "from ..pricing import Measurement", True),
+        ("core/passes.py", "from .pricing import Bounds", True),
+        ("core/passes.py", "def f():\n    from . import curator", True),
+        ("core/quiet.py", "from .pricing import Measurement", True),
         (
-            "curator/pricing.py",
+            "core/pricing.py",
             "from ..core.questions import Scale\nfrom .reference import total",
             False,
         ),

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from .core.errors import LONGEST as LONGEST
 from .core.errors import BudgetError as BudgetError
 from .core.errors import Complaint as Complaint
+from .core.errors import DataNotFoundError as DataNotFoundError
 from .core.errors import FairveilError as FairveilError
 from .core.errors import InputError as InputError
+from .core.errors import LedgerError as LedgerError
 from .core.errors import MissingBoundError as MissingBoundError
 from .core.errors import PrivacyError as PrivacyError
 from .core.errors import complaint as complaint
@@ -62,10 +64,6 @@ class Overspent(BudgetError):  # noqa: N818  # what happened, as in ConstraintNo
         return (functools.partial(type(self), str(self), **self.figures), ())
 
 
-class LedgerError(PrivacyError):
-    """A ledger cannot be used so, or is not what it should be."""
-
-
 class LedgerAway(LedgerError):  # noqa: N818  # what happened, as in Overspent
     """The store of a ledger does not answer now, or is in use for too long. Nothing is known to be
     wrong with it: try again."""
@@ -86,10 +84,6 @@ class StatementError(InputError):
 
 class SignatureError(StatementError):
     """A signature is missing, malformed, of another key, or not of what it was held against."""
-
-
-class DataNotFoundError(FairveilError, FileNotFoundError):
-    """A data set, file or database is not where it was looked for."""
 
 
 class ChecksumError(FairveilError, ValueError):

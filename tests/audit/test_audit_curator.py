@@ -34,6 +34,7 @@ from fairveil.audit import (
     audit_fit,
     audit_scores,
 )
+from fairveil.core import pricing
 from fairveil.core.events import Event, Repeated
 from fairveil.core.rows import Batch
 from fairveil.curator import (
@@ -47,7 +48,6 @@ from fairveil.curator import (
     Question,
     Rows,
     describe,
-    pricing,
 )
 from fairveil.privacy import NoiseSource, Promise, calibrate, epsilon, full_batch, split
 

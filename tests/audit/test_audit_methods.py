@@ -17,7 +17,7 @@ from fairveil.audit import scores
 from fairveil.audit.corners import pairs_of
 from fairveil.audit.running import Attack, Seeds
 from fairveil.audit.targets import HALF_NOISE, Bug, FitTarget
-from fairveil.curator import pricing
+from fairveil.core import pricing
 from fairveil.facts import Boolean, Category, Number, Schema
 from knobs import made
 

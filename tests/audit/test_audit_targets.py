@@ -25,9 +25,10 @@ from fairveil.audit.targets import (
     planted,
 )
 from fairveil.audit.witness import Overheard, Reader
+from fairveil.core import pricing
+from fairveil.core.books import heard_by
 from fairveil.core.questions import Question
-from fairveil.curator import CellCounts, Curator, GradientSum, Linear, RowCount, Rows, pricing
-from fairveil.curator.books import heard_by
+from fairveil.curator import CellCounts, Curator, GradientSum, Linear, RowCount, Rows
 from fairveil.facts import Category, Number, Schema
 from fairveil.privacy import NoiseSource, Promise
 from knobs import made

@@ -42,6 +42,7 @@ from fairveil.curator import (
 )
 from fairveil.errors import FairveilError
 from fairveil.privacy import NoiseSource, Promise, Unit
+from fairveil.statement.document import PrivacyStatement
 
 PERSONS = schema_of("hired", ("sex",), unit="person", most=2, rows=240)
 PLAIN = schema_of("hired", ("sex",), rows=240)
@@ -537,7 +538,7 @@ def test_the_statement_is_never_below_the_price_of_who_is_worst_off(
     with Curator(rows, promise, plan=plan, noise=NoiseSource.seeded(0)) as curator:
         curator.answer(asked)
         curator.finish()
-        statement = curator.statement()
+        statement = PrivacyStatement.of_run(curator)
     worst = 0.0
     for person in itertools.product(*(range(VALUES[name]) for name in COLUMNS)):
         at = dict(zip(COLUMNS, person, strict=True))

@@ -42,6 +42,7 @@ from fairveil.curator import (
 )
 from fairveil.errors import FairveilError
 from fairveil.privacy import Filter, NoiseSource, Promise, epsilon
+from fairveil.statement.document import PrivacyStatement
 
 REPLACED = Promise(3.0, 1e-6, neighbours="replace-one")
 ADDED = Promise(3.0, 1e-6)
@@ -142,7 +143,7 @@ def test_a_plan_is_priced_followed_and_done() -> None:
     curator.finish()
     with pytest.raises(FairveilError):
         follow(curator, rows, 1)
-    statement = curator.statement()
+    statement = PrivacyStatement.of_run(curator)
     assert statement.check() == []
     assert [event.part for event in _spelled(statement.events) if isinstance(event, OnPart)] == (
         [0, 1] * 4
@@ -200,8 +201,8 @@ def test_without_a_plan_a_filter_holds_what_is_chosen(kind: str) -> None:
     assert epsilon(list(curator.log.events), 1e-6, "replace-one") <= 3.0
     assert kinds(ledger).count("committed") == made
     assert charged(ledger) == pytest.approx(cost(Repeated(Gaussian(4.0), made)), rel=1e-9)
-    assert curator.statement().epsilon == 3.0
-    assert curator.statement().check() == []
+    assert PrivacyStatement.of_run(curator).epsilon == 3.0
+    assert PrivacyStatement.of_run(curator).check() == []
     for other in (Promise(9.0, 1e-6, neighbours="replace-one"), ADDED):
         with pytest.raises(FairveilError):
             seeded(rows, REPLACED, cap=Filter.create(other, kind))
@@ -280,10 +281,10 @@ def test_user_code_is_named_and_does_not_ask_again() -> None:
     assert set(inside) == {"refused"}
     assert len(curator.log) == 1
     curator.close()
-    assert "user-code-trusted" in curator.statement().stamps
+    assert "user-code-trusted" in PrivacyStatement.of_run(curator).stamps
     plain = seeded(rows, Promise(9.0, 1e-6))
     plain.answer([(RowCount(), 50.0)])
-    assert "user-code-trusted" not in plain.statement().stamps
+    assert "user-code-trusted" not in PrivacyStatement.of_run(plain).stamps
 
 
 def test_what_went_wrong_inside_is_told_when_the_run_has_ended() -> None:
@@ -381,7 +382,7 @@ def test_a_journal_goes_on_where_it_ends_with_what_it_began(tmp_path: Path) -> N
     three = seeded(rows, REPLACED, plan=PLAN, earlier=Journal(path))
     later = follow(three, rows, 7, 5)
     three.finish()
-    assert three.statement().check() == []
+    assert PrivacyStatement.of_run(three).check() == []
     drawn = [answer.tobytes() for answer in [*first, *later]]
     assert len(set(drawn)) == len(drawn)
     numbers = [entry.number for entry in Journal(path).entries]
@@ -396,12 +397,12 @@ def test_one_seeded_sitting_makes_a_run_seeded(tmp_path: Path) -> None:
     two = Curator(rows, REPLACED, plan=PLAN, noise=NoiseSource.secure(), earlier=Journal(path))
     follow(two, rows, 10, 2)
     two.finish()
-    assert two.statement().noise == "seeded"
+    assert PrivacyStatement.of_run(two).noise == "seeded"
     assert not Journal(path).is_secure
     only = Curator(rows, REPLACED, plan=PLAN, noise=NoiseSource.secure())
     follow(only, rows, 12)
     only.finish()
-    assert only.statement().noise == "secure"
+    assert PrivacyStatement.of_run(only).noise == "secure"
 
 
 def test_a_journal_of_answers_is_its_owners_and_of_noisy_ones(tmp_path: Path) -> None:
@@ -549,7 +550,7 @@ def test_models_side_by_side_are_priced_noised_and_answered_each_by_itself() -> 
             assert _spelled(curator.log.events) == [Gaussian(60.0)] * models
             values = answer.reshape(models, -1)
             assert len({one.tobytes() for one in values}) == models
-            bound = max(one.sensitivity for one in curator.statement().bounds)
+            bound = max(one.sensitivity for one in PrivacyStatement.of_run(curator).bounds)
             spread = values.std(axis=0) / (60.0 * bound)
             assert (spread > 0.6).all(), question.name
             assert (spread < 1.5).all(), question.name
@@ -564,7 +565,7 @@ def test_each_model_has_the_noise_of_its_own_largest_row() -> None:
     for seed in range(60):
         curator = seeded(rows, ALONE, seed)
         drawn.append(curator.answer([(question, 20.0)])[0])
-        stated.add(curator.statement().bounds[0].sensitivity)
+        stated.add(PrivacyStatement.of_run(curator).bounds[0].sensitivity)
     spread = np.array(drawn).std(axis=0)
     largest = 300.0 * math.sqrt(2)
     assert max(stated) == pytest.approx(largest, rel=1e-3)
@@ -614,7 +615,7 @@ def test_weights_are_in_every_bound() -> None:
                 }.items():
                     curator = seeded(rows, ADDED)
                     (answer,) = curator.answer([(question, 1e4)])
-                    stated = curator.statement().bounds[0].sensitivity
+                    stated = PrivacyStatement.of_run(curator).bounds[0].sensitivity
                     moved[mode, name, number] = (answer / 1e4, stated)
         for (mode, name, number), (answer, stated) in moved.items():
             if number:
@@ -676,7 +677,7 @@ def test_no_pair_of_rows_moves_an_answer_further_than_is_stated(relation: str, m
             (answer,) = curator.answer([(question, 1e-4)])
             name = f"{question.name} {getattr(question, 'loss', '')} {answer.shape}"
             found.setdefault(name, []).append(np.ravel(answer))
-            bounds[name] = curator.statement().bounds[0].sensitivity
+            bounds[name] = PrivacyStatement.of_run(curator).bounds[0].sensitivity
     for name, answers in found.items():
         table = np.array(answers)
         moved = np.linalg.norm(table, axis=1).max()

@@ -12,7 +12,7 @@ from pathlib import Path
 import fairveil
 
 ROOM = Path(fairveil.__file__).parent / "core"
-MOST_LINES = 10_500
+MOST_LINES = 15_400
 OUTSIDE = {"numpy", "scipy", "numba"}
 
 
@@ -32,10 +32,12 @@ def test_it_imports_nothing_else_of_the_library_and_little_from_outside() -> Non
     files = sorted(ROOM.rglob("*.py"))
     assert len(files) > 8
     for path in files:
+        depth = len(path.relative_to(ROOM).parts)
+        outside = OUTSIDE | ({"torch"} if path.match("extra/torch_*.py") else set())
         for name in imported(path):
-            first = name.split(".")[0]
-            inside = name.startswith(".") and not name.startswith("..")
-            assert inside or first in OUTSIDE or first in sys.stdlib_module_names, (path, name)
+            first, dots = name.split(".")[0], len(name) - len(name.lstrip("."))
+            inside = 0 < dots <= depth
+            assert inside or first in outside or first in sys.stdlib_module_names, (path, name)
 
 
 def test_loading_all_of_it_loads_no_other_room() -> None:
@@ -50,6 +52,7 @@ def test_loading_all_of_it_loads_no_other_room() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     others = {name.split(".")[1] for name in done.stdout.split()} - {"core"}
+    assert not {"statement", "ledger", "facts"} & others
     assert others <= {"_lazy"}  # of the package itself, which hands its names out
 
 

@@ -8,8 +8,8 @@ import itertools
 
 import numpy as np
 
+from fairveil.core.passes import totals
 from fairveil.curator import Rows
-from fairveil.curator.passes import totals
 
 SIZES, GROUPS = (4, 3), (("a", "b", "c"), ("x", "y"))
 COMBINATIONS = list(itertools.product(range(3), range(2)))

@@ -16,6 +16,7 @@ import pytest
 
 import fairveil as fv
 from fairveil import data
+from fairveil.core.extra.sharded import ShardedRows, Taking
 from fairveil.core.noise import NoiseSource
 from fairveil.curator import (
     CellCounts,
@@ -31,7 +32,6 @@ from fairveil.curator import (
     PredictionHistogram,
     RowCount,
 )
-from fairveil.curator.sharded import ShardedRows, Taking
 from fairveil.data.pieces import pieces_of
 from fairveil.errors import ChecksumError, PrivacyError
 from fairveil.facts.rows import Traits

@@ -11,7 +11,10 @@ import plain_totals as reference
 import pytest
 from curator_pools import COMBINATIONS, WIDTH, attribute_move, largest_moves, pool
 
+from fairveil.core import pricing
+from fairveil.core.attached import Attached, ShiftedHistogram
 from fairveil.core.events import DiscreteLaplace, Gaussian
+from fairveil.core.passes import totals
 from fairveil.curator import (
     AttachedCodes,
     AttachedHistogram,
@@ -23,14 +26,12 @@ from fairveil.curator import (
     Measurement,
     MixtureHistogram,
     describe,
-    pricing,
 )
-from fairveil.curator.attached import Attached, ShiftedHistogram
-from fairveil.curator.passes import totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.facts import Cells
 from fairveil.models.shifted import softened
 from fairveil.privacy import NoiseSource, Promise
+from fairveil.statement.document import PrivacyStatement
 
 NOT_PRIVATE = Promise(math.inf, 0.0)
 ADDED = Promise(1.0, 1e-6)
@@ -255,7 +256,7 @@ def test_histograms_count_what_numpy_counts(rows_of, weights):
     found, whole = curator.answer([(CodeHistogram(codes, both), 0), (CodeHistogram(codes), 0)])
     assert np.allclose(found, marginal)
     assert np.allclose(whole[0], marginal[:3].sum(axis=0))
-    assert curator.statement().user_code == "trusted"
+    assert PrivacyStatement.of_run(curator).user_code == "trusted"
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -384,7 +385,7 @@ def test_guarantee_5_an_array_of_codes_is_taken_where_rows_are_public_alone(rows
     given = by_code(block).astype(int)
     curator = Curator(rows, SENSITIVE)
     assert (curator.attach_codes(given, CODES).of(block, 0, block.rows) == given).all()
-    assert curator.statement().user_code == "none"
+    assert PrivacyStatement.of_run(curator).user_code == "none"
     for wrong in (given[:-1], given.astype(float), given[:, np.newaxis]):
         with pytest.raises(InputError, match="one code a row"):
             curator.attach_codes(wrong, CODES)

@@ -1,4 +1,4 @@
-"""The books of a run and what its rounds share: by the guarantees of curator/books.py, bounds.py
+"""The books of a run and what its rounds share: by the guarantees of core/books.py, bounds.py
 and rounds.py."""
 
 from __future__ import annotations
@@ -8,14 +8,15 @@ import threading
 import numpy as np
 import pytest
 
+from fairveil.core.attached import RowFunction
+from fairveil.core.books import Budget
 from fairveil.core.events import Gaussian, Repeated
 from fairveil.core.filters import Filter
 from fairveil.curator import CellCounts, Curator, FeatureSums, Journal, Rows, Weighed
-from fairveil.curator.attached import RowFunction
-from fairveil.curator.books import Budget
 from fairveil.errors import BudgetError, InputError, PrivacyError
 from fairveil.ledger import Ledger
 from fairveil.privacy import NoiseSource, Promise
+from fairveil.statement.document import PrivacyStatement
 
 PROMISE = Promise(3.0, 1e-6, neighbours="replace-one")
 
@@ -98,7 +99,7 @@ def test_guarantee_3_of_books_the_statement_has_the_largest_bound_of_all_sitting
         )
         for question in clips:
             curator.answer([(question, 30.0)])
-        (bound,) = curator.statement().bounds
+        (bound,) = PrivacyStatement.of_run(curator).bounds
         assert bound.sensitivity >= 4.0 * np.sqrt(2.0)
         curator.close()
 

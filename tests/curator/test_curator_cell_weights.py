@@ -20,7 +20,9 @@ from curator_pools import (
 )
 
 from covering import pairs
+from fairveil.core import passes as totals_module
 from fairveil.core.events import Gaussian
+from fairveil.core.passes import public_scales, totals
 from fairveil.core.sums import parted, parted_question, weights_reach
 from fairveil.curator import (
     Curator,
@@ -32,11 +34,10 @@ from fairveil.curator import (
     PredictionHistogram,
     Rows,
 )
-from fairveil.curator import passes as totals_module
-from fairveil.curator.passes import public_scales, totals
 from fairveil.errors import InputError
 from fairveil.facts import Cells, RowBlock
 from fairveil.privacy import NoiseSource, Promise
+from fairveil.statement.document import PrivacyStatement
 
 KINDS = [{}, {"weights": True}, {"sparse": True}, {"dtype": np.float32}]
 SENSITIVE = Promise(1000.0, 1e-6, protects="sensitive_features")
@@ -302,7 +303,7 @@ def test_weights_alone_move_a_row_by_their_range_and_halves_of_it_are_clipped(cl
         question = GradientSum(model, clip, rows.cells(mode), None, "log", 0.5, np.array(weights))
         curator = Curator(rows, SENSITIVE, noise=NoiseSource.seeded(0))
         curator.answer([(question, 3.0)])
-        (bound,) = curator.statement().bounds
+        (bound,) = PrivacyStatement.of_run(curator).bounds
         assert bound.sensitivity == pytest.approx(
             min(0.5 * 0.5 * row * span, math.inf if clip is None else 2 * clip)
         )
@@ -353,7 +354,7 @@ def test_the_stated_bound_is_the_largest_of_the_run(rows_of):
     question, seen = asked(rows, clip=None), []
     for size in (1.0, 8.0, 0.5):
         curator.answer([(question.at(cell_weights=size * question.cell_weights), 60.0)])
-        (bound,) = curator.statement().bounds
+        (bound,) = PrivacyStatement.of_run(curator).bounds
         seen.append(bound.sensitivity)
     assert seen[1] == seen[2] == pytest.approx(8 * seen[0])
 
@@ -373,7 +374,7 @@ def test_with_sensitive_features_alone_protected_the_noise_is_of_the_stated_boun
     curator = Curator(rows, SENSITIVE, noise=NoiseSource.seeded(5))
     wanted = whole(question, rows)
     errors = np.array([curator.answer([(question, 4.0)])[0] - wanted for _ in range(30)])
-    (bound,) = curator.statement().bounds
+    (bound,) = PrivacyStatement.of_run(curator).bounds
     assert {type(event) for event in curator.log.events} == {Gaussian}
     count = errors.size
     assert abs((errors**2).sum() / (4.0 * bound.sensitivity) ** 2 - count) < 5 * math.sqrt(

@@ -16,7 +16,10 @@ from scipy import stats
 from scipy.special import expit, logsumexp
 
 from covering import pairs
+from fairveil.core import choices
+from fairveil.core.choices import Costs, rate
 from fairveil.core.events import Exponential, NonPrivate, NoOp, Repeated
+from fairveil.core.passes import shared, totals
 from fairveil.curator import (
     AttachedHistogram,
     CellCounts,
@@ -28,13 +31,11 @@ from fairveil.curator import (
     Rows,
     Score,
     ScoreHistogram,
-    choices,
     describe_choice,
 )
-from fairveil.curator.choices import Costs, rate
-from fairveil.curator.passes import shared, totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
+from fairveil.statement.document import PrivacyStatement
 
 FALSE_ALARM = 1e-7
 ADD = Promise(100.0, 1e-6)
@@ -489,7 +490,7 @@ def test_a_choice_by_a_function_is_the_exponential_mechanism(rows_of):
     assert tail(1.0 / contest.steps * math.ldexp(1.0, -contest.exponent)) > FALSE_ALARM
     assert tail(1.5) < FALSE_ALARM
     assert tail(1.0 / 1.5) < FALSE_ALARM
-    (bound,) = curator.statement().bounds
+    (bound,) = PrivacyStatement.of_run(curator).bounds
     assert (bound.question, bound.norm, bound.sensitivity) == (
         "choice by prediction histogram",
         "range",
@@ -598,7 +599,7 @@ def test_guarantee_4_what_fails_on_private_sums_is_not_shown_before_the_run_has_
             with pytest.raises(PrivacyError, match="has ended") as refused:
                 curator.trouble()
             assert "987" not in str(refused.value)
-            assert curator.statement().user_code == "trusted"
+            assert PrivacyStatement.of_run(curator).user_code == "trusted"
             curator.finish()
             assert curator.trouble()
 
@@ -848,7 +849,7 @@ def test_events_of_choices_are_known_in_advance(rows_of):
         curator.choose(question, 0.5, costs=costs)
         assert curator.log.events == (() if event == NoOp() else (event,))
         if isinstance(event, Exponential) and of is not losses:
-            (bound,) = curator.statement().bounds
+            (bound,) = PrivacyStatement.of_run(curator).bounds
             assert (bound.question, bound.norm) == ("choice by prediction histogram", "range")
             made = Costs.of(costs, of, rows.layout)
             assert bound.sensitivity == pytest.approx(

@@ -12,6 +12,7 @@ from scipy import stats
 
 from fairveil.core.events import Exponential, Gaussian, NonPrivate, Repeated
 from fairveil.core.filters import Filter
+from fairveil.core.passes import public_scales, totals
 from fairveil.curator import (
     CellCounts,
     Curator,
@@ -28,10 +29,10 @@ from fairveil.curator import (
     Rows,
     describe,
 )
-from fairveil.curator.passes import public_scales, totals
 from fairveil.errors import BudgetError, InputError, MissingBoundError, PrivacyError
 from fairveil.facts import Cells
 from fairveil.privacy import NoiseSource, Promise, epsilon
+from fairveil.statement.document import PrivacyStatement
 
 WIDE = Promise(1000.0, 1e-6)
 WEIGHTS = np.linspace(-1, 1, 11)
@@ -159,7 +160,7 @@ def test_guarantee_2_one_answer_is_one_event(rows_of):
     curator.answer([(RowCount(), 5.0)], purpose="how many")
     assert len(curator.log) == 2
     assert curator.log.entries[1].purpose == "how many"
-    assert curator.statement().epsilon >= epsilon(curator.log.events, 1e-6) > 0
+    assert PrivacyStatement.of_run(curator).epsilon >= epsilon(curator.log.events, 1e-6) > 0
 
 
 def test_guarantee_4_a_plan_too_expensive_is_refused_before_the_rows_are_read(rows_of):
@@ -199,7 +200,7 @@ def test_guarantee_4_without_a_plan_a_filter_caps_what_is_chosen_as_you_go(rows_
                 answered += 1
         assert 10 < answered < 60
         assert len(curator.log) == answered
-        statement = curator.statement()
+        statement = PrivacyStatement.of_run(curator)
         assert statement.epsilon <= 1.0
         assert statement.check() == []
 
@@ -216,7 +217,7 @@ def test_guarantee_5_an_interrupted_run_leaves_a_log_of_what_was_released(rows_o
     with pytest.raises(KeyboardInterrupt):
         curator.answer([(RowFunction(interrupted, 1, 1.0), 30.0)])
     assert curator.log.events == (Gaussian(30.0),)
-    statement = curator.statement()
+    statement = PrivacyStatement.of_run(curator)
     assert statement.events == (Gaussian(30.0),)
     assert statement.plan == (Repeated(Gaussian(30.0), 3),)
     # the plan is charged whole: theory.md#t10
@@ -267,7 +268,7 @@ def test_sensitive_features_alone_the_rest_is_exact_and_free(rows_of):
         exact = sum(reference.total(question, block) for block in rows.blocks())
         assert np.allclose(answer, exact, rtol=1e-6)
     assert len(curator.log) == 0
-    assert curator.statement().epsilon == 0.0
+    assert PrivacyStatement.of_run(curator).epsilon == 0.0
     question = GradientSum(model, None, cells, costs)
     (noisy,) = curator.answer([(question, 30.0)])
     assert len(curator.log) == 1
@@ -301,7 +302,7 @@ def test_epsilon_inf_is_exact_unclipped_unsampled_and_says_so(rows_of):
     assert np.allclose(answer, exact, rtol=1e-6)
     assert curator.public_rows == 700
     assert curator.log.events == (NonPrivate(), NonPrivate())
-    assert "not private" in curator.statement().summary().lower()
+    assert "not private" in PrivacyStatement.of_run(curator).summary().lower()
     losses = GroupLosses(Linear(np.stack([[WEIGHTS], [-WEIGHTS]])), rows.cells())
     assert curator.choose(losses, math.inf) in (0, 1)
 
@@ -377,21 +378,21 @@ def test_seeded_noise_is_flagged(rows_of):
     rows = rows_of()
     curator = seeded(rows)
     curator.answer([(RowCount(), 3.0)])
-    assert "seeded-noise" in curator.statement().stamps
+    assert "seeded-noise" in PrivacyStatement.of_run(curator).stamps
     secure = Curator(rows, WIDE)
     secure.answer([(RowCount(), 3.0)])
-    assert "seeded-noise" not in secure.statement().stamps
+    assert "seeded-noise" not in PrivacyStatement.of_run(secure).stamps
 
 
 def test_facts_read_from_arrays_are_said():
     rows = Rows.from_arrays(np.zeros((4, 1)), ["n", "y", "n", "y"], [["f", "m", "f", "m"]])
-    statement = Curator(rows, WIDE).statement()
+    statement = PrivacyStatement.of_run(Curator(rows, WIDE))
     assert {fact.name for fact in statement.facts} == {"classes", "groups of sensitive_0"}
     assert all("read from the data" in fact.origin for fact in statement.facts)
 
 
 def test_facts_that_were_stated_are_said_too(rows_of):
-    statement = Curator(rows_of(weights=True), WIDE, public_rows=400).statement()
+    statement = PrivacyStatement.of_run(Curator(rows_of(weights=True), WIDE, public_rows=400))
     found = {fact.name: (fact.value, fact.origin) for fact in statement.facts}
     assert found == {
         "classes": ("0, 1", "argument"),
@@ -434,7 +435,7 @@ def test_guarantee_5_after_an_answer_that_failed_a_plan_goes_no_further(rows_of)
     with pytest.raises(PrivacyError, match="broke off"):
         curator.answer([(RowCount(), 40.0)])
     assert curator.log.events == (Gaussian(20.0),)
-    assert curator.statement().check() == []
+    assert PrivacyStatement.of_run(curator).check() == []
 
 
 def test_many_threads_keep_to_a_plan(rows_of):
@@ -444,7 +445,7 @@ def test_many_threads_keep_to_a_plan(rows_of):
         list(pool.map(lambda _: curator.answer([(RowCount(), 60.0)]), range(24)))
     assert [entry.number for entry in curator.log.entries] == list(range(24))
     curator.finish()
-    assert curator.statement().check() == []
+    assert PrivacyStatement.of_run(curator).check() == []
 
 
 def test_two_curators_share_rows(rows_of):
@@ -835,7 +836,7 @@ def test_what_reads_no_group_is_exact_and_free_where_rows_are_public(size):
     curator = seeded(rows, promise)
     answers = curator.answer([(question, 0.0) for question in questions])
     assert len(curator.log) == 0
-    assert curator.statement().epsilon == 0.0
+    assert PrivacyStatement.of_run(curator).epsilon == 0.0
     R = np.column_stack([np.ones(n), X])
     by_label = [(y == label) for label in (0, 1)]
     largest = np.linalg.norm(R, axis=1).max()

@@ -43,6 +43,7 @@ from fairveil.distributed import DaskRows, dask_rows, local_cluster
 from fairveil.distributed.dask_rows import Actors, Asking, _require_private
 from fairveil.errors import FairveilError, InputError, PrivacyError
 from fairveil.privacy import Promise
+from fairveil.statement.document import PrivacyStatement
 
 dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
 # an engine's own, of sockets and tasks of clusters that end
@@ -284,7 +285,7 @@ def test_a_scheduler_that_ends_ends_the_fit_and_what_was_spent_stays(store: Any)
         cluster.close()
         with pytest.raises(PrivacyError, match=r"a scheduler that answers|an answer"):
             curator.answer([(RowCount(), 9.0)])
-        assert curator.statement().epsilon > 0
+        assert PrivacyStatement.of_run(curator).epsilon > 0
         assert len(curator.log) == 1
     finally:
         client.close()

@@ -9,8 +9,10 @@ import os
 import numpy as np
 import pytest
 
+from fairveil.core.choices import Score
 from fairveil.core.events import Composed, Exponential, Gaussian, OnPart, Repeated, spelled_out
 from fairveil.core.filters import Filter
+from fairveil.core.journal import SITTING, Given, LogEntry, digest_of
 from fairveil.curator import (
     CellCounts,
     Curator,
@@ -25,10 +27,9 @@ from fairveil.curator import (
     RowFunction,
     Rows,
 )
-from fairveil.curator.choices import Score
-from fairveil.curator.journal import SITTING, Given, LogEntry, digest_of
 from fairveil.errors import BudgetError, InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
+from fairveil.statement.document import PrivacyStatement
 
 PROMISE = Promise(3.0, 1e-6, neighbours="replace-one")
 PLAN = Repeated(
@@ -147,12 +148,12 @@ def test_a_run_goes_on_where_its_journal_ends(rows, tmp_path) -> None:
     two = curator_of(rows, Journal(tmp_path / "j"))
     follow(two, rows, 7, 5)
     assert list(spelled_out(two.finish())) == list(spelled_out(PLAN))
-    statement = two.statement()
+    statement = PrivacyStatement.of_run(two)
     assert statement.check() == []
     alone = curator_of(rows, None)
     follow(alone, rows, 12)
-    assert statement.epsilon == alone.statement().epsilon
-    assert statement.events == alone.statement().events
+    assert statement.epsilon == PrivacyStatement.of_run(alone).epsilon
+    assert statement.events == PrivacyStatement.of_run(alone).events
 
 
 def test_guarantee_4_a_sitting_never_numbers_as_one_before(rows, tmp_path) -> None:
@@ -288,7 +289,7 @@ def test_a_filter_is_charged_for_what_came_before(rows, tmp_path) -> None:
         two.answer(ask)
     with pytest.raises(BudgetError):
         two.answer(ask)
-    assert two.statement().check() == []
+    assert PrivacyStatement.of_run(two).check() == []
     two.close()
     with pytest.raises(PrivacyError, match="another filter"):
         Curator(rows, PROMISE, cap=Filter.create(PROMISE, "zcdp"), earlier=Journal(path))
@@ -315,10 +316,10 @@ def test_a_statement_tells_the_bounds_user_code_and_noise_of_every_sitting(rows,
     two = Curator(rows, PROMISE, plan=plan, earlier=Journal(tmp_path / "j"))
     two.answer([(GroupLosses(Linear(np.zeros(3)), rows.cells()), 30.0)])
     two.finish()
-    statement = two.statement()
+    statement = PrivacyStatement.of_run(two)
     assert statement.check() == []
     assert len(statement.bounds) == 3
-    assert {bound.question for bound in one.statement().bounds} < {
+    assert {bound.question for bound in PrivacyStatement.of_run(one).bounds} < {
         bound.question for bound in statement.bounds
     }
     assert set(statement.stamps) == {"seeded-noise", "user-code-trusted"}
@@ -387,7 +388,7 @@ def test_guarantee_2_a_crash_while_nothing_is_released_ends_nothing(rows, tmp_pa
     last = curator_of(rows, Journal(path))
     follow(last, rows, 7, 5)
     last.finish()
-    assert last.statement().check() == []
+    assert PrivacyStatement.of_run(last).check() == []
     assert Journal(path).entries == last.log.entries
 
 

@@ -15,6 +15,8 @@ from fairveil.audit import Witness
 from fairveil.audit.witness import Heard
 from fairveil.core.events import Composed, Gaussian, OnPart, PerCell, Repeated
 from fairveil.core.filters import Filter
+from fairveil.core.passes import Passes
+from fairveil.core.pricing import Measurement
 from fairveil.curator import (
     FULL,
     CellCounts,
@@ -26,8 +28,6 @@ from fairveil.curator import (
     RowCount,
     Rows,
 )
-from fairveil.curator.passes import Passes
-from fairveil.curator.pricing import Measurement
 from fairveil.errors import (
     InputError,
     LedgerError,
@@ -41,7 +41,7 @@ from fairveil.ledger.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESU
 from fairveil.ledger.store import Store
 from fairveil.privacy import NoiseSource, Promise
 from fairveil.statement.check import READ_FROM_DATA
-from fairveil.statement.document import PublicFact, StatedBound
+from fairveil.statement.document import PrivacyStatement, PublicFact, StatedBound
 
 PROMISE = Promise(3.0, 1e-6, neighbours="replace-one")
 PLAN = Repeated(
@@ -114,10 +114,10 @@ def test_guarantee_1_the_plan_is_reserved_whole_and_committed_by_its_end(rows, b
     assert charged(book) == cost(book, PLAN)
     *_, last = book.history()
     assert (last.purpose, last.values) == ("a test", {"events": None, "complete": True})
-    receipt = curator.statement().ledger
+    receipt = PrivacyStatement.of_run(curator).ledger
     assert receipt is not None
     assert (receipt.dataset, receipt.entry) == ("people", 1)
-    assert curator.statement().check() == []
+    assert PrivacyStatement.of_run(curator).check() == []
     assert book.check([receipt]) == []
 
 
@@ -180,7 +180,7 @@ def test_guarantee_1_without_a_plan_each_answer_is_reserved_before_a_row_is_read
     assert refused.value.spent > 0
     assert kinds(book) == [RESERVED, COMMITTED]
     assert len(curator.log) == 1
-    assert curator.statement().ledger.entry == 1
+    assert PrivacyStatement.of_run(curator).ledger.entry == 1
 
 
 def test_guarantee_1_what_the_runs_own_filter_refuses_is_given_back(rows, book) -> None:
@@ -298,7 +298,7 @@ def test_guarantee_2_what_cannot_be_settled_stays_charged_and_hides_no_error(
         assert "stays charged" in killed.value.__notes__[0]
         with pytest.raises(LedgerError, match="away"):
             free.answer([(CellCounts(rows.cells()), 12.0)])
-    assert done.statement().ledger.entry == 1
+    assert PrivacyStatement.of_run(done).ledger.entry == 1
     done.close()
     assert kinds(book) == [RESERVED, RESERVED]
     assert charged(book) == 2 * cost(book, PLAN)
@@ -364,9 +364,13 @@ def test_guarantee_3_a_run_is_charged_once_in_however_many_sittings(rows, book, 
     again = curator_of(rows, book, earlier=Journal(path))  # to look at it once more
     again.finish()
     assert len(kinds(book)) == 5
-    assert again.statement().ledger == curator.statement().ledger
-    assert again.statement().ledger.spend in path.read_text()
-    assert not [finding for finding in book.check([curator.statement().ledger]) if finding.grave]
+    assert PrivacyStatement.of_run(again).ledger == PrivacyStatement.of_run(curator).ledger
+    assert PrivacyStatement.of_run(again).ledger.spend in path.read_text()
+    assert not [
+        finding
+        for finding in book.check([PrivacyStatement.of_run(curator).ledger])
+        if finding.grave
+    ]
 
 
 def test_guarantee_3_a_process_that_died_before_it_settled_spends_no_second_time(

@@ -6,8 +6,8 @@ import threading
 
 import numpy as np
 
+from fairveil.core.books import heard_by
 from fairveil.curator import CellCounts, Curator, Rows
-from fairveil.curator.books import heard_by
 from fairveil.privacy import NoiseSource, Promise
 
 

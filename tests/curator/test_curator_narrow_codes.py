@@ -15,9 +15,9 @@ import plain_totals as reference
 import pytest
 import scipy.sparse
 
+from fairveil.core.passes import public_scales, totals
 from fairveil.core.rows import prepare
 from fairveil.curator import CellCounts, FeatureSums, GradientSum, Linear, NumberMoments, Rows
-from fairveil.curator.passes import public_scales, totals
 from fairveil.data import encode
 from fairveil.errors import InputError, SchemaError
 from fairveil.facts import Category, Cells, RowBlock, RowLayout, Schema

@@ -14,6 +14,10 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from fairveil.core.events import Gaussian  # noqa: E402
+from fairveil.core.extra.torch_gradient import Wanted, engine  # noqa: E402
+from fairveil.core.passes import Passes, totals  # noqa: E402
+from fairveil.core.pricing import constant_scale  # noqa: E402
+from fairveil.core.quiet import Troubles  # noqa: E402
 from fairveil.curator import (  # noqa: E402
     CellCounts,
     Curator,
@@ -28,14 +32,11 @@ from fairveil.curator import (  # noqa: E402
     Rows,
     describe,
 )
-from fairveil.curator.kernels.torch_gradient import Wanted, engine  # noqa: E402
-from fairveil.curator.passes import Passes, totals  # noqa: E402
-from fairveil.curator.pricing import constant_scale  # noqa: E402
-from fairveil.curator.quiet import Troubles  # noqa: E402
 from fairveil.errors import InputError, MissingBoundError, PrivacyError  # noqa: E402
 from fairveil.facts import RowBlock  # noqa: E402
 from fairveil.models import NetworkModel, Skeleton  # noqa: E402
 from fairveil.privacy import NoiseSource, Promise  # noqa: E402
+from fairveil.statement.document import PrivacyStatement  # noqa: E402
 
 CLIP = 0.5
 
@@ -366,9 +367,12 @@ def test_the_statement_says_float32_and_user_code() -> None:
     rows, promise = rows_of(table(30)), Promise(1.0, 1e-6)
     measurements = [(NetworkHistogram(network(), rows.cells()), 10.0)]
     curator = Curator(rows, promise, plan=describe(measurements, rows.layout, promise))
-    assert (curator.statement().arithmetic, curator.statement().user_code) == ("exact", "none")
+    assert (
+        PrivacyStatement.of_run(curator).arithmetic,
+        PrivacyStatement.of_run(curator).user_code,
+    ) == ("exact", "none")
     curator.answer(measurements)
-    said = curator.statement()
+    said = PrivacyStatement.of_run(curator)
     assert (said.arithmetic, said.user_code) == ("float32-by-row", "trusted")
     assert "torch" in said.summary()
     assert "two clips" in said.summary()
@@ -388,7 +392,10 @@ def test_a_run_that_goes_on_still_says_float32_and_user_code(tmp_path: Any) -> N
     again = Curator(rows, promise, plan=plan, earlier=Journal(tmp_path / "journal"))
     again.answer(counts)
     again.finish()
-    assert (again.statement().arithmetic, again.statement().user_code) == (
+    assert (
+        PrivacyStatement.of_run(again).arithmetic,
+        PrivacyStatement.of_run(again).user_code,
+    ) == (
         "float32-by-row",
         "trusted",
     )

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from fairveil.core.passes import Passes
 from fairveil.core.rows import WORTH_CODING, one_hot
 from fairveil.core.sums import PANEL_FROM_FEW, Run
 from fairveil.curator import GradientSum, Linear, PredictionHistogram, Rows
-from fairveil.curator.passes import Passes
 
 SIZES = (3, 16, 2, 200)
 NONE = np.empty(0, np.int32)

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from fairveil.core.events import Composed, Gaussian, NonPrivate, NoOp, OnPart, PerCell, Repeated
+from fairveil.core.passes import needs_rows, public_scales, totals
 from fairveil.core.questions import ALONE
 from fairveil.core.rows import public_order
 from fairveil.curator import (
@@ -30,9 +31,9 @@ from fairveil.curator import (
     Rows,
     describe,
 )
-from fairveil.curator.passes import needs_rows, public_scales, totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise, epsilon
+from fairveil.statement.document import PrivacyStatement
 
 REPLACE = Promise(5.0, 1e-6, neighbours="replace-one")
 SENSITIVE = Promise(5.0, 1e-6, "sensitive_features")
@@ -177,7 +178,7 @@ def test_noise_on_a_part_is_the_multiplier_times_the_sensitivity(promise) -> Non
     assert passes(20.0 * math.sqrt(2))
     assert not passes(20.0 * math.sqrt(2) * 1.5)
     assert not passes(20.0 * math.sqrt(2) / 1.5)
-    assert curator.statement().check() == []
+    assert PrivacyStatement.of_run(curator).check() == []
 
 
 @pytest.mark.parametrize("promise", [REPLACE, SENSITIVE], ids=["replace-one", "sensitive"])
@@ -199,7 +200,7 @@ def test_epochs_over_parts_cost_their_number_and_the_log_is_the_plan(promise) ->
         for number in range(PARTS):
             curator.answer(measurements, Part(number, PARTS))
     curator.finish()
-    statement = curator.statement()
+    statement = PrivacyStatement.of_run(curator)
     assert statement.check() == []
     assert statement.epsilon == epsilon([Repeated(Gaussian(12.0), 6)], promise.delta)
     assert [entry.batch for entry in curator.log.entries[:2]] == ["part 1 of 4", "part 2 of 4"]

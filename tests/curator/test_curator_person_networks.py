@@ -1,6 +1,6 @@
 """Networks under a guarantee for persons: enumerated persons, sums over chunks, planted bugs.
 
-The guarantees are those of `curator.networks`, with persons in the place of rows. See
+The guarantees are those of `core.extra.networks`, with persons in the place of rows. See
 `test_curator_persons` for who is enumerated. False alarms: none, nothing is drawn but rows.
 """
 
@@ -18,6 +18,9 @@ from fairveil.core.questions import ALONE
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
+from fairveil.core.extra import torch_gradient  # noqa: E402
+from fairveil.core.passes import totals  # noqa: E402
+from fairveil.core.pricing import constant_scale  # noqa: E402
 from fairveil.curator import (  # noqa: E402
     ByCell,
     Curator,
@@ -28,12 +31,10 @@ from fairveil.curator import (  # noqa: E402
     Poisson,
     Rows,
 )
-from fairveil.curator.kernels import torch_gradient  # noqa: E402
-from fairveil.curator.passes import totals  # noqa: E402
-from fairveil.curator.pricing import constant_scale  # noqa: E402
 from fairveil.errors import PrivacyError  # noqa: E402
 from fairveil.models import Skeleton  # noqa: E402
 from fairveil.privacy import NoiseSource  # noqa: E402
+from fairveil.statement.document import PrivacyStatement  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -223,5 +224,5 @@ def test_what_differs_by_cell_stays_refused_and_the_rest_is_answered():
     with pytest.raises(PrivacyError, match="answered by person"):
         curator.describe([Measurement(ByCell(question, curator.cells()), 5.0)])
     assert np.isfinite(curator.answer([Measurement(question, 5.0)], Poisson(0.5))[0]).all()
-    (bound,) = curator.statement().bounds
+    (bound,) = PrivacyStatement.of_run(curator).bounds
     assert "a person's gradients are added" in bound.reason

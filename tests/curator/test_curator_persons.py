@@ -21,7 +21,9 @@ from scipy import stats
 
 from fairveil.audit import EventsClaim, audit_scores
 from fairveil.core.events import DiscreteLaplace, Gaussian, NoOp, PoissonSampled
+from fairveil.core.passes import needs_rows, public_scales, totals
 from fairveil.core.persons import kept, persons_of
+from fairveil.core.pricing import constant_scale, of_persons
 from fairveil.core.questions import ALONE
 from fairveil.curator import (
     AttachedHistogram,
@@ -43,8 +45,6 @@ from fairveil.curator import (
     ScoreHistogram,
     describe,
 )
-from fairveil.curator.passes import needs_rows, public_scales, totals
-from fairveil.curator.pricing import constant_scale, of_persons
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise, Unit, epsilon, full_batch
 

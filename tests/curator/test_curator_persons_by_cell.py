@@ -15,6 +15,8 @@ import pytest
 from curator_pools import COMBINATIONS, pool
 
 from fairveil.core import by_cell
+from fairveil.core.passes import public_scales, totals
+from fairveil.core.pricing import constant_scale, noise_scale, of_persons
 from fairveil.curator import (
     FULL,
     ByCell,
@@ -31,8 +33,6 @@ from fairveil.curator import (
     Weighed,
     describe,
 )
-from fairveil.curator.passes import public_scales, totals
-from fairveil.curator.pricing import constant_scale, noise_scale, of_persons
 from fairveil.errors import PrivacyError
 from fairveil.privacy import NoiseSource, Promise, Unit
 

@@ -10,6 +10,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from fairveil.core import pricing
 from fairveil.core.events import (
     DiscreteLaplace,
     Gaussian,
@@ -40,7 +41,6 @@ from fairveil.curator import (
     ScoreHistogram,
     Weighed,
     describe,
-    pricing,
 )
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import Promise, epsilon

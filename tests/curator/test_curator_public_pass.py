@@ -12,6 +12,7 @@ from fairveil.curator import Curator, GradientSum, Linear, PredictionHistogram, 
 from fairveil.errors import InputError
 from fairveil.facts import RowBlock, RowLayout
 from fairveil.privacy import NoiseSource, Promise
+from fairveil.statement.document import PrivacyStatement
 
 ALONE = Promise(1e5, 1e-6, protects="sensitive_features")
 WIDTH = 1 + 3 + 4 + 3
@@ -35,7 +36,7 @@ def rounds_of(rows, *, decisions="hard", mode="product", clip=0.7):
 def answered(rows, rounds, **settings):
     curator = Curator(rows, ALONE, noise=NoiseSource.seeded(3), **settings)
     found = [curator.answer(measurements) for measurements in rounds]
-    return found, curator.log.events, curator.statement().to_dict()
+    return found, curator.log.events, PrivacyStatement.of_run(curator).to_dict()
 
 
 def cut(rows, *places):

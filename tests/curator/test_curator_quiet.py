@@ -1,5 +1,5 @@
 """User code beside rows is not heard before the run has ended: the guarantees of
-curator/quiet.py."""
+core/quiet.py."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import pytest
 
 import fairveil as fv
 import ways
+from fairveil.core.quiet import Troubles, quietly
 from fairveil.curator import (
     AttachedHistogram,
     CellCounts,
@@ -34,7 +35,6 @@ from fairveil.curator import (
     Score,
     ScoreHistogram,
 )
-from fairveil.curator.quiet import Troubles, quietly
 from fairveil.errors import PrivacyError, WorseThanBaseline
 from fairveil.privacy import NoiseSource, Promise
 

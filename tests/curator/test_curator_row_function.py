@@ -9,11 +9,12 @@ import numpy as np
 import plain_totals as reference
 import pytest
 
+from fairveil.core.attached import code_of, rehearse
 from fairveil.core.events import Gaussian
 from fairveil.curator import Curator, RowFunction
-from fairveil.curator.attached import code_of, rehearse
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
+from fairveil.statement.document import PrivacyStatement
 
 WIDE = Promise(1000.0, 1e-6)
 
@@ -33,7 +34,7 @@ def test_the_sum_of_clipped_rows(rows_of):
         reference.shortened(block.numbers.T[:, :2], 0.5).sum(axis=0) for block in rows.blocks()
     )
     assert np.allclose(value, exact, atol=0.5)
-    assert curator.statement().user_code == "trusted"
+    assert PrivacyStatement.of_run(curator).user_code == "trusted"
     assert curator.trouble() == ()
 
 

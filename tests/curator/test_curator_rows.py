@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse
 
 from fairveil import Additive
+from fairveil.core.passes import totals
 from fairveil.curator import (
     CellCounts,
     Curator,
@@ -23,7 +24,6 @@ from fairveil.curator import (
     RowFunction,
     Rows,
 )
-from fairveil.curator.passes import totals
 from fairveil.data import encode
 from fairveil.errors import FairveilError, InputError, PrivacyError
 from fairveil.estimators.reading import read_as

@@ -25,7 +25,9 @@ from curator_pools import (
 )
 
 from covering import pairs
+from fairveil.core.attached import Attached
 from fairveil.core.events import Gaussian, compose
+from fairveil.core.passes import needs_rows, public_scales
 from fairveil.curator import (
     AttachedHistogram,
     CellCounts,
@@ -42,8 +44,6 @@ from fairveil.curator import (
     ScoreHistogram,
     describe,
 )
-from fairveil.curator.attached import Attached
-from fairveil.curator.passes import needs_rows, public_scales
 from fairveil.facts import RowBlock
 from fairveil.privacy import Promise
 

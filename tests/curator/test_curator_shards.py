@@ -1,4 +1,4 @@
-"""Shards in this process: the guarantees of `curator/sharded.py`, and of `distributed/dask_rows.py`
+"""Shards in this process: the guarantees of `core/extra/sharded.py`, and of `distributed/dask_rows.py`
 where no cluster is needed."""
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from shard_samples import (
 )
 
 from fairveil import data
+from fairveil.core.extra.sharded import ShardFacts
 from fairveil.curator import (
     CellCounts,
     Curator,
@@ -33,10 +34,10 @@ from fairveil.curator import (
     RowFunction,
     Rows,
 )
-from fairveil.curator.sharded import ShardFacts
 from fairveil.distributed import dask_rows
 from fairveil.errors import ChecksumError, FairveilError, InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
+from fairveil.statement.document import PrivacyStatement
 from shards_here import Here, ShardsHere, WorkersHere
 
 
@@ -115,7 +116,7 @@ def test_a_worker_that_never_answers_ends_the_fit_and_what_was_spent_stays(tmp_p
     with pytest.raises(PrivacyError, match=f"none after {dask_rows.TRIES} workers"):
         curator.answer([(RowCount(), 9.0)])
     assert len(curator.log) == 1
-    assert curator.statement().epsilon > 0
+    assert PrivacyStatement.of_run(curator).epsilon > 0
 
 
 # ---- asking 3, shard 2

@@ -49,7 +49,7 @@ def test_a_whole_plan() -> None:
     curator = Curator(rows(), PROMISE, plan=plan)
     for _ in range(3):
         curator.answer([(counts(curator), 20.0)])
-    statement = consistent(curator.statement())
+    statement = consistent(PrivacyStatement.of_run(curator))
     assert statement.events == statement.plan
     assert statement.epsilon == price(plan, 1e-6).epsilon
     assert [bound.question for bound in statement.bounds] == ["cell counts"]
@@ -62,7 +62,7 @@ def test_a_run_interrupted_half_way_states_what_was_released_and_is_charged_whol
     curator.answer([(counts(curator), 20.0)])
     with pytest.raises(KeyboardInterrupt):
         curator.answer([(counts(curator), 20.0)])
-    statement = consistent(curator.statement())
+    statement = consistent(PrivacyStatement.of_run(curator))
     assert statement.events == (Repeated(Gaussian(20.0), 2),)
     assert statement.epsilon == price(plan, 1e-6).epsilon
     assert "charged whole" in statement.summary()
@@ -73,7 +73,7 @@ def test_batches() -> None:
     curator = Curator(rows(), PROMISE, plan=plan)
     for _ in range(2):
         curator.answer([(counts(curator), 6.0)], Poisson(0.1))
-    assert "(Poisson)" in consistent(curator.statement()).summary()
+    assert "(Poisson)" in consistent(PrivacyStatement.of_run(curator)).summary()
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_answers_chosen_one_after_another(cap: Filter | None) -> None:
     curator = Curator(rows(), PROMISE, cap=cap)
     curator.answer([(counts(curator), 20.0)])
     curator.answer([(counts(curator), 30.0)])
-    statement = consistent(curator.statement())
+    statement = consistent(PrivacyStatement.of_run(curator))
     assert statement.epsilon == PROMISE.epsilon
     assert statement.cap is not None
     assert statement.cap.kind == ("renyi" if cap is None else cap.kind)
@@ -96,13 +96,15 @@ def test_answers_chosen_one_after_another(cap: Filter | None) -> None:
 def test_other_promises(promise: Promise) -> None:
     curator = Curator(rows(), promise, plan=[Gaussian(20.0)])
     curator.answer([(counts(curator), 20.0)])
-    assert consistent(curator.statement()).bounds[0].sensitivity == pytest.approx(math.sqrt(2))
+    assert consistent(PrivacyStatement.of_run(curator)).bounds[0].sensitivity == pytest.approx(
+        math.sqrt(2)
+    )
 
 
 def test_no_promise() -> None:
     curator = Curator(rows(), Promise(math.inf, 0.0))
     curator.answer([(counts(curator), 0.0)])
-    assert consistent(curator.statement()).stamps == ("not-private",)
+    assert consistent(PrivacyStatement.of_run(curator)).stamps == ("not-private",)
 
 
 def test_seeds_user_code_and_facts_read_from_the_data_are_stated() -> None:
@@ -114,7 +116,7 @@ def test_seeds_user_code_and_facts_read_from_the_data_are_stated() -> None:
         columns_read=frozenset({"features"}),
     )
     curator.answer([(ones, 20.0)])
-    statement = consistent(curator.statement())
+    statement = consistent(PrivacyStatement.of_run(curator))
     assert set(statement.stamps) == {"seeded-noise", "user-code-trusted"}
     assert "groups of sensitive_0 was read from the data" in statement.summary()
     assert "classes was read from the data" in statement.summary()
@@ -128,13 +130,13 @@ def test_the_stated_bound_of_a_question_is_the_largest_of_the_run() -> None:
     for size in (1.0, 8.0, 0.5):
         costs = size * np.array([[[0.0, 1.0]], [[0.0, -1.0]], [[0.0, 0.0]]])
         curator.answer([(GradientSum(model, None, curator.cells(), costs), 60.0)])
-        (bound,) = consistent(curator.statement()).bounds
+        (bound,) = consistent(PrivacyStatement.of_run(curator)).bounds
         seen.append(bound.sensitivity)
     assert seen[1] == seen[2] == pytest.approx(8 * seen[0])
     clipped = Curator(rows(), PROMISE)
     for clip in (1.0, 3.0, 0.1):
         clipped.answer([(GradientSum(model, clip), 60.0)])
-    (bound,) = consistent(clipped.statement()).bounds
+    (bound,) = consistent(PrivacyStatement.of_run(clipped)).bounds
     assert bound.sensitivity == pytest.approx(3.0)
     assert bound.reason == "gradients are clipped to norm 3"
 
@@ -143,7 +145,10 @@ def test_counts_with_laplace_noise_beside_gaussian_noise_state_both_norms() -> N
     curator = Curator(rows(), PROMISE)
     curator.answer([Measurement(counts(curator), 20.0)])
     curator.answer([Measurement(counts(curator), 20.0, "discrete-laplace")])
-    assert [bound.norm for bound in consistent(curator.statement()).bounds] == ["L2", "L1"]
+    assert [bound.norm for bound in consistent(PrivacyStatement.of_run(curator)).bounds] == [
+        "L2",
+        "L1",
+    ]
 
 
 def _break_off_at(number: int) -> Callable[[LogEntry], None]:

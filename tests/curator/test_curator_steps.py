@@ -13,6 +13,8 @@ import pytest
 from fairveil.core import threads
 from fairveil.core.events import Composed, Gaussian
 from fairveil.core.noise import symmetric_gaussians
+from fairveil.core.passes import public_scales, totals
+from fairveil.core.pricing import Measurement
 from fairveil.core.sums import columns_of
 from fairveil.curator import (
     CellCounts,
@@ -25,8 +27,6 @@ from fairveil.curator import (
     RowCount,
     describe,
 )
-from fairveil.curator.passes import public_scales, totals
-from fairveil.curator.pricing import Measurement
 from fairveil.errors import InputError, PrivacyError
 from fairveil.privacy import NoiseSource, Promise
 

@@ -21,6 +21,8 @@ from fairveil.core import by_cell as cells_of_core
 from fairveil.core.events import Gaussian, PerCell, PoissonSampled, VisiblySampled
 from fairveil.core.inventory import per_cell_squares
 from fairveil.core.layout import partition_of
+from fairveil.core.passes import public_scales, totals
+from fairveil.core.pricing import constant_scale, noise_scale
 from fairveil.curator import (
     FULL,
     ByCell,
@@ -38,8 +40,6 @@ from fairveil.curator import (
     Weighed,
     describe,
 )
-from fairveil.curator.passes import public_scales, totals
-from fairveil.curator.pricing import constant_scale, noise_scale
 from fairveil.errors import InputError, MissingBoundError, PrivacyError
 from fairveil.facts import RowBlock
 from fairveil.privacy import NoiseSource, Promise

@@ -13,10 +13,10 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
+from fairveil.core.extra.torch_gradient import WAYS, Wanted, engine, is_smooth, shapes_up_to  # noqa: E402
+from fairveil.core.passes import totals  # noqa: E402
+from fairveil.core.quiet import Troubles  # noqa: E402
 from fairveil.curator import Network, NetworkGradient, NetworkHistogram, Rows  # noqa: E402
-from fairveil.curator.kernels.torch_gradient import WAYS, Wanted, engine, is_smooth, shapes_up_to  # noqa: E402
-from fairveil.curator.passes import totals  # noqa: E402
-from fairveil.curator.quiet import Troubles  # noqa: E402
 from fairveil.models import Skeleton  # noqa: E402
 
 ROWS, CLIP = 23, 0.3

@@ -8,7 +8,10 @@ import plain_totals as reference
 import pytest
 
 from covering import pairs
+from fairveil.core import passes as totals_module
 from fairveil.core import sums
+from fairveil.core.attached import Attached
+from fairveil.core.passes import totals
 from fairveil.core.rows import MOST_ROWS
 from fairveil.curator import (
     AttachedHistogram,
@@ -25,9 +28,6 @@ from fairveil.curator import (
     Rows,
     ScoreHistogram,
 )
-from fairveil.curator import passes as totals_module
-from fairveil.curator.attached import Attached
-from fairveil.curator.passes import totals
 from fairveil.facts import RowBlock
 
 WIDTH = 1 + 3 + 4 + 3

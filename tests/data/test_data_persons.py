@@ -15,10 +15,10 @@ import pytest
 import fairveil as fv
 import ways
 from fairveil import data
+from fairveil.core.extra.sharded import ShardedRows, Taking
 from fairveil.core.noise import NoiseSource
 from fairveil.core.rows import Poisson
 from fairveil.curator import CellCounts, Curator, Rows
-from fairveil.curator.sharded import ShardedRows, Taking
 from fairveil.data import persons
 from fairveil.data.persons import names_of
 from fairveil.data.pieces import pieces_of

@@ -23,9 +23,9 @@ from sklearn.preprocessing import MinMaxScaler
 
 import fairveil as fv
 import ways
+from fairveil.core.books import Books
 from fairveil.core.events import Gaussian
 from fairveil.curator import Curator
-from fairveil.curator.books import Books
 from fairveil.errors import ConstraintNotMet, LedgerError, Overspent, PrivacyError
 from fairveil.estimators import wrapped
 from fairveil.facts import Boolean, Category, Number, Schema

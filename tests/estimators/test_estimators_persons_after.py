@@ -12,8 +12,9 @@ import pytest
 
 import fairveil as fv
 from fairveil.audit import Tape
+from fairveil.core import pricing
 from fairveil.core.events import DiscreteLaplace, Gaussian
-from fairveil.curator import Curator, pricing
+from fairveil.curator import Curator
 from fairveil.errors import InputError
 from fairveil.privacy import Unit
 from knobs import made

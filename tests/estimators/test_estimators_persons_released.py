@@ -19,9 +19,10 @@ import pytest
 import fairveil as fv
 import ways
 from fairveil.audit import Tape, Witness
+from fairveil.core import pricing
+from fairveil.core.books import heard_by
 from fairveil.core.cost import gaussian_mu
-from fairveil.curator import Curator, pricing
-from fairveil.curator.books import heard_by
+from fairveil.curator import Curator
 from fairveil.facts import Category, Ignored, Number, Schema
 from fairveil.methods.game import Game
 from fairveil.methods.objective_loop import Loop

@@ -163,7 +163,7 @@ def test_nothing_is_read_spent_or_changed(monkeypatch: pytest.MonkeyPatch) -> No
     def no(*given: Any, **options: Any) -> None:
         raise AssertionError("a plan made a curator")
 
-    monkeypatch.setattr("fairveil.curator.curator.Curator.__init__", no)
+    monkeypatch.setattr("fairveil.core.curator.Curator.__init__", no)
     plan = clf.plan(schema_of())
     assert plan.enough is not None
     assert plan.chart()

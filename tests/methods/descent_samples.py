@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairveil import Promise
+from fairveil.core.passes import totals
 from fairveil.curator import Curator, Measurement, Rows
-from fairveil.curator.passes import totals
 from fairveil.methods import PrimalDual, Settings
 from fairveil.methods.primal_dual import planned
 from fairveil.privacy import NoiseSource

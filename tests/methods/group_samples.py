@@ -13,8 +13,9 @@ import numpy.typing as npt
 from scipy import optimize
 
 from fairveil.audit import Tape, Witness
+from fairveil.core import pricing
 from fairveil.core.promise import Promise
-from fairveil.curator import Curator, pricing
+from fairveil.curator import Curator
 from fairveil.fairness.objectives import parse_constraint, parse_objective
 from fairveil.methods.objective_loop import Loop, plan_loop
 from fairveil.methods.objectives import Found, Problem, ReleasedProblem

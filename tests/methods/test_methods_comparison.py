@@ -12,6 +12,7 @@ from fairveil.methods import PrimalDual, Settings, constants
 from fairveil.methods.comparison import Comparison, DecisionTable, Free, Limits
 from fairveil.methods.primal_dual import planned
 from fairveil.privacy import NoiseSource
+from fairveil.statement.document import PrivacyStatement
 
 
 def people(n: int = 4000, seed: int = 0, groups: int = 2, rare: float = 0.4):
@@ -151,7 +152,7 @@ def test_values_of_a_moved_threshold_are_not_the_luckiest() -> None:
 @pytest.mark.parametrize("protects", ["records", "sensitive_features"])
 def test_the_log_is_the_plan_and_keeps_the_promise(notions, protects) -> None:
     _, curator = fitted(people(600), notions, 1.0, protects, rounds=5, free_rounds=3)
-    statement = curator.statement()
+    statement = PrivacyStatement.of_run(curator)
     assert statement.check() == []
     assert statement.epsilon <= 1.0 + 1e-12
     if notions:

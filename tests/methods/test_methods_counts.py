@@ -43,6 +43,7 @@ from fairveil.methods.counts import (
     upper_bounds,
 )
 from fairveil.privacy import delta, epsilon
+from fairveil.statement.document import PrivacyStatement
 
 PROMISES = [
     Promise(1.0, 0.0),
@@ -106,7 +107,7 @@ def test_the_plan_costs_nearly_all_of_the_promise_and_its_noise_is_what_the_cura
     seen, sd = counts[1:].std(), asked.noise.sd
     kurtosis = 6.0 if asked.noise.kind == "discrete-laplace" else 3.0
     assert abs(seen**2 / sd**2 - 1.0) < 5.5 * math.sqrt((kurtosis + 1.0) / 3000)
-    assert curator.statement().events == (asked.event,)
+    assert PrivacyStatement.of_run(curator).events == (asked.event,)
     many = plan_counts(promise, times=3)
     assert epsilon(many.together, promise.delta, promise.neighbours) <= promise.epsilon
     assert many.together == Repeated(many.event, 3)

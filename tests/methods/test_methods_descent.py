@@ -12,6 +12,7 @@ from fairveil.errors import PrivacyError
 from fairveil.methods import PrimalDual, Settings
 from fairveil.methods.primal_dual import planned
 from fairveil.privacy import NoiseSource
+from fairveil.statement.document import PrivacyStatement
 
 SHORT = Settings(rounds=6)
 
@@ -69,7 +70,7 @@ def test_guarantee_1_the_log_is_the_plan_and_the_plan_keeps_the_promise(
     search = search_for(rows, promise, notions, Settings(rounds=6, sampling_rate=rate))
     curator = curator_for(rows, search)
     search.run(curator)
-    statement = curator.statement()
+    statement = PrivacyStatement.of_run(curator)
     assert statement.check() == []
     assert statement.epsilon <= promise.epsilon * (1 + 1e-12)
     free = promise.protects == "sensitive_features" and not notions
@@ -116,6 +117,6 @@ def test_guarantee_3_a_run_that_is_interrupted_leaves_a_beginning_of_its_plan() 
     with pytest.raises(KeyboardInterrupt):
         search.run(curator, stop_early)
     assert len(curator.log) == 4  # the counts and three rounds
-    assert curator.statement().check() == []
+    assert PrivacyStatement.of_run(curator).check() == []
     with pytest.raises(PrivacyError):
         curator.answer([(CellCounts(rows.cells()), 10.0)])

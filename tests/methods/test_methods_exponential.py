@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from fairveil.core import choices
 from fairveil.core.events import DiscreteLaplace, Exponential, spelled_out
 from fairveil.core.promise import Promise
-from fairveil.curator import Curator, choices
+from fairveil.curator import Curator
 from fairveil.errors import PrivacyError
 from fairveil.fairness import EqualizedOdds
 from fairveil.fairness.objectives import Gap, GMean, SmoothedOdds

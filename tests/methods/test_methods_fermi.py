@@ -17,9 +17,9 @@ from fairveil import Promise
 from fairveil.audit import Tape, Witness
 from fairveil.core.cost import gaussian_mu
 from fairveil.core.events import NoOp, compose, spelled_out
+from fairveil.core.passes import public_scales, totals
+from fairveil.core.pricing import is_free
 from fairveil.curator import Curator, GradientSum, Linear, Measurement, PredictionHistogram, Rows
-from fairveil.curator.passes import public_scales, totals
-from fairveil.curator.pricing import is_free
 from fairveil.errors import InputError
 from fairveil.facts import Cells
 from fairveil.fairness.dependence import Dependence
@@ -37,6 +37,7 @@ from fairveil.methods.descent import plan_of, traced
 from fairveil.methods.primal_dual import usual_clip
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
+from fairveil.statement.document import PrivacyStatement
 
 NOTIONS = fermi.NOTIONS
 PROMISES = {
@@ -149,7 +150,7 @@ def test_a_plan_costs_the_promise_and_the_log_is_the_plan(relation, notion, rate
     assert list(spelled_out(compose(curator.log.events))) == list(spelled_out(search.plan))
     # counts once, before the first round; decisions once, after the last
     assert len(curator.log) == 1 + 12 + 1
-    statement = curator.statement()
+    statement = PrivacyStatement.of_run(curator)
     assert statement.check() == []
     assert statement.epsilon <= promise.epsilon * (1 + 1e-9)
     words = "Poisson" if rate else "all rows"
@@ -559,7 +560,7 @@ def test_many_classes_groups_and_columns(notion, mode, sizes) -> None:
     for promise in (PROMISES["add-remove"], PROMISES["sensitive features"]):
         noisy, curator, _ = run(rows, promise, 4.0, notion, settings(promise, rounds=6), mode=mode)
         assert np.isfinite(noisy.weights).all()
-        assert curator.statement().check() == []
+        assert PrivacyStatement.of_run(curator).check() == []
         assert len(noisy.names) == len(noisy.values) > 0
 
 

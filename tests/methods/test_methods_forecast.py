@@ -213,7 +213,7 @@ def test_less_is_learnt_of_more_noise_and_nothing_of_noise_alone() -> None:
 
 
 def test_noise_of_a_secret_batch_is_a_row_s_whatever_the_relation() -> None:
-    """A batch's multiplier is of one row's norm under both relations (`curator.pricing`), a full
+    """A batch's multiplier is of one row's norm under both relations (`core.pricing`), a full
     pass's of what a row moves."""
     numbers = 200.0
     for batches, ratio in ((0.2, 1.0), (None, 2.0)):

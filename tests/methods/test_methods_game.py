@@ -16,9 +16,10 @@ import pytest
 from scipy import stats
 
 from fairveil.audit import Tape, Witness
+from fairveil.core import pricing
 from fairveil.core.events import Exponential, compose, spelled_out
 from fairveil.core.promise import Promise
-from fairveil.curator import Curator, GradientSum, pricing
+from fairveil.curator import Curator, GradientSum
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import DemographicParity, EqualizedOdds
 from fairveil.methods import game as games

@@ -14,8 +14,8 @@ from regression_samples import cells_of, rows_of, sample
 
 from fairveil.core import cost as accounting
 from fairveil.core.events import NoOp, compose
+from fairveil.core.passes import totals
 from fairveil.curator import Curator, GramMatrices, Rows, Trace
-from fairveil.curator.passes import totals
 from fairveil.errors import InputError
 from fairveil.facts import RowLayout
 from fairveil.fairness import BoundedGroupLoss, DemographicParity, objectives

@@ -19,6 +19,8 @@ from torch import nn  # noqa: E402
 from fairveil import DemographicParity, EqualizedOdds, Promise  # noqa: E402
 from fairveil.audit import Tape  # noqa: E402
 from fairveil.core.events import NoOp, compose, spelled_out  # noqa: E402
+from fairveil.core.passes import totals  # noqa: E402
+from fairveil.core.pricing import constant_scale  # noqa: E402
 from fairveil.curator import (  # noqa: E402
     FULL,
     CellCounts,
@@ -32,8 +34,6 @@ from fairveil.curator import (  # noqa: E402
     Rows,
     describe,
 )
-from fairveil.curator.passes import totals  # noqa: E402
-from fairveil.curator.pricing import constant_scale  # noqa: E402
 from fairveil.fairness.dependence import Dependence  # noqa: E402
 from fairveil.methods import NetworkDescent, Reason, Settings, fermi, follow  # noqa: E402
 from fairveil.methods.networks import centres_of, columns_of  # noqa: E402
@@ -41,6 +41,7 @@ from fairveil.methods.primal_dual import planned  # noqa: E402
 from fairveil.models import Skeleton  # noqa: E402
 from fairveil.privacy import NoiseSource  # noqa: E402
 from fairveil.privacy import epsilon as price  # noqa: E402
+from fairveil.statement.document import PrivacyStatement  # noqa: E402
 
 PROMISES = {
     "add-remove": Promise(1.0, 1e-5),
@@ -189,7 +190,7 @@ def test_guarantee_1_a_plan_costs_the_promise_and_the_log_is_the_plan(
     outcome, tape, curator = recorded(rows, search)
     assert list(spelled_out(compose(curator.log.events))) == list(spelled_out(search.plan))
     assert len(curator.log) == 1 + 10 + 1
-    statement = curator.statement()
+    statement = PrivacyStatement.of_run(curator)
     assert statement.check() == []
     assert statement.epsilon <= promise.epsilon * (1 + 1e-9)
     assert outcome.reason is Reason.ROUNDS

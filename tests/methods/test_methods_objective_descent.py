@@ -20,12 +20,12 @@ from sklearn.linear_model import LogisticRegression
 
 from fairveil.core.events import spelled_out
 from fairveil.core.inventory import inventory
+from fairveil.core.passes import public_scales, totals
+from fairveil.core.pricing import constant_scale, noise_scale
 from fairveil.core.promise import Promise
 from fairveil.core.rows import FULL
 from fairveil.core.sums import parted_question
 from fairveil.curator import GradientSum, Rows, describe
-from fairveil.curator.passes import public_scales, totals
-from fairveil.curator.pricing import constant_scale, noise_scale
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import BoundedGroupLoss
 from fairveil.fairness.objectives import LargestGroupLoss

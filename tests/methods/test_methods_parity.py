@@ -16,6 +16,7 @@ from fairveil.curator import Curator, Rows, Trace
 from fairveil.methods import parity
 from fairveil.models.shifted import softened
 from fairveil.privacy import NoiseSource
+from fairveil.statement.document import PrivacyStatement
 
 EXACT = Promise(math.inf, 0.0)
 PROMISES = [
@@ -93,7 +94,7 @@ def test_guarantee_1_the_plan_keeps_the_promise_and_the_log_is_the_plan(promise,
     price = accountant.epsilon(plan.event, promise.delta, promise.neighbours)
     assert 0.99 * promise.epsilon <= price <= promise.epsilon
     assert list(spelled_out(compose(curator.log.events))) == list(spelled_out(plan.event))
-    assert curator.statement().epsilon <= promise.epsilon
+    assert PrivacyStatement.of_run(curator).epsilon <= promise.epsilon
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,9 @@ from fairveil import (
     RateConstraint,
 )
 from fairveil.audit import Tape, Witness
+from fairveil.core import pricing
 from fairveil.core.cost import gaussian_mu
+from fairveil.core.passes import totals
 from fairveil.curator import (
     Curator,
     GradientSum,
@@ -32,9 +34,7 @@ from fairveil.curator import (
     PredictionHistogram,
     Rows,
     Trace,
-    pricing,
 )
-from fairveil.curator.passes import totals
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness import Event, PredictionRate
 from fairveil.methods import PrimalDual, Reason, Settings, descend, duals, in_step, primal_dual
@@ -42,6 +42,7 @@ from fairveil.methods.descent import plan_of, traced
 from fairveil.methods.primal_dual import LOSS_CLIP, Plan, planned
 from fairveil.privacy import NoiseSource
 from fairveil.privacy import epsilon as price
+from fairveil.statement.document import PrivacyStatement
 
 INF = math.inf
 PARITY, ODDS = (DemographicParity(0.1),), (EqualizedOdds(0.1),)
@@ -343,7 +344,7 @@ def test_several_sensitive_columns_and_combined_notions(mode, promise) -> None:
     ]
     outcome, curator, _ = run(rows, promise, notions, mode=mode)
     assert np.isfinite(outcome.weights).all()
-    assert curator.statement().check() == []
+    assert PrivacyStatement.of_run(curator).check() == []
 
 
 def test_a_constraint_without_effect_on_the_gradient_is_refused() -> None:
@@ -648,7 +649,7 @@ def test_no_neighbour_is_further_away_than_the_price_of_any_other_round(
     settings = Settings(rounds=8, free_rounds=4)
     plan, tape, _, curator = heard(rows, promise, settings, companion=companion)
     assert asked(tape)[1:9] == [LOSS_ALONE] * 8
-    assert curator.statement().check() == []
+    assert PrivacyStatement.of_run(curator).check() == []
     steps = 1 / plan.gradient_multiplier**2 + 1 / plan.histogram_multiplier**2
     assert plan.whole_multiplier == pytest.approx(steps**-0.5, rel=1e-12)
     others = [other for i in range(len(y)) for other in others_of(X, y, A, i, neighbours)]
@@ -727,7 +728,7 @@ def test_counts_say_what_rounds_ask_and_the_plan_does_not_change() -> None:
         plan, tape, _, curator = heard(rows, promise, settings, companion=True)
         assert asked(tape)[1:61] == [expected] * 60
         plans.append(PrimalDual(plan).plan)
-        assert curator.statement().check() == []
+        assert PrivacyStatement.of_run(curator).check() == []
     assert plans[0] == plans[1] == plans[2]
 
 
@@ -762,7 +763,7 @@ def test_the_walk_goes_on_and_what_is_reported_is_of_its_end(classes, hidden) ->
     # of two classes two reports are of it: their noise is that of both together
     assert (free.table.noise[1, 1] < 0.9 * one) == (classes == 2)
     assert not outcome.duals.any()
-    assert curator.statement().check() == []
+    assert PrivacyStatement.of_run(curator).check() == []
     alone, _, _ = run(rows, ONE, NOTION, settings)
     assert alone.rounds == 9
 

@@ -22,9 +22,9 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from fairveil.core.choices import rate
 from fairveil.core.promise import Promise
 from fairveil.curator import Curator
-from fairveil.curator.choices import rate
 from fairveil.fairness.objectives import WeightedError
 from fairveil.methods.objective_loop import plan_loop
 from fairveil.methods.oracles import Choice, LinearClass

@@ -43,6 +43,7 @@ from fairveil.methods.released import (
     soft_values,
 )
 from fairveil.privacy import NoiseSource, Promise
+from fairveil.statement.document import PrivacyStatement
 
 CELLS = Cells(((0, 1),))
 
@@ -158,7 +159,7 @@ def test_the_plan_keeps_the_promise_and_the_log_is_the_plan(epsilon: float, grou
         attached = curator.attach_codes(PLACES, CLUSTERS, columns_read={"features", "label"})
         release_groups(curator, attached, asked, HELD)
         curator.finish()
-    statement = curator.statement()
+    statement = PrivacyStatement.of_run(curator)
     assert statement.check() == []
     assert statement.user_code == "none"
     assert statement.events == (asked.event,)

@@ -15,6 +15,7 @@ from fairveil.curator import Curator, Journal, Rows
 from fairveil.methods import PrimalDual, SaddleDescent, SaddleProblem, Settings, fermi
 from fairveil.methods.primal_dual import planned
 from fairveil.privacy import NoiseSource
+from fairveil.statement.document import PrivacyStatement
 
 PROMISES = [
     Promise(1.0, 1e-6),
@@ -96,7 +97,7 @@ def test_a_killed_search_goes_on_and_one_that_ended_is_told_all_again(
         found, curator = run(kind, promise, file, seed=1)
         assert list(spelled_out(compose(curator.log.events))) == plan
         assert curator.log.entries[: len(told)] == told
-        assert curator.statement().check() == []
+        assert PrivacyStatement.of_run(curator).check() == []
         assert numbers(found) != numbers(whole)  # the noise after the crash is other noise
     first, _ = run(kind, promise, tmp_path / "ended")
     assert numbers(first) == numbers(whole)

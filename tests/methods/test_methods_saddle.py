@@ -13,13 +13,15 @@ from scipy import stats
 
 import fairveil as fv
 from fairveil import Promise
+from fairveil.core import pricing
 from fairveil.core.events import Gaussian, NoOp, OnPart, PoissonSampled, Repeated, spelled_out
-from fairveil.curator import Curator, Measurement, Part, Poisson, Rows, describe, pricing
-from fairveil.curator.passes import totals
+from fairveil.core.passes import totals
+from fairveil.curator import Curator, Measurement, Part, Poisson, Rows, describe
 from fairveil.errors import InputError, PrivacyError
 from fairveil.methods import Reason, SaddleDescent, SaddleProblem, Smoothness, descend
 from fairveil.methods.saddle import handed_of
 from fairveil.privacy import NoiseSource
+from fairveil.statement.document import PrivacyStatement
 
 FALSE_ALARM = 1e-7
 NONE = Promise(math.inf, 0.0)
@@ -126,7 +128,7 @@ def test_without_privacy_all_rows_are_asked_and_none_is_clipped(options) -> None
     other, _ = run(rows, search_for(rows, NONE))
     assert np.allclose(found.theta, other.theta, rtol=1e-9)
     assert search_for(rows, NONE, **options).plan is None
-    assert curator.statement().epsilon == math.inf
+    assert PrivacyStatement.of_run(curator).epsilon == math.inf
 
 
 def test_with_little_noise_it_comes_near() -> None:
@@ -173,7 +175,7 @@ def test_guarantee_1_the_log_is_the_plan_and_the_plan_keeps_the_promise(promise,
     again = search_for(make_rows(seed=5), promise, **options)
     assert again.plan == search.plan  # made of public values alone
     _, curator = run(rows, search)
-    statement = curator.statement()
+    statement = PrivacyStatement.of_run(curator)
     assert statement.check() == []
     assert 0.999 * promise.epsilon <= statement.epsilon <= promise.epsilon * (1 + 1e-12)
     bought = promise is ADD and "public_rows" in options
@@ -196,7 +198,7 @@ def test_guarantee_1_what_reads_nothing_protected_is_exact_and_takes_no_budget(w
     z = search_for(rows, SENSITIVE).plan
     assert isinstance(z, Repeated)
     _, curator = run(rows, search)
-    assert curator.statement().check() == []
+    assert PrivacyStatement.of_run(curator).check() == []
     if which == "both":
         assert isinstance(search.plan, NoOp) or not list(spelled_out(search.plan))
         assert len(curator.log) == 0
@@ -396,7 +398,7 @@ def test_guarantee_4_a_function_that_fails_on_a_row_is_not_heard_of_before_the_e
 
     search.run(curator, progress)
     assert len(told) == 8
-    assert curator.statement().check() == []
+    assert PrivacyStatement.of_run(curator).check() == []
     assert "ValueError: a label that I did not expect" in curator.trouble()
 
 

@@ -181,7 +181,7 @@ def test_a_log_by_cell_follows_a_plan_of_bounds_to_its_end(rows, name: str) -> N
     curator.log.reconcile(planned(rows, promise), promise.neighbours)
     with pytest.raises(PrivacyError, match="number 1"):
         curator.log.reconcile(planned(rows, promise))
-    statement = curator.statement()
+    statement = PrivacyStatement.of_run(curator)
     assert statement.check() == []
     assert PrivacyStatement.from_json(statement.to_json()) == statement
 
@@ -224,7 +224,7 @@ def test_a_run_goes_on_after_a_finer_log(rows, name: str, tmp_path) -> None:
     two.answer([(counts, FINER[::-1])])
     two.answer([(counts, two.log.events[1].multipliers[0])])
     two.finish()
-    assert two.statement().check() == []
+    assert PrivacyStatement.of_run(two).check() == []
     assert [type(entry.event) for entry in Journal(path).entries] == [
         Gaussian,
         PerCell,
@@ -273,4 +273,4 @@ def test_on_secret_batches_too(rows, name: str) -> None:
         curator.answer([(counts, multipliers)], Poisson(0.5))
     curator.finish()
     assert finer in curator.log.events
-    assert curator.statement().check() == []
+    assert PrivacyStatement.of_run(curator).check() == []

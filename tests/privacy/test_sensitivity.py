@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from fairveil.core import bound as sensitivity
 from fairveil.core.bound import Bound
+from fairveil.core.pricing import noise_scale, unit_size
 from fairveil.core.promise import Promise
 from fairveil.core.questions import Scale
 from fairveil.curator import CellCounts, Full, Measurement, Poisson
-from fairveil.curator.pricing import noise_scale, unit_size
 from fairveil.errors import PrivacyError
 from fairveil.facts import Cells
 

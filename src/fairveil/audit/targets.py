@@ -39,13 +39,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._types import Floats
+from ..core import passes, pricing
+from ..core.books import heard_by
+from ..core.extra.networks import NetworkGradient
 from ..core.promise import Promise
 from ..core.questions import Question
 from ..core.rows import Poisson
 from ..core.sums import GradientSum
-from ..curator import passes, pricing
-from ..curator.books import heard_by
-from ..curator.networks import NetworkGradient
 from ..data import encode
 from ..errors import InputError
 from ..facts import Schema

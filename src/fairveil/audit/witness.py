@@ -28,15 +28,16 @@ from typing import Any
 import numpy as np
 
 from .._types import Floats
+from ..core import pricing
+from ..core.books import Scalings
+from ..core.curator import Curator
+from ..core.passes import needs_rows, public_scales, totals
+from ..core.pricing import Measurement, Measurements, as_measurements
 from ..core.promise import Promise
 from ..core.questions import Question, Scale
 from ..core.rows import FULL, Batch, Part, Poisson, Rows
 from ..core.sums import GradientSum, GramMatrices, parted_question
-from ..curator import AttachedHistogram, CodeHistogram, RowFunction, pricing
-from ..curator.books import Scalings
-from ..curator.curator import Curator
-from ..curator.passes import needs_rows, public_scales, totals
-from ..curator.pricing import Measurement, Measurements, as_measurements
+from ..curator import AttachedHistogram, CodeHistogram, RowFunction
 from ..errors import InputError
 from .betting import Residual
 

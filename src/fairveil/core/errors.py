@@ -49,6 +49,14 @@ class BudgetError(PrivacyError):
     """The promise has no room for what was asked."""
 
 
+class LedgerError(PrivacyError):
+    """A ledger cannot be used so, or is not what it should be."""
+
+
+class DataNotFoundError(FairveilError, FileNotFoundError):
+    """A data set, file or database is not where it was looked for."""
+
+
 LONGEST = 1000
 """Letters of what came that a message repeats: what came may be a whole file."""
 

@@ -21,6 +21,7 @@ from .errors import InputError, need
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Singles = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 
 

@@ -258,6 +258,10 @@ class Kind(Generic[P]):
         Arrays on whose numbers the price depends, not on their shape alone.
     apart : bool, default=True
         Whether the first axis of an answer is the question's cells.
+    is_gradient : bool, default=False
+        Whether a person's contributions are added before they are clipped.
+    passes : callable, default=None
+        Makes the pass over rows of kinds that no loop of the room totals: from scales and rows.
     """
 
     def __init__(
@@ -269,7 +273,10 @@ class Kind(Generic[P]):
         reads: Callable[[Any], frozenset[str]] | Iterable[str] = (FEATURES,),
         by_value: Iterable[str] = (),
         apart: bool = True,
+        is_gradient: bool = False,
+        passes: Callable[[Any, Any], Any] | None = None,
     ) -> None:
+        self.is_gradient, self.passes = is_gradient, passes
         update_wrapper(self, function, updated=())
         self.name, self.function, self.by_value, self.apart = name, function, (*by_value,), apart
         self.signature = inspect.signature(function)
@@ -486,6 +493,13 @@ def _form(value: Any, by_value: bool) -> Hashable:
         return "a function"
     found: Hashable = getattr(value, "form", value)
     return found
+
+
+def heard(question: Question, troubles: Any) -> Question:
+    """The same question, with what its code says kept by the asking curator."""
+    if question.inner is not None:
+        return question.at(inner=heard(question.inner, troubles))
+    return question.at(_troubles=troubles)
 
 
 def floats_of(given: Any) -> Floats:

@@ -574,6 +574,7 @@ class Rows:
     """
 
     is_elsewhere = False  # with another holder, whose curator is asked
+    is_sharded = False  # in other processes, which are asked for totals and maxima
     layout: RowLayout
     max_sample_weight: float
     sparse = weighted = labelled = adds_by_person = one_group = False

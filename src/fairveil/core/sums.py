@@ -782,7 +782,9 @@ def reads_of_gradient(question: Question) -> frozenset[str]:
 
 
 CLIPPED = "gradients are clipped to norm {clip:g}"
-GradientSum = Kind("gradient sum", gradient, CLIPPED, reads=reads_of_gradient, apart=False)
+GradientSum = Kind(
+    "gradient sum", gradient, CLIPPED, reads=reads_of_gradient, apart=False, is_gradient=True
+)
 
 
 def parted_question(question: Question) -> tuple[Question, Question]:

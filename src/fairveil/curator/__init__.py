@@ -1,5 +1,5 @@
-"""Ring 2: the only room that touches training rows. It answers bounded questions, with noise, and
-logs what they cost."""
+"""The public names of the trusted room (`core`), which alone touches training rows: it answers bounded
+questions, with noise, and logs what they cost."""
 
 from __future__ import annotations
 
@@ -8,8 +8,32 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
+    from ..core.attached import Attached as Attached
+    from ..core.attached import AttachedCodes as AttachedCodes
+    from ..core.attached import AttachedHistogram as AttachedHistogram
+    from ..core.attached import CodeHistogram as CodeHistogram
+    from ..core.attached import GroupedHistogram as GroupedHistogram
+    from ..core.attached import MixtureHistogram as MixtureHistogram
+    from ..core.attached import RowFunction as RowFunction
     from ..core.by_cell import ByCell as ByCell
     from ..core.by_cell import Weighed as Weighed
+    from ..core.choices import Score as Score
+    from ..core.curator import Asked as Asked
+    from ..core.curator import Curator as Curator
+    from ..core.curator import MadeUp as MadeUp
+    from ..core.curator import Trace as Trace
+    from ..core.extra.networks import Network as Network
+    from ..core.extra.networks import NetworkGradient as NetworkGradient
+    from ..core.extra.networks import NetworkHistogram as NetworkHistogram
+    from ..core.journal import Journal as Journal
+    from ..core.journal import Log as Log
+    from ..core.journal import LogEntry as LogEntry
+    from ..core.pricing import Measurement as Measurement
+    from ..core.pricing import as_measurements as as_measurements
+    from ..core.pricing import describe as describe
+    from ..core.pricing import describe_choice as describe_choice
+    from ..core.pricing import largest_of_one as largest_of_one
+    from ..core.pricing import moved_by_one as moved_by_one
     from ..core.questions import Linear as Linear
     from ..core.questions import Question as Question
     from ..core.rows import FULL as FULL
@@ -27,30 +51,6 @@ if TYPE_CHECKING:
     from ..core.sums import PredictionHistogram as PredictionHistogram
     from ..core.sums import RowCount as RowCount
     from ..core.sums import ScoreHistogram as ScoreHistogram
-    from .attached import Attached as Attached
-    from .attached import AttachedCodes as AttachedCodes
-    from .attached import AttachedHistogram as AttachedHistogram
-    from .attached import CodeHistogram as CodeHistogram
-    from .attached import GroupedHistogram as GroupedHistogram
-    from .attached import MixtureHistogram as MixtureHistogram
-    from .attached import RowFunction as RowFunction
-    from .choices import Score as Score
-    from .curator import Asked as Asked
-    from .curator import Curator as Curator
-    from .curator import MadeUp as MadeUp
-    from .curator import Trace as Trace
-    from .journal import Journal as Journal
-    from .journal import Log as Log
-    from .journal import LogEntry as LogEntry
-    from .networks import Network as Network
-    from .networks import NetworkGradient as NetworkGradient
-    from .networks import NetworkHistogram as NetworkHistogram
-    from .pricing import Measurement as Measurement
-    from .pricing import as_measurements as as_measurements
-    from .pricing import describe as describe
-    from .pricing import describe_choice as describe_choice
-    from .pricing import largest_of_one as largest_of_one
-    from .pricing import moved_by_one as moved_by_one
 
 if not TYPE_CHECKING:
     __getattr__, __dir__, __all__ = lazily(__name__)

@@ -31,9 +31,9 @@ import numpy as np
 
 from .. import _checks, errors
 from .._types import Floats, Ints
+from ..core.extra.sharded import Request, ShardFacts, Taking
+from ..core.passes import largest, longest_row, totals
 from ..core.rows import Maps, Rows
-from ..curator.passes import largest, longest_row, totals
-from ..curator.sharded import Request, ShardFacts, Taking
 from ..data.pieces import pieces_of
 from ..data.reading import PathLike, need_package
 from ..data.rows import EncodedRows
@@ -143,7 +143,7 @@ class Workers(Protocol):
 
 
 class Asking:
-    """Shards that are asked by workers (`curator.sharded.Shards`): what is kept of each, and what
+    """Shards that are asked by workers (`core.extra.sharded.Shards`): what is kept of each, and what
     is said when it cannot answer.
 
     `patience`: seconds after which a worker that has not answered is taken for lost, and replaced.

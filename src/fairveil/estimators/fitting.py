@@ -27,10 +27,10 @@ from .. import _checks
 from .._types import ColumnsLike, Ints, TableLike
 from .._waiting import replaced, waiting
 from ..core.events import Event, compose
+from ..core.extra.elsewhere import Elsewhere, curator_of
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..curator import Curator, Journal
-from ..curator.elsewhere import Elsewhere, curator_of
 from ..errors import (
     FairveilError,
     FairveilWarning,
@@ -398,7 +398,8 @@ def statement_of(
     groups: Iterable[NamedGroups] = (),
 ) -> PrivacyStatement:
     """What the run cost, under which promise, and every step that is outside of it."""
-    return curator.statement(not_covered=[*training.not_covered, *also_not_covered], groups=groups)
+    told = [*training.not_covered, *also_not_covered]
+    return PrivacyStatement.of_run(curator, not_covered=told, groups=groups)
 
 
 # ------------------------------ opened_fit

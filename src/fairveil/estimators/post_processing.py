@@ -28,11 +28,11 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
 from ..core.events import Event, NoOp, compose
+from ..core.extra.elsewhere import Elsewhere, curator_of
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
+from ..core.quiet import Troubles, quietly
 from ..curator import Curator, Rows
-from ..curator.elsewhere import Elsewhere, curator_of
-from ..curator.quiet import Troubles, quietly
 from ..errors import ConstraintNotMet, InputError, Overspent, PrivacyError
 from ..facts import Cells, RowSource, Schema
 from ..fairness import ConstraintSystem, DemographicParity, Notion, deviations, resolve
@@ -748,7 +748,9 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         with self._curator(asked, base, wishes, plan.event) as curator:
             found = rule.run(curator, plan, answers, training, inside, cap)
             curator.finish()
-        self._conclude(asked, base, promise, curator, found, curator.statement().ledger)
+        self._conclude(
+            asked, base, promise, curator, found, PrivacyStatement.of_run(curator).ledger
+        )
         warn_of(found, self.constraint_report_, hidden)
         return self
 
@@ -1072,7 +1074,7 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
             training,
             base,
             promise,
-            None if curator is None else curator.statement(),
+            None if curator is None else PrivacyStatement.of_run(curator),
             receipt,
             reads_groups=found.model.cells is not None,
             base_origin=origins.of_argument(self, "estimator"),

@@ -25,10 +25,10 @@ from .._json import Document, Node
 from .._reading import read_text
 from .._types import ColumnsLike, Floats, TableLike
 from ..core.events import NoOp
+from ..core.extra.elsewhere import Elsewhere
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..curator import Curator
-from ..curator.elsewhere import Elsewhere
 from ..errors import ChecksumError, ConstraintNotMet, InputError, PrivacyError, SignatureError
 from ..facts import Cells, Reports, RowBlock, RowLayout, RowSource, Schema
 from ..fairness import ConstraintSystem, deviations, resolve
@@ -1201,7 +1201,7 @@ def release_groups(
         attached = curator.attach_codes(at, made.count, columns_read=read, title="public clusters")
         counts = group_release.release_groups(curator, attached, planned, sizes, reports)
         curator.finish()
-    statement = curator.statement(not_covered=training.not_covered)
+    statement = PrivacyStatement.of_run(curator, not_covered=training.not_covered)
     return ReleasedGroups(
         statement, cells, known_classes(training.classes), training.coding, made, counts
     )

@@ -22,10 +22,10 @@ from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
 from ..core.cost import gaussian_mu
 from ..core.events import Approximate, Event, Gaussian, NonPrivate, Pure
+from ..core.extra.elsewhere import DescribedRule, Elsewhere
 from ..core.promise import Promise
+from ..core.quiet import Troubles, quietly
 from ..curator import Attached, AttachedCodes, Curator, Rows
-from ..curator.elsewhere import DescribedRule, Elsewhere
-from ..curator.quiet import Troubles, quietly
 from ..data import encode
 from ..data.coding import Place, category_codes
 from ..errors import FairveilError, InputError, KindError, Overspent, PrivacyError, complaint

@@ -50,10 +50,10 @@ from .. import _verdicts as verdicts
 from .._types import Floats
 from ..core import events
 from ..core.events import Event
+from ..core.passes import needs_rows
+from ..core.pricing import as_measurements, constant_scale, is_free, unit_size
 from ..core.promise import Promise
 from ..curator import FULL, Asked, Measurement, Part, Poisson
-from ..curator.passes import needs_rows
-from ..curator.pricing import as_measurements, constant_scale, is_free, unit_size
 from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem
 from . import postprocess, score_bins

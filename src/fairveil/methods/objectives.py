@@ -39,11 +39,11 @@ from scipy.special import ndtri
 
 from .. import _checks
 from .._types import Floats, Mask
+from ..core.choices import range_of_decisions
 from ..core.cost import gaussian_mu
 from ..core.events import Event, Exponential, compose
 from ..core.promise import Promise
 from ..curator import Curator, Score
-from ..curator.choices import range_of_decisions
 from ..errors import InputError
 from ..facts import Cells, RowLayout
 from ..fairness import BoundedGroupLoss

@@ -70,6 +70,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from .._types import Floats
+from ..core.choices import Costs
 from ..core.events import Event, Repeated, compose
 from ..core.promise import Promise
 from ..curator import (
@@ -95,7 +96,6 @@ from ..curator import (
     Trace,
     moved_by_one,
 )
-from ..curator.choices import Costs
 from ..errors import InputError
 from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem, Notion
@@ -858,7 +858,7 @@ class Each(Choice):
 
 def reach(ground: GameInstance, costs: Floats) -> float:
     """The range of one neighbour's changes of the candidates' costs, as the curator has it
-    (`curator.choices.Costs`)."""
+    (`core.choices.Costs`)."""
     question = PredictionHistogram(Linear(ground.zeros), ground.cells, "hard", by_label=True)
     made = Costs.of(costs, question, ground.layout)
     steps = made.reach(ground.promise, ground.layout, reads_groups=False)

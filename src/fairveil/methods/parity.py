@@ -34,10 +34,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .._types import Floats
+from ..core.attached import ShiftedHistogram
 from ..core.events import Composed, Event, Gaussian, NonPrivate, Repeated, compose
 from ..core.promise import Promise
 from ..curator import Attached, Curator, Measurement, Trace
-from ..curator.attached import ShiftedHistogram
 from ..facts import Cells
 from ..fairness import ConstraintSystem
 from ..privacy.accounting.calibration import calibrate

@@ -50,6 +50,8 @@ import numpy as np
 
 from .. import _checks
 from .._types import Floats
+from ..core.attached import COLUMNS, code_of
+from ..core.attached import rehearse as try_out
 from ..core.events import Event, Gaussian
 from ..core.promise import Promise
 from ..curator import (
@@ -63,8 +65,6 @@ from ..curator import (
     RowCount,
     RowFunction,
 )
-from ..curator.attached import COLUMNS, code_of
-from ..curator.attached import rehearse as try_out
 from ..errors import InputError
 from ..facts import RowLayout
 from ..privacy.accounting.calibration import calibrate, full_batch, split

@@ -2,7 +2,7 @@
 with a vector of parameters.
 
 Everything else sees a flat float64 vector of parameters; torch stays in this module and in
-`curator.kernels.torch_gradient`. A module computes in float32, and each row's output must depend on that
+`core.extra.torch_gradient`. A module computes in float32, and each row's output must depend on that
 row alone.
 """
 

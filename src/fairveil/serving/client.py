@@ -41,17 +41,18 @@ import numpy.typing as npt
 
 from .. import errors
 from .._json import Document, Node
+from ..core import pricing
+from ..core.books import Budget
 from ..core.errors import need
 from ..core.events import Event, NoOp, compose, to_json_dict
+from ..core.extra.elsewhere import DescribedRule, Elsewhere, RowsElsewhere
 from ..core.noise import NoiseSource
+from ..core.pricing import Measurements, as_measurements, cap_of, require_features_apart
 from ..core.promise import Promise
+from ..core.public import PublicTable
+from ..core.quiet import Troubles
 from ..core.rows import Batch
-from ..curator import FULL, Curator, Log, LogEntry, Question, pricing
-from ..curator.books import Budget
-from ..curator.elsewhere import DescribedRule, Elsewhere, RowsElsewhere
-from ..curator.pricing import Measurements, as_measurements, cap_of, require_features_apart
-from ..curator.public_table import PublicTable
-from ..curator.quiet import Troubles
+from ..curator import FULL, Curator, Log, LogEntry, Question
 from ..errors import DoorError, FairveilError, InputError, Overspent, PrivacyError, SignatureError
 from ..estimators.fitting import CERTIFICATE
 from ..facts import Cells, RowLayout, Schema

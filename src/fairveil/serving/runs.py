@@ -42,15 +42,15 @@ import numpy as np
 import numpy.typing as npt
 
 from .._json import Node
+from ..core.attached import MOST_CODES, RowFunction, rehearse
 from ..core.errors import need
 from ..core.events import Event, compose, from_json_dict, to_json_dict
+from ..core.extra.elsewhere import DescribedRule
 from ..core.inventory import counted
+from ..core.journal import read as read_journal
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..curator import Attached, AttachedCodes, Block, Curator, Journal
-from ..curator.attached import MOST_CODES, RowFunction, rehearse
-from ..curator.elsewhere import DescribedRule
-from ..curator.journal import read as read_journal
 from ..errors import DoorError, FairveilError, LedgerAway, LedgerError, PrivacyError
 from ..estimators.fitting import COINS
 from ..estimators.tailored import group_names
@@ -62,7 +62,7 @@ from ..models.files import ARRAYS_FILE, MODEL_FILE, from_files
 from ..statement import groups as of_groups
 from ..statement import signing
 from ..statement.check import event as plain_event
-from ..statement.document import NamedGroups, PublicFact
+from ..statement.document import NamedGroups, PrivacyStatement, PublicFact
 from . import wire
 from .datasets import DataSet
 from .holder import Holder, Limits
@@ -296,7 +296,7 @@ class Run:
             for name in ("tuning", "earlier_releases")
         }
         groups = [self._groups(one, said) for one in node["groups"].list()[:64]]
-        found = self.curator.statement(not_covered=said, groups=groups, **words)
+        found = PrivacyStatement.of_run(self.curator, not_covered=said, groups=groups, **words)
         return found.to_json()
 
     def _groups(self, node: Node, said: list[str]) -> NamedGroups:

@@ -31,7 +31,9 @@ import numpy.typing as npt
 
 from .. import _checks, curator
 from .._json import Document, Node
+from ..core.attached import ShiftedHistogram
 from ..core.errors import need
+from ..core.extra.elsewhere import DescribedRule
 from ..core.questions import Kind
 from ..curator import (
     FULL,
@@ -44,8 +46,6 @@ from ..curator import (
     Poisson,
     Question,
 )
-from ..curator.attached import ShiftedHistogram
-from ..curator.elsewhere import DescribedRule
 from ..facts import Cells, RowLayout
 from ..models.files import ARRAYS_FILE, MODEL_FILE, to_files
 from ..models.npz import TYPES

@@ -353,6 +353,60 @@ class PrivacyStatement(Shown):
             _refuse(error)
 
     @classmethod
+    def of_run(
+        cls,
+        run: Any,
+        *,
+        not_covered: Iterable[str] = (),
+        tuning: str | None = None,
+        earlier_releases: str | None = None,
+        groups: Iterable[NamedGroups] = (),
+    ) -> PrivacyStatement:
+        """State what a curator's run released so far, priced now.
+
+        Parameters
+        ----------
+        run : Curator
+            The run. One at another holder's is stated by that holder.
+        not_covered : iterable of str, default=()
+            Sentences about what the guarantee does not cover.
+        tuning : str, default=None
+            How parameters were chosen. None: not said.
+        earlier_releases : str, default=None
+            Earlier releases from the same rows. None: not said.
+        groups : iterable of NamedGroups, default=()
+            Groups whose own guarantees are stated, one a column.
+
+        Returns
+        -------
+        PrivacyStatement
+            The statement.
+        """
+        said: dict[str, Any] = {"not_covered": not_covered, "tuning": tuning, "groups": groups}
+        said["earlier_releases"] = earlier_releases
+        if hasattr(run, "statement"):
+            away: PrivacyStatement = run.statement(**said)
+            return away
+        told = run.record
+        return cls.of(
+            told.promise,
+            [entry.event for entry in told.entries],
+            plan=None if told.plan is None else [told.plan],
+            cap=told.room,
+            facts=[PublicFact(one.name, one.value, one.origin) for one in told.facts],
+            bounds=[
+                StatedBound(one.question, one.norm, one.sensitivity, one.reason, one.origin)
+                for one in told.bounds
+            ],
+            noise="secure" if told.is_secure else "seeded",
+            user_code="trusted" if told.user_code else "none",
+            arithmetic="float32-by-row" if told.by_row else "exact",
+            ledger=told.receipt,
+            releases=releases_of((entry.questions, entry.event) for entry in told.entries),
+            **said,
+        )
+
+    @classmethod
     def of(
         cls,
         promise: Promise,

@@ -29,9 +29,9 @@ from ... import _checks
 from ..._json import MALFORMED, Document
 from ..._types import Floats
 from ...core.events import NonPrivate, NoOp
+from ...core.extra.elsewhere import curator_of
 from ...core.noise import NoiseSource
 from ...core.promise import Promise
-from ...curator.elsewhere import curator_of
 from ...errors import FairveilError, InputError
 from ...facts import Cells
 from ...fairness import BoundedGroupLoss, Notion
@@ -217,7 +217,8 @@ def count(
         attached = curator.attach_codes(codes, parts, columns_read=set(read), title=title)
         counts = plan.release(curator, attached, what)
         curator.finish()
-    return counts, curator.statement(not_covered=[*people.not_covered, *not_covered])
+    told = [*people.not_covered, *not_covered]
+    return counts, PrivacyStatement.of_run(curator, not_covered=told)
 
 
 # ------------------------------ results

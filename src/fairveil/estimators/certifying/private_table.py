@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from ... import _checks
 from ..._types import ColumnsLike, TableLike
+from ...core.attached import MOST_CODES
+from ...core.extra.elsewhere import Elsewhere, RowsElsewhere
 from ...core.noise import NoiseSource
 from ...core.promise import Promise
-from ...curator.attached import MOST_CODES
-from ...curator.elsewhere import Elsewhere, RowsElsewhere
 from ...errors import InputError
 from ...facts import Cells, Schema
 from ...methods import tables as table_gaps

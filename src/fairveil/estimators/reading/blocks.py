@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, overload
 
-from ...curator.sharded import Change
+from ...core.extra.sharded import Change
 from ...facts import RowBlock, RowSource
 from ...facts.rows import held_blocks, traits_of
 

@@ -25,9 +25,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from ...core.extra.sharded import ShardedRows
 from ...core.promise import Promise
 from ...curator import Rows
-from ...curator.sharded import ShardedRows
 from ...errors import (
     FairveilWarning,
     RawUnits,

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..._types import ColumnsLike
-from ...curator.sharded import ShardedRows, Shards, Taking, refuse
+from ...core.extra.sharded import ShardedRows, Shards, Taking, refuse
 from ...estimators.reading.units import Whose
 from ...facts import RowLayout
 from .blocks import Blocks

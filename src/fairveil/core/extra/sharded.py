@@ -23,12 +23,11 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from .._types import Floats, Ints, Mask
-from ..core import persons
-from ..core.errors import InputError, PrivacyError, need
-from ..core.layout import PERSON_BY_PERSON, Array, RowBlock, RowLayout, RowSource
-from ..core.questions import Question, Scale
-from ..core.rows import Block, Drawn, Maps, Part, Rows, Unmapped, require_few
+from .. import persons
+from ..errors import InputError, PrivacyError, need
+from ..layout import PERSON_BY_PERSON, Array, Floats, Ints, Mask, RowBlock, RowLayout, RowSource
+from ..questions import Question, Scale
+from ..rows import Block, Drawn, Maps, Part, Rows, Unmapped, require_few
 
 Change = Callable[[RowBlock], RowBlock]
 
@@ -109,6 +108,12 @@ class Chosen(Iterator[Block | Drawn]):
 
 class ShardedRows(Rows):
     """The rows of shards, as a curator holds them."""
+
+    is_sharded = True
+
+    def refuse(self, got: str) -> NoReturn:
+        """Of what cannot be asked of shards."""
+        refuse(got)
 
     def __init__(self, shards: Shards, taking: Taking, source: RowSource) -> None:
         self.shards, self.layout, self._source = shards, taking.layout, source

@@ -30,12 +30,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import _checks
-from .._types import Floats
-from ..core.bound import Bound, of_histogram, of_signed
-from ..core.errors import need
-from ..core.promise import Promise
-from ..core.questions import (
+from . import checks
+from .bound import Bound, of_histogram, of_signed
+from .errors import PrivacyError, need
+from .layout import Cells, Floats, RowLayout
+from .promise import Promise
+from .questions import (
     FEATURES,
     LABEL,
     SENSITIVE,
@@ -49,12 +49,9 @@ from ..core.questions import (
     classes_of,
     read_columns,
 )
-from ..core.rows import EMPTY_FLOAT, EMPTY_INT, Block, Rows
-from ..core.sums import SIMPLEX, Run, added, comes_or_goes, gridded, whole_steps
-from ..errors import PrivacyError
-from ..facts import Cells, RowLayout
-from ..models.shifted import softened
 from .quiet import Troubles, quietly
+from .rows import EMPTY_FLOAT, EMPTY_INT, Block, Rows
+from .sums import SIMPLEX, Run, added, comes_or_goes, gridded, whole_steps
 
 COLUMNS = frozenset({FEATURES, LABEL, SENSITIVE})
 MOST_CODES = 1 << 16
@@ -108,8 +105,8 @@ class Code:
     troubles: Troubles
 
     def __post_init__(self) -> None:
-        _checks.whole(at_least=1, width=self.width)
-        _checks.positive(clip=self.clip)
+        checks.whole(at_least=1, width=self.width)
+        checks.positive(clip=self.clip)
         known, words = set(self.columns_read) <= COLUMNS, f"some of {sorted(COLUMNS)}"
         fix = "Say which columns the function reads; it is not given the rest."
         need(known, words, of="columns_read", got=sorted(self.columns_read), fix=fix)
@@ -189,7 +186,7 @@ def rehearse(
     taken = {question.width, layout.numbers, coded, sensitive, *unlike}
     if rows is None:
         rows = next(n for n in itertools.count(2) if n not in taken)
-    rows = _checks.whole(at_least=1, rows=rows)
+    rows = checks.whole(at_least=1, rows=rows)
     block = Block(
         layout,
         rows,
@@ -316,7 +313,7 @@ class AttachedCodes(Handle):
         troubles: Troubles | None = None,
     ) -> None:
         super().__init__(rows, columns_read, title)
-        self.count = _checks.whole(at_least=1, count=count)
+        self.count = checks.whole(at_least=1, count=count)
         few, words = self.count <= MOST_CODES, f"at most {MOST_CODES} codes"
         need(few, words, of="count", got=count, fix="Take wider bins.")
 
@@ -421,7 +418,7 @@ def attached_histogram(
     `decisions="soft"`: a row adds its probabilities; `"hard"`: one for the class of the largest,
     the first of equal ones (even of zeros).
     """
-    hard = _checks.one_of(("soft", "hard"), decisions=decisions) == "hard"
+    hard = checks.one_of(("soft", "hard"), decisions=decisions) == "hard"
 
     def decided(run: Run) -> npt.NDArray[Any]:
         shares = attached.of(run.block, run.a, run.a + run.n)
@@ -452,8 +449,8 @@ def shifted_histogram(
     `decisions="soft"`: a row adds the softmax of these differences over `temperature`, a point of
     the simplex. `"hard"`: one for the largest of them.
     """
-    hard = _checks.one_of(("soft", "hard"), decisions=decisions) == "hard"
-    _checks.positive(temperature=temperature)
+    hard = checks.one_of(("soft", "hard"), decisions=decisions) == "hard"
+    checks.positive(temperature=temperature)
     fix = "Pass product cells, and neither by_label nor group."
     apart = cells is not None and cells.mode == "product" and group is None and not by_label
     need(apart, "cells that do not overlap", of="cells", got=cells, fix=fix)
@@ -462,7 +459,10 @@ def shifted_histogram(
     def decided(run: Run) -> npt.NDArray[Any]:
         (line,) = run.cells(cells)
         moved = attached.of(run.block, run.a, run.a + run.n) - table[line]
-        return np.asarray(moved.argmax(axis=1) if hard else softened(moved, temperature))
+        if hard:
+            return np.asarray(moved.argmax(axis=1))
+        shares = np.exp((moved - moved.max(axis=1, keepdims=True)) / temperature)
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     of = (facts, "histogram of shifted decisions", cells, by_label, group, attached.classes)
     return by_decision(*of, decided, attached.columns_read, whole=hard)

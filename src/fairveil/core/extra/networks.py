@@ -26,17 +26,17 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from .. import _checks
-from .._types import Floats, Ints
-from ..core.bound import Bound, of_signed, on_grid
-from ..core.by_cell import ByCell, Weighed
-from ..core.errors import need
-from ..core.kernels import Array
-from ..core.questions import (
+from .. import checks
+from ..bound import Bound, of_signed, on_grid
+from ..by_cell import ByCell, Weighed
+from ..errors import need
+from ..kernels import Array
+from ..layout import Cells, Floats, Ints, RowLayout
+from ..questions import (
     SENSITIVE,
     Facts,
     Kind,
@@ -48,13 +48,9 @@ from ..core.questions import (
     floats_of,
     no_clip,
 )
-from ..core.rows import Block, Drawn, Rows
-from ..core.sums import SIMPLEX, added, decisions, reads_of_gradient, whole_steps
-from ..facts import Cells, RowLayout
-from .quiet import Troubles, quietly
-
-if TYPE_CHECKING:
-    from ..models.torch_network import Skeleton
+from ..quiet import Troubles, quietly
+from ..rows import Block, Drawn, Rows
+from ..sums import SIMPLEX, added, decisions, reads_of_gradient, whole_steps
 
 # a row's gradient is below 2^37 grid steps: finer than elsewhere, for products of two rounded
 # numbers
@@ -75,23 +71,23 @@ class Network:
     pass.
     """
 
-    skeleton: Skeleton
+    skeleton: Any
     parameters: Any
     sharpness: float = 1.0
 
     def __post_init__(self) -> None:
-        _checks.normalise(self, parameters=self.skeleton.check_parameters(self.parameters))
-        _checks.normalise(self, sharpness=_checks.positive(sharpness=self.sharpness))
+        checks.normalise(self, parameters=self.skeleton.check_parameters(self.parameters))
+        checks.normalise(self, sharpness=checks.positive(sharpness=self.sharpness))
 
     @property
-    def form(self) -> tuple[Skeleton, float]:
+    def form(self) -> tuple[Any, float]:
         """What a question's price may depend on."""
         return self.skeleton, self.sharpness
 
     @property
     def outputs(self) -> int:
         """1 for two classes, else the number of classes."""
-        return self.skeleton.outputs
+        return int(self.skeleton.outputs)
 
     def check(self, layout: RowLayout) -> int:
         """The network fits the rows: how many classes these have."""
@@ -130,7 +126,15 @@ def _elsewhere(run: Any, units: Any) -> Array:
     raise NotImplementedError("a network's rows are totalled by `NetworkPass`")
 
 
-NetworkHistogram = Kind("prediction histogram of a network", network_decisions, SIMPLEX)
+def network_pass(scales: Sequence[Scale], rows: Rows) -> NetworkPass:
+    """The pass that answers one or two questions about one network."""
+    most = rows.max_sample_weight if rows.weighted else 1.0
+    return NetworkPass(tuple(scales), len(rows.layout.classes or ()), most)
+
+
+NetworkHistogram = Kind(
+    "prediction histogram of a network", network_decisions, SIMPLEX, passes=network_pass
+)
 
 
 def network_gradient(
@@ -158,9 +162,9 @@ def network_gradient(
     """
     classes, count, name = model.check(facts.layout), cell_count(cells), "gradient sum of a network"
     facts.need_order_two(name)
-    _checks.one_of(LOSSES, loss=loss)
+    checks.one_of(LOSSES, loss=loss)
     if clip is not None:
-        _checks.positive(clip=clip)
+        checks.positive(clip=clip)
     weight = floats_of(loss_weight)
     good = weight.shape in ((), (1,)) and bool((weight >= 0).all() and np.isfinite(weight).all())
     words, fix = "a number of at least 0", "Give one weight of the loss."
@@ -206,20 +210,14 @@ def _clipped(question: Question) -> str:
 
 
 NetworkGradient = Kind(
-    "gradient sum of a network", network_gradient, _clipped, reads=reads_of_gradient, apart=False
+    "gradient sum of a network",
+    network_gradient,
+    _clipped,
+    reads=reads_of_gradient,
+    apart=False,
+    is_gradient=True,
+    passes=network_pass,
 )
-
-
-def is_network(question: Question) -> bool:
-    """Whether it is about a network, or around a question that is."""
-    return question.innermost.kind in (NetworkGradient, NetworkHistogram)
-
-
-def heard(question: Question, troubles: Troubles) -> Question:
-    """The same question, with what its code says kept by the asking curator."""
-    if question.inner is not None:
-        return question.at(inner=question.inner.at(_troubles=troubles))
-    return question.at(_troubles=troubles)
 
 
 # -- the pass --------------------------------------------------------------------------------------
@@ -236,13 +234,6 @@ class NetworkPass:
     classes: int
     most: float
 
-    @staticmethod
-    def of(scales: Sequence[Scale], rows: Rows) -> NetworkPass:
-        """The pass that answers one or two questions about one network."""
-        most = rows.max_sample_weight if rows.weighted else 1.0
-        classes = len(rows.layout.classes or ())
-        return NetworkPass(tuple(scales), classes, most)
-
     def job(self, questions: Sequence[Question], *, persons: bool) -> Job:
         """What to do with rows a to b of a block, for questions with the keys of those that the
         scales are of, or one around the one. `persons`: whether a person's gradients are added
@@ -250,7 +241,7 @@ class NetworkPass:
         outer = questions[0]
         if outer.kind is ByCell:
             return self._by_cell(outer, persons=persons)
-        from .kernels.torch_gradient import engine
+        from .torch_gradient import engine
 
         asked = [question.innermost for question in questions]
         model: Network = asked[0].model
@@ -311,7 +302,7 @@ def _taken(block: Block | Drawn, a: int, b: int) -> tuple[Block, Any]:
 
 
 def _wanted(question: Question, scale: Scale, block: Block, index: slice | Ints) -> Any:
-    from .kernels.torch_gradient import Wanted
+    from .torch_gradient import Wanted
 
     labels = block.labels[index].astype(np.int64) if "label" in question.reads else None
     costs, model = None, question.model

@@ -1,5 +1,5 @@
-"""The books of a run: what it may still release, what it has released, where it is charged, who
-hears of it, and what its privacy statement will say of that.
+"""The books of a run: what it may still release, what it has released, where it is charged, and who
+hears of it.
 
 A ledger is a listener (`Recorder`): it is told before anything is asked, around each answer and at
 the end, and what it refuses stops the run. An audit of rows that were made up for it is another
@@ -16,7 +16,7 @@ Guarantees (tests/curator/test_curator_books.py, test_curator_ledger.py, test_cu
     3. The log of a planned run is a beginning of the plan, or finer. A release is in the log, and
        in the journal, before `release` returns.
     4. A run that is charged in a ledger does not go on without it.
-    5. The statement names the largest bound of each question and norm, of earlier sittings too.
+    5. The record has the largest bound of each question and norm, of earlier sittings too.
     6. A listener hears the context that opened its block alone. It changes no bit of an answer, no
        event and no price; after the block nobody listens.
 """
@@ -28,16 +28,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from .. import _checks
-from .._types import Floats
-from ..core.cost import covers, price
-from ..core.errors import BudgetError, PrivacyError, need
-from ..core.events import (
+from . import checks
+from .cost import covers, price
+from .errors import BudgetError, LedgerError, PrivacyError, need
+from .events import (
     Event,
     Gaussian,
     NoOp,
@@ -47,21 +46,13 @@ from ..core.events import (
     compose,
     spelled_out,
 )
-from ..core.filters import Filter
-from ..core.promise import Promise
-from ..core.rows import Batch, Rows
-from ..core.runs import ledger_of_block
-from ..errors import LedgerError
-from ..statement.document import (
-    NamedGroups,
-    PrivacyStatement,
-    PublicFact,
-    Receipt,
-    StatedBound,
-    names_read,
-    releases_of,
-)
-from .journal import Given, Journal, Log, LogEntry, digest_of
+from .filters import Filter
+from .journal import Bounded, Given, Journal, Log, LogEntry, digest_of
+from .layout import Floats
+from .promise import Promise
+from .public import READ_FROM_DATA
+from .rows import Batch, Rows
+from .runs import ledger_of_block
 
 USER_CODE, BY_ROW = "user code", "float32-by-row"
 """Marks in a journal."""
@@ -96,7 +87,7 @@ class Budget:
             if cap is None:
                 cap = Filter.create(promise, "renyi" if promise.delta > 0 else "pure")
             fix = "Make the filter of the curator's own guarantee: Filter.create(promise)."
-            self.room = _checks.instance(Filter, "cap", cap, fix, f"a filter for {promise}")
+            self.room = checks.instance(Filter, "cap", cap, fix, f"a filter for {promise}")
             own, got = self.room.promise == promise, str(self.room.promise)
             need(own, f"a filter for {promise}", of="cap", got=got, fix=fix)
             return
@@ -201,7 +192,7 @@ class Recorder:
     `receipt`: what the statement says of the ledger.
     """
 
-    receipt: Receipt | None = None
+    receipt: Any = None
 
     def begin(self, earlier: Sequence[Event] = ()) -> None:
         """Before anything is asked: what refuses stops the run."""
@@ -273,6 +264,24 @@ def listener() -> Listener | None:
     return _LISTENER.get()
 
 
+@dataclass(frozen=True)
+class Record:
+    """A run as its statement tells it (`statement.document.PrivacyStatement.of_run`): promise, log,
+    plan or filter, public facts and bounds; whether all noise was secure, code of the caller ran
+    beside rows, and torch added float32 numbers of a row; the ledger's receipt."""
+
+    promise: Promise
+    entries: tuple[LogEntry, ...]
+    plan: Event | None
+    room: Filter | None
+    facts: tuple[Any, ...]
+    bounds: tuple[Any, ...]
+    is_secure: bool
+    user_code: bool
+    by_row: bool
+    receipt: Any
+
+
 # -- of a run --------------------------------------------------------------------------------------
 
 
@@ -290,8 +299,8 @@ class Books:
         plan: Event | Iterable[Event] | None,
         cap: Filter | None,
         *,
-        facts: tuple[PublicFact, ...],
-        bounds: tuple[StatedBound, ...],
+        facts: tuple[Any, ...],
+        bounds: tuple[Any, ...],
         columns: Sequence[str],
         secure: bool,
         ledger: Any,
@@ -307,12 +316,18 @@ class Books:
         need(fits, "a Ledger", of="ledger", got=type(ledger).__name__, fix=fix)
         self._recorder = Recorder()
         if ledger is not None:
-            read, plan = names_read(facts, bounds), self.budget.plan
+            read = [one.name for one in facts if one.origin == READ_FROM_DATA]
+            read += [one.question for one in bounds if one.origin == READ_FROM_DATA]
             self._recorder = ledger.recorder(
-                promise, plan, purpose, secure=secure, read_from_data=read, columns=columns
+                promise,
+                self.budget.plan,
+                purpose,
+                secure=secure,
+                read_from_data=read,
+                columns=columns,
             )
         self._facts, self._bounds_before, self._secure = facts, bounds, secure
-        self._bounds = dict[tuple[str, str], StatedBound]()
+        self._bounds = dict[tuple[str, str], Bounded]()
         self._marks = set[str]()  # what the statement must say of user code
         self._given = deque[LogEntry]()  # by earlier sittings, and not asked again yet
 
@@ -329,7 +344,7 @@ class Books:
             self.log = Log(heard)
             return
         fix = "Pass earlier=Journal(path): one that is new, or whose run goes on."
-        _checks.instance(Journal, "earlier", journal, fix)
+        checks.instance(Journal, "earlier", journal, fix)
         try:
             entries = self._begun(journal, public_rows)
         except BaseException:
@@ -398,7 +413,7 @@ class Books:
     def state(self, question: str, norm: str, moved: float, reason: str, origin: Any) -> None:
         """Write a sensitivity down for the statement: the largest of the run, where rounds or
         questions of one name differ."""
-        key, bound = (question, norm), StatedBound(question, norm, moved, reason, origin)
+        key, bound = (question, norm), Bounded(question, norm, moved, reason, origin)
         if key not in self._bounds or moved > self._bounds[key].sensitivity:
             if self.journal is not None:
                 self.journal.state(bound)
@@ -432,30 +447,19 @@ class Books:
         self.close()
         return compose(self.log.events)
 
-    def statement(
-        self,
-        not_covered: Iterable[str],
-        tuning: str | None,
-        earlier_releases: str | None,
-        groups: Iterable[NamedGroups],
-    ) -> PrivacyStatement:
+    @property
+    def record(self) -> Record:
         """What was released so far, at what price, under which promise."""
         secure = self._secure and (self.journal is None or self.journal.is_secure)
-        plan = self.budget.plan if self.promise.is_private else None
-        return PrivacyStatement.of(
+        return Record(
             self.promise,
-            self.log.events,
-            plan=None if plan is None else [plan],
-            cap=self.budget.room,
-            facts=self._facts,
-            bounds=[*self._bounds.values(), *self._bounds_before],
-            not_covered=not_covered,
-            tuning=tuning,
-            earlier_releases=earlier_releases,
-            noise="secure" if secure else "seeded",
-            user_code="trusted" if USER_CODE in self._marks else "none",
-            arithmetic="float32-by-row" if BY_ROW in self._marks else "exact",
-            groups=groups,
-            ledger=self._recorder.receipt,
-            releases=releases_of((entry.questions, entry.event) for entry in self.log.entries),
+            self.log.entries,
+            self.budget.plan if self.promise.is_private else None,
+            self.budget.room,
+            self._facts,
+            (*self._bounds.values(), *self._bounds_before),
+            secure,
+            USER_CODE in self._marks,
+            BY_ROW in self._marks,
+            self._recorder.receipt,
         )

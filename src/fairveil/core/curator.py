@@ -33,31 +33,26 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from .. import _checks
-from .._types import Floats, Ints
-from ..core.by_cell import Weighed
-from ..core.errors import PrivacyError, need
-from ..core.events import Event, Exponential, NonPrivate, OnPart, compose
-from ..core.filters import Filter
-from ..core.layout import lines_of
-from ..core.noise import Gaussians, NoiseSource, Stream, symmetric_gaussians
-from ..core.promise import Promise
-from ..core.questions import Question, Scale
-from ..core.rows import FULL, Batch, Block, Drawn, Part, Poisson, Rows, Unmapped
-from ..core.sums import GradientSum, GramMatrices, RowCount, parted_question
-from ..core.threads import beside
-from ..facts import Cells, RowLayout
-from ..statement.document import NamedGroups, PrivacyStatement, PublicFact, StatedBound
-from . import pricing
+from . import checks, pricing
 from .attached import Attached, AttachedCodes, RowFunction, given_codes, unclipped_function
-from .books import Books, listener
+from .books import Books, Record, listener
+from .by_cell import Weighed
 from .choices import Contest, Context, HistogramCache, Score, contest_of
+from .errors import PrivacyError, need
+from .events import Event, Exponential, NonPrivate, OnPart, compose
+from .filters import Filter
 from .journal import Journal, LogEntry
-from .networks import heard, is_network
-from .passes import Passes, check_labels
+from .layout import Cells, Floats, Ints, RowLayout, lines_of
+from .noise import Gaussians, NoiseSource, Stream, symmetric_gaussians
+from .passes import Passes, check_labels, is_network
 from .pricing import Bounds, Measurement, Measurements, as_measurements
-from .public_table import PublicTable, public_facts, public_table
+from .promise import Promise
+from .public import PublicTable, public_facts, public_table
+from .questions import Question, Scale, heard
 from .quiet import Troubles
+from .rows import FULL, Batch, Block, Drawn, Part, Poisson, Rows, Unmapped
+from .sums import GradientSum, GramMatrices, RowCount, parted_question
+from .threads import beside
 
 WORTH_DRAWING_BESIDE = 1 << 13
 """Coordinates: below, another thread costs more than it saves."""
@@ -419,17 +414,17 @@ class Curator(Asks):
 
     `promise`: what answers may cost in total. `plan`: the events of the whole run, fixed in advance
     and priced now; answers must follow it. Without a plan answers may be chosen as you go; `cap`, a
-    filter, holds them (theory.md#t10). `noise`: a source, or one source a model for questions about
-    many models side by side (each model then gets the noise that it would get alone).
-    `public_rows`: the number to divide by, where the true one is private. `threads`: a knob of
-    speed only. `heard`: called with each log entry before its answer is returned. `earlier`: the
-    `Journal` of what earlier sittings of the run released, which is written on, or begun where it
-    is new. `bounds`: of what was done to the rows before, for the statement. `ledger`: a `Ledger`
-    where the run is recorded, for `purpose`; None: in that of a `with ledger.recording():` block,
-    if there is one. A plan is reserved there now, and settled by `finish()`, or by `close()`, which
-    the end of a `with` block calls, too. `one_group`: all rows of a person count in the group that
-    most of those that are read are in; noise or weights that differ by cell need that of persons
-    (theory.md#units).
+    filter, holds them (theory.md#t10). `facts`, `bounds`: for the statement. `noise`: a source, or
+    one source a model for questions about many models side by side (each model then gets the noise
+    that it would get alone). `public_rows`: the number to divide by, where the true one is private.
+    `threads`: a knob of speed only. `heard`: called with each log entry before its answer is
+    returned. `earlier`: the `Journal` of what earlier sittings of the run released, which is
+    written on, or begun where it is new. `bounds`: of what was done to the rows before, for the
+    statement. `ledger`: a `Ledger` where the run is recorded, for `purpose`; None: in that of a
+    `with ledger.recording():` block, if there is one. A plan is reserved there now, and settled by
+    `finish()`, or by `close()`, which the end of a `with` block calls, too. `one_group`: all rows
+    of a person count in the group that most of those that are read are in; noise or weights that
+    differ by cell need that of persons (theory.md#units).
     """
 
     def __init__(
@@ -441,8 +436,8 @@ class Curator(Asks):
         cap: Filter | None = None,
         noise: NoiseSource | Sequence[NoiseSource] | None = None,
         public_rows: int | None = None,
-        facts: Iterable[PublicFact] = (),
-        bounds: Iterable[StatedBound] = (),
+        facts: Iterable[Any] = (),
+        bounds: Iterable[Any] = (),
         threads: int | None = None,
         heard: Callable[[LogEntry], None] | None = None,
         earlier: Journal | None = None,
@@ -453,8 +448,8 @@ class Curator(Asks):
     ) -> None:
         _require(rows, promise)
         self.promise, self.layout, self._sources = promise, rows.layout, _sources_of(noise)
-        self._threads = None if threads is None else _checks.whole(at_least=1, threads=threads)
-        known = None if public_rows is None else _checks.whole(at_least=1, public_rows=public_rows)
+        self._threads = None if threads is None else checks.whole(at_least=1, threads=threads)
+        known = None if public_rows is None else checks.whole(at_least=1, public_rows=public_rows)
         self._public_rows, self._decided, self._troubles = known, HistogramCache(), Troubles()
         self._books = books = Books(
             promise,
@@ -695,17 +690,11 @@ class Curator(Asks):
         was done."""
         return self._books.finish()
 
-    def statement(
-        self,
-        *,
-        not_covered: Iterable[str] = (),
-        tuning: str | None = None,
-        earlier_releases: str | None = None,
-        groups: Iterable[NamedGroups] = (),
-    ) -> PrivacyStatement:
-        """What was released so far, at what price, under which promise; `groups`: whose own prices
-        to tell, one a column."""
-        return self._books.statement(not_covered, tuning, earlier_releases, groups)
+    @property
+    def record(self) -> Record:
+        """What was released so far, at what price, under which promise:
+        `PrivacyStatement.of_run` states it."""
+        return self._books.record
 
     # -- inside: what an answer needs before rows are read -----------------------------------------
 
@@ -847,8 +836,8 @@ def _require(rows: Rows, promise: Promise) -> None:
     """Rows of this process and a guarantee, which agree on what is protected, of whom, and on the
     largest weight."""
     fix = "Wrap arrays with Rows.from_arrays(X, y, [groups]), a coded table with Rows(table)."
-    _checks.instance(Rows, "rows", rows, fix)
-    _checks.instance(Promise, "promise", promise, "Pass Promise(epsilon=1.0, delta=1e-6).")
+    checks.instance(Rows, "rows", rows, fix)
+    checks.instance(Promise, "promise", promise, "Pass Promise(epsilon=1.0, delta=1e-6).")
     fix = "Make it with curator_of(rows, promise): their holder's curator is asked."
     here = not rows.is_elsewhere
     need(here, "rows that are here", of="rows", got="another holder's", fix=fix)

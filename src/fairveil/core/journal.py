@@ -29,7 +29,9 @@ import base64
 import dataclasses
 import hashlib
 import json
+import math
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -40,16 +42,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import _checks
-from .._json import Document
-from .._reading import read_bytes
-from .._types import Floats
-from ..core.cost import covers
-from ..core.errors import FairveilError, PrivacyError, need
-from ..core.events import Event, compose, from_dict, spelled_out, to_json_dict
-from ..core.filters import Filter
-from ..core.promise import Neighbours, Promise
-from ..statement.document import StatedBound
+from . import checks
+from .cost import covers
+from .errors import FairveilError, PrivacyError, need
+from .events import Event, compose, from_dict, spelled_out, to_json_dict
+from .filters import Filter
+from .layout import Floats
+from .promise import Neighbours, Promise
 
 try:
     import fcntl
@@ -59,7 +58,6 @@ except ImportError:  # no such lock on this system
 FORMAT, FORMAT_VERSION = "fairveil journal", 2
 MAGIC = b'{"format":"fairveil journal"'
 REMEDY = "Restore the file from a copy: what was released must stay charged."
-DOCUMENT = Document("journal", REMEDY, PrivacyError)
 LARGEST = 4 << 30
 """Bytes of a journal: millions of answers."""
 MOST_EVENTS = 1 << 18
@@ -70,6 +68,18 @@ PAID = "ledger"
 """The first word of the mark that says in which ledger a run is charged: then the data set, then
 the spend."""
 AHEAD = ("bound", "mark", "sitting")
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """How far one person moves one released total, and why, for the statement: `norm` such as "L2",
+    `reason` such as "clipped to norm 1"."""
+
+    question: str
+    norm: str
+    sensitivity: float
+    reason: str
+    origin: str
 
 
 # -- entries ---------------------------------------------------------------------------------------
@@ -125,7 +135,7 @@ def _parts(value: object) -> Iterator[bytes]:
         yield from _parts([part for pair in value.items() for part in pair])
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         yield type(value).__qualname__.encode()
-        own = _checks.fields_of(value)
+        own = checks.fields_of(value)
         for one in dataclasses.fields(value):
             if one.init and not one.name.startswith("_"):
                 yield one.name.encode()
@@ -239,7 +249,7 @@ class Written:
 
     header: dict[str, Any] | None = None
     entries: list[LogEntry] = field(default_factory=list)
-    bounds: list[StatedBound] = field(default_factory=list)
+    bounds: list[Bounded] = field(default_factory=list)
     secure: bool = True
     marks: set[str] = field(default_factory=set)
     cut: bool = False
@@ -256,7 +266,7 @@ class Written:
             self.sitting = int(values["sitting"])
             self.secure = self.secure and values["secure"] is True
         elif "bound" in values:
-            self.bounds.append(StatedBound(**values["bound"]))
+            self.bounds.append(Bounded(**values["bound"]))
         elif "mark" in values:
             self.marks.add(values["mark"])
         else:
@@ -270,13 +280,13 @@ def read(path: Path) -> Written:
     whole."""
     if not path.exists():
         return Written()
-    data = read_bytes(path, what="a journal", most=LARGEST, remedy=REMEDY, error=PrivacyError)
+    data = _bytes_of(path)
     first, newline, rest = data.partition(b"\n")
     if not newline and MAGIC[: len(first)] == first[: len(MAGIC)]:
         return Written()  # the header is on the disk before anything is released: here nothing was
     wrong = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError)
     try:
-        header = DOCUMENT.json(first)
+        header = _json(first)
         _whole((header["format"], header["version"]) == (FORMAT, FORMAT_VERSION))
         secure, keeps = header.pop("secure") is True, header.pop("answers", False) is True
         Promise.from_dict(header["promise"])
@@ -300,10 +310,44 @@ def read(path: Path) -> Written:
 def _parsed(line: bytes) -> dict[str, Any] | None:
     """A whole line's values; None for one that was cut short."""
     try:
-        values = DOCUMENT.json(line)
-    except FairveilError:
+        values = _json(line)
+    except (ValueError, RecursionError):
         return None
     return values if isinstance(values, dict) else None
+
+
+def _json(line: bytes) -> Any:
+    """A line's value: each name once, finite numbers; else a `ValueError`."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("a name that occurs twice")
+        return found
+
+    def finite(digits: str) -> float:
+        number = float(digits)
+        if not math.isfinite(number):
+            raise ValueError(digits)
+        return number
+
+    hooks: Any = {"object_pairs_hook": once, "parse_float": finite, "parse_constant": finite}
+    return json.loads(line.decode("utf-8"), **hooks)
+
+
+def _bytes_of(path: Path) -> bytes:
+    """A plain file's bytes: opening it never waits, and a size beyond all journals is refused."""
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode):
+            raise _refused("a plain file", "another kind of file", REMEDY)
+        if found.st_size > LARGEST:
+            raise _refused(f"at most {LARGEST} bytes", f"{found.st_size} bytes", REMEDY)
+        with open(file, "rb", closefd=False) as opened:
+            return opened.read()
+    finally:
+        os.close(file)
 
 
 _DAMAGED = ("a journal as it was written", "another file, or one that was changed", REMEDY)
@@ -346,7 +390,7 @@ class Journal:
         return tuple(self._written.entries)
 
     @property
-    def bounds(self) -> tuple[StatedBound, ...]:
+    def bounds(self) -> tuple[Bounded, ...]:
         """The sensitivities that were stated, in turn: for the statement."""
         return tuple(self._written.bounds)
 
@@ -448,7 +492,7 @@ class Journal:
         self._append(entry.to_line())
         self._written.entries.append(entry)
 
-    def state(self, bound: StatedBound) -> None:
+    def state(self, bound: Bounded) -> None:
         """Write a sensitivity down. It is on the disk when the next answer is."""
         self._append({"bound": asdict(bound)}, sync=False)
         self._written.bounds.append(bound)

@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import _checks
-from .._types import Floats
-from ..core.bound import OUTWARDS, of_person, product_up
-from ..core.by_cell import Weighed, multipliers_of
-from ..core.errors import PrivacyError, need
-from ..core.events import (
+from . import checks
+from .attached import AttachedHistogram, ShiftedHistogram
+from .bound import OUTWARDS, of_person, product_up
+from .by_cell import Weighed, multipliers_of
+from .errors import PrivacyError, need
+from .events import (
     DiscreteLaplace,
     Event,
     Exponential,
@@ -40,15 +40,12 @@ from ..core.events import (
     VisiblySampled,
     compose,
 )
-from ..core.layout import partition_of
-from ..core.promise import Promise, Protects
-from ..core.questions import ALONE, NOBODY, PERSONS, RECORDS, Facts, Question, Scale
-from ..core.rows import FULL, Batch, Full, Part, Poisson, Rows
-from ..core.sums import GroupLosses, PredictionHistogram, ScoreHistogram
-from ..facts import RowLayout
-from .attached import AttachedHistogram, ShiftedHistogram
-from .networks import is_network
-from .passes import GRADIENTS, needs_rows, public_scales
+from .layout import Floats, RowLayout, partition_of
+from .passes import is_network, needs_rows, public_scales
+from .promise import Promise, Protects
+from .questions import ALONE, NOBODY, PERSONS, RECORDS, Facts, Question, Scale
+from .rows import FULL, Batch, Full, Part, Poisson, Rows
+from .sums import GroupLosses, PredictionHistogram, ScoreHistogram
 
 DECIDING = (PredictionHistogram, AttachedHistogram, ShiftedHistogram, ScoreHistogram)
 NOISES = ("gaussian", "discrete-laplace")
@@ -70,7 +67,7 @@ class Measurement:
 
     def __post_init__(self) -> None:
         if self.noise not in NOISES:
-            _checks.one_of(NOISES, noise=self.noise)
+            checks.one_of(NOISES, noise=self.noise)
         given = self.multiplier
         if type(given) is float and 0.0 <= given <= LARGEST_MULTIPLIER:  # the common case
             return
@@ -84,7 +81,7 @@ class Measurement:
         fix = "A multiplier is the noise over the sensitivity; calibrate it to a guarantee."
         need(right, words, of="multiplier", got=given, fix=fix)
         if values.ndim == 0:
-            _checks.normalise(self, multiplier=float(values))
+            checks.normalise(self, multiplier=float(values))
 
     def about(self, question: Question) -> Measurement:
         """The same price for a question of the same key (`Question.at`): a round of a run."""
@@ -249,7 +246,7 @@ def describe_choice(
 ) -> Event:
     """The event of `Curator.choose`, by whatever score, for plans. Among candidates that read
     nothing protected it is free."""
-    epsilon = _checks.positive(epsilon=epsilon, allow_inf=True)
+    epsilon = checks.positive(epsilon=epsilon, allow_inf=True)
     if not promise.is_private:
         return NonPrivate()
     if all(is_free(one, promise) for one in as_questions(question)):
@@ -349,7 +346,7 @@ def added_by_person(question: Question, promise: Promise) -> bool:
     """Whether a person's contributions are added, and then clipped: gradients, also those told
     apart or weighed by cell."""
     inner = question.innermost
-    clipped = inner.kind in GRADIENTS and inner.clip is not None
+    clipped = inner.kind.is_gradient and inner.clip is not None
     return clipped and adds_by_person(promise)
 
 
@@ -438,7 +435,7 @@ class Bounds:
         rows, inner = self._promise.rows_per_unit, question.innermost
         if rows == 1:
             return question.why
-        if adds_by_person(self._promise) and inner.kind in GRADIENTS:
+        if adds_by_person(self._promise) and inner.kind.is_gradient:
             return f"a person's gradients are added, and the sum is clipped to norm {inner.clip:g}"
         one = ", all counted in one group" if self._rows.one_group else ""
         return f"{question.why}; a person has at most {rows} rows{one}"

@@ -10,18 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from .._types import Floats
-from ..core.layout import row_major
-from ..core.promise import Promise
-from ..core.rows import Block, Rows
-from ..errors import PrivacyError
-from ..facts import Cells
-from ..statement.check import READ_FROM_DATA
-from ..statement.document import Origin, PublicFact
+from .errors import PrivacyError
+from .layout import Cells, Floats, row_major
+from .promise import Promise
+from .rows import Block, Rows
+
+READ_FROM_DATA = "read from the data, not covered"
+
+
+class Fact(NamedTuple):
+    """Something that was taken as public, for the statement: its name, its value in words, where it
+    came from."""
+
+    name: str
+    value: str
+    origin: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # a printed table would show rows
@@ -76,26 +84,24 @@ def _memberships(block: Block, cells: Cells) -> Floats:
     return out
 
 
-def public_facts(
-    rows: Rows, public_rows: int | None, given: Iterable[PublicFact]
-) -> tuple[PublicFact, ...]:
+def public_facts(rows: Rows, public_rows: int | None, given: Iterable[Any]) -> tuple[Any, ...]:
     """The caller's own facts, then the rows' classes, groups, weight cap and public number, unless
     the caller named them."""
-    stated: Origin = "schema" if rows.has_schema else "argument"
+    stated = "schema" if rows.has_schema else "argument"
 
-    def origin(what: str) -> Origin:
+    def origin(what: str) -> str:
         return READ_FROM_DATA if what in rows.read_from_data else stated
 
-    layout, out = rows.layout, list[PublicFact]()
+    layout, out = rows.layout, list[Any]()
     if layout.classes is not None:
-        out.append(PublicFact("classes", _listed(layout.classes), origin("classes")))
+        out.append(Fact("classes", _listed(layout.classes), origin("classes")))
     for name, values in zip(layout.sensitive_names, layout.sensitive, strict=True):
-        out.append(PublicFact(f"groups of {name}", _listed(values), origin("groups")))
+        out.append(Fact(f"groups of {name}", _listed(values), origin("groups")))
     if public_rows is not None:
-        out.append(PublicFact("number of rows", str(public_rows), "argument"))
+        out.append(Fact("number of rows", str(public_rows), "argument"))
     if rows.weighted:
         cap = f"{rows.max_sample_weight:g}"
-        out.append(PublicFact("largest sample weight", cap, "argument"))
+        out.append(Fact("largest sample weight", cap, "argument"))
     own = tuple(given)
     named = {fact.name for fact in own}
     return (*own, *(fact for fact in out if fact.name not in named))

@@ -39,8 +39,8 @@ import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from ..._types import Array, Floats, Ints, Singles
-from ...core.kernels import close_person
+from ..kernels import close_person
+from ..layout import Array, Floats, Ints, Singles
 from ..quiet import Troubles, quietly
 
 CHUNK_NUMBERS = 1 << 25

@@ -16,27 +16,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from .._types import Floats, Ints
-from ..core import by_cell, sums
-from ..core.bound import Bound
-from ..core.errors import need
-from ..core.persons import whole
-from ..core.questions import LABEL, NOBODY, PERSONS, Facts, Question, Scale, Sum
-from ..core.rows import Block, Drawn, Mapping, Rows, Unmapped
-from ..core.sums import Run
-from ..core.threads import cut, in_line, in_pieces
-from ..facts import RowLayout
-from .networks import NetworkGradient, NetworkPass, is_network
-from .sharded import ShardedRows, refuse
+from . import by_cell, sums
+from .bound import Bound
+from .errors import need
+from .layout import Floats, Ints, RowLayout
+from .persons import whole
+from .questions import LABEL, NOBODY, PERSONS, Facts, Question, Scale, Sum
+from .rows import Block, Drawn, Mapping, Rows, Unmapped
+from .sums import Run
+from .threads import cut, in_line, in_pieces
 
 Gridded = tuple[Question, Sequence[Scale]]  # one grid a model, or one for all
 Sums = list[Ints | None]  # of one thread, a question each
 Job = Callable[[Any, int, int], tuple[Ints, ...]]
-GRADIENTS = (sums.GradientSum, NetworkGradient)
 
 
 def totals(
@@ -51,10 +47,15 @@ def totals(
     return Passes(measurements, rows).run(asked, blocks, threads)
 
 
+def is_network(question: Question) -> bool:
+    """Whether it is about a network, or around a question that is."""
+    return question.innermost.kind.passes is not None
+
+
 def is_by_person(question: Question, rows: Rows) -> bool:
     """Whether a person's gradients are to be added before they are clipped (theory.md#units)."""
     inner = question.innermost
-    return rows.adds_by_person and inner.kind in GRADIENTS and inner.clip is not None
+    return rows.adds_by_person and inner.kind.is_gradient and inner.clip is not None
 
 
 def facts_of(rows: Rows, question: Question, order: int = 2) -> Facts:
@@ -86,12 +87,9 @@ class Passes:
         ]
         self._passes = _passes(asked)
         self._networks = {
-            at: NetworkPass.of(
-                [self._scales[i][0] for i in at],
-                rows,
-            )
+            at: kind.passes([self._scales[i][0] for i in at], rows)
             for at in self._passes
-            if is_network(asked[at[0]])
+            if (kind := asked[at[0]].innermost.kind).passes is not None
         }
 
     def check(self, questions: Sequence[Question]) -> None:
@@ -109,9 +107,10 @@ class Passes:
         threads: int | None = None,
     ) -> list[Ints]:
         """The totals of questions with the keys of those given before."""
-        if isinstance(self._rows, ShardedRows):
-            asked = list(zip(questions, self._scales, strict=True))
-            return self._rows.totals(asked, self.shapes, blocks)
+        if self._rows.is_sharded:
+            asked, away = list(zip(questions, self._scales, strict=True)), cast(Any, self._rows)
+            found: list[Ints] = away.totals(asked, self.shapes, blocks)
+            return found
         jobs = [(at, *self._job(at, [questions[i] for i in at])) for at in self._passes]
         # torch has threads of its own
         threads = 1 if self._networks else threads
@@ -119,8 +118,8 @@ class Passes:
         def begin() -> Sums:
             return [None] * len(questions)
 
-        found = in_line(self._pieces(jobs, blocks, threads), begin, threads)
-        return [_added([one[i] for one in found], shape) for i, shape in enumerate(self.shapes)]
+        parts = in_line(self._pieces(jobs, blocks, threads), begin, threads)
+        return [_added([one[i] for one in parts], shape) for i, shape in enumerate(self.shapes)]
 
     def _pieces(
         self,
@@ -222,10 +221,10 @@ def check_labels(question: Question, rows: Rows) -> None:
     """The loops do not look: labels that are read must be there."""
     there, fix = rows.labelled or LABEL not in question.reads, "Give y to the rows."
     need(there, "rows with labels", of=question.name, got="rows without", fix=fix)
-    if isinstance(rows, ShardedRows):
-        own = not is_network(question) and question.of_layout(rows.layout).is_own
-        if own or is_network(question):
-            refuse(f"a question that runs code of the caller beside rows ({question.name})")
+    if rows.is_sharded and (is_network(question) or question.of_layout(rows.layout).is_own):
+        cast(Any, rows).refuse(
+            f"a question that runs code of the caller beside rows ({question.name})"
+        )
 
 
 def _passes(asked: Sequence[Question]) -> list[tuple[int, ...]]:
@@ -241,7 +240,7 @@ def _passes(asked: Sequence[Question]) -> list[tuple[int, ...]]:
                 break
         else:
             out.append([i])
-    return [tuple(sorted(group, key=lambda i: asked[i].kind not in GRADIENTS)) for group in out]
+    return [tuple(sorted(group, key=lambda i: not asked[i].kind.is_gradient)) for group in out]
 
 
 # -- where rows are public -------------------------------------------------------------------------
@@ -279,8 +278,8 @@ def public_scales(
         sizes = by_cell.sizes_of(one, factors, alone=True)
         return [by_cell.weighing(one, scale, sizes, alone=True)]
     one = question.sum(facts_of(rows, question, order))
-    if isinstance(rows, ShardedRows) and not (exact and one.longest is not None):
-        norms, moves = rows.largest(question, order, exact)
+    if rows.is_sharded and not (exact and one.longest is not None):
+        norms, moves = cast(Any, rows).largest(question, order, exact)
     else:
         norms, moves = largest(question, rows, order, exact=exact, threads=threads)
     count = rows.exact_count
@@ -327,8 +326,8 @@ def shared(scales: list[Scale], question: Question, rows: Rows) -> Scale:
 def longest_row(rows: Rows) -> float:
     """The largest weight x |row|, found once."""
     if rows.largest_row is None:
-        if isinstance(rows, ShardedRows):
-            rows.largest_row = rows.longest
+        if rows.is_sharded:
+            rows.largest_row = cast(Any, rows).longest
         else:
             every = (Run(block, rows.offsets, 0, block.rows) for block in rows.blocks())
             with np.errstate(all="ignore"):

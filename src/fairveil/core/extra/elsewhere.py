@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..core.events import Event
-from ..core.promise import Promise
-from ..core.rows import Rows
+from ..curator import Curator
 from ..errors import PrivacyError
-from ..facts import Cells, RowBlock, RowLayout, Schema
-from .curator import Curator
+from ..events import Event
+from ..layout import Cells, RowBlock, RowLayout
+from ..promise import Promise
+from ..rows import Rows
 
 
 class Elsewhere:
@@ -36,7 +36,7 @@ class Elsewhere:
     once.
     """
 
-    schema: Schema
+    schema: Any
     exact_rows: int | None
     weights: str | None = None
     seeded = False  # whether runs may bring seeds, as at doors for tests alone
@@ -45,7 +45,7 @@ class Elsewhere:
     def rows(
         self,
         layout: RowLayout,
-        schema: Schema,
+        schema: Any,
         sensitive_as_feature: bool,
         steps: object = None,
         *,

@@ -56,19 +56,18 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from .. import _checks
-from .._types import Floats, Ints
-from ..core.bound import OUTWARDS
-from ..core.errors import need
-from ..core.noise import Stream
-from ..core.promise import Promise
-from ..core.questions import SENSITIVE, Question, Scale, cell_count, classes_of
-from ..core.rows import MOST_ROWS, Rows
-from ..core.sums import CellCounts, GroupLosses, ScoreHistogram
-from ..facts import Cells, RowLayout
+from . import checks
+from .bound import OUTWARDS
+from .errors import need
+from .layout import Cells, Floats, Ints, RowLayout
+from .noise import Stream
 from .passes import shared, totals
 from .pricing import Bounds, Measurement
+from .promise import Promise
+from .questions import SENSITIVE, Question, Scale, cell_count, classes_of
 from .quiet import Troubles, quietly
+from .rows import MOST_ROWS, Rows
+from .sums import CellCounts, GroupLosses, ScoreHistogram
 
 SCORE_BITS = 20
 """About so many bits of steps are to the range."""
@@ -285,14 +284,14 @@ class Score:
             ordered = False
         words, fix = "slopes of one shape, none above highest", "lowest <= slope <= highest."
         need(ordered, words, of="Score.lowest", got="others", fix=fix)
-        _checks.normalise(self, lowest=lowest, highest=highest)
+        checks.normalise(self, lowest=lowest, highest=highest)
         if self.within is not None:
             ends, fix = _numbers(self.within), "Leave it out where slopes say enough."
             right = ends.shape == (2,) and -math.inf < ends[0] <= ends[1] < math.inf
             need(right, "two finite numbers that rise", of="within", got=self.within, fix=fix)
-            _checks.normalise(self, within=tuple(ends.tolist()))
+            checks.normalise(self, within=tuple(ends.tolist()))
         if self.rounding is not None:
-            _checks.normalise(self, rounding=_checks.non_negative(rounding=self.rounding))
+            checks.normalise(self, rounding=checks.non_negative(rounding=self.rounding))
 
     def slopes(self, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
         """Lowest and highest, one for each sum."""
@@ -548,7 +547,7 @@ def contest_of(
         free = given is None or (score is None and fits)
         need(free, f"none, for {asked[0].name}", of=of, got=given, fix=fix)
     if score is not None:
-        _checks.instance(Score, "score", score, "Pass Score(function, lowest, highest).")
+        checks.instance(Score, "score", score, "Pass Score(function, lowest, highest).")
     counted = context.promise.features_are_public or context.promise.rows_are_public
     most = context.rows.exact_count if counted else MOST_ROWS
     if asked[0].kind is GroupLosses:

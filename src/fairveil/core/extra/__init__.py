@@ -1,0 +1,1 @@
+"""Networks, whose gradients torch finds, and rows that lie elsewhere: what few runs load."""
