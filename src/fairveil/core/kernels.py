@@ -512,7 +512,6 @@ def descend(
     indices: Integers,
     codes: Integers,
     offsets: Integers,
-    sizes: Floats,
     labels: Array,
     cells: Integers,
     weights: Floats,
@@ -537,7 +536,7 @@ def descend(
     one model in one pass, the same integers as `sums` adds by itself (tests/core).
 
     `loss`: 0 log, 1 squared, 2 none. `costs`, `cell_weights`, `gradient` and `histogram` are
-    skipped where they are empty. `sizes`: |row|^2 where it is known, else empty.
+    skipped where they are empty.
     """
     z, p, soft = np.empty((1, TILE)), np.empty(TILE), np.empty(TILE)
     u, s2, a, b = np.empty((1, TILE)), np.empty(TILE), np.empty(TILE), np.empty(TILE)
@@ -549,8 +548,6 @@ def descend(
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         scores_into(numbers, indptr, indices, codes, offsets, coef, lo, m, z, s2)
-        for t in range(min(m, sizes.shape[0])):
-            s2[t] = sizes[lo + t]
         if (wants_gradient and loss == 0) or (same and wants_soft):
             sigmoid_into(z[0], 1.0, p, a, b, m)
         if wants_soft and not same:

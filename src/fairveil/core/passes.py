@@ -161,34 +161,27 @@ class Passes:
         ones = [one.sum(self._facts(i, one)) for i, one in zip(at, asked, strict=True)]
         persons = any(is_by_person(one, rows) for one in asked)
         descends = all(one.descends for one in ones)
-        side = sums.panel_from(rows.layout, sparse=rows.sparse)
 
         def read(block: Block | Drawn | Unmapped) -> Any:
             if isinstance(block, Unmapped) and descends and not persons:
                 return block.begin()
             found = _unmapped(block)
-            taken = found.gathered if isinstance(found, Drawn) else found
-            if descends and taken is found and ones[0].models < side:
-                taken.passed_again()
-            return taken
+            return found.gathered if isinstance(found, Drawn) else found
 
         units = [self._units[i] for i in at]
-        return _rows_job(ones, units, rows, persons=persons, descends=descends), read
+        return _rows_job(ones, units, rows, persons=persons), read
 
 
 def _unmapped(block: Block | Drawn | Unmapped) -> Block | Drawn:
     return block.mapped if isinstance(block, Unmapped) else block
 
 
-def _rows_job(
-    ones: Sequence[Sum], units: Sequence[Floats], rows: Rows, *, persons: bool, descends: bool
-) -> Job:
+def _rows_job(ones: Sequence[Sum], units: Sequence[Floats], rows: Rows, *, persons: bool) -> Job:
     """Totals of rows a to b of a block: of one sum, or of several of the same models, in one pass
     where the fused loop takes them. `persons`: none of these is cut in two."""
     fused, own = all(one.fused is not None for one in ones), any(one.is_own for one in ones)
     at_once = max(sums.LEAST_RUN, sums.RUN // ones[0].models)
-    side = sums.panel_from(rows.layout, sparse=rows.sparse)
-    coded, offsets = descends and ones[0].models < side, rows.offsets
+    offsets = rows.offsets
 
     def cut_at(block: Block, row: int) -> int:
         return whole(block.persons, row) if persons else row
@@ -197,10 +190,7 @@ def _rows_job(
         a, b, out = cut_at(block, a), cut_at(block, b), None
         while out is None or a < b:
             stop = b if fused or own else cut_at(block, min(b, a + at_once))
-            run = Run(block, offsets, a, stop)
-            if coded:
-                run.features, run.sizes = block.features(offsets)
-            found = sums.totals_of(ones, units, run)
+            found = sums.totals_of(ones, units, Run(block, offsets, a, stop))
             out = found if out is None else [x + y for x, y in zip(out, found, strict=True)]
             a = stop
         return tuple(out)

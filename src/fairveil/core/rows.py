@@ -6,7 +6,7 @@ streamed source is checked again at each pass, must give the same rows each time
 shows no value.
 
 Guarantees (tests/core/test_core_rows.py; tests/curator/test_curator_rows.py, test_curator_parts.py,
-test_curator_persons.py, test_curator_mapping.py, test_curator_one_hot.py):
+test_curator_persons.py, test_curator_mapping.py):
 1. What a loop cannot bear (a code outside its list, an index outside the row, NaN) is not let in.
 2. Which rows are in a part depends on how many rows there are and on nothing else; the parts of a
    partition have no row in common, leave none out, and differ in size by one row at most.
@@ -14,7 +14,6 @@ test_curator_persons.py, test_curator_mapping.py, test_curator_one_hot.py):
 4. In one group all kept rows of a person have the same sensitive values, whatever the rows of
    others are.
 5. Numbers in other units are to the bit those of the formula, mapped whole or run by run.
-6. One-hot columns that are read as codes change no bit of a pass, and take no more memory.
 """
 
 from __future__ import annotations
@@ -57,8 +56,6 @@ MOST_ROW_MAJOR = 1 << 28
 """Numbers of a block that are kept a second time, for networks: a knob of speed only."""
 MOST_GATHERED = 1 << 29
 """Bytes of rows that are kept a second time, part by part: a knob of speed only."""
-WORTH_CODING = 8
-"""Passes over a block: so many must have come before, to code its one-hot columns."""
 ARRAY_ROWS = 1 << 18
 """Rows of a block of plain arrays."""
 
@@ -152,7 +149,6 @@ class Block:
     _cells: dict[Cells | None, Array] = field(default_factory=dict)
     # of these rows as they are, so never copied along
     in_order: dict[Cells, Any] = field(default_factory=dict, init=False)
-    repeats: Repeats = field(default_factory=lambda: Repeats(), init=False)
     _row_major: list[Array] = field(default_factory=list, init=False)
 
     @property
@@ -212,18 +208,6 @@ class Block:
                 kept = kept.astype(np.uint16) if cells.count < 1 << 16 else kept
             self._cells[cells] = kept
         return kept
-
-    def passed_again(self) -> None:
-        """Another pass of descent over all rows is about to be made: see `one_hot`."""
-        if not self.is_mapped and not len(self.codes):
-            self.repeats.again(self.numbers, self.indptr, self.indices, self.layout.numbers)
-
-    def features(self, offsets: Ints) -> tuple[tuple[Any, ...], Floats]:
-        """What passes of descent over all rows read of features, and |row|^2 where it is known."""
-        coded = self.repeats.coded
-        if coded is None:
-            return self.arrays(offsets), EMPTY_FLOAT
-        return (coded.numbers, EMPTY_INT, EMPTY_INT, coded.codes, coded.offsets), coded.sizes
 
     def row_major(self, index: slice | Ints) -> Array:
         """Rows as networks read them, (rows, width) float32. `index`: a slice, or positions. A
@@ -294,76 +278,6 @@ class Drawn:
         if self._gathered is None:
             self._gathered = self.block.take(self.index)
         return self._gathered
-
-
-# -- one-hot columns of numbers, read as codes -----------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class OneHot:
-    """The same rows: `numbers` (columns, rows) before the ones, a code a one, where codes'
-    coefficients begin, |row|^2."""
-
-    numbers: Array
-    codes: Array
-    offsets: Ints
-    sizes: Floats
-
-
-class Repeats:
-    """How often a block was passed over, and its rows as codes once that is worth it."""
-
-    __slots__ = ("coded", "passes")
-
-    def __init__(self) -> None:
-        self.passes = 0
-        self.coded: OneHot | None = None
-
-    def again(self, numbers: Array, indptr: Array, indices: Array, columns: int) -> None:
-        """One more pass is about to be made over these numbers."""
-        self.passes += 1
-        if self.passes == WORTH_CODING + 1:
-            # Within a release neither a row nor a lack of room may warn, or fail.
-            with np.errstate(all="ignore"), suppress(MemoryError):
-                self.coded = one_hot(numbers, indptr, indices, columns)
-
-
-def one_hot(numbers: Array, indptr: Array, indices: Array, columns: int) -> OneHot | None:
-    """Numbers whose last columns hold ones and zeros, as many ones in each row, with a byte for
-    each one in place of a column number and a value; None where they are of another form, or would
-    take more memory. The same terms are added in the same order, so no bit changes."""
-    import scipy.sparse
-
-    if len(indptr):
-        first = int(indices[numbers[0] != 1.0].max(initial=-1)) + 1
-        shape = (len(indptr) - 1, columns)
-        head: Any = scipy.sparse.csr_array((numbers[0], indices, indptr), shape=shape)
-        tail: Any = head[:, first:]
-    else:
-        # x^2 = x holds for 0 and 1 alone; NaN fails it.
-        plain = [bool((line * line == line).all()) for line in numbers]
-        first = columns - next((i for i, one in enumerate(plain[::-1]) if not one), columns)
-        head, tail = numbers.T, scipy.sparse.csr_array(numbers[first:].T)
-    rows, ones = tail.shape[0], np.diff(tail.indptr)
-    if columns - first < 2 or not rows or not ones[0] or (ones != ones[0]).any():
-        return None
-    held = (numbers.nbytes + indptr.nbytes + indices.nbytes) / rows
-    if first * numbers.itemsize + int(ones[0]) + 8 > held:
-        return None
-    places = first + tail.indices.reshape(rows, ones[0]).astype(np.int64)
-    low = places.min(axis=0)
-    if (places.max(axis=0) - low).max() >= 1 << 8:
-        return None
-    dense = head[:, :first].toarray() if len(indptr) else head[:, :first]
-    before = np.ascontiguousarray(dense.T)
-    codes = np.ascontiguousarray((places - low).T, dtype=np.uint8)
-    # In the loops' order (1, numbers, then 1 for each code), which decides the last bit of |row|^2.
-    sizes = np.ones(rows)
-    for column in before:
-        sizes += np.square(column, dtype=np.float64)
-    for _ in codes:
-        sizes += 1.0
-    return OneHot(before, codes, 1 + low, sizes)
 
 
 # -- numbers in other units ------------------------------------------------------------------------

@@ -83,7 +83,6 @@ class Run:
         self.block, self.a, self.n, self.width = block, a, b - a, 1 + block.layout.width
         self.offsets = offsets
         self.features = block.arrays(offsets)
-        self.sizes: Floats = EMPTY  # |row|^2 of the whole block, where it is known
         self.weights: Any = block.weights[a:b] if len(block.weights) else 1.0
         self._known: dict[Any, Any] = {}
 
@@ -111,8 +110,6 @@ class Run:
             s2 = np.empty(self.n)
             z = np.empty((len(w), self.n))
             scores_into(*self.features, w, self.a, self.n, z, s2)
-            if len(self.sizes):
-                s2 = self.sizes[self.a : self.a + self.n]
             self._known[key] = z, s2, w  # kept, so that no other array lies there
         z, s2, _ = self._known[key]
         return z, s2
@@ -593,7 +590,7 @@ def fused(
             paid = EMPTY if costs is None else np.ascontiguousarray(costs[m])
             asked = (loss, float(pull[m]), *weighed, paid, labels, clip, float(g_unit[m]), G[m])
             end = (*told, float(h_unit[m]), H[m])
-            descend(*head, run.sizes, *rows, one.weights[m], *where, *asked, *end)
+            descend(*head, *rows, one.weights[m], *where, *asked, *end)
         return G, H.reshape(models, *shape)
     for lo in range(0, models, PANEL):
         own = slice(lo, min(models, lo + PANEL))
