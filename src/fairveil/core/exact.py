@@ -182,48 +182,9 @@ def normal(tape: Tape) -> tuple[int, int, Uniform]:
             return first & 1, k, x
 
 
-def normal_by_coin(tape: Tape) -> tuple[int, int, Uniform]:
-    """The same distribution, from other words: (sign bit, k, x).
-
-    One uniform is compared with exp(-x(2k+x)/2), in place of k + 1 falling runs, and a proposal
-    takes four halves whatever becomes of it.
-    """
-    while True:
-        first, coin = tape.half(), Uniform(tape, tape.half(), 32)
-        x = Uniform(tape, (tape.half() << 32) | tape.half(), 64)
-        k = _whole_part(Uniform(tape, first >> 1, 31))
-        if _kept(coin, k, x):
-            return first & 1, k, x
-
-
-def _kept(u: Uniform, k: int, x: Uniform) -> bool:
-    """True with probability exp(-x(2k+x)/2)."""
-    while True:
-        context, unit = context_of(max(u.bits, x.bits)), Decimal(1 << x.bits)
-        ends = (context.divide(Decimal(known), unit) for known in (x.known + 1, x.known))
-        # the exponent is at most k + 1, so that its roundings are inside `widened`
-        low, high = (
-            context.exp(
-                context.multiply(
-                    context.multiply(at, context.add(at, Decimal(2 * k))), Decimal("-0.5")
-                )
-            )
-            for at in ends
-        )
-        unit = Decimal(1 << u.bits)
-        if context.divide(Decimal(u.known + 1), unit) <= widened(low, context, -1):
-            return True
-        if context.divide(Decimal(u.known), unit) >= widened(high, context, 1):
-            return False
-        u.extend()
-        x.extend()
-
-
-def rounded_gaussian(
-    tape: Tape, scale: float, draw: Callable[[Tape], tuple[int, int, Uniform]] = normal
-) -> int:
+def rounded_gaussian(tape: Tape, scale: float) -> int:
     """round(scale G), exactly. Ties have probability 0."""
-    sign, k, x = draw(tape)
+    sign, k, x = normal(tape)
     m, denominator = scale.as_integer_ratio()
     while True:
         unit = denominator << x.bits

@@ -150,31 +150,6 @@ def codes_into(
 
 
 @jit
-def sparse_scores_into(
-    data: Numbers,
-    indptr: Integers,
-    indices: Integers,
-    codes: int,
-    coef: Floats,
-    lo: int,
-    m: int,
-    z: Floats,
-    s2: Floats,
-) -> None:
-    """`scores_into` of one score and the numbers of a CSR array: the same sums, held in
-    registers."""
-    for t in range(m):
-        # The intercept and each code are coordinates of 1: each adds 1 to |row|^2.
-        size, score = 1.0 + codes, coef[0]
-        for e in range(indptr[lo + t], indptr[lo + t + 1]):
-            x = np.float64(data[e])
-            size = size + x * x
-            # unsigned: numba looks for no negative places
-            score = score + coef[np.uint64(indices[e]) + np.uint64(1)] * x
-        z[t], s2[t] = score, size
-
-
-@jit
 def scores_into(
     numbers: Numbers,
     indptr: Integers,
@@ -192,10 +167,6 @@ def scores_into(
     `numbers` is (columns, rows), or, when `indptr` is not empty, the data of a CSR array.
     """
     K = z.shape[0]
-    if K == 1 and indptr.shape[0] > 0:
-        sparse_scores_into(numbers[0], indptr, indices, codes.shape[0], coef[0], lo, m, z[0], s2)
-        codes_into(codes, offsets, coef, lo, m, z)
-        return
     for t in range(m):
         s2[t] = 1.0 + codes.shape[0]
     for k in range(K):

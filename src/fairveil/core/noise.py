@@ -43,7 +43,6 @@ from .errors import InputError, PrivacyError, need
 
 STREAM_NAMES = ("sampling", "noise", "initialisation", "prediction", "units")
 LARGEST_SCALE = 2.0**50
-LARGE = 1 << 13  # coordinates, from which `fast.many_gaussians` draws: seeds' bits hang on it
 SECURE = "ChaCha20 keyed with 256 bits from the operating system"
 SEEDED = (
     "INSECURE: ChaCha20 keyed from an integer seed, so whoever knows or guesses the seed can take "
@@ -231,21 +230,17 @@ class Stream:
         self, scales: NDArray[np.float64], out: NDArray[np.int64], at: int, left: bool = False
     ) -> None:
         """The draws from `at` on, which was `left` undecided: what is left is made exactly."""
-        (state, buffer), fast, large = self._ready(), _fast(), out.size >= LARGE
-        law, blur = exact.normal_by_coin if large else exact.normal, np.uint64(self._blur)
+        (state, buffer), fast = self._ready(), _fast()
         bits, ends = scales.view(np.uint64), np.array([0, out.size])
-        room = fast.room() if large else None
         while True:
-            if large and not left:
-                at = fast.many_gaussians(state, buffer, bits, out, at, blur, room)
-            elif not left:
+            if not left:
                 reached, one = np.array([at]), (state[np.newaxis], buffer[np.newaxis])
-                fast.rounded_gaussians(*one, bits, ends, out, reached, blur)
+                fast.rounded_gaussians(*one, bits, ends, out, reached, np.uint64(self._blur))
                 at = int(reached[0])
             if at >= out.size:
                 return
             scale = float(scales[at if scales.size > 1 else 0])
-            out[at] = exact.rounded_gaussian(self._digits(), scale, law)
+            out[at] = exact.rounded_gaussian(self._digits(), scale)
             at, left = at + 1, False
 
     def discrete_laplace(self, scale: float, size: int) -> NDArray[np.int64]:
@@ -410,11 +405,6 @@ class Gaussians:
         )
         out = np.empty(sum(self.sizes), dtype=np.int64)
         reached = np.zeros(len(streams), dtype=np.int64)
-        if max(self.sizes, default=0) >= LARGE:
-            for s, stream in enumerate(streams):
-                part = out[self._starts[s] : self._starts[s + 1]]
-                stream._gaussians(self._scales[s : s + 1], part, 0)
-            return out
         fast = _fast()
         blur = np.uint64(max((stream._blur for stream in streams), default=0))
         states, buffers = fast.new_states(b"".join(stream._key for stream in streams), _MAIN)
