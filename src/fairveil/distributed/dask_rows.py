@@ -20,11 +20,11 @@ import ipaddress
 import pickle
 import uuid
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, Self
+from typing import Any, NoReturn, Self
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -126,22 +126,6 @@ class DaskRows:
         self.close()
 
 
-class Workers(Protocol):
-    """What moves lines to shards, and answers back."""
-
-    def holds(self, number: int) -> bool:
-        """Whether somebody holds this shard, who was told all that it was told."""
-        ...
-
-    def exchanged(self, lines: dict[int, list[Line]], patience: float) -> dict[int, list[Any]]:
-        """What each shard says to its lines; one that is missing was lost, and is held no more."""
-        ...
-
-    def close(self) -> None:
-        """Let workers go."""
-        ...
-
-
 class Asking:
     """Shards that are asked by workers (`core.extra.sharded.Shards`): what is kept of each, and what
     is said when it cannot answer.
@@ -149,7 +133,7 @@ class Asking:
     `patience`: seconds after which a worker that has not answered is taken for lost, and replaced.
     """
 
-    def __init__(self, recipes: Sequence[Any], workers: Workers, patience: float) -> None:
+    def __init__(self, recipes: Sequence[Any], workers: Any, patience: float) -> None:
         if not recipes:
             raise InputError.expected(
                 "at least one shard", of="source", got="none", remedy="Pass rows."
@@ -374,14 +358,16 @@ class Shard:
             return packed([Failed()])
 
     def said(self, lines: list[Line]) -> list[Any]:
-        """What is said to each line, in turn."""
-        doing: dict[str, Callable[[Any], object]] = {
-            "open": self._open,
-            "take": self._take,
-            "read": self._read,
-            "answer": self._answer,
-        }
-        return [_attempted(doing[what], value, shows=what == "open") for what, value in lines]
+        """What is said to each line, in turn. An error of opening may say what is wrong; after rows
+        were taken not even its kind is told: it could depend on one of them."""
+        out: list[Any] = []
+        for what, value in lines:
+            try:
+                out.append(getattr(self, f"_{what}")(value))
+            except Exception as error:
+                words = str(error) if isinstance(error, FairveilError) else ""
+                out.append(Failed(type(error).__name__, words) if what == "open" else Failed())
+        return out
 
     def _open(self, recipe: Any) -> Opened:
         """How many rows, and their fingerprint: that of the source where it knows one, else of
@@ -456,22 +442,11 @@ def _extremes(rows: Rows, column: int) -> tuple[Ints, Floats, Floats]:
     return counts, low, high
 
 
-def _attempted(work: Callable[[Any], object], value: Any, *, shows: bool) -> Any:
-    """What a call gives, or `Failed`. `shows`: an error of the family may say what is wrong, for it
-    shows no value."""
-    try:
-        return work(value)
-    except Exception as error:
-        # After rows were taken not even the kind of error is told: it could depend on one of them.
-        words = str(error) if isinstance(error, FairveilError) else ""
-        return Failed(type(error).__name__, words) if shows else Failed()
-
-
 @cache
 def version() -> str:
     """What two processes must have in common to work on one fit: numpy, and the code that adds."""
     told, room = hashlib.blake2b(digest_size=8), Path(__file__).parent.parent
-    for file in sorted([*room.glob("core/**/*.py"), *room.glob("curator/**/*.py")]):
+    for file in sorted(room.glob("core/**/*.py")):
         # Integers are added across machines: code that differs by a line may clip or round
         # otherwise.
         told.update(file.relative_to(room).as_posix().encode() + file.read_bytes())

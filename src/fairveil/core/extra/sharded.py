@@ -1,10 +1,9 @@
-"""Rows that lie in shards: other processes, other machines. The curator asks them for exact totals
-and maxima; no row comes.
+"""Rows that lie in shards: other processes, other machines. A curator asks them for exact totals and
+maxima; no row comes.
 
-A shard is made from a recipe, which says where its rows are and never holds one. It answers
-requests: public values go in (questions, grids, the places of a batch), integers come out. What
-adds them up, draws noise, prices and logs stays here, and does not know how many shards there are.
-Integers add without rounding, so the cut changes no bit of an answer.
+Public values go to shards (questions, grids, the places of a batch), integers come out, and
+`ShardedRows` adds them; noise, prices and logs stay with the curator that asks, which does not know
+how many shards there are. Integers add without rounding, so the cut changes no bit of an answer.
 
 Guarantees (tests/curator/test_curator_shards.py):
 1. Answers are those of the same rows in one process, to the bit, however the rows are cut and
@@ -19,13 +18,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 
 from .. import persons
 from ..errors import InputError, PrivacyError, need
-from ..layout import PERSON_BY_PERSON, Array, Floats, Ints, Mask, RowBlock, RowLayout, RowSource
+from ..layout import (
+    PERSON_BY_PERSON,
+    Array,
+    Floats,
+    Ints,
+    Mask,
+    RowBlock,
+    RowLayout,
+    RowSource,
+)
 from ..questions import Question, Scale
 from ..rows import Block, Drawn, Maps, Part, Rows, Unmapped, require_few
 
@@ -44,14 +52,15 @@ class Taking:
 
 @dataclass(frozen=True)
 class ShardFacts:
-    """What a shard says when it has taken its rows: the curator's to know."""
+    """What a shard says when it has taken its rows: the curator's to know. `persons`: of rows that
+    stand person by person."""
 
     rows: int
     labelled: bool
     weighted: bool
     sparse: bool
     largest_weight: float
-    persons: Array | None = None  # of rows that stand person by person
+    persons: Array | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,30 +80,6 @@ class Request:
     places: Ints | None = None
 
 
-class Shards(Protocol):
-    """All shards of a source, in the order of their rows. An implementation moves requests and
-    answers, and nothing else."""
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """How many rows each has."""
-        ...
-
-    def tell(self, what: str, values: Sequence[Any]) -> list[Any]:
-        """Tell each shard how it takes its rows ("take"), or which of them it reads ("read"): what
-        they say to that. One that is made anew is told again."""
-        ...
-
-    def answers(self, requests: Sequence[Request | None]) -> list[Any]:
-        """One answer a shard; None where nothing was asked. A shard that is lost is made anew, and
-        asked again."""
-        ...
-
-    def close(self) -> None:
-        """Let workers go."""
-        ...
-
-
 class Chosen(Iterator[Block | Drawn]):
     """Rows of shards that are asked: their places, ascending; None: all. They cannot be looked at
     here."""
@@ -107,15 +92,16 @@ class Chosen(Iterator[Block | Drawn]):
 
 
 class ShardedRows(Rows):
-    """The rows of shards, as a curator holds them."""
+    """The rows of shards, as a curator holds them.
+
+    `shards`: has the `counts` of their rows, in their order; `tell(what, values)` tells each how it
+    takes its rows ("take") or which of them it reads ("read"), and `answers(requests)` gives one
+    answer a shard, None where nothing was asked.
+    """
 
     is_sharded = True
 
-    def refuse(self, got: str) -> NoReturn:
-        """Of what cannot be asked of shards."""
-        refuse(got)
-
-    def __init__(self, shards: Shards, taking: Taking, source: RowSource) -> None:
+    def __init__(self, shards: Any, taking: Taking, source: RowSource) -> None:
         self.shards, self.layout, self._source = shards, taking.layout, source
         self.max_sample_weight, self._parts = taking.max_sample_weight, {}
         facts: list[ShardFacts] = shards.tell("take", [taking] * len(shards.counts))
@@ -178,17 +164,22 @@ class ShardedRows(Rows):
         asked = Request("total", (list(measurements),), self._maps, self._reading)
         requests = self._everywhere(asked)
         if chosen.places is not None:
-            # Places are ascending over all shards, so each shard's are one run.
+            # places are ascending over all shards, so each shard's are one run
             cuts = np.searchsorted(chosen.places, self._starts)
             runs = zip(itertools.pairwise(cuts), self._starts, strict=False)
             inside = [np.asarray(chosen.places[a:b] - start, np.int64) for (a, b), start in runs]
             requests = [replace(asked, places=one) if len(one) else None for one in inside]
         out = [np.zeros(shape, np.int64) for shape in shapes]
         for number, found in enumerate(self.shards.answers(requests)):
-            # A shard that has none of the drawn rows was not asked, and adds nothing.
-            if requests[number] is None:
+            if requests[number] is None:  # none of its rows was drawn
                 continue
-            if not _is_totals(found, out):
+            right = isinstance(found, list | tuple) and len(found) == len(out)
+            # a number, or an array of another shape, would be added to every count
+            right = right and all(
+                isinstance(part, np.ndarray) and part.dtype == np.int64 and part.shape == one.shape
+                for part, one in zip(found, out, strict=True)
+            )
+            if not right:
                 _refuse_answer(number, "whole numbers of the shape that was asked")
             for whole, part in zip(out, found, strict=True):
                 whole += part
@@ -217,6 +208,10 @@ class ShardedRows(Rows):
         """The largest |number|, for the data holder's own check."""
         return float(max(self._each("number"), default=0.0))
 
+    def refuse(self, got: str) -> NoReturn:
+        """Of what cannot be asked of shards."""
+        refuse(got)
+
     def _each(self, what: str, *args: Any) -> list[Any]:
         """The answers of all shards that have rows."""
         plain = what in ("extremes", "number")  # of the numbers as they came
@@ -226,19 +221,6 @@ class ShardedRows(Rows):
 
     def _everywhere(self, asked: Request) -> list[Request | None]:
         return [asked if b > a else None for a, b in itertools.pairwise(self._starts)]
-
-
-def _is_totals(found: object, wanted: Sequence[Ints]) -> bool:
-    """Whether a worker's answer is one array a question: a number, or an array of another shape,
-    would be added to every count."""
-    return (
-        isinstance(found, list | tuple)
-        and len(found) == len(wanted)
-        and all(
-            isinstance(part, np.ndarray) and part.dtype == np.int64 and part.shape == whole.shape
-            for part, whole in zip(found, wanted, strict=True)
-        )
-    )
 
 
 def _refuse_answer(shard: int, expected: str) -> NoReturn:

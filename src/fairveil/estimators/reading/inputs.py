@@ -18,7 +18,7 @@ from scipy import sparse
 
 from ..._types import ColumnsLike
 from ...core.extra.elsewhere import Elsewhere
-from ...core.extra.sharded import ShardedRows, Shards
+from ...core.extra.sharded import ShardedRows
 from ...core.pricing import require_features_apart
 from ...curator import Rows
 from ...errors import InputError
@@ -160,7 +160,7 @@ def _rows_of(
     ways: ReadOptions,
     layout: RowLayout,
     blocks: Blocks,
-    shards: Shards | None,
+    shards: Any,
 ) -> Rows:
     """The rows of a curator, with whose each row is."""
     units = None

@@ -10,11 +10,12 @@ Guarantees (tests/estimators/test_estimators_sharded.py):
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ..._types import ColumnsLike
-from ...core.extra.sharded import ShardedRows, Shards, Taking, refuse
+from ...core.extra.sharded import ShardedRows, Taking, refuse
 from ...estimators.reading.units import Whose
 from ...facts import RowLayout
 from .blocks import Blocks
@@ -34,7 +35,7 @@ def refuse_what_needs_rows(
             refuse(got)
 
 
-def rows_of(shards: Shards, blocks: Blocks, layout: RowLayout, cap: float) -> ShardedRows:
+def rows_of(shards: Any, blocks: Blocks, layout: RowLayout, cap: float) -> ShardedRows:
     """The rows of a curator."""
     return ShardedRows(shards, Taking(layout, blocks.changes, cap), blocks.source)
 
