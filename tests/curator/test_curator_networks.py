@@ -507,7 +507,7 @@ def test_the_bound_has_the_rounding_of_every_number(clip: float) -> None:
     X = np.random.default_rng(4).uniform(1.0, 2.0, (300, 1)).astype(np.float32) * 1_000
     rows = Rows.from_arrays(X, np.zeros(300, int), classes=(0, 1))
     scale = NetworkGradient(model, clip).scale(rows.layout, None)
-    wanted = Wanted(clip, scale.unit, True, 1.0, 1.0, np.zeros(1, np.int64), None, None)
+    wanted = Wanted(clip, scale.unit, 1.0, 1.0, np.zeros(1, np.int64), None, None)
     ready = engine(skeleton)
     found = [ready.run(model.parameters, X[i : i + 1], wanted, Troubles())[1] for i in range(300)]
     norms = [abs(int(one[0])) * scale.unit for one in found]  # type: ignore[index]

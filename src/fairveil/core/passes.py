@@ -49,7 +49,7 @@ def totals(
 
 def is_network(question: Question) -> bool:
     """Whether it is about a network, or around a question that is."""
-    return question.innermost.kind.passes is not None
+    return question.innermost.kind.is_network
 
 
 def is_by_person(question: Question, rows: Rows) -> bool:
@@ -86,11 +86,6 @@ class Passes:
             np.array([math.ldexp(1.0, one.exponent) for one in scales]) for scales in self._scales
         ]
         self._passes = _passes(asked)
-        self._networks = {
-            at: kind.passes([self._scales[i][0] for i in at], rows)
-            for at in self._passes
-            if (kind := asked[at[0]].innermost.kind).passes is not None
-        }
 
     def check(self, questions: Sequence[Question]) -> None:
         """What is wrong with questions of these keys is an error now, not on the way."""
@@ -113,7 +108,7 @@ class Passes:
             return found
         jobs = [(at, *self._job(at, [questions[i] for i in at])) for at in self._passes]
         # torch has threads of its own
-        threads = 1 if self._networks else threads
+        threads = 1 if any(map(is_network, questions)) else threads
 
         def begin() -> Sums:
             return [None] * len(questions)
@@ -155,9 +150,6 @@ class Passes:
         """What to do with rows a to b, and with a block before: rows are drawn together, or mapped
         to other units as threads come to them."""
         rows = self._rows
-        if at in self._networks:
-            persons = any(is_by_person(one, rows) for one in asked)
-            return self._networks[at].job(asked, persons=persons), _unmapped
         ones = [one.sum(self._facts(i, one)) for i, one in zip(at, asked, strict=True)]
         persons = any(is_by_person(one, rows) for one in asked)
         descends = all(one.descends for one in ones)
@@ -218,14 +210,12 @@ def check_labels(question: Question, rows: Rows) -> None:
 
 
 def _passes(asked: Sequence[Question]) -> list[tuple[int, ...]]:
-    """Which asks share a pass: those about the same model; of a network a gradient and a histogram,
-    in this order."""
+    """Which asks share a pass: those about the same model, a gradient first."""
     out: list[list[int]] = []
     for i, one in enumerate(asked):
         for group in out:
             first = asked[group[0]]
-            same = one.model is not None and first.model is one.model
-            if same and (not is_network(one) or (len(group) == 1 and first.kind is not one.kind)):
+            if one.model is not None and first.model is one.model:
                 group.append(i)
                 break
         else:

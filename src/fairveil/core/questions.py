@@ -260,8 +260,8 @@ class Kind(Generic[P]):
         Whether the first axis of an answer is the question's cells.
     is_gradient : bool, default=False
         Whether a person's contributions are added before they are clipped.
-    passes : callable, default=None
-        Makes the pass over rows of kinds that no loop of the room totals: from scales and rows.
+    is_network : bool, default=False
+        Whether torch, which has threads of its own, works out what rows add.
     """
 
     def __init__(
@@ -274,9 +274,9 @@ class Kind(Generic[P]):
         by_value: Iterable[str] = (),
         apart: bool = True,
         is_gradient: bool = False,
-        passes: Callable[[Any, Any], Any] | None = None,
+        is_network: bool = False,
     ) -> None:
-        self.is_gradient, self.passes = is_gradient, passes
+        self.is_gradient, self.is_network = is_gradient, is_network
         update_wrapper(self, function, updated=())
         self.name, self.function, self.by_value, self.apart = name, function, (*by_value,), apart
         self.signature = inspect.signature(function)

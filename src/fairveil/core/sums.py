@@ -84,7 +84,7 @@ class Run:
         self.offsets = offsets
         self.features = block.arrays(offsets)
         self.weights: Any = block.weights[a:b] if len(block.weights) else 1.0
-        self._known: dict[Any, Any] = {}
+        self.known: dict[Any, Any] = {}
 
     @cached_property
     def labels(self) -> Array:
@@ -95,29 +95,29 @@ class Run:
         """The cells of each row, (cells a row, rows), or with `labels` the lines of a table (cells
         x labels)."""
         key = ("c", cells, labels)
-        if key not in self._known:
+        if key not in self.known:
             lines = self.block.cells(cells)[:, self.a : self.a + self.n].astype(np.int64)
             own = self.labels.astype(np.int64) if labels > 1 else 0
-            self._known[key] = lines * labels + own
-        lines_: Array = self._known[key]
+            self.known[key] = lines * labels + own
+        lines_: Array = self.known[key]
         return lines_
 
     def scores(self, w: Floats, *, apart: bool) -> tuple[Floats, Floats]:
         """Scores (lines of w, rows) and |row|^2, from weights (lines, 1 + width). `apart`: each line
         is a model of its own."""
         key = ("z", w.ctypes.data, w.shape)
-        if key not in self._known:
+        if key not in self.known:
             s2 = np.empty(self.n)
             z = np.empty((len(w), self.n))
             scores_into(*self.features, w, self.a, self.n, z, s2)
-            self._known[key] = z, s2, w  # kept, so that no other array lies there
-        z, s2, _ = self._known[key]
+            self.known[key] = z, s2, w  # kept, so that no other array lies there
+        z, s2, _ = self.known[key]
         return z, s2
 
     def soft(self, w: Floats, sharpness: float, *, apart: bool) -> Floats:
         """Probabilities (lines, rows): `apart`, of each score's second class, else of classes."""
         key = ("p", w.ctypes.data, w.shape, sharpness)
-        if key not in self._known:
+        if key not in self.known:
             z, _ = self.scores(w, apart=apart)
             p = np.empty_like(z)
             if apart:
@@ -126,8 +126,8 @@ class Run:
             else:
                 a, b, c, d = np.empty((4, self.n))
                 softmax_into(z, sharpness, p, a, b, c, d, self.n)
-            self._known[key] = p
-        found: Floats = self._known[key]
+            self.known[key] = p
+        found: Floats = self.known[key]
         return found
 
 
@@ -205,7 +205,7 @@ def _maxima(sizes: Sizes, per_row: int, order: int, run: Run) -> tuple[Floats, F
     return found[0].max(1, initial=0.0), found[1].max(1, initial=0.0)
 
 
-def _histogram(
+def histogram(
     facts: Facts,
     name: str,
     cells: Cells | None,
@@ -278,7 +278,7 @@ def counts(
         return np.ones((1, 1, run.n))
 
     head = (facts, "cell counts", cells, by_label, 1, ones, ())
-    one = _histogram(*head, whole=True, lone=True)
+    one = histogram(*head, whole=True, lone=True)
     of_all = one.total
     chosen = slice(None) if group is None else slice(group, group + 1)
     shape = (one.shape[0] if group is None else 1, *one.shape[1:-1])
@@ -356,7 +356,7 @@ def decisions(
 
     head = (facts, "prediction histogram", cells, by_label, outputs, values, (FEATURES,))
     how: dict[str, Any] = {"whole": hard, "lone": outputs == 1, "coordinates": outputs}
-    one = _histogram(*head, **how, models=models)
+    one = histogram(*head, **how, models=models)
     per_row = 1 if cells is None else cells.per_row
     maxima = None if hard else partial(_maxima, sizes, per_row, facts.order)
     fused = None
@@ -391,7 +391,7 @@ def score_bins(
     need(rising, "rising finite numbers", of="edges", got=got, fix=fix)
     lines, count = weights.reshape(-1, weights.shape[2]), 1 + len(cuts)
     head = (facts, "score histogram", cells, by_label, count, _none, (FEATURES,))
-    one = _histogram(*head, whole=True, models=len(weights))
+    one = histogram(*head, whole=True, models=len(weights))
     labels = _labels(facts, by_label)
     buckets = one.shape[0] * labels
 
@@ -464,7 +464,7 @@ def losses(
 
     head = (facts, "group losses", cells, False, 1, values, (FEATURES, LABEL))
     how: dict[str, Any] = {"whole": wrong and limit == 1.0, "limit": limit, "lone": True}
-    one = _histogram(*head, **how, models=models)
+    one = histogram(*head, **how, models=models)
     per_row, of_one = 1 if cells is None else cells.per_row, one.total
 
     def total(run: Run, units: Any) -> Array:

@@ -1,5 +1,5 @@
-"""Questions about neural networks: clipped gradient sums and histograms of predictions, and the
-pass that totals them. See `core.questions` for how questions work.
+"""Questions about neural networks: clipped gradient sums and histograms of predictions. See
+`core.questions` for how questions work.
 
 User code was trusted: that each row's output depends on that row alone. What is checked is in
 `models.torch_network`; what is enforced here is the norm of each row's contribution, on the grid on
@@ -22,26 +22,22 @@ Guarantees (tests/curator/test_curator_networks.py):
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .. import checks
 from ..bound import Bound, of_signed, on_grid
-from ..by_cell import ByCell, Weighed
 from ..errors import need
-from ..kernels import Array
-from ..layout import Cells, Floats, Ints, RowLayout
+from ..layout import Array, Cells, Floats, Ints, RowLayout
 from ..questions import (
+    FEATURES,
     SENSITIVE,
     Facts,
     Kind,
     Question,
-    Scale,
     Sum,
     cell_count,
     classes_of,
@@ -49,15 +45,14 @@ from ..questions import (
     no_clip,
 )
 from ..quiet import Troubles, quietly
-from ..rows import Block, Drawn, Rows
-from ..sums import SIMPLEX, added, decisions, reads_of_gradient, whole_steps
+from ..sums import DECISIONS, SIMPLEX, Run, histogram, reads_of_gradient
 
 # a row's gradient is below 2^37 grid steps: finer than elsewhere, for products of two rounded
 # numbers
 ROW_BITS = 36
 # the norm to which gradients are clipped where no privacy asks for a clip: they must stay on a
 # grid
-LARGEST = 2.0**20
+LARGEST = 2.0**14
 LOSSES = ("log", "none")
 
 
@@ -68,7 +63,7 @@ class Network:
 
     `skeleton`: `fairveil.models.Skeleton.of(module, width, classes)`. `sharpness` multiplies logits
     before the soft decision. Two questions about the same `Network` object in one answer share one
-    pass.
+    pass forward.
     """
 
     skeleton: Any
@@ -101,6 +96,22 @@ class Network:
         return classes
 
 
+def logits_of(run: Run, model: Network, wanted: Any, troubles: Troubles) -> tuple[Floats, Any]:
+    """Logits of the rows of a run, NaN where user code failed, and their clipped gradients' total,
+    where that is wanted. Of one network logits are found once for all sums."""
+    key = ("network", id(model))
+    if wanted is None and key in run.known:
+        return run.known[key][0], None
+    from .torch_gradient import engine
+
+    # tried on made-up rows first: what is heard of that is no row's
+    ready = engine(model.skeleton)
+    rows, _ = run.block.row_major(slice(run.a, run.a + run.n)), ready.method
+    logits, total = quietly(troubles, ready.run, model.parameters, rows, wanted, troubles)
+    run.known[key] = logits, model  # kept, so that no other model lies there
+    return logits, total
+
+
 def network_decisions(
     facts: Facts,
     model: Network,
@@ -110,30 +121,22 @@ def network_decisions(
     _troubles: Troubles | None = None,
 ) -> Sum:
     """How a network's predictions fall in each cell (and label): see `core.sums.decisions`. Two
-    classes have one output, the second's, whatever the width of the module's own."""
+    classes have one output, the second's, whatever the width of the module's own. Rows whose logits
+    are no numbers count nowhere."""
     model.check(facts.layout)
-    # Bound and grid of decisions, whatever decides; `NetworkPass` totals them.
-    none = np.zeros((model.outputs, 1 + facts.layout.width))
-    one = _decisions(facts, none, cells, decisions, by_label)
-    name = "prediction histogram of a network"
-    return replace(one, name=name, fused=None, descends=False, maxima=None, total=_elsewhere)
+    hard = checks.one_of(DECISIONS, decisions=decisions) == "hard"
+    outputs, troubles = model.outputs, _troubles or Troubles()
 
+    def values(run: Run) -> Any:
+        logits, _ = logits_of(run, model, None, troubles)
+        return decided(logits, decisions, model.sharpness).T[np.newaxis]
 
-_decisions = decisions
-
-
-def _elsewhere(run: Any, units: Any) -> Array:
-    raise NotImplementedError("a network's rows are totalled by `NetworkPass`")
-
-
-def network_pass(scales: Sequence[Scale], rows: Rows) -> NetworkPass:
-    """The pass that answers one or two questions about one network."""
-    most = rows.max_sample_weight if rows.weighted else 1.0
-    return NetworkPass(tuple(scales), len(rows.layout.classes or ()), most)
+    head = (facts, "prediction histogram of a network", cells, by_label, outputs, values)
+    return histogram(*head, (FEATURES,), whole=hard, lone=outputs == 1, coordinates=outputs)
 
 
 NetworkHistogram = Kind(
-    "prediction histogram of a network", network_decisions, SIMPLEX, passes=network_pass
+    "prediction histogram of a network", network_decisions, SIMPLEX, is_network=True
 )
 
 
@@ -158,9 +161,10 @@ def network_gradient(
     Signed vectors: norm clip, difference 2 clip (theory.md#signed), under sensitive features alone
     too, where the caller asks for the centred costs' part by itself (`loss="none"`), and for the
     loss's, which is free, in a question of its own. `clip=None` is for what is free; gradients
-    longer than 2^20 are clipped to that even then, to stay on a grid.
+    longer than 2^14 are clipped to that even then, to stay on a grid.
     """
     classes, count, name = model.check(facts.layout), cell_count(cells), "gradient sum of a network"
+    most, troubles = LARGEST if clip is None else clip, _troubles or Troubles()
     facts.need_order_two(name)
     checks.one_of(LOSSES, loss=loss)
     if clip is not None:
@@ -185,21 +189,43 @@ def network_gradient(
         raise no_clip(name)
     # A grid of 2^36 to 2^37 steps to the longest contribution; what rounding to it adds is in the
     # bound.
-    limit = (LARGEST if clip is None else clip) * (facts.cap or 1.0)
+    limit = most * (facts.cap or 1.0)
     exponent, size = ROW_BITS - math.frexp(limit)[1], (model.skeleton.size,)
     rounding = math.sqrt(size[0]) / 2.0  # of each number, to a step
     slack = rounding * math.ldexp(1.0, -exponent)
     bound = of_signed(limit * (1.0 + 2.0**-28) + slack)
     within = 2.0 * slack / bound.norm
-    if facts.promise.rows_per_unit > 1 and clip is not None and not facts.alone:
+    by_person = facts.promise.rows_per_unit > 1 and clip is not None and not facts.alone
+    if by_person:
         # A person's summed gradient is clipped to the same norm as a row's would be, on the grid
         # of rows' whole numbers.
         bound = of_signed(limit * (1.0 + (size[0] + 64) * 2.0**-52))
         rounded = on_grid(bound, math.ldexp(1.0, -exponent), size[0])
         bound, within = rounded, (rounded.diameter - bound.diameter) / rounded.norm
-    elif free:  # nobody can move the answer: rows need no rounding
+    elif free:  # nobody can move the answer
         bound = Bound(bound.norm, 0.0)
-    head = (name, size, frozenset(reads), bound, exponent, _elsewhere, 2.0, within)
+    pull = float(weight.item())
+
+    def total(run: Run, units: Any) -> Array:
+        from .torch_gradient import Wanted
+
+        own = run.labels.astype(np.int64) if "label" in reads else None
+        paid = None if costs is None else _paid(run, costs, cells, own, model.outputs)
+        wanted = Wanted(
+            most,
+            1.0 / float(np.atleast_1d(units)[0]),
+            model.sharpness,
+            pull,
+            own if loss == "log" else None,
+            paid,
+            run.weights if len(run.block.weights) else None,
+            run.block.persons[run.a : run.a + run.n] if by_person else None,
+            limit,
+        )
+        _, found = logits_of(run, model, wanted, troubles)
+        return np.asarray(found[np.newaxis])
+
+    head = (name, size, frozenset(reads), bound, exponent, total, 2.0, within)
     return Sum(*head, rounding=rounding * math.ldexp(1.01, 2 - ROW_BITS))
 
 
@@ -216,133 +242,22 @@ NetworkGradient = Kind(
     reads=reads_of_gradient,
     apart=False,
     is_gradient=True,
-    passes=network_pass,
+    is_network=True,
 )
 
 
-# -- the pass --------------------------------------------------------------------------------------
-
-Job = Callable[[Any, int, int], tuple[Ints, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class NetworkPass:
-    """The pass of a network over rows: a clipped gradient sum, a histogram of predictions, or both
-    of one network at once. All but the parameters and the costs, which come with the questions."""
-
-    scales: tuple[Scale, ...]
-    classes: int
-    most: float
-
-    def job(self, questions: Sequence[Question], *, persons: bool) -> Job:
-        """What to do with rows a to b of a block, for questions with the keys of those that the
-        scales are of, or one around the one. `persons`: whether a person's gradients are added
-        before they are clipped."""
-        outer = questions[0]
-        if outer.kind is ByCell:
-            return self._by_cell(outer, persons=persons)
-        from .torch_gradient import engine
-
-        asked = [question.innermost for question in questions]
-        model: Network = asked[0].model
-        troubles: Troubles = asked[0].values["_troubles"] or Troubles()
-        ready = engine(model.skeleton)
-
-        def job(block: Block | Drawn, a: int, b: int) -> tuple[Ints, ...]:
-            whole, index = _taken(block, a, b)
-            wanted = None
-            for question, scale in zip(asked, self.scales, strict=True):
-                if question.kind is NetworkGradient:
-                    wanted = _wanted(question, scale, whole, index)
-                    if persons:
-                        most = wanted.clip * self.most
-                        wanted = replace(wanted, persons=whole.persons[index], most=most)
-                    if outer.kind is Weighed:
-                        by = np.asarray(outer.factors).take(whole.cells(outer.cells)[0, index])
-                        own = by * whole.weights[index] if len(whole.weights) else by
-                        wanted = replace(wanted, weights=own)
-            # tried on made-up rows first: what is heard of that is no row's
-            found, _ = whole.row_major(index), ready.method
-            logits, total = quietly(troubles, ready.run, model.parameters, found, wanted, troubles)
-            out: list[Ints] = []
-            for question, scale in zip(asked, self.scales, strict=True):
-                if question.kind is NetworkHistogram:
-                    out.append(_histogram(question, scale, logits, whole, index, self.classes))
-                else:
-                    assert total is not None
-                    out.append(total)
-            return tuple(out)
-
-        return job
-
-    def _by_cell(self, question: Question, *, persons: bool) -> Job:
-        """Each row once, those of one cell together."""
-        plain, cells = self.job([question.inner], persons=persons), question.cells
-
-        def job(block: Block | Drawn, a: int, b: int) -> tuple[Ints, ...]:
-            whole, index = _taken(block, a, b)
-            index = np.arange(a, b) if isinstance(index, slice) else index
-            line = whole.cells(cells)[0].take(index)
-            order = index.take(np.argsort(line, kind="stable"))
-            ends = np.cumsum(np.bincount(line, minlength=cells.count)).tolist()
-            out = np.zeros((cells.count, question.inner.model.skeleton.size), np.int64)
-            for cell, (first, last) in enumerate(itertools.pairwise((0, *ends))):
-                if first < last:
-                    (out[cell],) = plain(Drawn(whole, order[first:last]), 0, last - first)
-            return (out,)
-
-        return job
-
-
-def _taken(block: Block | Drawn, a: int, b: int) -> tuple[Block, Any]:
-    """The block in which rows a to b lie, and where."""
-    if isinstance(block, Drawn):
-        return block.block, block.index[a:b]
-    return block, slice(a, b)
-
-
-def _wanted(question: Question, scale: Scale, block: Block, index: slice | Ints) -> Any:
-    from .torch_gradient import Wanted
-
-    labels = block.labels[index].astype(np.int64) if "label" in question.reads else None
-    costs, model = None, question.model
-    if question.cell_costs is not None:
-        given = question.cell_costs
-        # of two classes the second's beyond the first's
-        table = given[..., 1:] - given[..., :1] if model.outputs == 1 else given
-        table, told = np.ascontiguousarray(table.reshape(-1, model.outputs)), given.shape[1]
-        by_label = labels if told > 1 and labels is not None else 0
-        costs = np.zeros((1, 1))
-        for line in block.cells(question.cells):  # the row's cells: one, or one a sensitive column
-            costs = costs + table.take(line[index].astype(np.int64) * told + by_label, axis=0)
-    return Wanted(
-        LARGEST if question.clip is None else question.clip,
-        scale.unit,
-        scale.bound.diameter > 0.0,
-        question.model.sharpness,
-        float(np.asarray(question.loss_weight).item()),
-        labels if question.loss == "log" else None,
-        costs,
-        block.weights[index] if len(block.weights) else None,
-    )
-
-
-def _histogram(
-    question: Question,
-    scale: Scale,
-    logits: Floats,
-    block: Block,
-    index: slice | Ints,
-    classes: int,
-) -> Ints:
-    """Rows whose logits are no numbers count nowhere."""
-    values = decided(logits, question.decisions, question.model.sharpness)
-    labels = classes if question.by_label else 1
-    weights = block.weights[index] if len(block.weights) else 1.0
-    lines = block.cells(question.cells)[:, index].astype(np.int64) * labels
-    lines = lines + (block.labels[index] if question.by_label else 0)
-    steps = whole_steps(values.T, weights, math.ldexp(1.0, scale.exponent))
-    return added(lines, steps, cell_count(question.cells) * labels)
+def _paid(
+    run: Run, costs: Floats, cells: Cells | None, labels: Ints | None, outputs: int
+) -> Floats:
+    """What each row's decisions cost, (rows, outputs): of two classes the second's beyond the
+    first's."""
+    told = costs.shape[1]
+    table = costs[..., 1:] - costs[..., :1] if outputs == 1 else costs
+    table = np.ascontiguousarray(table.reshape(-1, outputs))
+    found: Floats = np.zeros((1, 1))
+    for line in run.cells(cells):  # the row's cells: one, or one a sensitive column
+        found = found + table.take(line * told + (labels if told > 1 else 0), axis=0)
+    return found
 
 
 def decided(logits: Floats, kind: str, sharpness: float) -> Floats:

@@ -71,7 +71,6 @@ class Wanted:
 
     clip: float
     unit: float
-    exact: bool
     sharpness: float
     loss_weight: float
     labels: Ints | None
@@ -124,7 +123,7 @@ class Wanted:
             factor = factor * torch.from_numpy(self.weights).to(factor.device)
         pieces[~good] = 0.0
         pieces *= torch.where(good, factor / self.unit, 0.0).unsqueeze(1)
-        return (pieces.round_() if self.exact else pieces), good
+        return pieces.round_(), good
 
 
 # -- ways to find gradients ------------------------------------------------------------------------
@@ -262,7 +261,7 @@ class Trial:
         rng = np.random.default_rng(23)
         labels = rng.integers(0, skeleton.classes, len(rows))
         costs = rng.normal(size=(len(rows), skeleton.outputs))
-        self._wanted = Wanted(1.0, 2.0**-37, True, 1.7, 0.8, labels, costs, None)
+        self._wanted = Wanted(1.0, 2.0**-37, 1.7, 0.8, labels, costs, None)
         self._sizes = self._numbers()
 
     def gradients(self, way: str, order: Any, rows: Singles | None = None) -> Found:
@@ -413,11 +412,6 @@ def engine(skeleton: Any) -> Engine:
             skeleton.kept["engine"] = Engine(skeleton)
     found: Engine = skeleton.kept["engine"]
     return found
-
-
-def rounding_of(parameters: int) -> float:
-    """What rounding adds to the norm of a row's gradient at most, in grid steps."""
-    return math.sqrt(parameters) / 2.0
 
 
 class Engine:
