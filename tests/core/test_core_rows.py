@@ -88,7 +88,7 @@ def test_parts_and_batches_hold_whole_persons() -> None:
         assert not any(a & b for a, b in itertools.combinations(parts, 2))
         assert len(set.union(*parts)) == read.exact_units == 12
         (batch,) = read.of_units(np.array([2, 7]))
-        whose = batch.gathered.persons
+        whose = batch.persons
         ((whole,),) = [list(read.blocks())]
         assert len(whose) == np.isin(whole.persons, np.unique(whose)).sum()
 
@@ -133,7 +133,7 @@ def test_a_batch_has_all_of_its_own_rows_and_nothing_of_others() -> None:
     for in_memory in (True, False):
         rows = Rows(source, in_memory=in_memory)
         places = np.array([0, 5, 16, 17, 30, 39])
-        drawn = list(rows.batch(places))
+        drawn = list(rows.drawn(places))
         for name, line in {"numbers": np.arange(40.0)[np.newaxis], **own}.items():
             found = np.concatenate([getattr(one, name) for one in drawn], axis=-1)
             assert np.array_equal(found, line[..., places]), name

@@ -1,17 +1,14 @@
-"""Blocks whose numbers are mapped: the guarantee of `core/rows.py`, and passes that map
-as they go."""
+"""Blocks whose numbers are mapped: guarantee 5 of `core/rows.py`."""
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fairveil.core import threads
 from fairveil.core.by_cell import ByCell
-from fairveil.core.rows import Mapping, Unmapped
+from fairveil.core.rows import mapped
 from fairveil.curator import Curator, GradientSum, Linear, Poisson, PredictionHistogram, Rows
 from fairveil.facts import RowBlock
 from fairveil.facts.rows import Traits
@@ -28,34 +25,13 @@ def numbers_by_formula(numbers: Any, scale: Any, shift: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_guarantee_1_runs_and_whole_blocks_are_those_of_the_formula(
-    rows_of: Any, kind: Any
-) -> None:
+def test_mapped_numbers_are_those_of_the_formula(rows_of: Any, kind: Any) -> None:
     (block,) = rows_of(n=1300, dtype=kind).blocks()
     twice = ((SCALE, SHIFT), (SHIFT + 2.0, SCALE - 1.0))
     wanted = numbers_by_formula(numbers_by_formula(block.numbers, *twice[0]), *twice[1])
-    whole = Unmapped(block, twice, deque()).mapped.numbers
+    whole = mapped(block, twice).numbers
     np.testing.assert_array_equal(whole, wanted)
     assert whole.dtype == kind
-    spare: Any = deque([np.full_like(block.numbers, np.nan)])
-    found = Unmapped(block, twice, spare).begin()
-    for a, b in ((700, 1300), (0, 1), (1, 700)):
-        np.testing.assert_array_equal(found.read(a, b).numbers[:, a:b], wanted[:, a:b])
-    assert not spare
-
-
-def test_memory_goes_to_the_next_block_after_the_last_row_alone(rows_of: Any) -> None:
-    (block,) = rows_of(n=100).blocks()
-    spare: Any = deque()
-    first, second = (Unmapped(block, ((SCALE, SHIFT),), spare).begin() for _ in range(2))
-    assert first.block.numbers is not second.block.numbers
-    first.done(60)
-    assert not spare
-    first.done(40)
-    assert Mapping(block, ((SCALE, SHIFT),), spare).block.numbers is first.block.numbers
-    (other,) = rows_of(n=30).blocks()
-    second.done(100)
-    assert Mapping(other, ((SCALE, SHIFT),), spare).block.rows == 30  # of another shape: not taken
 
 
 class Stored:
@@ -87,10 +63,9 @@ def asked(rows: Rows) -> list[Any]:
 
 @pytest.mark.parametrize("pieces", [None, 1, 3])
 @pytest.mark.parametrize("protects", ["records", "sensitive_features"])
-def test_a_pass_that_maps_as_it_goes_has_the_bits_of_one_over_mapped_rows(
-    rows_of: Any, monkeypatch: Any, pieces: int | None, protects: Any
+def test_a_pass_over_rows_of_a_file_has_the_bits_of_one_over_mapped_rows(
+    rows_of: Any, pieces: int | None, protects: Any
 ) -> None:
-    monkeypatch.setattr(threads, "SMALL", 50)
     rows = rows_of(n=700, far=False)
     here, there = (
         one.rescaled(SCALE[:, 0], SHIFT[:, 0]) for one in (rows, Rows(Stored(rows, 200)))

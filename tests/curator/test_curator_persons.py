@@ -345,7 +345,7 @@ def test_a_batch_holds_all_rows_of_a_person_or_none():
     drawn = np.zeros(60)
     for number in range(300):
         (batch,) = curator._chosen(Poisson(0.3), number)
-        there = np.bincount(batch.gathered.persons, minlength=60)
+        there = np.bincount(batch.persons, minlength=60)
         assert set(np.unique(there / np.bincount(curator._rows._persons))) <= {0.0, 1.0}
         drawn += there > 0
     assert stats.kstest(drawn, stats.binom(300, 0.3).cdf).statistic < 0.6

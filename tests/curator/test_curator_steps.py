@@ -156,7 +156,7 @@ def test_a_batch_read_in_place_totals_as_one_gathered(rows_of, kind, rate):
         RowCount(),
     ]
     measurements = [(question, [question.scale(rows.layout, cap)]) for question in questions]
-    (gathered,) = rows.batch(index)
+    (gathered,) = rows.drawn(index)
     assert gathered.rows == len(index)
     for run in (None, 1, 3):
         found = totals(measurements, rows, rows.drawn(index), run)

@@ -193,14 +193,14 @@ def test_a_batch_is_the_rows_at_its_positions(rows_of):
     for question in questions(rows):
         scale = question.scale(rows.layout, None)
         wanted = integers(question, chosen)
-        assert (totals([(question, [scale])], rows, rows.batch(index))[0] == wanted).all(), (
+        assert (totals([(question, [scale])], rows, rows.drawn(index))[0] == wanted).all(), (
             question.name
         )
         assert (
-            totals([(question, [scale])], streamed, streamed.batch(index))[0] == wanted
+            totals([(question, [scale])], streamed, streamed.drawn(index))[0] == wanted
         ).all(), question.name
     nothing = np.empty(0, np.int64)
-    assert (totals([(question, [scale])], rows, rows.batch(nothing))[0] == 0).all()
+    assert (totals([(question, [scale])], rows, rows.drawn(nothing))[0] == 0).all()
 
 
 def test_attached_models_and_user_code_keep_their_integers_too(rows_of):

@@ -502,7 +502,7 @@ class HistogramCache:
         """(candidates, cells x labels x (classes - 1)): how often each decides for each class but
         the first. Of bins: how many rows are above each edge."""
         if question not in self._tables:
-            (sums,) = totals([(question, [scale])], rows, rows.passed(), threads)
+            (sums,) = totals([(question, [scale])], rows, rows.blocks(), threads)
             if question.kind is ScoreHistogram:
                 above = sums[..., :0:-1].cumsum(axis=-1)[..., ::-1]
                 sums, lines = np.moveaxis(above, -1, 1), question.models * len(question.edges)
@@ -515,7 +515,7 @@ class HistogramCache:
         """(cells x labels,): how many rows decide, for whichever class."""
         key = (question.cells, question.by_label)
         if key not in self._rows:
-            (sums,) = totals([(CellCounts(*key), [scale])], rows, rows.passed(), threads)
+            (sums,) = totals([(CellCounts(*key), [scale])], rows, rows.blocks(), threads)
             self._rows[key] = sums.reshape(-1)
         return self._rows[key]
 
@@ -566,7 +566,7 @@ def _of_losses(
     largest = math.floor(scale.bound.norm / math.sqrt(question.per_row) / scale.unit * OUTWARDS)
 
     def found() -> Ints:
-        return totals([(question, [scale])], rows, rows.passed(), context.threads)[0]
+        return totals([(question, [scale])], rows, rows.blocks(), context.threads)[0]
 
     if score is not None:
 

@@ -50,7 +50,7 @@ from .promise import Promise
 from .public import PublicTable, public_facts, public_table
 from .questions import Question, Scale, heard
 from .quiet import Troubles
-from .rows import FULL, Batch, Block, Drawn, Part, Poisson, Rows, Unmapped
+from .rows import FULL, Batch, Block, Part, Poisson, Rows
 from .sums import GradientSum, GramMatrices, RowCount, parted_question
 from .threads import beside
 
@@ -310,7 +310,7 @@ class LaidOut:
     def answers(
         self,
         asked: Sequence[Measurement] | None,
-        chosen: Iterator[Block | Drawn | Unmapped],
+        chosen: Iterator[Block],
         number: int,
         threads: int | None,
     ) -> list[Floats]:
@@ -808,13 +808,13 @@ class Curator(Asks):
         context = Context(self._rows, self.promise, *kept)
         return contest_of(context, asked, cell_weights, costs, score)
 
-    def _chosen(self, batch: Batch, number: int) -> Iterator[Block | Drawn | Unmapped]:
+    def _chosen(self, batch: Batch, number: int) -> Iterator[Block]:
         """The rows that are asked. Many models share a Poisson batch, so it comes from the first
         source."""
         if isinstance(batch, Part):
             return self._rows.part(batch)
         if not isinstance(batch, Poisson):
-            return self._rows.passed()
+            return self._rows.blocks()
         stream = self._sources[0].stream("sampling", number)
         return self._rows.of_units(stream.poisson_batch(self._rows.exact_units, batch.rate))
 

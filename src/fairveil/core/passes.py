@@ -26,7 +26,7 @@ from .errors import need
 from .layout import Floats, Ints, RowLayout
 from .persons import whole
 from .questions import LABEL, NOBODY, PERSONS, Facts, Question, Scale, Sum
-from .rows import Block, Drawn, Mapping, Rows, Unmapped
+from .rows import Block, Rows
 from .sums import Run
 from .threads import cut, in_line, in_pieces
 
@@ -38,7 +38,7 @@ Job = Callable[[Any, int, int], tuple[Ints, ...]]
 def totals(
     measurements: Sequence[Gridded],
     rows: Rows,
-    blocks: Iterable[Block | Drawn | Unmapped],
+    blocks: Iterable[Block],
     threads: int | None = None,
 ) -> list[Ints]:
     """One integer array a measurement, of shape (models, *question.shape). Measurements that can
@@ -98,7 +98,7 @@ class Passes:
     def run(
         self,
         questions: Sequence[Question],
-        blocks: Iterable[Block | Drawn | Unmapped],
+        blocks: Iterable[Block],
         threads: int | None = None,
     ) -> list[Ints]:
         """The totals of questions with the keys of those given before."""
@@ -106,7 +106,7 @@ class Passes:
             asked, away = list(zip(questions, self._scales, strict=True)), cast(Any, self._rows)
             found: list[Ints] = away.totals(asked, self.shapes, blocks)
             return found
-        jobs = [(at, *self._job(at, [questions[i] for i in at])) for at in self._passes]
+        jobs = [(at, self._job(at, [questions[i] for i in at])) for at in self._passes]
         # torch has threads of its own
         threads = 1 if any(map(is_network, questions)) else threads
 
@@ -118,23 +118,21 @@ class Passes:
 
     def _pieces(
         self,
-        jobs: Sequence[tuple[tuple[int, ...], Job, Callable[[Any], Any]]],
-        blocks: Iterable[Block | Drawn | Unmapped],
+        jobs: Sequence[tuple[tuple[int, ...], Job]],
+        blocks: Iterable[Block],
         threads: int | None,
     ) -> Iterator[tuple[int, Callable[[Sums], None]]]:
         """What is to be added up, a run of rows after another."""
         left = self._rows.exact_count
         for block in blocks:
-            for at, job, read_of in jobs:
-                read = read_of(block)
-                rows = block.rows
-                for a, b in cut(rows, left, threads, small=isinstance(read, Mapping)):
-                    yield rows if a == 0 else 0, partial(self._add, at, job, read, a, b)
+            for at, job in jobs:
+                for a, b in cut(block.rows, left, threads):
+                    begun = block.rows if a == 0 else 0
+                    yield begun, partial(self._add, at, job, block, a, b)
             left -= block.rows
 
-    def _add(self, at: tuple[int, ...], job: Job, read: Any, a: int, b: int, outs: Sums) -> None:
+    def _add(self, at: tuple[int, ...], job: Job, block: Block, a: int, b: int, outs: Sums) -> None:
         """outs += rows a to b of a block."""
-        block = read.read(a, b) if isinstance(read, Mapping) else read
         for i, part in zip(at, job(block, a, b), strict=True):
             whole, part = outs[i], part.reshape(self.shapes[i])
             if whole is None:
@@ -143,29 +141,12 @@ class Passes:
                 # Integers: the order in which blocks and threads come does not matter
                 # (docs/theory/numbers.md).
                 whole += part
-        if isinstance(read, Mapping):
-            read.done(b - a)
 
-    def _job(self, at: tuple[int, ...], asked: list[Question]) -> tuple[Job, Callable[[Any], Any]]:
-        """What to do with rows a to b, and with a block before: rows are drawn together, or mapped
-        to other units as threads come to them."""
-        rows = self._rows
+    def _job(self, at: tuple[int, ...], asked: list[Question]) -> Job:
+        """What to do with rows a to b of a block."""
+        rows, units = self._rows, [self._units[i] for i in at]
         ones = [one.sum(self._facts(i, one)) for i, one in zip(at, asked, strict=True)]
-        persons = any(is_by_person(one, rows) for one in asked)
-        descends = all(one.descends for one in ones)
-
-        def read(block: Block | Drawn | Unmapped) -> Any:
-            if isinstance(block, Unmapped) and descends and not persons:
-                return block.begin()
-            found = _unmapped(block)
-            return found.gathered if isinstance(found, Drawn) else found
-
-        units = [self._units[i] for i in at]
-        return _rows_job(ones, units, rows, persons=persons), read
-
-
-def _unmapped(block: Block | Drawn | Unmapped) -> Block | Drawn:
-    return block.mapped if isinstance(block, Unmapped) else block
+        return _rows_job(ones, units, rows, persons=any(is_by_person(one, rows) for one in asked))
 
 
 def _rows_job(ones: Sequence[Sum], units: Sequence[Floats], rows: Rows, *, persons: bool) -> Job:

@@ -13,17 +13,15 @@ test_curator_persons.py, test_curator_mapping.py):
 3. A batch, and a part, holds all kept rows of a person or none.
 4. In one group all kept rows of a person have the same sensitive values, whatever the rows of
    others are.
-5. Numbers in other units are to the bit those of the formula, mapped whole or run by run.
+5. Numbers in other units are to the bit those of the formula.
 """
 
 from __future__ import annotations
 
 import copy
-from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from threading import Lock
 from typing import Any, NoReturn
 
 import numpy as np
@@ -46,7 +44,6 @@ from .layout import (
     traits_of,
 )
 from .noise import Stream
-from .threads import CORES
 
 EMPTY_INT = np.empty(0, np.int32)
 EMPTY_FLOAT: Floats = np.empty(0, np.float64)
@@ -262,87 +259,23 @@ class Block:
         return replace(self, sensitive=sensitive, _cells={})
 
 
-class Drawn:
-    """Rows of a block that a batch drew: gathered as a block of their own only for passes that need
-    that."""
-
-    __slots__ = ("_gathered", "block", "index", "rows")
-
-    def __init__(self, block: Block, index: Array) -> None:
-        self.block, self.index, self.rows = block, index, len(index)
-        self._gathered: Block | None = None
-
-    @property
-    def gathered(self) -> Block:
-        """The rows as a block."""
-        if self._gathered is None:
-            self._gathered = self.block.take(self.index)
-        return self._gathered
-
-
 # -- numbers in other units ------------------------------------------------------------------------
 
 Maps = tuple[tuple[Floats, Floats], ...]
 """Scale and shift of each column, (columns, 1), one after another."""
-Spare = deque[Array]
-"""Memory of blocks before, for those after them."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Unmapped:
-    """A block whose numbers are still to be mapped."""
+def mapped(block: Block, maps: Maps) -> Block:
+    """The block with its numbers mapped and kept finite, in memory of their own. Never an error or
+    a warning, whatever a row holds."""
+    from .kernels import map_into
 
-    block: Block
-    maps: Maps
-    spare: Spare
-
-    @property
-    def rows(self) -> int:
-        """How many rows."""
-        return self.block.rows
-
-    @property
-    def mapped(self) -> Block:
-        """The block with its numbers mapped, kept by nobody else."""
-        return Mapping(self.block, self.maps, deque()).read(0, self.rows)
-
-    def begin(self) -> Mapping:
-        """For one who reads each row once."""
-        return Mapping(self.block, self.maps, self.spare)
-
-
-class Mapping:
-    """A block whose numbers are mapped run by run, as threads come to its rows."""
-
-    __slots__ = ("_left", "_lock", "_maps", "_raw", "_spare", "block", "rows")
-
-    def __init__(self, block: Block, maps: Maps, spare: Spare) -> None:
-        self.rows, self._raw, self._maps, self._spare = block.rows, block.numbers, maps, spare
-        self._left, self._lock = block.rows, Lock()
-        out = spare.pop() if spare else self._raw[:0]
-        if out.shape != self._raw.shape or out.dtype != self._raw.dtype:
-            out = np.empty(self._raw.shape, self._raw.dtype)
-        self.block = replace(block, numbers=out)
-
-    def read(self, a: int, b: int) -> Block:
-        """The block, whose rows a to b may be read from now on. Numbers are kept finite. Never an
-        error or a warning, whatever a row holds."""
-        from .kernels import map_into
-
-        of, out = self._raw, self.block.numbers
-        most = float(np.finfo(out.dtype).max)
-        for scale, shift in self._maps:
-            map_into(of, a, b, scale[:, 0], shift[:, 0], most, out)
-            of = out
-        return self.block
-
-    def done(self, rows: int) -> None:
-        """So many rows will not be read again. After the last its memory is another block's."""
-        with self._lock:
-            self._left -= rows
-            ended = self._left == 0
-        if ended:
-            self._spare.append(self.block.numbers)
+    of, out = block.numbers, np.empty_like(block.numbers)
+    most = float(np.finfo(out.dtype).max)
+    for scale, shift in maps:
+        map_into(of, 0, block.rows, scale[:, 0], shift[:, 0], most, out)
+        of = out
+    return replace(block, numbers=out)
 
 
 # -- checks ----------------------------------------------------------------------------------------
@@ -521,7 +454,7 @@ class Rows:
         )
         traits, kept = traits_of(source), list[Block]()
         self._is_mapped, self._require_same = traits.is_mapped, traits.require_same
-        self._starts, self._spare = [0], Spare(maxlen=2 * CORES)
+        self._starts = [0]
         self._parts: dict[Part, list[Block]] = {}
         told, weighted, labelled = list[Array | None](), set[bool](), set[bool]()
         for number, raw in enumerate(held_blocks(source) if in_memory else source.blocks()):
@@ -762,7 +695,7 @@ class Rows:
             other._maps = (*self._maps, (by[0], by[1]))
         else:
             maps = ((by[0], by[1]),)
-            other._kept = [Unmapped(block, maps, deque()).mapped for block in self._kept]
+            other._kept = [mapped(block, maps) for block in self._kept]
         return other
 
     # -- passes ------------------------------------------------------------------------------------
@@ -776,14 +709,6 @@ class Rows:
         for given in self.given.blocks():
             own = given.of_persons(self._by_person[given.number], self._inside[given.number])
             yield own.in_one_group() if self.one_group else own
-
-    def passed(self) -> Iterator[Block | Unmapped]:
-        """All blocks, once, for a pass that maps numbers as it comes to them."""
-        if self._inside is not None or not self._maps:
-            yield from self.blocks()
-            return
-        for block in self._unmapped():
-            yield Unmapped(block, self._maps, self._spare)
 
     def _unmapped(self) -> Iterator[Block]:
         """All blocks, with numbers as the source has them."""
@@ -822,14 +747,9 @@ class Rows:
 
     def _through(self, block: Block) -> Block:
         """A block with its numbers mapped as they were asked to be."""
-        return Unmapped(block, self._maps, deque()).mapped if self._maps else block
+        return mapped(block, self._maps) if self._maps else block
 
-    def batch(self, index: Array) -> Iterator[Block]:
-        """The rows at the sorted positions `index`."""
-        for drawn in self.drawn(index):
-            yield drawn.gathered
-
-    def of_units(self, index: Array) -> Iterator[Drawn]:
+    def of_units(self, index: Array) -> Iterator[Block]:
         """The rows of those at the sorted places `index`: persons with all that they have, or
         rows."""
         return self.drawn(self._rows_of_units(index))
@@ -837,7 +757,7 @@ class Rows:
     def _rows_of_units(self, index: Array) -> Array:
         return index if self._begins is None else persons.rows_of(self._begins, index)
 
-    def part(self, part: Part) -> Iterator[Block | Drawn]:
+    def part(self, part: Part) -> Iterator[Block]:
         """The rows of a fixed part. It is asked again every epoch, so gathered rows are kept where
         that is cheap."""
         if part not in self._parts:
@@ -845,7 +765,7 @@ class Rows:
             if self._kept is None or sum(block.size for block in self._kept) > MOST_GATHERED:
                 yield from self.drawn(index)
                 return
-            self._parts[part] = list(self.batch(index))
+            self._parts[part] = list(self.drawn(index))
         yield from self._parts[part]
 
     def _places_in(self, part: Part) -> Array:
@@ -859,22 +779,18 @@ class Rows:
         expected, fix = f"at most {units} parts, one a {one}", "Ask for fewer parts."
         need(part.parts <= max(1, units), expected, of="batch", got=part, fix=fix)
 
-    def drawn(self, index: Array) -> Iterator[Drawn]:
-        """The rows at the sorted positions `index`, not gathered yet."""
+    def drawn(self, index: Array) -> Iterator[Block]:
+        """The rows at the sorted positions `index`. Where numbers are still to be mapped, those of
+        these rows alone are."""
         if len(self._starts) == 2 and self._kept is not None and self._require_same is None:
-            yield self._drawn(self._kept[0], index)
+            yield self._through(self._kept[0].take(index))
             return
-        cuts = np.searchsorted(index, self._starts)
-        for block in self.blocks() if self._inside is not None else self._unmapped():
+        cuts, gathered = np.searchsorted(index, self._starts), self._inside is not None
+        for block in self.blocks() if gathered else self._unmapped():
             a, b = cuts[block.number], cuts[block.number + 1]
             if b > a:
-                yield self._drawn(block, index[a:b] - self._starts[block.number])
-
-    def _drawn(self, block: Block, index: Array) -> Drawn:
-        """Rows of a block. Where numbers are still to be mapped, those of these rows alone are."""
-        if not self._maps or self._inside is not None:
-            return Drawn(block, index)
-        return Drawn(self._through(block.take(index)), np.arange(len(index)))
+                own = block.take(index[a:b] - self._starts[block.number])
+                yield own if gathered else self._through(own)
 
 
 def require_few(rows: int) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 CORES = os.cpu_count() or 1
 WORTH_A_THREAD = 1 << 14  # rows: below, starting another thread costs more than it saves
 WORTH_A_PIECE = 1 << 12  # rows that a thread takes at a time, at least
-SMALL, LARGE = 1 << 14, 1 << 16  # and at most
+LARGE = 1 << 16  # and at most
 
 Part = TypeVar("Part")
 Job = Callable[[Part], None]
@@ -42,19 +42,16 @@ def _appended(job: Callable[[int, int], Part], a: int, b: int, parts: list[Part]
     parts.append(job(a, b))
 
 
-def cut(
-    rows: int, left: int, threads: int | None, *, small: bool = False
-) -> Iterator[tuple[int, int]]:
+def cut(rows: int, left: int, threads: int | None) -> Iterator[tuple[int, int]]:
     """Runs of a block's rows for `in_line`, smaller towards the end of the pass: no thread waits
     long for another then.
 
-    `left`: how many rows the pass has from this block on, at most. `small`: for runs of which
-    copies are made, which are to stay in a core's cache.
+    `left`: how many rows the pass has from this block on, at most.
     """
     workers = CORES if threads is None else threads
     alone = workers == 1 or (threads is None and left < 2 * WORTH_A_THREAD)
     least = WORTH_A_PIECE if threads is None else min(WORTH_A_PIECE, -(-rows // workers))
-    most, a = SMALL if small else rows if alone else LARGE, 0
+    most, a = rows if alone else LARGE, 0
     while a < rows:
         size = most if alone else max(least, min(most, (left - a) // (4 * workers)))
         b = a + size if rows - a > size + size // 2 else rows

@@ -399,7 +399,7 @@ class Shard:
         with np.errstate(all="ignore"):
             match asked.what:
                 case "total":
-                    chosen = rows.passed() if asked.places is None else rows.drawn(asked.places)
+                    chosen = rows.blocks() if asked.places is None else rows.drawn(asked.places)
                     return totals(args[0], rows, chosen, self._threads)
                 case "largest":
                     question, order, exact = args

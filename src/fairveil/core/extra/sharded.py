@@ -35,7 +35,7 @@ from ..layout import (
     RowSource,
 )
 from ..questions import Question, Scale
-from ..rows import Block, Drawn, Maps, Part, Rows, Unmapped, require_few
+from ..rows import Block, Maps, Part, Rows, require_few
 
 Change = Callable[[RowBlock], RowBlock]
 
@@ -80,14 +80,14 @@ class Request:
     places: Ints | None = None
 
 
-class Chosen(Iterator[Block | Drawn]):
+class Chosen(Iterator[Block]):
     """Rows of shards that are asked: their places, ascending; None: all. They cannot be looked at
     here."""
 
     def __init__(self, places: Array | None = None) -> None:
         self.places = places
 
-    def __next__(self) -> Block | Drawn:
+    def __next__(self) -> Block:
         refuse("what needs each row in this process")
 
 
@@ -129,17 +129,13 @@ class ShardedRows(Rows):
 
     def blocks(self) -> Iterator[Block]:
         """All rows, to be asked about."""
-        return Chosen()  # type: ignore[return-value]
+        return Chosen()
 
-    def passed(self) -> Iterator[Block | Unmapped]:
-        """The same."""
-        return self.blocks()
-
-    def drawn(self, index: Array) -> Iterator[Drawn]:
+    def drawn(self, index: Array) -> Iterator[Block]:
         """The rows at the sorted places `index`, to be asked about."""
-        return Chosen(index)  # type: ignore[return-value]
+        return Chosen(index)
 
-    def part(self, part: Part) -> Iterator[Block | Drawn]:
+    def part(self, part: Part) -> Iterator[Block]:
         """The rows of a fixed part, to be asked about."""
         return Chosen(self._places_in(part))
 
