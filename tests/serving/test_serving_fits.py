@@ -19,10 +19,10 @@ from sklearn.preprocessing import FunctionTransformer
 import fairveil as fv
 import ways
 from fairveil.core.events import Gaussian
-from fairveil.core.extra.elsewhere import DescribedRule, curator_of
 from fairveil.core.promise import Unit
 from fairveil.curator import Curator
 from fairveil.data import Encoding
+from fairveil.data.elsewhere import DescribedRule, curator_of
 from fairveil.errors import InputError, Overspent, PrivacyError, SchemaError, SignatureError
 from fairveil.facts import Cells
 from fairveil.models import LinearModel

@@ -27,10 +27,10 @@ from .. import _checks
 from .._types import ColumnsLike, Ints, TableLike
 from .._waiting import replaced, waiting
 from ..core.events import Event, compose
-from ..core.extra.elsewhere import Elsewhere, curator_of
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..curator import Curator, Journal
+from ..data.elsewhere import Elsewhere, curator_of
 from ..errors import (
     FairveilError,
     FairveilWarning,

@@ -28,11 +28,11 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
 from ..core.events import Event, NoOp, compose
-from ..core.extra.elsewhere import Elsewhere, curator_of
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..core.quiet import Troubles, quietly
 from ..curator import Curator, Rows
+from ..data.elsewhere import Elsewhere, curator_of
 from ..errors import ConstraintNotMet, InputError, Overspent, PrivacyError
 from ..facts import Cells, RowSource, Schema
 from ..fairness import ConstraintSystem, DemographicParity, Notion, deviations, resolve

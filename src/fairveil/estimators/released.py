@@ -25,10 +25,10 @@ from .._json import Document, Node
 from .._reading import read_text
 from .._types import ColumnsLike, Floats, TableLike
 from ..core.events import NoOp
-from ..core.extra.elsewhere import Elsewhere
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..curator import Curator
+from ..data.elsewhere import Elsewhere
 from ..errors import ChecksumError, ConstraintNotMet, InputError, PrivacyError, SignatureError
 from ..facts import Cells, Reports, RowBlock, RowLayout, RowSource, Schema
 from ..fairness import ConstraintSystem, deviations, resolve

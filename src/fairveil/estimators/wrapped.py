@@ -22,12 +22,12 @@ from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
 from ..core.cost import gaussian_mu
 from ..core.events import Approximate, Event, Gaussian, NonPrivate, Pure
-from ..core.extra.elsewhere import DescribedRule, Elsewhere
 from ..core.promise import Promise
 from ..core.quiet import Troubles, quietly
 from ..curator import Attached, AttachedCodes, Curator, Rows
 from ..data import encode
 from ..data.coding import Place, category_codes
+from ..data.elsewhere import DescribedRule, Elsewhere
 from ..errors import FairveilError, InputError, KindError, Overspent, PrivacyError, complaint
 from ..facts import Cells, RowBlock, RowLayout, RowSource, Schema
 from ..facts.columns import Category

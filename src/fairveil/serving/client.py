@@ -45,7 +45,6 @@ from ..core import pricing
 from ..core.books import Budget
 from ..core.errors import need
 from ..core.events import Event, NoOp, compose, to_json_dict
-from ..core.extra.elsewhere import DescribedRule, Elsewhere, RowsElsewhere
 from ..core.noise import NoiseSource
 from ..core.pricing import Measurements, as_measurements, cap_of, require_features_apart
 from ..core.promise import Promise
@@ -53,6 +52,7 @@ from ..core.public import PublicTable
 from ..core.quiet import Troubles
 from ..core.rows import Batch
 from ..curator import FULL, Curator, Log, LogEntry, Question
+from ..data.elsewhere import DescribedRule, Elsewhere, RowsElsewhere
 from ..errors import DoorError, FairveilError, InputError, Overspent, PrivacyError, SignatureError
 from ..estimators.fitting import CERTIFICATE
 from ..facts import Cells, RowLayout, Schema

@@ -45,12 +45,12 @@ from .._json import Node
 from ..core.attached import MOST_CODES, RowFunction, rehearse
 from ..core.errors import need
 from ..core.events import Event, compose, from_json_dict, to_json_dict
-from ..core.extra.elsewhere import DescribedRule
 from ..core.inventory import counted
 from ..core.journal import read as read_journal
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..curator import Attached, AttachedCodes, Block, Curator, Journal
+from ..data.elsewhere import DescribedRule
 from ..errors import DoorError, FairveilError, LedgerAway, LedgerError, PrivacyError
 from ..estimators.fitting import COINS
 from ..estimators.tailored import group_names

@@ -33,7 +33,6 @@ from .. import _checks, curator
 from .._json import Document, Node
 from ..core.attached import ShiftedHistogram
 from ..core.errors import need
-from ..core.extra.elsewhere import DescribedRule
 from ..core.questions import Kind
 from ..curator import (
     FULL,
@@ -46,6 +45,7 @@ from ..curator import (
     Poisson,
     Question,
 )
+from ..data.elsewhere import DescribedRule
 from ..facts import Cells, RowLayout
 from ..models.files import ARRAYS_FILE, MODEL_FILE, to_files
 from ..models.npz import TYPES

@@ -31,8 +31,8 @@ from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
 from .._waiting import waiting
 from ..core.events import Repeated
-from ..core.extra.elsewhere import Elsewhere
 from ..core.promise import Promise
+from ..data.elsewhere import Elsewhere
 from ..errors import InputError, PrivacyError
 from ..estimators import fitting
 from ..estimators.reading import units

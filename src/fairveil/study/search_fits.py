@@ -16,9 +16,9 @@ from sklearn.base import BaseEstimator
 from .._types import Mask, TableLike
 from ..core.bound import of_histogram
 from ..core.events import Event, NoOp
-from ..core.extra.elsewhere import Elsewhere
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
+from ..data.elsewhere import Elsewhere
 from ..errors import BudgetError, DoorError, InputError, LedgerError, PrivacyError
 from ..estimators.fitting import SEARCH, aside_of, length_of, parts_elsewhere, rows_at
 from ..estimators.reading import inputs

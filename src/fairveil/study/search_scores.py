@@ -23,10 +23,10 @@ import numpy as np
 
 from .._types import Floats
 from ..core.cost import epsilon as epsilon_of
-from ..core.extra.elsewhere import curator_of
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..curator import CodeHistogram, Measurement
+from ..data.elsewhere import curator_of
 from ..errors import InputError
 from ..estimators import wrapped
 from ..estimators.fitting import notions_of

@@ -30,8 +30,8 @@ import numpy as np
 from .. import _checks
 from .._types import ColumnsLike, TableLike
 from ..core.events import Event, NonPrivate, NoOp
-from ..core.extra.elsewhere import Elsewhere
 from ..core.promise import Promise
+from ..data.elsewhere import Elsewhere
 from ..errors import (
     ConstraintNotMet,
     FairveilWarning,

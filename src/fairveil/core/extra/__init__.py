@@ -1,1 +1,1 @@
-"""Networks, whose gradients torch finds, and rows that lie elsewhere: what few runs load."""
+"""Networks, whose gradients torch finds, and rows in shards: what few runs load."""

@@ -17,9 +17,9 @@ from sklearn.base import BaseEstimator
 
 from ..._types import ColumnsLike, Ints, TableLike
 from ...core.events import compose
-from ...core.extra.elsewhere import Elsewhere
 from ...core.noise import NoiseSource
 from ...core.promise import Promise
+from ...data.elsewhere import Elsewhere
 from ...errors import DecisionsReplaced, InputError
 from ...facts import RowSource, Schema
 from ...facts.columns import Boolean, Category

@@ -29,9 +29,9 @@ from ... import _checks
 from ..._json import MALFORMED, Document
 from ..._types import Floats
 from ...core.events import NonPrivate, NoOp
-from ...core.extra.elsewhere import curator_of
 from ...core.noise import NoiseSource
 from ...core.promise import Promise
+from ...data.elsewhere import curator_of
 from ...errors import FairveilError, InputError
 from ...facts import Cells
 from ...fairness import BoundedGroupLoss, Notion

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from ... import _checks
 from ..._types import ColumnsLike, TableLike
 from ...core.attached import MOST_CODES
-from ...core.extra.elsewhere import Elsewhere, RowsElsewhere
 from ...core.noise import NoiseSource
 from ...core.promise import Promise
+from ...data.elsewhere import Elsewhere, RowsElsewhere
 from ...errors import InputError
 from ...facts import Cells, Schema
 from ...methods import tables as table_gaps

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 
 from ..._types import TableLike
-from ...core.extra.elsewhere import Elsewhere
+from ...data.elsewhere import Elsewhere
 from ...errors import InputError
 
 

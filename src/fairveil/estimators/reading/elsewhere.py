@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..._types import ColumnsLike, TableLike
-from ...core.extra.elsewhere import Elsewhere
+from ...data.elsewhere import Elsewhere
 from ...errors import InputError
 from . import units
 from .coded_files import CODINGS

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ..._types import ColumnsLike
-from ...core.extra.elsewhere import Elsewhere
 from ...core.extra.sharded import ShardedRows
 from ...core.pricing import require_features_apart
 from ...curator import Rows
+from ...data.elsewhere import Elsewhere
 from ...errors import InputError
 from ...facts import RowBlock, RowLayout, RowSource, Schema
 from ...facts.rows import schema_of, traits_of

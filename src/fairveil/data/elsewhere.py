@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..curator import Curator
+from ..core.curator import Curator
+from ..core.events import Event
+from ..core.layout import Cells, RowBlock, RowLayout
+from ..core.promise import Promise
+from ..core.rows import Rows
 from ..errors import PrivacyError
-from ..events import Event
-from ..layout import Cells, RowBlock, RowLayout
-from ..promise import Promise
-from ..rows import Rows
+from ..facts.schema import Schema
 
 
 class Elsewhere:
@@ -36,7 +37,7 @@ class Elsewhere:
     once.
     """
 
-    schema: Any
+    schema: Schema
     exact_rows: int | None
     weights: str | None = None
     seeded = False  # whether runs may bring seeds, as at doors for tests alone
@@ -45,7 +46,7 @@ class Elsewhere:
     def rows(
         self,
         layout: RowLayout,
-        schema: Any,
+        schema: Schema,
         sensitive_as_feature: bool,
         steps: object = None,
         *,
