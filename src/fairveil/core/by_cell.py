@@ -104,7 +104,7 @@ def told_apart(facts: Facts, inner: Question, cells: Cells) -> Sum:
         bound = across(one.scale, cells, alone=facts.alone).bound
     reads = one.reads | ({SENSITIVE} if count > 1 else set())
     again = replace(one, reads=reads, limits=bound, total=total, cells=cells, fused=None)
-    again = replace(again, descends=False, maxima=None, longest=None)
+    again = replace(again, maxima=None, longest=None)
     return replace(again, name="sums told apart by cell", shape=(count, *one.shape))
 
 
@@ -157,7 +157,7 @@ def weighed(facts: Facts, inner: Question, cells: Cells, factors: Any) -> Sum:
     total = weighed_total(plain, cells, factors)
     reads = one.reads | ({SENSITIVE} if np.ptp(factors) > 0 else set())
     again = replace(one, name="sums weighed by cell", reads=reads, total=total, sizes=sizes)
-    again = replace(again, fused=None, descends=False, maxima=None, longest=None)
+    again = replace(again, fused=None, maxima=None, longest=None)
     # what becomes of a person who is another in another cell: Grams are positive semi-definite
     again = replace(again, crossing=0 if one.is_symmetric else 1)
     return replace(again, limits=bound)

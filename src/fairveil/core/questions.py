@@ -115,7 +115,6 @@ class Sum:
     maxima: Callable[[Any], tuple[Floats, Floats]] | None = None
     longest: Callable[[float], Floats] | None = None
     fused: Any = None
-    descends: bool = False  # a gradient, or decisions: asked again and again of the same rows
     sizes: Floats | None = None
     crossing: int = 1
     rounding: float | None = None

@@ -40,7 +40,6 @@ from .layout import (
     Traits,
     held_blocks,
     lines_of,
-    row_major,
     traits_of,
 )
 from .noise import Stream
@@ -49,8 +48,6 @@ EMPTY_INT = np.empty(0, np.int32)
 EMPTY_FLOAT: Floats = np.empty(0, np.float64)
 MOST_ROWS = 1 << 33
 """Sums of contributions below 2^30 grid units stay exact in 64-bit integers."""
-MOST_ROW_MAJOR = 1 << 28
-"""Numbers of a block that are kept a second time, for networks: a knob of speed only."""
 MOST_GATHERED = 1 << 29
 """Bytes of rows that are kept a second time, part by part: a knob of speed only."""
 ARRAY_ROWS = 1 << 18
@@ -146,7 +143,6 @@ class Block:
     _cells: dict[Cells | None, Array] = field(default_factory=dict)
     # of these rows as they are, so never copied along
     in_order: dict[Cells, Any] = field(default_factory=dict, init=False)
-    _row_major: list[Array] = field(default_factory=list, init=False)
 
     @property
     def is_sparse(self) -> bool:
@@ -205,19 +201,6 @@ class Block:
                 kept = kept.astype(np.uint16) if cells.count < 1 << 16 else kept
             self._cells[cells] = kept
         return kept
-
-    def row_major(self, index: slice | Ints) -> Array:
-        """Rows as networks read them, (rows, width) float32. `index`: a slice, or positions. A
-        whole copy is kept where it is small enough: batches are then gathered row by row."""
-        sizes = self.layout.code_sizes
-        if not self._row_major:
-            if self.is_mapped or self.rows * self.layout.width > MOST_ROW_MAJOR:
-                if isinstance(index, slice):
-                    return row_major(self.raw, sizes, index)
-                return row_major(self.take(index).raw, sizes)
-            self._row_major.append(row_major(self.raw, sizes))
-        rows: Array = self._row_major[0][index]
-        return rows
 
     def weighed(self, weights: Floats, reach: Floats = EMPTY_FLOAT) -> Block:
         """The same rows with other weights. `reach`: by how much these multiply what a person may

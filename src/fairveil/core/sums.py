@@ -362,7 +362,7 @@ def decisions(
     fused = None
     if outputs == 1:
         fused = _Fused(weights, cells, sharpness, False, hard, _labels(facts, by_label))
-    return replace(one, maxima=maxima, fused=fused, descends=True)
+    return replace(one, maxima=maxima, fused=fused)
 
 
 SIMPLEX = "a row's prediction is a point of the simplex"
@@ -758,7 +758,6 @@ def gradient(
             maxima=partial(reach.maxima, lines, residuals),
             longest=None if code == 1 else reach.longest,
             fused=told,
-            descends=True,
         ),
         1,
     )

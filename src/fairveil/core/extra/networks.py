@@ -31,7 +31,7 @@ import numpy as np
 from .. import checks
 from ..bound import Bound, of_signed, on_grid
 from ..errors import need
-from ..layout import Array, Cells, Floats, Ints, RowLayout
+from ..layout import Array, Cells, Floats, Ints, RowLayout, row_major
 from ..questions import (
     FEATURES,
     SENSITIVE,
@@ -104,9 +104,9 @@ def logits_of(run: Run, model: Network, wanted: Any, troubles: Troubles) -> tupl
         return run.known[key][0], None
     from .torch_gradient import engine
 
-    # tried on made-up rows first: what is heard of that is no row's
     ready = engine(model.skeleton)
-    rows, _ = run.block.row_major(slice(run.a, run.a + run.n)), ready.method
+    rows = row_major(run.block.raw, run.block.layout.code_sizes, slice(run.a, run.a + run.n))
+    _ = ready.method  # tried on made-up rows first: what is heard of that is no row's
     logits, total = quietly(troubles, ready.run, model.parameters, rows, wanted, troubles)
     run.known[key] = logits, model  # kept, so that no other model lies there
     return logits, total
