@@ -75,8 +75,8 @@ def test_the_checker_of_the_page_gives_the_same_answers() -> None:
     for name, one in told.items():
         if one["cost"] in (None, "inf") or "text" in VECTORS[name]:
             continue
-        cost, _ = rule.charge(check.said_in(check.read(text_of(VECTORS[name]))))
-        assert one["cost"] == pytest.approx(cost, rel=1e-6), name
+        cost, on_a_grid = rule.charge(check.said_in(check.read(text_of(VECTORS[name]))))
+        assert one["cost"] == pytest.approx(cost, rel=1e-4 if on_a_grid else 1e-9), name
 
 
 def test_every_rule_is_broken_by_some_vector_and_kept_by_many() -> None:

@@ -313,7 +313,7 @@ def _compose(parts: Parts, sketch: _Sketch, tilt: float, scale: float) -> _Tilte
     # Each of `uses` factors is off by a few roundings of the transform; the mean modulus bounds the
     # error of every cell.
     slack = 4 * ROUNDING * (uses + 1) * (math.log2(cells) + 4) * float(np.mean(np.abs(spectrum)))
-    losses: Array = np.asarray((low + np.arange(cells)) * parts.step, dtype=np.float64)
+    losses: Array = np.asarray((float(low) + np.arange(cells)) * parts.step, np.float64)
     never = parts.never
     if not math.isinf(witness):
         # Markov's bound on the mass above the window, which counts as an infinite loss.

@@ -1,8 +1,9 @@
 """Does a privacy statement agree with itself? Reads the document strictly, by its JSON Schema
 (`schema.json`), recomputes every price and sum by `rule`, and lists what contradicts.
 
-Everything here is plain values: no numpy, no accountant, no other room of the library, so that what
-`fairveil verify` rests on can be read in an evening. docs/statement_spec.md is the same in words.
+Everything here is plain values: no numpy, no other room of the library, so that what `fairveil verify`
+rests on can be read in an evening; the accountant of `core` is loaded only for events without a closed
+form. docs/statement_spec.md is the same in words.
 
 Guarantees (tests/statement/).
 1. `read` refuses what is not a statement with `Malformed`, whatever the text; nothing keeps it busy.
@@ -24,7 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from . import counts, rule
+from . import rule
 from .rule import ON_A_GRID, SLACK, Said, is_within
 
 RECOMPUTED = ("epsilon", "delta", "accounting", "groups", "stamps", "releases", "checksum")
@@ -241,13 +242,13 @@ def _require_event(value: dict[str, Any]) -> None:
         ):
             _refuse(kind, "one row of multipliers a part, all of one length, and one spread a part")
     elif kind == "on-part":
-        noise = counts.made_of(event(value["event"]), (*counts.LEAVES, "no-op"))
+        noise = rule.made_of(event(value["event"]), (*rule.LEAVES, "no-op"))
         if value["part"] >= value["parts"] or not noise:
             _refuse(kind, "noise on a part below the number of parts")
     elif kind == "poisson-sampled":
         parts, spreads = _parts(value["event"]), value["spreads"]
-        if parts > counts.MOST_PARTS or not counts.made_of(event(value["event"]), counts.LEAVES):
-            _refuse(kind, f"at most {counts.MOST_PARTS} noise events")
+        if parts > rule.MOST_PARTS or not rule.made_of(event(value["event"]), rule.LEAVES):
+            _refuse(kind, f"at most {rule.MOST_PARTS} noise events")
         if spreads is not None and len(spreads) != parts:
             _refuse(kind, f"{parts} spreads")
     elif kind == "private-selection" and value["shape"] != "inf" and value["mean"] < 1:
@@ -264,7 +265,7 @@ def event(value: Any) -> Any:
     """An event of a document as a tuple of `rule`."""
     if isinstance(value, dict):
         given = {"crossings": (), "column": 0, **value}
-        return (value["kind"], *(event(given[name]) for name in counts.FIELDS[value["kind"]]))
+        return (value["kind"], *(event(given[name]) for name in rule.FIELDS[value["kind"]]))
     if isinstance(value, list | tuple):
         return tuple(event(one) for one in value)
     return math.inf if value == "inf" else value

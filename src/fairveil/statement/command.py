@@ -1,8 +1,8 @@
 """What `fairveil verify` says of a privacy statement, and the way to it that loads nothing else.
 
-What somebody must read to believe the answer is this room alone, and of it no NumPy, no accountant
-and no reader of other files: `verify` answers for a plain statement, and leaves everything else
-(keys, certificates, tables, refusals, help) to the command line.
+What somebody must read to believe the answer is `check`, `rule` and, where groups are named, `groups`;
+and the accountant of `core`, where events have no closed form. `verify` answers for a plain statement,
+and leaves everything else (keys, certificates, tables, refusals, help) to the command line.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Guarantees.
    were chosen after seeing others, the cap of the filter (or of the rule of two steps) that
    admitted them, which is the promise's epsilon (theory.md#t10: the tight total of such a log is no
    bound).
-3. `check()` recomputes that price by `rule`, which is not the accountant, and those of named groups,
-   and reports every contradiction (`check`).
+3. `check()` recomputes that price by `rule`, and those of named groups, and reports every
+   contradiction (`check`).
 4. Writing and reading back gives an equal statement; a file with an unknown field, an unknown
    version, a number that is not finite or a changed byte in its content is refused.
 
@@ -43,7 +43,7 @@ from ..errors import BudgetError, FairveilError, InputError, StatementError
 from ..show.numbers import STAMP_WORDS as STAMP_WORDS
 from ..show.numbers import at_least, at_most, promised
 from ..show.parts import Column, Facts, Part, Shown, Table, aligned
-from . import check, counts, rule
+from . import check, rule
 from .check import READ_FROM_DATA, Finding
 from .groups import Cells, group_epsilons
 
@@ -875,7 +875,7 @@ def _epsilons(
 def _of_cells(said: rule.Said, column: int, cells: int, fixed: bool) -> tuple[float, ...]:
     try:
         return tuple(one for one, _ in group_epsilons(said, Cells(column, cells), fixed))
-    except counts.Unpriced as error:
+    except rule.Unpriced as error:
         remedy = "Name every cell of the releases of this column, in their order."
         raise InputError.expected(str(error), of="groups", got=cells, remedy=remedy) from None
 
@@ -910,7 +910,7 @@ def is_whole(done: Sequence[Event], plan: Sequence[Event], neighbours: str) -> b
     return rule.is_prefix(_tuple(done), _tuple(plan), neighbours, whole=True)
 
 
-def _tuple(events: Sequence[Event]) -> counts.Event:
+def _tuple(events: Sequence[Event]) -> rule.Event:
     return tuple(check.event(Composed(tuple(events)).to_dict()))
 
 

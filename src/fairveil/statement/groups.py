@@ -33,18 +33,21 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .counts import (
+from .rule import (
     FIELDS,
     NOTHING,
+    SLACK,
     Event,
+    Said,
     Unpriced,
+    covers,
     gaussian_epsilon,
     inside,
-    inventory,
     pairs_of,
-    parts_of,
+    price,
+    side_by_side,
+    total,
 )
-from .rule import SLACK, Said, covers, price, side_by_side, whole_error
 
 
 class Cells(NamedTuple):
@@ -86,7 +89,7 @@ def group_epsilons(said: Said, column: Cells, fixed: bool) -> list[tuple[float, 
     if fixed:
         everybody = price(whole, delta, neighbours)
         return [min(pays(whole, cell, delta), everybody) for cell in cells]
-    if whole_error(inventory(whole, neighbours), neighbours) > 0:
+    if total(whole, neighbours).error > 0:
         raise Unpriced("shares that were made later, and samplers with an error")
     common, own = _parted(whole, column)
     first = price(common, delta / 2, neighbours)
@@ -112,20 +115,21 @@ def _parted(whole: Event, column: Cells) -> tuple[Event, Event]:
     return (NOTHING, whole) if column.is_in(whole) else (whole, NOTHING)
 
 
-def _unsampled(one: Event, times: int, column: Cells, into: Counter[Event]) -> None:
-    if one[0] == "composed":
-        for inner in one[1]:
-            _unsampled(inner, times, column, into)
-    elif one[0] == "repeated":
-        _unsampled(one[1], times * one[2], column, into)
-    elif column.has(one):
-        into[one] += times
+def _parts(one: Event, times: int = 1) -> Iterator[tuple[Event, int]]:
+    """What is composed and repeated, with how often."""
+    if one[0] in ("composed", "repeated"):
+        for inner in inside(one):
+            yield from _parts(inner, times * (one[2] if one[0] == "repeated" else 1))
+    else:
+        yield one, times
 
 
 def seen(whole: Event, cell: int, column: Cells, neighbours: str) -> Event:
     """The event as it is to a person in this cell."""
     mine: Counter[Event] = Counter()
-    _unsampled(whole, 1, column, mine)
+    for one, times in _parts(whole):
+        if times and column.has(one):
+            mine[one] += times
     pairs = pairs_of(mine.items(), cell, neighbours) if mine else [0.0]
     other = pairs.index(max(pairs))
 
@@ -145,12 +149,19 @@ def seen(whole: Event, cell: int, column: Cells, neighbours: str) -> Event:
     return view(whole)
 
 
+def _in_order(one: Event) -> list[Event]:
+    """The leaves of one joint release, as spreads are listed."""
+    if one[0] == "composed":
+        return [part for inner in one[1] for part in _in_order(inner)]
+    return _in_order(one[1]) * one[2] if one[0] == "repeated" else [one]
+
+
 def _gaussian(square: float) -> Event:
     return ("gaussian", 1 / math.sqrt(square)) if square > 0 else NOTHING
 
 
 def _seen_batch(one: Event, cell: int, column: Cells, neighbours: str) -> Event:
-    parts = parts_of(one[2])
+    parts = _in_order(one[2])
     own = Counter(part for part in parts if column.has(part)).items()
     if not own:
         return one
@@ -167,7 +178,7 @@ def _seen_batch(one: Event, cell: int, column: Cells, neighbours: str) -> Event:
 
 def keeps(said: Said, limit: float, cell: int, column: Cells) -> bool:
     """Whether what its people see are Gaussians within the limit, a sum fixed in advance."""
-    total = inventory(seen(said.events, cell, column, said.neighbours), said.neighbours)
-    if not total.private or total.others or total.error:
+    found = total(seen(said.events, cell, column, said.neighbours), said.neighbours)
+    if not found.private or found.others or found.error:
         return False
-    return gaussian_epsilon(math.sqrt(total.square), said.delta) <= limit * (1 + SLACK)
+    return gaussian_epsilon(math.sqrt(found.square), said.delta) <= limit * (1 + SLACK)

@@ -1,10 +1,13 @@
-"""The rule by which anybody recomputes what a statement's events cost: without NumPy, without the
-accountant that stated the price. docs/statement_spec.md says it in words and formulas, and
-docs/site/static/check.js is the same rule in another language.
+"""What the events of a statement cost, worked out again: Gaussians, noise by cell and pure mechanisms
+in closed form, by `math` alone; everything else by the accountant of `core`, which is loaded for it
+alone. docs/statement_spec.md says it in words and formulas, and docs/site/static/check.js works all
+of it out in another language.
+
+An event is a tuple: its kind, then its fields in the order of `FIELDS`.
 
 Guarantees (tests/statement/test_rule.py).
 1. `price` is never below the cost of the events.
-2. It is at most a thousandth above what the accountant states.
+2. A closed form is the accountant's price but for rounding.
 3. It ends, whatever the events are: what is too large for it is `Unpriced`.
 """
 
@@ -12,137 +15,252 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from .counts import (
-    FIELDS,
-    NOTHING,
-    WITHIN,
-    Event,
-    Inventory,
-    Joint,
-    Unpriced,
-    batch,
-    gaussian_epsilon,
-    halved,
-    inside,
-    inventory,
-    is_gaussian,
-    log_sum,
-    log_tail,
-    made_of,
-)
-
-BY_MOMENTS = ("zero-concentrated", "discrete-gaussian", "private-selection")
-MOST_RUNS = 1_000_000
+Event = tuple[Any, ...]
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("no-op", "non-private"), ()),
+    **dict.fromkeys(("gaussian", "discrete-gaussian", "laplace"), ("noise_multiplier",)),
+    "discrete-laplace": ("noise_multiplier", "sensitivity"),
+    **dict.fromkeys(("exponential", "pure"), ("epsilon",)),
+    "approximate": ("epsilon", "delta"),
+    "zero-concentrated": ("rho",),
+    "sampler-error": ("total_variation",),
+    "per-cell": ("multipliers", "spreads", "crossings", "column"),
+    "composed": ("events",),
+    "repeated": ("event", "count"),
+    "poisson-sampled": ("rate", "event", "spreads"),
+    "visibly-sampled": ("rate", "event"),
+    "on-part": ("event", "part", "parts"),
+    "private-selection": ("event", "mean", "shape"),
+}
+LEAVES = ("gaussian", "discrete-gaussian", "laplace", "discrete-laplace", "per-cell")
+GAUSSIANS = ("gaussian", "per-cell")
+PURE = ("pure", "exponential", "approximate", "laplace", "discrete-laplace")
+MOST_DISTINCT, MOST_PARTS, MOST_RUNS, MOST_PAIRS = 1000, 1 << 16, 1_000_000, 4_000_000
+MOST_TIMES = 1 << 32
+"""Of one mechanism, for losses on a grid."""
 SLACK, ON_A_GRID = 1e-9, 1e-3
 """A stated epsilon may fall short of the recomputed one by this fraction: of closed forms, and where
-losses were put on a grid."""
+losses were put on a grid, or known by moments."""
+ORDERS = tuple(1.0 + 1e-4 * 10.0 ** (k * 11 / 440) for k in range(441))
+NOTHING: Event = ("no-op",)
 TWO_STEPS = "two-step"
 
 
-# ---- the least of the routes: section 4.2
+class Unpriced(ValueError):  # noqa: N818  # what it is
+    """What the rule does not price."""
 
 
-def is_within(found: tuple[float, bool], stated: float) -> bool:
-    """Whether a stated epsilon covers what was found, but for the tolerance."""
-    return found[0] <= stated * (1 + (ON_A_GRID if found[1] else SLACK))
+def inside(event: Event) -> tuple[Event, ...]:
+    """The events within an event."""
+    if event[0] == "composed":
+        return tuple(event[1])
+    names = FIELDS[event[0]]
+    return (event[1 + names.index("event")],) if "event" in names else ()
 
 
-def addition(total: Inventory, neighbours: str) -> tuple[float, float]:
-    """Epsilons and deltas of mechanisms with a pure part, add up."""
-    pairs = [(*_pure(event, neighbours), times) for event, times in total.others]
-    if total.square > 0 or any(math.isinf(epsilon) for epsilon, _, _ in pairs):
-        return math.inf, 0.0
-    return math.fsum(e * times for e, _, times in pairs), math.fsum(d * t for _, d, t in pairs)
+def made_of(whole: Event, kinds: tuple[str, ...]) -> bool:
+    """Whether all that is composed and repeated is of these kinds."""
+    if whole[0] in ("composed", "repeated"):
+        return all(made_of(one, kinds) for one in inside(whole))
+    return whole[0] in kinds
 
 
-def _pure(event: Event, neighbours: str) -> tuple[float, float]:
+# ---- what was done, counted for one person: section 4.1
+
+
+class Total(NamedTuple):
+    """Squared distance of all unsampled Gaussians; the epsilons and deltas of pure parts added up (inf
+    where something has none); whether there is anything but Gaussians; the samplers' total variation;
+    whether nothing was released without noise; whether all of it has a closed form."""
+
+    square: float
+    epsilon: float
+    leak: float
+    others: bool
+    error: float
+    private: bool
+    closed: bool
+
+    @property
+    def is_free(self) -> bool:
+        """Whether all of it depends on nothing that is protected."""
+        return self.private and not (self.others or self.square or self.error)
+
+
+@cache
+def total(event: Event, neighbours: str) -> Total:
+    """All that one person can have been in."""
+    counts = counted(event, neighbours)
+    kinds = {leaf[0] for leaf in counts}
+    if sum(leaf[0] not in GAUSSIANS for leaf in counts) > MOST_DISTINCT:
+        raise Unpriced(f"more than {MOST_DISTINCT} different mechanisms")
+    rows, cells = _cells(event)
+    if neighbours != "add-remove" and rows * cells**2 > MOST_PAIRS:
+        raise Unpriced("more cells than are compared in pairs")
+    if not kinds <= {*GAUSSIANS, *PURE, "non-private"}:
+        from ..core import cost
+        from ..core import inventory as known
+
+        found = known.inventory(accountants(event), neighbours)
+        sums = cost.addition(found, neighbours)  # type: ignore[arg-type]
+        error = cost.whole_error(found, neighbours)  # type: ignore[arg-type]
+        return Total(found.gaussian, *sums, bool(found.others), error, found.private, closed=False)
+    squares = [times / leaf[1] ** 2 for leaf, times in counts.items() if leaf[0] == "gaussian"]
+    columns: dict[tuple[int, int], list[tuple[Event, int]]] = {}
+    for leaf, times in counts.items():
+        if leaf[0] == "per-cell":
+            columns.setdefault((leaf[4], len(leaf[1][0])), []).append((leaf, times))
+    for (_, size), group in columns.items():
+        squares.append(max(max(pairs_of(group, cell, neighbours)) for cell in range(size)))
+    pure = [(*_pure(leaf), times) for leaf, times in counts.items() if leaf[0] in PURE]
+    square, private = math.fsum(squares), "non-private" not in kinds
+    epsilon = math.inf if square else math.fsum(e * times for e, _, times in pure)
+    leak = math.fsum(lost * times for _, lost, times in pure)
+    return Total(square, epsilon, leak, bool(pure), 0.0, private, closed=True)
+
+
+def counted(event: Event, neighbours: str) -> Counter[Event]:
+    """Every mechanism with how often one person can have been in it."""
+    counts: Counter[Event] = Counter()
+    parted: dict[int, dict[int, Counter[Event]]] = {}
+    _count(event, 1, counts, parted, neighbours)
+    for parts in parted.values():
+        most: Counter[Event] = Counter()
+        for used in parts.values():
+            most |= used
+        counts += most
+    return counts
+
+
+def _count(
+    event: Event, times: int, into: Counter[Event], parted: dict[int, Any], neighbours: str
+) -> None:
     kind = event[0]
-    if kind in ("pure", "exponential", "approximate"):
-        return event[1], event[2] if kind == "approximate" else 0.0
-    if kind in ("laplace", "discrete-laplace"):
-        return math.nextafter(1 / event[1], math.inf), 0.0
-    if kind == "poisson-sampled":
-        most = max(_pure_joint(one) for one in batch(event, neighbours) if one is not None)
-        if most < 700:
-            most = math.log1p(event[1] * math.expm1(most))
-        return most * (1 + 2.0**-48), 0.0
-    if kind in WITHIN:
-        within, leak = addition(inventory(inside(event)[0], neighbours), neighbours)
-        if kind == "visibly-sampled":
-            return within, event[1] * leak
-        bounded = not math.isinf(event[3]) and leak == 0
-        return ((2 + event[3]) * within * (1 + 2.0**-48) if bounded else math.inf), 0.0
-    return math.inf, 0.0
+    seen = (kind == "visibly-sampled" and event[1] < 1) or (kind == "on-part" and event[3] > 1)
+    if seen and neighbours == "add-remove":
+        raise Unpriced(f"{kind} under add-remove: it tells who is there")
+    if kind == "composed":
+        for one in event[1]:
+            _count(one, times, into, parted, neighbours)
+    elif kind == "repeated":
+        if event[2]:
+            _count(event[1], times * event[2], into, parted, neighbours)
+    elif kind == "on-part":
+        if event[3] > 1:
+            into = parted.setdefault(event[3], {}).setdefault(event[2], Counter())
+        _count(event[1], times, into, parted, neighbours)
+    elif kind == "visibly-sampled" and event[1] == 1:
+        _count(event[2], times, into, parted, neighbours)
+    elif kind == "approximate" and event[2] == 0:
+        if event[1] > 0:
+            into["pure", event[1]] += times
+    elif kind != "no-op" and not (inside(event) and not counted(inside(event)[0], neighbours)):
+        into[event] += times
 
 
-def _pure_joint(one: Joint) -> float:
-    mu, s, atoms, rho = one
-    return math.inf if mu > 0 or rho > 0 else s + max(loss for loss, _ in atoms)
+def _pure(leaf: Event) -> tuple[float, float]:
+    """(epsilon, delta) of one mechanism."""
+    if leaf[0] in ("laplace", "discrete-laplace"):
+        return math.nextafter(1 / leaf[1], math.inf), 0.0
+    return leaf[1], leaf[2] if leaf[0] == "approximate" else 0.0
 
 
-def whole_error(total: Inventory, neighbours: str) -> float:
-    """The samplers' total variation, with that inside visible batches and selections."""
-    errors = [total.error]
-    for event, times in total.others:
-        if event[0] in WITHIN:
-            runs = event[2] if event[0] == "private-selection" else 1.0
-            within = whole_error(inventory(inside(event)[0], neighbours), neighbours)
-            errors.append(times * runs * within)
-    return min(1.0, math.fsum(errors))
+def _cells(event: Event) -> tuple[int, int]:
+    """How many parts differ by cell, and the most cells of one."""
+    if event[0] == "per-cell":
+        return len(event[1]), len(event[1][0])
+    within = [_cells(one) for one in inside(event)]
+    return sum(rows for rows, _ in within), max((size for _, size in within), default=0)
 
 
-def _with_error(route: Callable[[float], float], delta: float, error: float) -> float:
-    """The least e with route(delta - (1 + e^e) error) <= e, from above (theory T7)."""
-    if error == 0:
-        return route(delta)
-    guess = 0.0
-    for _ in range(60):
-        ahead = guess * (1 + 1e-7) + 1e-12
-        left = delta - (1 + math.exp(min(ahead, 700.0))) * error
-        guess = route(left) if left > 0 else math.inf
-        if guess <= ahead or math.isinf(guess):
-            return max(guess, ahead)
-    return math.inf
+def pairs_of(releases: Iterable[tuple[Event, int]], cell: int, neighbours: str) -> list[float]:
+    """Squared distances of a person in this cell: alone; or against a person in each cell."""
+    rows = [
+        (part, spread, crossing, times)
+        for (_, multipliers, spreads, crossings, _), times in releases
+        for part, spread, crossing in zip(
+            multipliers, spreads, crossings or (0,) * len(spreads), strict=True
+        )
+    ]
+    if neighbours == "add-remove":
+        return [math.fsum(t / part[cell] ** 2 for part, _, _, t in rows)]
+    out = []
+    for other in range(len(rows[0][0])):
+        terms = []
+        for part, spread, crossing, times in rows:
+            here, there = 1 / part[cell], 1 / part[other]
+            moved = here * here + there * there + 2 * crossing * here * there
+            terms.append(times * ((spread * here) ** 2 if other == cell else moved))
+        out.append(math.fsum(terms))
+    return out
+
+
+def accountants(event: Event) -> Any:
+    """The same as an event of `core.events`."""
+    from ..core.events import KINDS
+
+    given = dict(zip(FIELDS[event[0]], event[1:], strict=True))
+    if event[0] == "composed":
+        given["events"] = tuple(map(accountants, event[1]))
+    elif "event" in given:
+        given["event"] = accountants(given["event"])
+    return KINDS[event[0]](**given)
+
+
+# ---- the price: sections 4.2 and 4.3
 
 
 @cache
 def price(event: Event, delta: float, neighbours: str) -> tuple[float, bool]:
-    """The epsilon of these events at this delta, and whether a grid was used for it."""
-    total = inventory(event, neighbours)
-    if not total.private:
+    """The epsilon of these events at this delta, and whether more than a closed form was used."""
+    found = total(event, neighbours)
+    if not found.private:
         return math.inf, False
-    error = whole_error(total, neighbours)
-    if not total.others:
-        mu = math.sqrt(total.square)
-        return _with_error(lambda room: gaussian_epsilon(mu, room), delta, error), False
-    plain, leak = addition(total, neighbours)
-    best = _with_error(lambda room: plain if room * (1 + 1e-12) >= leak else math.inf, delta, error)
-    if delta == 0:
-        return best, False
-    from . import losses
+    if found.closed and not found.others:
+        return gaussian_epsilon(math.sqrt(found.square), delta), False
+    counts = counted(event, neighbours).items()
+    often = any(times > MOST_TIMES and leaf[0] not in GAUSSIANS for leaf, times in counts)
+    if (found.closed and delta == 0) or often:  # epsilons and deltas add up
+        return (math.inf if found.leak > delta or found.error else found.epsilon), False
+    from ..core import cost
 
-    kinds = {event[0] for event, _ in total.others}
-    sampled = [event for event, _ in total.others if event[0] == "poisson-sampled"]
-    found = [math.inf]
-    if kinds & {*BY_MOMENTS, "exponential", "visibly-sampled"} or any(
-        batch(event, neighbours)[0][3] for event in sampled
-    ):
-        values, lost, off = losses.total_moments(total, neighbours)
+    best = cost.price(accountants(event), delta, neighbours)
+    return best.epsilon, best.route in (cost.LOSS_DISTRIBUTION, cost.RENYI)
 
-        def by_moments(room: float) -> float:
-            left = room - lost
-            return losses.moments_epsilon(values, losses.ORDERS, left) if left > 0 else math.inf
 
-        found.append(_with_error(by_moments, delta, off))
-    if kinds - set(BY_MOMENTS):
-        found.append(
-            _with_error(lambda room: losses.by_losses(total, room, neighbours), delta, error)
-        )
-    return min(best, *found), min(found) < best
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """The least epsilon of N(0, 1) against N(mu, 1) at this delta, from above."""
+    if mu == 0 or gaussian_delta(0.0, mu) <= delta:
+        return 0.0
+    if delta <= 0:
+        return math.inf
+    low, high = 0.0, mu * mu / 2 + mu * math.sqrt(-2 * math.log(delta)) + 1e-12
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if gaussian_delta(middle, mu) > delta else (low, middle)
+    return high
+
+
+def gaussian_delta(e: float, mu: float) -> float:
+    """P(Z > e/mu - mu/2) - e^e P(Z > e/mu + mu/2), raised by what its logarithms may be off."""
+    if mu <= 0 or e / mu >= 1e8:
+        return 0.0
+    first, second = _log_tail(e / mu - mu / 2), e + _log_tail(e / mu + mu / 2)
+    return math.exp(first) * -math.expm1(min(second - first, 0.0) - 2.0**-50 * (1 + abs(first)))
+
+
+def _log_tail(x: float) -> float:
+    """log P(Z > x) of a standard normal Z."""
+    if x < 25:
+        return math.log(math.erfc(x / math.sqrt(2)) / 2)
+    below = x
+    for k in range(60, 0, -1):
+        below = x + k / below
+    return -x * x / 2 - math.log(2 * math.pi) / 2 - math.log(below)
 
 
 # ---- log and plan: section 4.9
@@ -195,28 +313,17 @@ def side_by_side(log: Event, plan: Event) -> Iterator[tuple[Event | None, Event 
 def covers(planned: Event, done: Event, neighbours: str) -> bool:
     """Whether a planned answer bounds the one that was given: the same, or noise by cell with no
     less of it for anybody."""
+    kinds = {planned[0], done[0]}
     if planned == done:
         return True
-    kinds = planned[0], done[0]
-    if kinds == ("poisson-sampled",) * 2 and planned[1] == done[1]:
-        pairs = zip(batch(planned, neighbours), batch(done, neighbours), strict=True)
-        return all(
-            is_gaussian(a) and is_gaussian(b) and b[0] ** 2 <= a[0] ** 2 * (1 + 1e-12)
-            for a, b in pairs
-            if a is not None and b is not None
-        )
-    if kinds == ("visibly-sampled",) * 2 and planned[1] == done[1]:
-        return _no_worse(planned[2], done[2], neighbours)
-    if kinds == ("on-part",) * 2 and planned[2:] == done[2:]:
-        return _no_worse(planned[1], done[1], neighbours)
-    return kinds == ("gaussian", "per-cell") and _no_worse(planned, done, neighbours)
-
-
-def _no_worse(planned: Event, done: Event, neighbours: str) -> bool:
-    if not made_of(planned, ("gaussian",)) or not made_of(done, ("gaussian", "per-cell")):
+    if (planned[0], done[0]) == GAUSSIANS:
+        room = total(planned, neighbours).square * (1 + 1e-12)
+        return total(done, neighbours).square <= room
+    if len(kinds) > 1 or not kinds <= {"poisson-sampled", "visibly-sampled", "on-part"}:
         return False
-    first, second = (inventory(one, neighbours).square for one in (planned, done))
-    return second <= first * (1 + 1e-12)
+    from ..core import cost
+
+    return cost.covers(accountants(planned), accountants(done), neighbours)
 
 
 def is_prefix(log: Event, plan: Event, neighbours: str, *, whole: bool = False) -> bool:
@@ -252,9 +359,14 @@ class Said(NamedTuple):
         return kept(self.events) is None
 
 
+def is_within(found: tuple[float, bool], stated: float) -> bool:
+    """Whether a stated epsilon covers what was found, but for the tolerance."""
+    return found[0] <= stated * (1 + (ON_A_GRID if found[1] else SLACK))
+
+
 def charge(said: Said) -> tuple[float, bool]:
     """What is charged: the whole plan; else what the cap allows, provided that it admits the log;
-    else, nothing having been fixed in advance, inf. And whether a grid was used."""
+    else, nothing having been fixed in advance, inf. And whether more than a closed form was used."""
     cap = said.cap
     if said.plan is not None:
         return price(said.plan, said.delta, said.neighbours)
@@ -273,71 +385,63 @@ def is_route(route: str, said: Said) -> bool:
         return route == ("two steps" if kind == TWO_STEPS else f"{kind} filter")
     if math.isinf(said.epsilon):
         return route in ("none", "Renyi")
-    total = inventory(said.plan or said.events, said.neighbours)
-    if not total.private:
+    found = total(said.plan or said.events, said.neighbours)
+    if not found.private:
         return True  # the price tells
-    if total.others:
+    if found.others:
         return route in ("addition", "privacy-loss distribution", "Renyi")
-    return route == ("closed form" if total.square else "nothing read")
+    return route == ("closed form" if found.square else "nothing read")
 
 
 def _filtered(cap: Mapping[str, Any], said: Said) -> tuple[float, bool]:
-    """The epsilon of the filter's own sum (spec, section 4.6)."""
-    from . import losses
-
-    kind, delta, neighbours = cap["kind"], said.delta, said.neighbours
-    total = inventory(said.events, neighbours)
-    if not total.private or math.isinf(said.budget):
+    """The epsilon of the filter's own sum."""
+    kind, order, found = cap["kind"], cap["order"], total(said.events, said.neighbours)
+    if not found.private or math.isinf(said.budget):
         return math.inf, False
-    left, error = delta * (1 - cap["reserve"]), whole_error(total, neighbours)
-    if kind == "pure":
-        found, leak = addition(total, neighbours)
-        left = 0.0
-    elif kind == "gaussian":
-        square, leak = total.square, 0.0
-        for one, times in total.others:
-            own, lost = addition(Inventory(0.0, ((one, 1),)), neighbours)
-            if math.isinf(own):
-                raise Unpriced("a filter of Gaussians takes Gaussian and pure releases alone")
-            # a Gaussian of mu is no easier to keep apart where P(Z > mu/2) = 1/(1 + e^epsilon)
-            level, top = -log_sum(0.0, own), 2.0 * math.sqrt(2 * own + 4)
-            mu = halved(lambda mu, level=level: log_tail(mu / 2) > level, 0.0, top)  # type: ignore[misc]
-            square, leak = square + times * mu**2, leak + times * lost
-        found = gaussian_epsilon(math.sqrt(square), left)
+    left = 0.0 if kind == "pure" else said.delta * (1 - cap["reserve"])
+    if kind == "renyi":
+        if order is None or left <= 0:
+            raise Unpriced("a Renyi filter names its order, and keeps some delta")
+        order = min(ORDERS, key=lambda a: abs(a - order))
+    if found.closed and kind == "pure":
+        spent, leak = found.epsilon, found.leak
+    elif found.closed and not found.others:
+        factors = {"gaussian": 1.0, "zcdp": 0.5, "renyi": (order or 0.0) / 2}
+        spent, leak = found.square * factors[kind], 0.0
     else:
-        order = None
-        if kind == "renyi":
-            if cap["order"] is None or left <= 0:
-                raise Unpriced("a Renyi filter names its order, and keeps some delta")
-            order = min(losses.ORDERS, key=lambda a: abs(a - cap["order"]))
-        orders = losses.ORDERS if order is None else (order,)
-        values, leak, error = losses.total_moments(total, neighbours, order)
-        rho = max(value / a for value, a in zip(values, orders, strict=True))
-        found = losses.moments_epsilon((rho * a for a in orders), orders, left)
-    leak += (1 + math.exp(min(said.budget, 700.0))) * error if error else 0.0
-    room = (delta - left) * (1 + SLACK)
-    return (found if leak <= room else math.inf), kind in ("renyi", "zcdp")
+        from ..core.filters import Filter
+        from ..core.promise import Promise
+
+        promise = Promise(said.budget, said.delta, neighbours=said.neighbours)
+        filled = Filter.create(promise, kind, order=order, reserve=cap["reserve"])
+        spent, leak = filled.cost(accountants(said.events))
+    if leak > (said.delta - left) * (1 + SLACK):
+        return math.inf, False
+    if kind == "pure":
+        return spent, False
+    if kind == "gaussian":
+        return gaussian_epsilon(math.sqrt(spent), left), False
+    # the conversion of Canonne, Kamath and Steinke (2020), at one order or at all
+    pairs = [(spent, order)] if kind == "renyi" else [(spent * a, a) for a in ORDERS]
+    costs = (v + math.log1p(-1 / a) - (math.log(left) + math.log(a)) / (a - 1) for v, a in pairs)
+    return max(0.0, min(costs)), True
 
 
 def two_steps(whole: Event, delta: float, neighbours: str) -> tuple[float, bool]:
     """All releases but the last, and the last with one of two references."""
     before, after = _last_apart(kept(whole) or NOTHING)
-    first, second = (inventory(one, neighbours) for one in (before, after))
-    if first.is_free or second.is_free:
+    last = total(after, neighbours)
+    if last.is_free or total(before, neighbours).is_free:
         return price(("composed", (before, after)), delta, neighbours)
-    epsilon, leak = addition(second, neighbours)
-    if not second.private or second.error:
+    if not last.private or last.error or (last.others and (math.isinf(last.epsilon) or last.leak)):
         raise Unpriced("a release after the others were seen is pure, or Gaussian")
-    if not second.others:
-        reference: Event = ("gaussian", (1 - 1e-15) / math.sqrt(second.square))
-    elif math.isinf(epsilon) or leak:
-        raise Unpriced("a release after the others were seen is pure, or Gaussian")
-    else:
-        reference = ("pure", epsilon)
-    stays = math.fsum(t * math.log1p(-one[2]) for one, t in first.others if one[0] == "approximate")
-    lost = min(delta, max(0.0, -math.expm1(stays) * (1 - 1e-12)))
-    share = lost + (delta - lost) / 2
-    return price(("composed", (before, reference)), share, neighbours)
+    reference: Event = ("pure", last.epsilon)
+    if not last.others:
+        reference = ("gaussian", (1 - 1e-15) / math.sqrt(last.square))
+    lost = [one for one in counted(before, neighbours).items() if one[0][0] == "approximate"]
+    stays = math.fsum(times * math.log1p(-one[2]) for one, times in lost)
+    share = min(delta, max(0.0, -math.expm1(stays) * (1 - 1e-12)))
+    return price(("composed", (before, reference)), share + (delta - share) / 2, neighbours)
 
 
 def _last_apart(whole: Event) -> tuple[Event, Event]:
