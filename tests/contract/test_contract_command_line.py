@@ -116,7 +116,9 @@ def furnish(folder: Path) -> None:
     (folder / "mechanisms_of_mine.py").write_text(MECHANISMS)
     event = {"kind": "gaussian", "noise_multiplier": 40.0}
     spent = {"format": "fairveil-import", "version": 1, "neighbours": "add-remove"}
-    (folder / "spent.json").write_text(json.dumps(spent | {"rows_per_person": 1, "event": event}))
+    (folder / "spent.json").write_text(
+        json.dumps(spent | {"rows_per_person": 1, "library": "a script", "event": event})
+    )
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ import fairveil as fv
 import ways
 from fairveil import data
 from fairveil.cli.tables import Place
-from fairveil.core.events import Gaussian
+from fairveil.core.events import Gaussian, PoissonSampled
 from fairveil.curator import Journal
 from fairveil.data import (
     Category,
@@ -186,25 +186,10 @@ def _imports() -> Reader:
         "version": 1,
         "neighbours": "add-remove",
         "rows_per_person": 1,
-    }
-    tree = {
-        "class_name": "ComposedDpEvent",
-        "events": [
-            {
-                "class_name": "SelfComposedDpEvent",
-                "count": 3,
-                "event": {"class_name": "GaussianDpEvent", "noise_multiplier": 3.0},
-            },
-            {"class_name": "LaplaceDpEvent", "noise_multiplier": 2.0},
-        ],
+        "library": "opacus 1.6.0",
     }
     given = [
-        {
-            **head,
-            "opacus": {"history": [[1.0, 0.01, 50], [2.0, 0.02, 5]], "sampling": "poisson"},
-            "notes": ["by hand"],
-        },
-        {**head, "dp_accounting": {"event": tree}, "library": "dp-accounting 0.6.0"},
+        {**head, "event": PoissonSampled(0.01, Gaussian(1.0)).to_dict()},
         {**head, "event": Gaussian(6.0).to_dict(), "rows_per_person": 2, "secure_noise": True},
     ]
 

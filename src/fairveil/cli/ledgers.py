@@ -483,7 +483,7 @@ def ledger_import(ask: Ask) -> None:
     price = found.price(ledger.promise.delta)
     if ask.json:
         told = {"library": found.library, "neighbours": found.neighbours, "fits": fits}
-        told |= {"notes": list(found.notes), "epsilon": price.epsilon, "delta": price.delta}
+        told |= {"epsilon": price.epsilon, "delta": price.delta}
         print_json({**told, "dataset": ledger.dataset, "line": charged})
         return
     from ..show.numbers import at_most
@@ -494,7 +494,6 @@ def ledger_import(ask: Ask) -> None:
     print_facts(
         ("charged", f"{head} {ledger.dataset} in {ledger.shown}"),
         (found.library, f"{alone} ({found.neighbours})"),
-        *(("note", text) for text in found.notes),
         *([("fits", suffices)] if ask.look else []),
         ("budget", str(ledger.balance())),
     )
