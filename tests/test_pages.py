@@ -23,6 +23,7 @@ HOW_TOS = (
     "deploy.md",
     "install.md",
     "large_tables.md",
+    "lda.md",
     "many_machines.md",
     "missing_values.md",
     "monitor.md",

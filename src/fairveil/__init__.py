@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from . import study as study
     from .core.promise import Promise as Promise
     from .estimators import Additive as Additive
+    from .estimators import Alternatives as Alternatives
     from .estimators import Certificate as Certificate
     from .estimators import FairClassifier as FairClassifier
     from .estimators import FairPostProcessor as FairPostProcessor
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from .estimators import Thresholds as Thresholds
     from .estimators import certify as certify
     from .estimators import fair_scorer as fair_scorer
+    from .estimators import lda as lda
     from .estimators import load as load
     from .estimators import private_audit as private_audit
     from .estimators import release_groups as release_groups

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from .._lazy import lazily
 
 if TYPE_CHECKING:
+    from .certifying.alternatives import Alternatives as Alternatives
+    from .certifying.alternatives import lda as lda
     from .certifying.certificate import Certificate as Certificate
     from .certifying.certificate import certify as certify
     from .certifying.certified_fits import CertifiedAim as CertifiedAim

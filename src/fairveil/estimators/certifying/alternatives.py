@@ -1,0 +1,818 @@
+"""Less discriminatory alternatives: a search whose tolerance is fixed and signed first, whose
+candidates are compared with a base model on people whom none of them has seen, and whose record can
+be computed again.
+
+The plan (tolerance, measure, candidates, confidence, budget) is made before a row is counted. Its
+digest is the purpose of the ledger's line, so that whoever has the ledger sees that the plan came
+first. All candidates are counted by one plan of releases; verdicts, intervals and what further
+search could find follow from the counts (`methods.alternatives`).
+
+What is computed again from a record: every interval, verdict and bound, the digest of the plan, the
+noise and epsilon of the statement. Taken on trust: that the counts were made so, the models, that
+candidates which are said to be drawn independently were, and that people are independent draws.
+
+Guarantees (tests/estimators/test_estimators_lda.py):
+1. One person changes the releases of all candidates together by at most the promise.
+2. No row is counted before the plan is written, and with a key, signed.
+3. A record in which any number, word or verdict was changed is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import _checks
+from ..._json import Document
+from ..._reading import read_text
+from ..._types import ColumnsLike, TableLike
+from ..._verdicts import MET, NOT_MET
+from ...core.events import Repeated
+from ...core.noise import NoiseSource
+from ...core.promise import Promise
+from ...curator.elsewhere import Elsewhere, curator_of
+from ...errors import InputError, SignatureError
+from ...facts import Cells, Schema
+from ...fairness.notions import positive_class
+from ...methods.alternatives import (
+    DIFFERENCE,
+    KINDS,
+    RATIO,
+    SELECTION,
+    TRUE_POSITIVE,
+    Between,
+    SearchFound,
+    SearchRule,
+    search,
+)
+from ...methods.counts import CountNoise, noise_of, plan_counts
+from ...show.charts import Axis, Row, Rows
+from ...show.numbers import percent
+from ...show.parts import Column, Fact, Facts, Note, Part, Table
+from ...statement import signing
+from ...statement.check import Finding, canonical
+from ...statement.document import PrivacyStatement, PublicFact, write
+from ...tables import keys
+from .. import wrapped
+from ..faces import as_array
+from ..reading import cautions
+from ..reading.fitted_parts import classes_of
+from ..reading.soft_groups import SoftGroups
+from ..words import COUNTED, told
+from . import seen
+from .counted import ONE_ROW, OWN_DECISIONS, CountedResult, CountsFile, asked, differing
+from .private_table import DRAWN
+
+PLAN, PLAN_VERSION = "fairveil search plan", 1
+DOCUMENT = Document("search plan", "Let fv.lda write it.", largest=1 << 22)
+MEASURES = {
+    "adverse_impact_ratio": (SELECTION, RATIO),
+    "selection_rate_gap": (SELECTION, DIFFERENCE),
+    "true_positive_rate_ratio": (TRUE_POSITIVE, RATIO),
+    "true_positive_rate_gap": (TRUE_POSITIVE, DIFFERENCE),
+}
+FOUR_FIFTHS = 0.8
+ASSUMED = (
+    "the people counted are independent draws from the population that this search is about",
+    "no model, and no number of the plan, was chosen by looking at them",
+    "what a model decides about a person depends on that person's row alone",
+)
+REDRAWN = "the drawn candidates come independently from one procedure, and so would further ones"
+
+
+@dataclass(frozen=True, eq=False)
+class Alternatives(CountedResult):
+    """What a search for less discriminatory alternatives found, and its record. Made by `lda`.
+
+    Attributes
+    ----------
+    plan : dict
+        What was fixed first: tolerance, costs, measure, candidates, confidence, budget, time.
+    plan_signature : dict or None
+        Signature of the plan, made before people were counted.
+    cells : Cells
+        Groups as cells of the sensitive columns.
+    classes : tuple
+        The two classes.
+    counts : ndarray
+        Released counts by candidate, group, label, base's and candidate's decision.
+    noise : CountNoise
+        Noise of each count.
+    confidence : float
+        Confidence with which everything that is said holds together.
+    privacy_ : PrivacyStatement
+        Statement of the release.
+    model : str
+        The base model in words.
+    totals : ndarray or None
+        Public sums of the counts over groups, where sensitive features alone are protected.
+    stated : dict or None
+        Results as a file states them; None: they were computed here.
+    result : SearchFound
+        Every interval and verdict.
+    taken : str or None
+        Alternative that was shown to be best; None: none was shown.
+    verdict : str
+        One sentence.
+
+    See Also
+    --------
+    lda : Makes one.
+    """
+
+    FILE: ClassVar = CountsFile(
+        "search record", frozenset(("plan", "plan_digest", "plan_signature", "totals", "results"))
+    )
+    RECOMPUTED: ClassVar = (
+        *("every interval and verdict", "what further search could find", "the plan's digest"),
+        *("noise", "the statement's epsilon", "checksum"),
+    )
+    ON_TRUST: ClassVar = (
+        *("counts", "models", "independence of people and of drawn candidates", "the plan's time"),
+        "what the statement takes on trust",
+    )
+
+    plan: dict[str, Any]
+    plan_signature: dict[str, Any] | None
+    cells: Cells
+    classes: tuple[Hashable, ...]
+    counts: npt.NDArray[np.float64]
+    noise: CountNoise
+    confidence: float
+    privacy_: PrivacyStatement
+    model: str
+    totals: npt.NDArray[np.float64] | None = None
+    stated: dict[str, Any] | None = field(default=None, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Candidates, in order."""
+        return tuple(one["name"] for one in self.plan["candidates"])
+
+    @cached_property
+    def rule(self) -> SearchRule:
+        """What was asked, as numbers."""
+        return rule_of(self.plan, self.cells)
+
+    @cached_property
+    def result(self) -> SearchFound:
+        """All of it, from counts, noise and plan."""
+        shape = (len(self.names), self.cells.count, 2, 2, 2)
+        return search(self.counts.reshape(shape), self.noise, self.rule, self.totals)
+
+    @property
+    def taken(self) -> str | None:
+        """The alternative that was shown to be best."""
+        at = self.result.taken
+        return None if at is None else self.names[at]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the plan in one spelling: the ledger's line has it in its purpose."""
+        return digest_of(self.plan)
+
+    @property
+    def verdict(self) -> str:
+        """Whether a less discriminatory alternative of equal use was shown."""
+        sure = f"with {self.confidence:.6g} confidence"
+        if self.taken is not None:
+            return f"{self.taken} is a less discriminatory alternative of equal use, {sure}"
+        unclear = sum(NOT_MET not in (m.equal_use, m.fairer) for m in self.result.candidates)
+        if not unclear:
+            return f"no candidate is a less discriminatory alternative, {sure}"
+        return (
+            f"no less discriminatory alternative was shown; {unclear} of {len(self.names)} "
+            f"candidates cannot be told from one, {sure}"
+        )
+
+    def reasons(self, name: str) -> str:
+        """Say why a candidate was taken or not.
+
+        Parameters
+        ----------
+        name : str
+            The candidate.
+
+        Returns
+        -------
+        str
+            One sentence.
+        """
+        at = self.names.index(_checks.one_of(self.names, name=name))
+        one = self.result.candidates[at]
+        if at == self.result.taken:
+            return "taken: the best shown, of equal use and less discriminatory"
+        if one.is_alternative:
+            return "an alternative too: another was shown to be as good or better"
+        if one.equal_use == NOT_MET:
+            return "its loss exceeds the base's by more than the tolerance"
+        if one.fairer == NOT_MET:
+            return "it is not less discriminatory than the base"
+        unclear = [
+            *(["that its loss is within the tolerance"] if one.equal_use != MET else []),
+            *(["that it is less discriminatory"] if one.fairer != MET else []),
+        ]
+        return f"not shown: {' and '.join(unclear)}"
+
+    def parts(self) -> Iterator[Part]:
+        """Verdict, what was fixed first, a line a candidate, rates of groups, what further search
+        could find, and what is assumed."""
+        result, plan, sure = self.result, self.plan, percent(self.confidence)
+        yield Facts(tuple(self._head()))
+        names, found_ = ("base", *self.names), (result.base, *result.candidates)
+        kinds = (
+            self.model,
+            *(one["kind"] + ", reads the group" * one["reads_group"] for one in plan["candidates"]),
+        )
+        why = ("the base", *map(self.reasons, self.names))
+        ratio, rate = self.rule.compare == RATIO, self.rule.rate.replace("_", " ")
+        changes = [Between(None, None, None), *(one.loss for one in result.candidates)]
+        yield Table(
+            (
+                Column("model", names),
+                Column("kind", kinds),
+                _column("loss above base", "percent", changes),
+                _column(f"{rate} ratio", "weight", [one.ratio for one in found_]),
+                _column(f"{rate} gap", "percent", [one.gap for one in found_]),
+                Column("of equal use", ("-", *(one.equal_use for one in found_[1:]))),
+                Column("less discriminatory", ("-", *(one.fairer for one in found_[1:]))),
+                Column("why", why),
+            ),
+            "Candidates on people whom no model has seen",
+        )
+        yield Note(f"All intervals of this page hold together with {sure} confidence.")
+        label = plan["measure"].replace("_", " ")
+        values = [one.ratio if ratio else one.gap for one in found_]
+        rows = tuple(Row(name, *_ends(one)) for name, one in zip(names, values, strict=True))
+        axis = Axis(label, "weight" if ratio else "percent")
+        yield Rows(f"{label.capitalize()} of each model", axis, rows, confidence=self.confidence)
+        shown = [("base", result.base)]
+        if result.taken is not None:
+            shown.append((self.names[result.taken], result.candidates[result.taken]))
+        groups = tuple(str(keys.shown(key)) for key in self.cells.keys)
+        few = f"no: fewer than {100 * plan['smallest']:g} % of people"
+        compared = tuple("yes" if at in result.compared else few for at in range(len(groups)))
+        columns = [_column(f"{rate}, {name}", "percent", one.rates) for name, one in shown]
+        yield Table(
+            (Column("group", groups), *columns, Column("compared", compared)), "Rates of groups"
+        )
+        yield Facts(tuple(self._further()), "What further search could find")
+        for words in (*ASSUMED, *([REDRAWN] if self.rule.draws else [])):
+            yield Note(f"Assumed: {words}.")
+
+    def _head(self) -> Iterator[Fact]:
+        plan, (wrongly, missed) = self.plan, self.plan["costs"]
+        yield Fact("verdict", self.verdict)
+        loss = f"loss ({wrongly:g} a false positive, {missed:g} a false negative)"
+        loss = "error" if wrongly == missed == 1.0 else loss
+        allowed = f"{loss} at most {100 * plan['tolerance']:.3g} points above the base's"
+        yield Fact("fixed first", allowed)
+        yield Fact("measure", plan["measure"].replace("_", " "))
+        signed = "not signed" if self.plan_signature is None else "signed"
+        yield Fact("plan", f"{self.digest}, written {plan['written']}, {signed}")
+        people = float(self.counts.sum()) / len(self.names)
+        yield Fact("people", f"{people:,.0f}, as released")
+        if self.rule.rate == SELECTION:
+            shown = (self.result.base.ratio.low or 0.0) >= FOUR_FIFTHS
+            words = "at least" if shown else "not shown to be at least"
+            yield Fact("four fifths", f"the base's adverse impact ratio is {words} {FOUR_FIFTHS}")
+        yield Fact("privacy", str(self.privacy_.promise))
+
+    def _further(self) -> Iterator[Fact]:
+        further, rule = self.result.further, self.rule
+
+        def better(value: float) -> str:
+            if rule.compare == RATIO:
+                return f"a ratio above {value:.3f}"
+            return f"a gap below {100 * value:.1f} points"
+
+        words = "no other one may be of equal use"
+        if further.listed in (1.0, 0.0) and rule.reference is None:
+            words = "another one may be of equal use with equal rates"
+        elif further.listed is not None:
+            words = f"no other one of equal use has {better(further.listed)}"
+        yield Fact("listed candidates", words)
+        why = "labels and tolerance leave room for equal rates"
+        if rule.rate != SELECTION:
+            why = "features that told the labels would give equal rates"
+        words = f"nothing can be ruled out without assumptions on features: {why}"
+        if further.any_model is not None:
+            words = (
+                f"none of equal use, whatever features it reads, has {better(further.any_model)}"
+            )
+        yield Fact("any model", words)
+        for one in (further.beyond, *further.redrawn[:1]):
+            if one is not None:
+                what = "" if one.value is None else f" with {better(one.value)}"
+                again = 1.0 - (1.0 - one.at_most) ** len(rule.draws)
+                yield Fact(
+                    "drawn again",
+                    f"one more draw is of equal use{what} with probability at most "
+                    f"{one.at_most:.2g}; any of {len(rule.draws)} more, at most {again:.2g}",
+                )
+
+    def write(self, path: str | Path, key: str | Path | None = None) -> Path:
+        """Write `to_json()` to a file: the whole file or nothing.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        key : path, default=None
+            Private key; the signature is written beside the file. None: it is not signed.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        private, text = None if key is None else signing.private_key(key), self.to_json()
+        out = write(Path(path), text)
+        if private is not None:
+            write(signing.signature_path(out), signing.signed_text(text, private).to_json())
+        return out
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "plan": self.plan,
+            "plan_digest": self.digest,
+            "plan_signature": self.plan_signature,
+            "totals": None if self.totals is None else self.totals.ravel().tolist(),
+            "results": plain(self.result),
+        }
+
+    @classmethod
+    def _of(cls, values: Mapping[str, Any], cells: Cells, common: dict[str, Any]) -> Alternatives:
+        file, plan, totals = cls.FILE, values["plan"], values["totals"]
+        names = [file.line(one["name"]) for one in plan["candidates"]]
+        if plan.get("format") != PLAN or len(set(names)) < len(names) or not names:
+            raise file.malformed("a plan that is none")
+        if len(common["counts"]) != len(names) * cells.count * KINDS:
+            raise file.malformed("counts that are not those of its candidates and groups")
+        if plan["confidence"] != common["confidence"] or len(common["classes"]) != 2:
+            raise file.malformed("another confidence, or other classes, than its plan's")
+        if totals is not None:
+            totals = np.array(totals, np.float64).reshape(len(names), 2, 2, 2)
+            promise = common["privacy_"].promise
+            if promise.is_private and promise.protects != "sensitive_features":
+                raise file.malformed("known totals, where labels are private")
+        signature, stated = values["plan_signature"], values["results"]
+        return cls(plan, signature, cells, **common, totals=totals, stated=stated)
+
+    def _stated(self) -> tuple[Any, Any]:
+        return self.stated, plain(self.result)
+
+    def check(self) -> list[Finding]:
+        """Find every contradiction between stated values and what follows from the counts.
+
+        Returns
+        -------
+        list of Finding
+            Empty if there is none.
+        """
+        statement, out = self.privacy_, list[Finding]()
+        out += [Finding(one.grave, f"statement: {one.sentence}") for one in statement.check()]
+        events = chain.from_iterable(
+            [one.event] * min(one.count, 1 << 16) if isinstance(one, Repeated) else [one]
+            for one in statement.events
+        )
+        laws = [noise_of(one, statement.promise.neighbours) for one in events]
+        if not self._is_near(laws):
+            out.append(Finding(True, "the statement has another release than these counts"))
+        promised = math.inf if self.plan["epsilon"] == "inf" else self.plan["epsilon"]
+        if promised != statement.promise.epsilon:
+            out.append(Finding(True, "the budget of the statement is not that of the plan"))
+        stated, again = self._stated()
+        places = [] if stated is None else list(differing(stated, again, ""))
+        return out + [Finding(True, f"{at} does not follow from the counts") for at in places[:10]]
+
+    def _is_near(self, laws: Sequence[CountNoise | None]) -> bool:
+        """One release a candidate of this noise; where nothing is private, any number of exact
+        ones."""
+        if not self.privacy_.is_private:
+            return self.noise.kind == "none" and all(law == self.noise for law in laws)
+        return len(laws) == len(self.names) and all(
+            law is not None
+            and law.kind == self.noise.kind
+            and math.isclose(law.scale, self.noise.scale, rel_tol=1e-9)
+            for law in laws
+        )
+
+    def _contradictions(self, values: Mapping[str, Any]) -> list[Finding]:
+        out = []
+        if values["plan_digest"] != self.digest:
+            out.append(Finding(True, "the plan is not the one whose digest is stated"))
+        if self.plan_signature is not None:
+            try:
+                require_signed(self.plan, self.plan_signature)
+            except SignatureError as error:
+                out.append(Finding(True, f"the signature of the plan: {error}"))
+        return out
+
+
+def _column(name: str, unit: str, found: Sequence[Between]) -> Column:
+    values, low, high = (
+        tuple(getattr(one, at) for one in found) for at in ("value", "low", "high")
+    )
+    return Column(name, values, unit, low, high, "-")
+
+
+def _ends(one: Between) -> tuple[float | None, float | None, float | None]:
+    whole = None not in (one.value, one.low, one.high)
+    return (one.value, one.low, one.high) if whole else (None, None, None)
+
+
+def plain(found: SearchFound) -> dict[str, Any]:
+    """What was found, as plain JSON values."""
+    return json.loads(json.dumps(asdict(found), allow_nan=False))  # type: ignore[no-any-return]
+
+
+def digest_of(plan: Mapping[str, Any]) -> str:
+    """SHA-256 of a plan in one spelling."""
+    return "sha256:" + hashlib.sha256(canonical(dict(plan)).encode()).hexdigest()
+
+
+def rule_of(plan: Mapping[str, Any], cells: Cells) -> SearchRule:
+    """The numbers of a plan."""
+    rate, compare = MEASURES[plan["measure"]]
+    reference = None
+    if plan["reference"] is not None:
+        key, known = keys.plain(plan["reference"], of="reference"), list(cells.keys)
+        if key not in known:
+            remedy = f"Groups: {known}."
+            raise InputError.expected("a known group", of="reference", got=key, remedy=remedy)
+        reference = known.index(key)
+    wrongly, missed = map(float, plan["costs"])
+    drawn = tuple(at for at, one in enumerate(plan["candidates"]) if one["drawn"])
+    return SearchRule(
+        float(plan["tolerance"]),
+        (wrongly, missed),
+        rate,
+        compare,
+        reference,
+        float(plan["smallest"]),
+        plan["confidence"],
+        drawn,
+        plan["look"],
+    )
+
+
+# -- the door --------------------------------------------------------------------------------------
+
+
+class _Cut:
+    """The base with another cut of its score."""
+
+    def __init__(self, base: Any, at: float, positive: int) -> None:
+        self.classes_, self._base, self._at, self._positive = base.classes_, base, at, positive
+
+    def predict(self, X: Any) -> Any:
+        high = np.asarray(self._base.predict_proba(X))[:, self._positive] >= self._at
+        return np.asarray(self.classes_)[np.where(high, self._positive, 1 - self._positive)]
+
+
+@told(COUNTED)
+def lda(
+    base: object,
+    X: TableLike,
+    y: ColumnsLike,
+    *,
+    sensitive_features: ColumnsLike = None,
+    tolerance: float,
+    candidates: Mapping[str, object],
+    measure: str = "adverse_impact_ratio",
+    costs: tuple[float, float] = (1.0, 1.0),
+    reference: Hashable = None,
+    smallest: float = 0.0,
+    draws: object = (),
+    look: int | None = None,
+    positive: Hashable = None,
+    confidence: float = 0.95,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    protects: str = "records",
+    neighbours: str | None = None,
+    schema: Schema | None = None,
+    plan: str | Path | None = None,
+    key: str | Path | None = None,
+    random_state: object = None,
+    ledger: object = None,
+    unit: object = None,
+    max_rows_per_unit: int | None = None,
+) -> Alternatives:
+    """Search for a less discriminatory alternative of equal use, with a record of the search.
+
+    Every candidate is compared with the base on people whom no model has seen: its loss by an
+    interval on the difference, its rates by intervals that hold together over all candidates and
+    groups. See docs/lda.md.
+
+    Parameters
+    ----------
+    base : fitted classifier, callable, array or None
+        The model that an alternative is sought to. None: the first candidate.
+    X : table or array
+        Features of people whom no model has seen; None where all models are arrays.
+    y : array
+        Their known outcomes.
+    tolerance : float
+        By how much the loss of an alternative may exceed the base's, as a share: 0.01 is one point
+        of error. It is fixed before the search.
+    candidates : mapping of str to model
+        Fitted classifiers, functions of the features, arrays of decisions, pairs (scores, cut), or
+        numbers: another cut of the base's probability of the positive class.
+    measure : str, default="adverse_impact_ratio"
+        What an alternative must improve: ``"adverse_impact_ratio"``, ``"selection_rate_gap"``,
+        ``"true_positive_rate_ratio"`` or ``"true_positive_rate_gap"``, of the worst pair of groups.
+    costs : pair of float, default=(1.0, 1.0)
+        Cost of a false positive and of a false negative. The loss is their mean over people; with
+        ``(1, 1)`` it is the error.
+    reference : group, default=None
+        Group that the others are compared with. None: each group with each.
+    smallest : float, default=0.0
+        Groups of a smaller share of people are listed, and not compared: 0.02 is the 2 % rule.
+    draws : sequence of str or bool, default=()
+        Candidates that were drawn independently from one procedure, as by fits that differ in their
+        seeds: what is said of further draws rests on that. True: all.
+    look : int, default=None
+        Number of this look at draws, where there may be any number of looks. None: the only one.
+    positive : label, default=None
+        Favourable class. None: the second of two.
+    confidence : float, default=0.95
+        Confidence with which everything that is said holds together.
+    plan : path, default=None
+        File of the plan, written before people are counted. One that is there must be the same.
+    key : path, default=None
+        Private key that signs the plan, before people are counted.
+    Returns
+    -------
+    Alternatives
+        With `verdict`, `taken`, `reasons()`, `result`, `privacy_`, `to_html()` and `write()`.
+
+    Raises
+    ------
+    InputError
+        If an argument or the table cannot be used.
+    Overspent
+        If the ledger's budget does not suffice for the cost.
+
+    See Also
+    --------
+    certify : Certifies bounds on gaps of one model.
+    frontier : Fits models over many bounds, which may be candidates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A, merit = rng.integers(2, size=20000), rng.normal(size=20000)
+    >>> hired = merit + rng.normal(size=20000) > 0
+    >>> found = lda(
+    ...     merit + 0.5 * A > 0.25,
+    ...     None,
+    ...     hired,
+    ...     sensitive_features=A,
+    ...     tolerance=0.01,
+    ...     candidates={"without group": merit > 0},
+    ...     epsilon=1.0,
+    ...     random_state=0,
+    ... )
+    >>> found.taken
+    'without group'
+    """
+    whose, promise, sure, seed = asked(
+        epsilon,
+        delta,
+        protects,
+        neighbours,
+        confidence=confidence,
+        schema=schema,
+        random_state=random_state,
+        ledger=ledger,
+        unit=unit,
+        most=max_rows_per_unit,
+    )
+    models = _models(base, candidates)
+    if isinstance(X, Elsewhere) or (y is None and schema is None):
+        remedy = "Pass y; of a group that another holds see docs/lda.md."
+        got = "no labels" if y is None else "another's rows"
+        raise InputError.expected("people and outcomes here", of="X, y", got=got, remedy=remedy)
+    written = _plan(
+        models,
+        promise,
+        tolerance=tolerance,
+        costs=costs,
+        measure=measure,
+        reference=reference,
+        smallest=smallest,
+        draws=draws,
+        look=look,
+        positive=positive,
+        confidence=sure,
+    )
+    chosen, signature = _fixed(written, plan, key)
+    for model in models.values():
+        seen.refuse(model, X)
+    stated, facts = None, []
+    if isinstance(sensitive_features, SoftGroups):
+        stated, facts = Cells((sensitive_features.groups,)), [DRAWN]
+        drawn_by = NoiseSource.of(wrapped.derived_seed(seed, 4))
+        sensitive_features = sensitive_features.drawn(drawn_by)
+    given = y, sensitive_features, schema, promise, seed, whose
+    people = wrapped.people_of(models["base"], X, *given, stated)
+    if people.cells.count < 2 or len(people.classes) != 2:
+        remedy = "Pass sensitive_features=...; more classes are not searched."
+        got = f"{people.cells.count} groups and {len(people.classes)} classes"
+        raise InputError.expected(
+            "two or more groups and two classes", of="people", got=got, remedy=remedy
+        )
+    favoured = people.classes.index(positive_class(positive, people.classes))
+    rule_of(chosen, people.cells)
+    decided, reads_group = [], False
+    for model in [*models.values()][1:]:
+        made = _made(model, models["base"], people.classes, favoured)
+        one = wrapped.people_of(made, X, *given, people.cells, people.classes)
+        reads_group |= one.by_group
+        decided.append(one.decisions == favoured)
+    cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
+    releases = plan_counts(promise, times=len(decided))
+    label, before = people.labels == favoured, people.decisions == favoured
+    counts = []
+    with curator_of(
+        people.rows,
+        promise,
+        plan=releases.together if promise.is_private else None,
+        noise=NoiseSource.of(wrapped.derived_seed(seed, 2)),
+        facts=[*people.facts, *(PublicFact("recorded groups", one, "argument") for one in facts)],
+        ledger=ledger,
+        purpose=f"search for alternatives, plan {digest_of(chosen)}",
+    ) as curator:
+        for own in decided:
+            codes = 4 * label + 2 * before + own
+            attached = curator.attach_codes(
+                people.codes_by(lambda ids, *_, codes=codes: ids * KINDS + codes),
+                people.cells.count * KINDS,
+                columns_read={"features", "label", "sensitive"},
+                title="group, label, base's and candidate's decision of each person",
+            )
+            words = "people by group, label, base's and candidate's decision"
+            counts.append(releases.release(curator, attached, words))
+        curator.finish()
+    more = [OWN_DECISIONS, *([] if whose is None else [ONE_ROW])]
+    statement = curator.statement(not_covered=[*people.not_covered, *more])
+    totals = None
+    if not people.by_group and not reads_group and releases.totals_are_public:
+        every = np.stack([4 * label + 2 * before + own for own in decided])
+        totals = np.stack([np.bincount(one, minlength=KINDS) for one in every]).astype(float)
+        totals = totals.reshape(-1, 2, 2, 2)
+    return Alternatives(
+        chosen,
+        signature,
+        people.cells,
+        people.classes,
+        np.concatenate(counts),
+        releases.noise,
+        sure,
+        statement,
+        people.model,
+        totals,
+    )
+
+
+def _models(base: object, candidates: Mapping[str, object]) -> dict[str, object]:
+    """The base first, then the candidates."""
+    known = isinstance(candidates, Mapping)
+    named = {str(name): model for name, model in candidates.items()} if known else {}
+    wrong = [name for name in named if not name.isprintable() or name in ("", "base")]
+    if base is None and named:
+        base = named.pop(next(iter(named)))
+    if wrong or not named:
+        remedy = "Pass candidates={'without income': model}; without a base, two or more."
+        expected, got = "models by name, none called 'base'", wrong or type(candidates).__name__
+        raise InputError.expected(expected, of="candidates", got=got, remedy=remedy)
+    return {"base": base} | named
+
+
+def _made(model: object, base: Any, classes: tuple[Hashable, ...], favoured: int) -> object:
+    """A candidate as something that decides."""
+    if isinstance(model, tuple):
+        scores = np.asarray(model[0], np.float64)
+        if len(model) != 2 or scores.ndim != 1 or not np.isfinite(scores).all():
+            remedy = "Pass (scores, cut): one finite number a person, and one number."
+            raise InputError.expected("scores", of="candidates", got=scores.shape, remedy=remedy)
+        return as_array(classes)[np.where(scores >= float(model[1]), favoured, 1 - favoured)]
+    if _is_number(model):
+        if not hasattr(base, "predict_proba") or wrapped._cells_read(base) is not None:
+            remedy = "Pass a base with predict_proba that does not read groups, or decisions."
+            expected, got = "a base whose score can be cut", type(base).__name__
+            raise InputError.expected(expected, of="candidates", got=got, remedy=remedy)
+        at = _checks.fraction(cut=model, low_open=True, high_open=True)
+        return _Cut(base, at, list(classes_of(base)).index(classes[favoured]))
+    return model
+
+
+def _is_number(model: object) -> bool:
+    return isinstance(model, int | float) and not isinstance(model, bool)
+
+
+def _kind(model: object) -> str:
+    """What it is, in a word."""
+    if isinstance(model, tuple):
+        return f"scores cut at {float(model[-1]):g}"
+    if _is_number(model):
+        return f"base cut at {model:g}"
+    if hasattr(model, "predict"):
+        return type(model).__name__
+    return "function" if callable(model) else "decisions"
+
+
+def _plan(models: Mapping[str, object], promise: Promise, **given: Any) -> dict[str, Any]:
+    """All that is fixed first, checked, as plain JSON values."""
+    names, draws, costs = [*models][1:], given["draws"], given["costs"]
+    drawn = set(names) if draws is True else {draws} if isinstance(draws, str) else set(draws)
+    if unknown := sorted(drawn - set(names)):
+        remedy = f"Candidates: {', '.join(names)}."
+        raise InputError.expected("names of candidates", of="draws", got=unknown, remedy=remedy)
+    if not isinstance(costs, Sequence) or len(costs) != 2:
+        remedy = "Pass costs=(1, 5), for example: of a false positive and a false negative."
+        raise InputError.expected("two numbers above 0", of="costs", got=costs, remedy=remedy)
+
+    def key(of: str) -> Any:
+        return None if given[of] is None else keys.to_json(given[of], of=of)
+
+    def described(name: str) -> dict[str, Any]:
+        by_group = wrapped._cells_read(models[name]) is not None
+        kind = _kind(models[name])
+        return {"name": name, "kind": kind, "reads_group": by_group, "drawn": name in drawn}
+
+    return {
+        "format": PLAN,
+        "version": PLAN_VERSION,
+        "tolerance": float(_checks.fraction(tolerance=given["tolerance"])),
+        "costs": [float(_checks.positive(costs=one)) for one in costs],
+        "measure": _checks.one_of(tuple(MEASURES), measure=given["measure"]),
+        "reference": key("reference"),
+        "smallest": float(_checks.fraction(smallest=given["smallest"], high_open=True)),
+        "positive": key("positive"),
+        "confidence": given["confidence"],
+        "look": None if given["look"] is None else _checks.whole(at_least=1, look=given["look"]),
+        "base": _kind(models["base"]),
+        "candidates": [described(name) for name in names],
+        "epsilon": "inf" if promise.epsilon == math.inf else float(promise.epsilon),
+        "delta": float(promise.delta),
+        "protects": promise.protects,
+        "written": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
+def _fixed(
+    plan: dict[str, Any], path: str | Path | None, key: str | Path | None
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The plan and its signature, both written before anything is counted. One that is there is
+    taken, with its signature."""
+    private = None if key is None else signing.private_key(key)
+    place = None if path is None else Path(path)
+    beside = None if place is None else signing.signature_path(place)
+    there = place is not None and place.exists()
+    if place is not None and there:
+        known = DOCUMENT.json(_text(place))
+        right = isinstance(known, dict) and set(known) == set(plan)
+        changed = [one for one in plan if one != "written" and right and known[one] != plan[one]]
+        if not right or changed:
+            remedy = "Search as the plan says, or write another plan to another file."
+            got = f"another {', '.join(changed)}" if right else "another document"
+            raise InputError.expected("the plan in that file", of="plan", got=got, remedy=remedy)
+        plan = known
+        if beside is not None and beside.exists():
+            signature = DOCUMENT.json(_text(beside))
+            require_signed(plan, signature, private)
+            return plan, signature
+    made = None if private is None else signing.signed_text(json.dumps(plan), private).to_json()
+    if place is not None and not there:
+        write(place, json.dumps(plan, indent=2) + "\n")
+    if beside is not None and made is not None:
+        write(beside, made)
+    return plan, None if made is None else json.loads(made)
+
+
+def _text(path: Path) -> str:
+    return read_text(path, what="a plan", most=1 << 22, remedy="Pass its file.", error=InputError)
+
+
+def require_signed(plan: Mapping[str, Any], signature: object, private: Any = None) -> None:
+    """An error unless the signature is of this plan, and made with the key where one is given."""
+    made, text = signing.Signature.from_json(json.dumps(signature)), json.dumps(plan)
+    if private is not None:
+        signing.verify_text(text, made, private.public_key(), "plan")
+    elif made.statement != digest_of(plan):
+        raise SignatureError("plan: expected the signed plan, got another")
