@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .estimators import private_audit as private_audit
     from .estimators import release_groups as release_groups
     from .estimators import save as save
+    from .estimators import score_audit as score_audit
     from .export import sql_query as sql_query
     from .export import to_sklearn as to_sklearn
     from .facts import Reports as Reports

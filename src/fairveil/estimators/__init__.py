@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .certifying.monitor import Monitor as Monitor
     from .certifying.private_table import PrivateTable as PrivateTable
     from .certifying.private_table import private_audit as private_audit
+    from .certifying.score_audit import score_audit as score_audit
     from .fair import FairClassifier as FairClassifier
     from .fair import FairRegressor as FairRegressor
     from .files import load as load

@@ -67,7 +67,6 @@ from ...tables import keys
 from .. import wrapped
 from ..faces import as_array
 from ..reading import cautions
-from ..reading.fitted_parts import classes_of
 from ..reading.soft_groups import SoftGroups
 from ..words import COUNTED, told
 from . import seen
@@ -322,27 +321,6 @@ class Alternatives(CountedResult):
                     f"{one.at_most:.2g}; any of {len(rule.draws)} more, at most {again:.2g}",
                 )
 
-    def write(self, path: str | Path, key: str | Path | None = None) -> Path:
-        """Write `to_json()` to a file: the whole file or nothing.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-        key : path, default=None
-            Private key; the signature is written beside the file. None: it is not signed.
-
-        Returns
-        -------
-        Path
-            The file.
-        """
-        private, text = None if key is None else signing.private_key(key), self.to_json()
-        out = write(Path(path), text)
-        if private is not None:
-            write(signing.signature_path(out), signing.signed_text(text, private).to_json())
-        return out
-
     def _content(self) -> dict[str, Any]:
         return {
             "plan": self.plan,
@@ -471,17 +449,6 @@ def rule_of(plan: Mapping[str, Any], cells: Cells) -> SearchRule:
 # -- the door --------------------------------------------------------------------------------------
 
 
-class _Cut:
-    """The base with another cut of its score."""
-
-    def __init__(self, base: Any, at: float, positive: int) -> None:
-        self.classes_, self._base, self._at, self._positive = base.classes_, base, at, positive
-
-    def predict(self, X: Any) -> Any:
-        high = np.asarray(self._base.predict_proba(X))[:, self._positive] >= self._at
-        return np.asarray(self.classes_)[np.where(high, self._positive, 1 - self._positive)]
-
-
 @told(COUNTED)
 def lda(
     base: object,
@@ -529,8 +496,8 @@ def lda(
         By how much the loss of an alternative may exceed the base's, as a share: 0.01 is one point
         of error. It is fixed before the search.
     candidates : mapping of str to model
-        Fitted classifiers, functions of the features, arrays of decisions, pairs (scores, cut), or
-        numbers: another cut of the base's probability of the positive class.
+        Fitted classifiers, functions of the features, arrays of decisions, or pairs (scores, cut):
+        scores of at least the cut are favourable.
     measure : str, default="adverse_impact_ratio"
         What an alternative must improve: ``"adverse_impact_ratio"``, ``"selection_rate_gap"``,
         ``"true_positive_rate_ratio"`` or ``"true_positive_rate_gap"``, of the worst pair of groups.
@@ -640,7 +607,7 @@ def lda(
     rule_of(chosen, people.cells)
     decided, reads_group = [], False
     for model in [*models.values()][1:]:
-        made = _made(model, models["base"], people.classes, favoured)
+        made = _made(model, people.classes, favoured)
         one = wrapped.people_of(made, X, *given, people.cells, people.classes)
         reads_group |= one.by_group
         decided.append(one.decisions == favoured)
@@ -703,7 +670,7 @@ def _models(base: object, candidates: Mapping[str, object]) -> dict[str, object]
     return {"base": base} | named
 
 
-def _made(model: object, base: Any, classes: tuple[Hashable, ...], favoured: int) -> object:
+def _made(model: object, classes: tuple[Hashable, ...], favoured: int) -> object:
     """A candidate as something that decides."""
     if isinstance(model, tuple):
         scores = np.asarray(model[0], np.float64)
@@ -711,26 +678,13 @@ def _made(model: object, base: Any, classes: tuple[Hashable, ...], favoured: int
             remedy = "Pass (scores, cut): one finite number a person, and one number."
             raise InputError.expected("scores", of="candidates", got=scores.shape, remedy=remedy)
         return as_array(classes)[np.where(scores >= float(model[1]), favoured, 1 - favoured)]
-    if _is_number(model):
-        if not hasattr(base, "predict_proba") or wrapped._cells_read(base) is not None:
-            remedy = "Pass a base with predict_proba that does not read groups, or decisions."
-            expected, got = "a base whose score can be cut", type(base).__name__
-            raise InputError.expected(expected, of="candidates", got=got, remedy=remedy)
-        at = _checks.fraction(cut=model, low_open=True, high_open=True)
-        return _Cut(base, at, list(classes_of(base)).index(classes[favoured]))
     return model
-
-
-def _is_number(model: object) -> bool:
-    return isinstance(model, int | float) and not isinstance(model, bool)
 
 
 def _kind(model: object) -> str:
     """What it is, in a word."""
     if isinstance(model, tuple):
         return f"scores cut at {float(model[-1]):g}"
-    if _is_number(model):
-        return f"base cut at {model:g}"
     if hasattr(model, "predict"):
         return type(model).__name__
     return "function" if callable(model) else "decisions"
