@@ -9,9 +9,10 @@ import re
 from pathlib import Path
 
 import fairveil
-from fairveil import Certificate, PrivateTable
+from fairveil import Alternatives, Certificate, PrivateTable
 from fairveil.data import encoding
 from fairveil.estimators import released
+from fairveil.estimators.certifying import alternatives
 from fairveil.facts import schema
 
 PAGE = (Path(__file__).parent.parent / "docs" / "file_formats.md").read_text("utf-8")
@@ -24,7 +25,8 @@ def test_every_format_is_listed_with_its_version() -> None:
             r"^\| `(fairveil[- ][a-z -]+)` \| (\d+) \|", PAGE, re.MULTILINE
         )
     }
-    found = {one.FILE.format: one.FILE.version for one in (Certificate, PrivateTable)}
+    found = {one.FILE.format: one.FILE.version for one in (Alternatives, Certificate, PrivateTable)}
+    found[alternatives.PLAN] = alternatives.PLAN_VERSION
     found[released.FILE_FORMAT] = released.FILE_VERSION
     for module in pkgutil.walk_packages(fairveil.__path__, "fairveil."):
         path = Path(str(module.module_finder.path), f"{module.name.rpartition('.')[2]}.py")  # type: ignore[union-attr]

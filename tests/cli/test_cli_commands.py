@@ -105,6 +105,40 @@ def test_rates_of_a_randomized_model_are_expected_ones(
 # certify, monitor, attack, verify and sign
 
 
+def test_a_search_for_alternatives_is_fixed_first_and_verified_after(
+    fairveil: Command, tmp_path: Path
+) -> None:
+    rows = [
+        [*row, *("yes" if row[1] + 10 * by * (row[3] == "male") > 50 else "no" for by in (1, 0))]  # type: ignore[operator]
+        for row in applicants(3000, 5)
+    ]
+    names = ["age", "score", "city", "sex", "hired", "now", "fair"]
+    table = write_csv(tmp_path / "d.csv", rows, names)  # type: ignore[arg-type]
+    ok(fairveil("ledger", "create", "b.db", "people", "--epsilon", 4, "--delta", "1e-6"))
+    ok(fairveil("sign", "--new-key", "h.key"))
+    asked = (table, *ROLES, "--prediction", "now", "--tolerance", 0.06, "--epsilon", 2)
+    first = ("--plan", "plan.json", "--key", "h.key", "--ledger", "b.db")
+    files = ("--out", "r.json", "--out", "r.html")
+    done = ok(fairveil("lda", *asked, "--candidate", "fair=fair", *first, *files))
+    assert done.out.startswith("verdict      fair is a less discriminatory alternative")
+    digest = re.search(r"sha256:[0-9a-f]{64}", done.out)
+    assert digest is not None
+    assert digest[0] in ok(fairveil("ledger", "history", "b.db", "--json")).out
+    assert "What further search could find" in (tmp_path / "r.html").read_text()
+    said = ok(fairveil("verify", "r.json", "--key", "h.pub"))
+    assert said.out.startswith("Consistent: every interval and verdict follows")
+    assert "Signed by" in said.out
+    ok(fairveil("verify", "plan.json"), 2)  # no record
+    record = (tmp_path / "r.json").read_text().replace('"tolerance": 0.06', '"tolerance": 0.09')
+    (tmp_path / "r.json").write_text(record)
+    assert "CONTRADICTION" in ok(fairveil("verify", "r.json"), 1).out
+    same = ("--candidate", "same=now", "--seed", 1)
+    ok(fairveil("lda", *asked, *same), 1)
+    for wrong in (("--candidate", "fair"), ("--costs", "one"), ("--reference", "x")):
+        done = ok(fairveil("lda", *asked, *same, *wrong), 2)
+        assert LINES.fullmatch(done.refusal), done.err
+
+
 def test_a_certificate_says_what_holds_and_is_charged_either_way(
     fairveil: Command, decided: Path, tmp_path: Path
 ) -> None:

@@ -50,7 +50,7 @@ def test_the_list_of_commands_stands_under_themes(fairveil: Command) -> None:
     heads = re.findall(r"^(\w+):$", done.out, re.MULTILINE)
     assert heads[-5:] == list(frame.GROUPS)
     assert all(f"  {name} " in done.out for name in app.commands)
-    assert len(app.commands) <= 18
+    assert len(app.commands) <= 19
     assert fairveil("-h").out == done.out
     bare = fairveil()
     assert (bare.code, bare.out) == (2, "")

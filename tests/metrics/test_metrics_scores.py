@@ -91,11 +91,11 @@ def test_a_band_fails_as_rarely_as_it_says_and_is_not_idle() -> None:
     rng, times = np.random.default_rng(0), 3000
     law = np.array([0.1, 0.3, 0.05, 0.25, 0.2, 0.1])
     true = np.cumsum(law)
-    for noise, least in ((EXACT, 0.05), (CountNoise("discrete-laplace", 5.0), 0.0)):
+    for noise, least in ((EXACT, 0.05), (CountNoise("discrete-laplace", 12.0), 0.0)):
         q = 1.0 - math.exp(-1.0 / max(noise.scale, 0.1))
         wrong = 0
         for _ in range(times if noise is EXACT else 400):
-            counts = rng.multinomial(200, law).astype(float)
+            counts = rng.multinomial(400, law).astype(float)
             if noise is not EXACT:
                 counts += rng.geometric(q, 6) - rng.geometric(q, 6)
             one = band(counts[np.newaxis], noise, 0.3)

@@ -1,4 +1,4 @@
-"""Commands about what holds: `audit`, `certify`, `monitor`, `attack`, `verify`, `reproduce`,
+"""Commands about what holds: `audit`, `certify`, `lda`, `monitor`, `attack`, `verify`, `reproduce`,
 `sign`."""
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ import importlib
 import math
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ CONSISTENT = {
     "released": "the release costs no more than the stated epsilon",
     "certificate": "the bounds follow from the counts and their noise",
     "table": "the intervals follow from the counts and their noise",
+    "search": "every interval and verdict follows from the counts and the plan",
 }
 PROVES = "This does not prove who wrote it, nor that the events happened."
 BY_KEY = "It was signed with that key: its holder stands by it, not that the events happened."
@@ -296,6 +298,83 @@ def certify(ask: Ask) -> None:
         )
     _say_written(files, ask)
     if not found.certified:
+        no()
+
+
+@command(
+    "Evidence",
+    """TABLE --candidate! --tolerance! --epsilon! --out | --model --prediction --target --sensitive
+    --schema --query --measure=adverse_impact_ratio --costs --reference --smallest --draws
+    --confidence=0.95 --delta=0 --protects=records --neighbours --plan --key --seed --ledger --dataset
+    --purpose --json --force""",
+    "fairveil lda t.csv --prediction now --candidate new=new --tolerance 0.01 --epsilon 1",
+    "fairveil lda t.csv --model m --candidate fair=m2 --tolerance 0.01 --epsilon 1 --out p.html",
+    "fairveil verify record.json",
+)
+def lda(ask: Ask) -> None:
+    """Search among candidates for a less discriminatory alternative of equal use, on people whom no
+    model has seen, by one private count.
+
+    Exit status: 0 one was shown; 1 none was, which costs the same budget; 2 refused, nothing spent.
+    """
+    _whose(ask, ask.model)
+    files = require_files(ask.out, force=ask.force, endings=(".json", ".html"))
+    pairs = [text.partition("=")[::2] for text in ask.candidate]
+    if not all(name and what for name, what in pairs):
+        remedy = "Pass --candidate new=decided, for example: a name, and a column or a folder."
+        raise wrong("candidate", "NAME=COLUMN or NAME=FOLDER", list(ask.candidate), remedy)
+    first, colon, second = (ask.costs or "1:1").partition(":")
+    from ..estimators import lda as search
+    from ..statement import signing
+    from .models import drawn_decisions
+    from .tables import Place
+
+    place, book = Place(ask.table, ask.query), opened(ask)
+
+    def made(prediction: str | None, model: str | None) -> Any:
+        asked = Ask(**{**vars(ask), "prediction": prediction, "model": model})
+        truth, found = drawn_decisions(asked, place)
+        return truth, found if prediction is None else replace(found, name=f"column {prediction}")
+
+    with waiting("Reading the table"):
+        truth, base = made(ask.prediction, ask.model)
+        found = {
+            name: made(*((None, what) if Path(what).is_dir() else (what, None)))[1]
+            for name, what in pairs
+        }
+    listed = {str(one): one for column in truth.groups.values() for one in set(column.tolist())}
+    try:
+        costs = float(first), float(second if colon else "nan")
+    except ValueError:
+        raise wrong("costs", "two numbers", ask.costs, "Pass --costs 1:5.") from None
+    with warnings_as_notes(), waiting("Searching"):
+        result = search(
+            base,
+            None,
+            truth.labels,
+            sensitive_features=truth.groups,
+            candidates=found,
+            costs=costs,
+            reference=listed.get(ask.reference, ask.reference),
+            draws=ask.draws,
+            random_state=ask.seed,
+            ledger=book,
+            **named(
+                ask,
+                "tolerance measure smallest confidence epsilon delta protects neighbours plan key",
+            ),
+        )
+    if ".json" in files:
+        path = result.write(files[".json"])
+        if ask.key is not None:
+            signed = signing.signed_text(path.read_text("utf-8"), signing.private_key(ask.key))
+            write_file(signing.signature_path(path), signed.to_json())
+    if ".html" in files:
+        title = "Search for a less discriminatory alternative"
+        write_file(files[".html"], result.to_html(title))
+    print_lines(result.to_json().rstrip("\n") if ask.json else str(result))
+    _say_written(files, ask)
+    if result.taken is None:
         no()
 
 
@@ -562,6 +641,12 @@ def _examined(text: str) -> tuple[str, str, Any, Any, Any, dict[str, Any]]:
         made, found = Certificate.examine(text)
         plain = {"certified": made.recomputed.holds}
         return "certificate", str(made), found, made.RECOMPUTED, made.ON_TRUST, plain
+    if '"fairveil search record"' in head:
+        from ..estimators import Alternatives
+
+        record, found = Alternatives.examine(text)
+        said = {"taken": record.taken, "verdict": record.verdict, "plan": record.digest}
+        return "search", str(record), found, record.RECOMPUTED, record.ON_TRUST, said
     if '"fairveil private table"' in head:
         from ..estimators import PrivateTable
 

@@ -60,6 +60,14 @@ scheduler ADDRESS text : read TABLE by the workers of this dask cluster (tls://.
 rows N whole : suppose about so many rows [default: the schema's]
 shares COLUMN=VALUE:SHARE,... texts : suppose groups or classes of this size: sex=f:0.3,m:0.7
 prediction COLUMN text : take the decisions in this column, whoever made them
+candidate NAME=WHAT texts : compare this column of decisions, or this model's folder; repeat for more
+tolerance NUMBER number : allow this much more loss than the base's: 0.01 is a point of error
+measure NAME:adverse_impact_ratio|selection_rate_gap|true_positive_rate_ratio|true_positive_rate_gap one : seek to improve this
+costs FP:FN text : weigh a false positive and a false negative [default: 1:1]
+reference GROUP text : compare groups with this one [default: each with each]
+smallest SHARE number : do not compare groups of a smaller share of people
+draws - flag : the candidates were drawn independently from one procedure
+lda:plan FILE path : write what is fixed first here (.json); if it is there, it must be the same
 audit:model DIR path : take the decisions of this model
 period NAME text : count TABLE as this period, which is new
 attribute FILE text : join the sensitive columns of this table, by --id: features are public then
@@ -151,6 +159,7 @@ predict:out FILE path : write this CSV file [default: standard output]
 export:out FILE path : write a query (.sql), or a model card (.md)
 audit:out FILE paths : write a page (.html), or the table for `verify` (.json); repeat for both
 certify:out FILE paths : write the certificate (.json), or a page (.html); repeat for both
+lda:out FILE paths : write the record (.json), or a page (.html); repeat for both
 attack:out FILE paths : write the result (.json), a picture (.svg) or a page (.html); repeat
 schema init:out FILE path : write this file, .toml
 sign:out FILE path : write this file [default: statement.json.sig beside it]
@@ -159,6 +168,7 @@ ledger export:out FILE path : write this file [default: standard output]
 attack:statement FILE path : write the statement of a model's folder, with this audit in it
 verify:signature FILE path : look for the signature here [default: beside the file]
 key FILE path : sign with this private key
+lda:key FILE path : sign the plan first, and the record, with this private key
 verify:key FILE path : check the signature, too, with the signer's public key
 note TEXT text : sign this line of words, too
 new-key FILE path : write a new pair of keys; sign nothing

@@ -213,7 +213,7 @@ class Alternatives(CountedResult):
         if at == self.result.taken:
             return "taken: the best shown, of equal use and less discriminatory"
         if one.is_alternative:
-            return "an alternative too: another was shown to be as good or better"
+            return "an alternative too; more was shown of another"
         if one.equal_use == NOT_MET:
             return "its loss exceeds the base's by more than the tolerance"
         if one.fairer == NOT_MET:
@@ -241,9 +241,9 @@ class Alternatives(CountedResult):
             (
                 Column("model", names),
                 Column("kind", kinds),
-                _column("loss above base", "percent", changes),
+                _column("loss above base", "points", changes),
                 _column(f"{rate} ratio", "weight", [one.ratio for one in found_]),
-                _column(f"{rate} gap", "percent", [one.gap for one in found_]),
+                _column(f"{rate} gap", "points", [one.gap for one in found_]),
                 Column("of equal use", ("-", *(one.equal_use for one in found_[1:]))),
                 Column("less discriminatory", ("-", *(one.fairer for one in found_[1:]))),
                 Column("why", why),
@@ -685,6 +685,8 @@ def _kind(model: object) -> str:
     """What it is, in a word."""
     if isinstance(model, tuple):
         return f"scores cut at {float(model[-1]):g}"
+    if isinstance(model, wrapped.Made):
+        return model.name
     if hasattr(model, "predict"):
         return type(model).__name__
     return "function" if callable(model) else "decisions"
@@ -693,7 +695,15 @@ def _kind(model: object) -> str:
 def _plan(models: Mapping[str, object], promise: Promise, **given: Any) -> dict[str, Any]:
     """All that is fixed first, checked, as plain JSON values."""
     names, draws, costs = [*models][1:], given["draws"], given["costs"]
-    drawn = set(names) if draws is True else {draws} if isinstance(draws, str) else set(draws)
+    drawn = (
+        set(names)
+        if draws is True
+        else set()
+        if draws is False
+        else {draws}
+        if isinstance(draws, str)
+        else set(draws)
+    )
     if unknown := sorted(drawn - set(names)):
         remedy = f"Candidates: {', '.join(names)}."
         raise InputError.expected("names of candidates", of="draws", got=unknown, remedy=remedy)
