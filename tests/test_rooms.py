@@ -87,7 +87,7 @@ INSIDE = {
         ("forecast",),
     ),
     "estimators": (
-        ("words",),
+        ("reasons", "words"),
         ("settings",),
         ("reading",),
         ("fitting", "reports"),

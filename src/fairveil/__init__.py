@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .estimators import lda as lda
     from .estimators import load as load
     from .estimators import private_audit as private_audit
+    from .estimators import reason_codes as reason_codes
     from .estimators import release_groups as release_groups
     from .estimators import save as save
     from .estimators import score_audit as score_audit

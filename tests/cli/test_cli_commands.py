@@ -113,9 +113,10 @@ def test_a_search_for_alternatives_is_fixed_first_and_verified_after(
         for row in applicants(3000, 5)
     ]
     names = ["age", "score", "city", "sex", "hired", "now", "fair"]
-    table = write_csv(tmp_path / "d.csv", rows, names)  # type: ignore[arg-type]
+    table = write_csv(tmp_path / "d.csv", rows, names)
     ok(fairveil("ledger", "create", "b.db", "people", "--epsilon", 4, "--delta", "1e-6"))
     ok(fairveil("sign", "--new-key", "h.key"))
+    asked: tuple[object, ...]
     asked = (table, *ROLES, "--prediction", "now", "--tolerance", 0.06, "--epsilon", 2)
     first = ("--plan", "plan.json", "--key", "h.key", "--ledger", "b.db")
     files = ("--out", "r.json", "--out", "r.html")
@@ -134,7 +135,7 @@ def test_a_search_for_alternatives_is_fixed_first_and_verified_after(
     assert "CONTRADICTION" in ok(fairveil("verify", "r.json"), 1).out
     same = ("--candidate", "same=now", "--seed", 1)
     ok(fairveil("lda", *asked, *same), 1)
-    for wrong in (("--candidate", "fair"), ("--costs", "one"), ("--reference", "x")):
+    for wrong in (("--candidate", "fair"), ("--costs", "1:x"), ("--reference", "x")):
         done = ok(fairveil("lda", *asked, *same, *wrong), 2)
         assert LINES.fullmatch(done.refusal), done.err
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .post_processing import FairPostProcessor as FairPostProcessor
     from .reading.additive import Additive as Additive
     from .reading.soft_groups import SoftGroups as SoftGroups
+    from .reasons import reason_codes as reason_codes
     from .released import ReleasedClassifier as ReleasedClassifier
     from .released import ReleasedFrontier as ReleasedFrontier
     from .released import ReleasedGroups as ReleasedGroups

@@ -334,6 +334,8 @@ class Alternatives(CountedResult):
     def _of(cls, values: Mapping[str, Any], cells: Cells, common: dict[str, Any]) -> Alternatives:
         file, plan, totals = cls.FILE, values["plan"], values["totals"]
         names = [file.line(one["name"]) for one in plan["candidates"]]
+        for words in (plan["written"], *(one["kind"] for one in plan["candidates"])):
+            file.line(words)
         if plan.get("format") != PLAN or len(set(names)) < len(names) or not names:
             raise file.malformed("a plan that is none")
         if len(common["counts"]) != len(names) * cells.count * KINDS:
