@@ -42,7 +42,8 @@ UNITS = {
     "scoring_rate": "percent",
     "scoring_impact_ratio": "decimals",
 }
-"""Measures, and how they are shown. `scoring_rate`: above the median of everyone."""
+"""Measures, and how they are shown. `scoring_rate`: above the edge that is nearest to
+the median of everyone."""
 
 
 class Noise(Protocol):
@@ -229,7 +230,7 @@ def score_rows(
         for parts in [[counts[inside], *np.moveaxis(counts[inside], 1, 0)]]
     ]
     everyone, out = every[0][0], list[ScoreRow]()
-    median = int(np.argmax(everyone.value >= 0.5))
+    median = int(np.argmin(np.abs(everyone.value[:-1] - 0.5)))
     sizes = [float(counts[inside].sum()) for _, _, inside in found]
     enough = [size >= smallest * sizes[0] for size in sizes]
     at = np.arange(counts.shape[-1], dtype=np.float64)

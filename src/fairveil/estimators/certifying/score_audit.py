@@ -52,7 +52,8 @@ def score_audit(
     difference, approval and scoring rates, and impact ratios.
 
     People are counted once by group, outcome and bin of the score. Ratios compare each group with
-    the one that has the largest rate; the scoring rate is the share above the median of everyone.
+    the one that has the largest rate; the scoring rate is the share above the edge that
+    is nearest to the median of everyone.
 
     Parameters
     ----------
