@@ -3,6 +3,6 @@
 
 from __future__ import annotations
 
-from fairveil.estimators.settings import built as made
+from ways import built as made
 
 __all__ = ["made"]

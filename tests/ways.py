@@ -1,17 +1,77 @@
 """Estimators by each solver, from flat options: `ways.fermi(strength=5.0, rounds=8)`.
 
-Options that are no parameters of the estimator are knobs of the solver; settings of one solver are
-taken for another's, where it has the knobs that were changed.
+Options that are no parameters of the estimator are knobs of the solver, or facts of the schema;
+settings of one solver are taken for another's, where it has the knobs that were changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import fairveil as fv
-from fairveil.estimators.settings import Setting, built, changed
+from fairveil.estimators import settings
+from fairveil.estimators.settings import Setting, changed
+from fairveil.facts import Schema
 from fairveil.fairness.objectives import LargestGroupLoss
+
+FACTS = {
+    "public_rows": "rows",
+    **{
+        name: name
+        for name in (
+            "max_sample_weight",
+            "target_bounds",
+            "sensitive_as_feature",
+            "unsafe_data_dependent_bounds",
+            "unit",
+            "max_rows_per_unit",
+        )
+    },
+}
+"""Options that a schema states, by their names there."""
+
+
+def flat(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options with their facts in the schema, and a relation in what is protected."""
+    facts = {FACTS[name]: value for name, value in options.items() if name in FACTS}
+    given = {name: value for name, value in options.items() if name not in FACTS}
+    relation = given.pop("neighbours", None)
+    if relation is not None:
+        given["protects"] = f"{given.get('protects', 'records')}:{relation}"
+    facts = {name: value for name, value in facts.items() if value is not None}
+    if facts:
+        given["schema"] = replace(given.get("schema") or Schema(), **facts)
+    return given
+
+
+def built(kind: Any, *given: Any, **options: Any) -> Any:
+    """An estimator of these options."""
+    return settings.built(kind, *given, **flat(options))
+
+
+def told(estimator: Any, **options: Any) -> Any:
+    """`set_params`, of these options."""
+    own = {name: getattr(estimator, name) for name in ("schema", "protects")}
+    told = flat(own | options)
+    kept = {name for name, value in own.items() if told[name] == value and name not in options}
+    return estimator.set_params(**{name: one for name, one in told.items() if name not in kept})
+
+
+def classifier(*given: Any, **options: Any) -> fv.FairClassifier:
+    """A classifier of the usual solver."""
+    return fv.FairClassifier(*given, **flat(options))
+
+
+def regressor(*given: Any, **options: Any) -> fv.FairRegressor:
+    """A regressor of the usual solver."""
+    return fv.FairRegressor(*given, **flat(options))
+
+
+def post_processor(*given: Any, **options: Any) -> fv.FairPostProcessor:
+    """A post-processor of the usual rule."""
+    return fv.FairPostProcessor(*given, **flat(options))
 
 
 def fermi(
@@ -120,6 +180,7 @@ def solver_of(estimator: Any) -> type[Setting]:
 
 
 def _made(face: Any, by: type[Setting], /, **options: Any) -> Any:
+    options = flat(options)
     given = options.pop("solver", None)
     if given is None or isinstance(given, Setting):
         given = given if isinstance(given, by) else by(**changed(given) if given else {})

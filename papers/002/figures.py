@@ -15,6 +15,7 @@ from reproduce import EQUAL, LESS, MORE, SHOWN, Asked, Line, Paper, over_seeds
 import fairveil as fv
 from fairveil.core.cost import epsilon as priced
 from fairveil.core.events import Gaussian, PoissonSampled, Repeated
+from fairveil.facts import Schema
 from fairveil.privacy import Promise, full_batch
 from frontiers import error_at
 
@@ -37,7 +38,7 @@ def fermi(notion: str) -> Any:
             epsilon=epsilon,
             delta=delta,
             protects="sensitive_features",
-            unsafe_data_dependent_bounds=True,
+            schema=Schema(unsafe_data_dependent_bounds=True),
             random_state=seed,
         )
 

@@ -15,6 +15,7 @@ from curves import against
 from reproduce import LESS, MORE, SHOWN, Asked, Line, Paper, over_seeds
 
 import fairveil as fv
+from fairveil.facts import Schema
 from frontiers import measure
 from sets import Coded, law, load
 
@@ -145,7 +146,7 @@ def _game(epsilon: float, delta: float, bound: float, seed: int) -> Any:
         epsilon=epsilon,
         delta=delta,
         protects="sensitive_features",
-        unsafe_data_dependent_bounds=True,
+        schema=Schema(unsafe_data_dependent_bounds=True),
         random_state=seed,
     )
 

@@ -13,6 +13,7 @@ from reproduce import EQUAL, LESS, SHOWN, Asked, Line, Paper, over_seeds
 import fairveil as fv
 from fairveil.core.cost import epsilon as priced
 from fairveil.core.events import Composed, Gaussian, Laplace, PoissonSampled, Repeated
+from fairveil.facts import Schema
 
 PAPER = Paper("004", "RaCO-DP", Path(__file__).parent)
 RIVALS = ("DP-FERMI (Lowy et al. 2023)", "Tran et al. 2021a", "Tran et al. 2021b")
@@ -29,7 +30,7 @@ def rate_constrained(**more: Any) -> Any:
             asked,
             epsilon=epsilon,
             delta=delta,
-            unsafe_data_dependent_bounds=True,
+            schema=Schema(unsafe_data_dependent_bounds=True),
             random_state=seed,
             **more,
         )

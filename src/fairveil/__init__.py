@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .export import sql_query as sql_query
     from .export import to_sklearn as to_sklearn
     from .facts import Reports as Reports
+    from .facts import Schema as Schema
     from .fairness import BoundedGroupLoss as BoundedGroupLoss
     from .fairness import DemographicParity as DemographicParity
     from .fairness import EqualizedOdds as EqualizedOdds

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -139,9 +140,9 @@ def test_a_claim_about_persons_is_kept_near_and_a_clip_by_row_is_found(
     kind, solver, relation
 ) -> None:
     """Twelve worst rows of one person come near the claim; clipped one by one they are far beyond."""
-    clf = kind(epsilon=4.0, delta=1e-5, schema=SCHEMA, solver=solver, neighbours=relation)
-    clf.set_params(unit="patient", max_rows_per_unit=12, public_rows=30)
     schema = SCHEMA.with_unit("patient", 12)
+    kept = {"schema": schema, "protects": f"records:{relation}"}
+    clf = kind(epsilon=4.0, delta=1e-5, solver=solver, **kept)
     target = FitTarget(clf, schema, pairs_of(schema, "records", relation, others=30)[0], 0)
     assert target.exact
     assert target.promise.unit == Unit("patient", 12)
@@ -163,9 +164,9 @@ def test_bugs_of_clips_are_planted_in_networks_and_found(unit) -> None:
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
     clf = fv.FairClassifier(model=torch.nn.Linear(2, 1), epsilon=4.0, delta=1e-5)
-    clf.set_params(solver=fv.PrimalDual(rounds=2, sampling_rate=1.0, clip=0.5), public_rows=30)
-    clf.set_params(schema=SCHEMA, unit=unit, max_rows_per_unit=None if unit is None else 12)
-    schema = SCHEMA if unit is None else SCHEMA.with_unit(unit, 12)
+    schema = replace(SCHEMA, rows=30) if unit is None else SCHEMA.with_unit(unit, 12)
+    steps = fv.PrimalDual(rounds=2, sampling_rate=1.0, clip=0.5)
+    clf.set_params(solver=steps, schema=schema)
     target = FitTarget(clf, schema, pairs_of(schema, "records", "add-remove", others=30)[0], 0)
     bugs = [Bug(NO_CLIP)] if unit is None else [Bug(CLIP_BY_ROW), Bug(NO_CLIP)]
     assert set(bugs) == {Bug(NO_CLIP), Bug(CLIP_BY_ROW)} & set(target.bugs)
@@ -191,8 +192,8 @@ def test_an_audit_of_persons_in_one_call_and_of_a_function() -> None:
     found = fv.audit.run(count, schema=SCHEMA.with_unit("patient", 12), **settings)
     assert found.refuted
     assert found.promise.unit == Unit("patient", 12)
-    of_ours = ways.objective_regression(schema=WAGES, epsilon=4.0, delta=1e-5)
-    of_ours.set_params(unit="patient", max_rows_per_unit=12)
+    wages = WAGES.with_unit("patient", 12)
+    of_ours = ways.objective_regression(schema=wages, epsilon=4.0, delta=1e-5)
     found = fv.audit.run(of_ours, trials=50, power=False, **QUIET)
     assert not found.refuted
     assert "one person, at most 12 of their rows" in str(found.promise)
@@ -268,12 +269,7 @@ def test_what_is_not_private_is_found_at_once() -> None:
         (3, {}, "something that can be run"),
         (fv.FairClassifier(schema=SCHEMA, epsilon=float("inf")), {}, "private"),
         (
-            fv.FairClassifier(schema=SCHEMA, unit=["a", "b"], max_rows_per_unit=2),
-            {},
-            "a name, as the tables are made up",
-        ),
-        (
-            fv.FairClassifier(schema=SCHEMA, unit="person"),
+            fv.FairClassifier(schema=replace(SCHEMA, unit="person")),
             {},
             "the most rows of one person",
         ),

@@ -22,7 +22,7 @@ from fairveil.errors import FairveilWarning, InputError
 from fairveil.ledger import Ledger
 from fairveil.models import folders as model_folders
 
-FIT = ("--epsilon", "0.5", "--delta", "1e-7", "--public-rows", "300", "--out", "model")
+FIT = ("--epsilon", "0.5", "--delta", "1e-7", "--rows", "300", "--out", "model")
 
 
 @pytest.fixture

@@ -65,8 +65,8 @@ def test_every_method_takes_its_parameters_and_writes_a_model(
     method: str, fairveil: Command, table: Path, schema: Path, tmp_path: Path
 ) -> None:
     words, known = ASKED[method]
-    promise = ("--epsilon", 2, "--delta", "1e-7", "--neighbours", "add-remove")
-    where = ("--schema", schema, "--public-rows", 4000, "--holdout", 0.2, "--seed", 1)
+    promise = ("--epsilon", 2, "--delta", "1e-7", "--protects", "records")
+    where = ("--schema", schema, "--rows", 4000, "--holdout", 0.2, "--seed", 1)
     done = ok(fairveil("fit", table, "--method", method, *words, *promise, *where, "--out", "m"))
     model = fv.load(tmp_path / "m")
     given = model.get_params()
@@ -162,7 +162,7 @@ def test_a_fit_certifies_with_one_option(
     done = ok(fairveil("fit", table, "--schema", schema, *loose, *words, "--seed", 1, "--out", "m"))
     assert "certificate certified, with 0.9 confidence from" in done.out
     assert json.loads((tmp_path / "m" / "certificate.json").read_text())
-    assert fv.load(tmp_path / "m").certify_share == fv.SetAside(share=0.4, if_refused="keep")
+    assert fv.load(tmp_path / "m").certify == fv.SetAside(share=0.4, if_refused="keep")
     certify = ("--method", "fermi", "--certify", "demographic_parity:90%", "--epsilon", 8)
     done = ok(fairveil("fit", table, "--schema", schema, *certify, "--seed", 1, "--out", "n"))
     assert "with 0.95 confidence" in done.out
@@ -235,7 +235,7 @@ def test_words_of_a_test_table_that_no_row_to_fit_has_are_refused_unshown(
         ((), "by a secret coin of its own that reads no data and hangs on no other row"),
         (("--seed", 5), "the seed and its place in the table decide"),
         (
-            ("--seed", 5, "--neighbours", "replace-one"),
+            ("--seed", 5, "--protects", "records:replace-one"),
             "the seed and its place in the table decide",
         ),
     ],
@@ -360,7 +360,7 @@ def test_held_out_rows_that_are_too_few_say_how_many_would_do(
     assert not re.search("About", fairveil("predict", "m", table, "--out", "d").err)
 
 
-@pytest.mark.parametrize("refused", [("--holdout", 0), ("--public-rows", 0)])
+@pytest.mark.parametrize("refused", [("--holdout", 0), ("--rows", 0)])
 def test_numbers_at_the_edge(
     refused: tuple[Any, ...], fairveil: Command, table: Path, schema: Path, tmp_path: Path
 ) -> None:

@@ -95,7 +95,7 @@ class Configuration:
     unit: str | None = None
     most: int = 2  # rows of a person
     weights: bool = False
-    rows: int | None = None  # stated in the schema, or as public_rows
+    rows: int | None = None  # stated in the schema, of columns or of facts alone
     tags: frozenset[str] = frozenset()
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -126,11 +126,11 @@ class Configuration:
         else:
             out |= {} if self.rows is None else {"public_rows": self.rows}
             out |= {} if self.unit is None else {"unit": self.unit, "max_rows_per_unit": self.most}
-        return out | dict(self.options)
+        return ways.flat(out | dict(self.options))
 
     def estimator(self, **options: Any) -> Any:
         """What is fitted, with these parameters in place of the row's."""
-        return self.make(**(self.given | options))
+        return self.make(**ways.flat(self.given | options))
 
     def arguments(
         self, table: Table | None = None, frame: Callable[[Table], Any] = pd.DataFrame
@@ -224,8 +224,8 @@ def of(estimator: Callable[..., Any], *args: Any, **fixed: Any) -> Callable[...,
 
 def searched(**options: Any) -> Any:
     """A search: what is private belongs to it, public facts to the estimator inside."""
-    inner = {name: options.pop(name) for name in ("schema", "public_rows") if name in options}
-    base = fv.FairClassifier("demographic_parity:0.1", solver=SHORT, **inner)
+    inner = {name: options.pop(name) for name in ("schema",) if name in options}
+    base = ways.classifier("demographic_parity:0.1", solver=SHORT, **inner)
     return fv.PrivateSearchCV(
         base, {"solver__clip": [0.5, 2.0]}, **({"way": "all", "scoring": "lagrangian"} | options)
     )
@@ -390,13 +390,13 @@ def _rows() -> list[Configuration]:
         # decisions changed after the fact
         R(
             "odds-certified",
-            lambda **options: fv.FairPostProcessor(
+            lambda **options: ways.post_processor(
                 base(), fv.EqualizedOdds(0.3, confidence=0.9), **options
             ),
         ),
         R(
             "odds-decisions",
-            lambda **options: fv.FairPostProcessor(
+            lambda **options: ways.post_processor(
                 base(),
                 "demographic_parity:0.1",
                 solver=fv.Thresholds(predict_method="predict"),
@@ -408,13 +408,13 @@ def _rows() -> list[Configuration]:
         ),
         R(
             "odds-alone",
-            lambda **options: fv.FairPostProcessor(base(), "equalized_odds:0.1", **options),
+            lambda **options: ways.post_processor(base(), "equalized_odds:0.1", **options),
             **ALONE,
             tags=frozenset({"aware"}),
         ),
         R(
             "parity-grades",
-            lambda **options: fv.FairPostProcessor(
+            lambda **options: ways.post_processor(
                 base(), "demographic_parity:0.05", solver=fv.Offsets(rounds=4), **options
             ),
             **GRADES,

@@ -151,7 +151,7 @@ def schema(
 MONEY = schema("money", values=fv.data.Number(-4, 4), rows=360)
 SEEDED: dict[str, Any] = {"epsilon": 2.0, "random_state": 0}
 SENSITIVE: dict[str, Any] = {"protects": "sensitive_features"}
-REPLACED: dict[str, Any] = {"neighbours": "replace-one"}
+REPLACED: dict[str, Any] = {"protects": "records:replace-one"}
 
 
 # ------------------------------------------------------------------------------- what is kept of it
@@ -279,7 +279,7 @@ def rated(constraints: Any = "demographic_parity:0.1", **options: Any) -> Any:
     """A short descent under constraints of rates."""
     settings: dict[str, Any] = {"rounds": 12, **options.pop("settings", {})}
     options = {**SEEDED, "solver": fv.PrimalDual(**settings), **options}
-    return fv.FairClassifier(constraints, **options)
+    return ways.classifier(constraints, **options)
 
 
 def of_arrays(model: Any, y: Any = None, groups: Any = None, **named: Any) -> dict[str, Any]:
@@ -412,7 +412,7 @@ def rates_unconstrained() -> dict[str, Any]:
 @golden()
 def rates_certified() -> dict[str, Any]:
     notion = fv.DemographicParity(0.6, confidence=0.9)
-    model = rated(notion, schema=schema(rows=360), certify_share=fv.SetAside(share=0.4))
+    model = rated(notion, schema=schema(rows=360), certify=fv.SetAside(share=0.4))
     return of_table(model)
 
 
@@ -688,7 +688,7 @@ def tailored_regressor() -> dict[str, Any]:
 
 @golden(LIBRARIES)
 def odds_decisions() -> dict[str, Any]:
-    model = fv.FairPostProcessor(
+    model = ways.post_processor(
         candidates()[0],
         "equalized_odds:0.1",
         public_base=True,
@@ -701,7 +701,7 @@ def odds_decisions() -> dict[str, Any]:
 
 @golden(LIBRARIES)
 def odds_scores() -> dict[str, Any]:
-    model = fv.FairPostProcessor(
+    model = ways.post_processor(
         candidates()[0],
         "demographic_parity:0.1",
         public_base=True,
@@ -714,23 +714,31 @@ def odds_scores() -> dict[str, Any]:
 
 @golden(LIBRARIES)
 def odds_persons() -> dict[str, Any]:
-    model = fv.FairPostProcessor(
-        candidates()[0],
+    import pandas as pd
+
+    table = pd.DataFrame(ROWS.X, columns=[f"x{j}" for j in range(3)])
+    base = candidates()[0]
+    base.feature_names_in_ = np.array(table.columns, dtype=object)
+    model = ways.post_processor(
+        base,
         "equalized_odds:0.1",
         public_base=True,
         solver=fv.Thresholds(predict_method="predict"),
-        unit=ROWS.person,
+        unit="person",
         max_rows_per_unit=2,
         **SEEDED,
         **REPLACED,
     )
-    return of_arrays(model, aware=True, weights=lambda fitted: fitted.mixing_)
+    table = table.assign(person=ROWS.person)
+    model.fit(table, ROWS.label, sensitive_features=ROWS.sex)
+    weights = {"weights": lambda fitted: fitted.mixing_}
+    return decided(model, table, ROWS.label, ROWS.sex, aware=True, **weights)
 
 
 @golden(LIBRARIES)
 def odds_two_steps() -> dict[str, Any]:
     base = rated(None, epsilon=1.0, delta=5e-7, schema=schema(rows=360))
-    model = fv.FairPostProcessor(base, "equalized_odds:0.1", schema=schema(rows=360), **SEEDED)
+    model = ways.post_processor(base, "equalized_odds:0.1", schema=schema(rows=360), **SEEDED)
     return of_table(model, aware=True)
 
 
@@ -739,7 +747,7 @@ def parity_grades() -> dict[str, Any]:
     base = LogisticRegression(max_iter=3).fit(ROWS.X, ROWS.grade)
     base.coef_ = np.array([[-1.0, -0.5, 0.5], [0.0, 0.25, 0.0], [1.0, 0.5, -0.5]])
     base.intercept_ = np.array([0.0, 0.125, 0.0])
-    model = fv.FairPostProcessor(base, "demographic_parity:0.1", public_base=True, **SEEDED)
+    model = ways.post_processor(base, "demographic_parity:0.1", public_base=True, **SEEDED)
     model.fit(ROWS.X, sensitive_features=ROWS.sex)
     return decided(model, ROWS.X, ROWS.grade, ROWS.sex, aware=True, weights=lambda m: m.offsets_)
 

@@ -389,7 +389,7 @@ def test_a_group_that_noise_hides_keeps_the_decisions_of_its_base() -> None:
     options: dict[str, Any] = {"public_base": True, "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = fv.FairPostProcessor(
+        found = ways.post_processor(
             base, "demographic_parity:0.02", solver=fv.Offsets(), epsilon=1.0, **options
         ).fit(X, y, sensitive_features=few)
     moved = {key: bool(np.any(row)) for key, row in zip(found.groups_, found.offsets_, strict=True)}
@@ -405,7 +405,7 @@ def test_counts_after_a_base_that_was_seen_cost_what_a_later_choice_does() -> No
 
     def after(epsilon: float, delta: float) -> Any:
         options = {"epsilon": epsilon, "delta": delta, "public_rows": 400, "random_state": 1}
-        clf = fv.FairPostProcessor(base, "equalized_odds:0.1", **options)
+        clf = ways.post_processor(base, "equalized_odds:0.1", **options)
         return clf.fit(X, y, sensitive_features=sex).privacy_
 
     statement = after(1.0, 1e-3)

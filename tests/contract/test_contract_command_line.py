@@ -680,8 +680,8 @@ def test_a_strange_cell_is_named_by_its_place_and_never_shown(
 def _objects() -> dict[str, Callable[..., Any]]:
     plain, notion = fv.FairClassifier(None), "demographic_parity:0.3"
     return {
-        "primal-dual": lambda **o: fv.FairClassifier(notion, **o),
-        "post-processing": lambda **o: fv.FairPostProcessor(plain, notion, **o),
+        "primal-dual": lambda **o: ways.classifier(notion, **o),
+        "post-processing": lambda **o: ways.post_processor(plain, notion, **o),
         "oracle-game": lambda **o: ways.game(notion, **o),
         "group-objective": lambda **o: ways.objective("error", notion, **o),
         "fermi": lambda **o: ways.fermi("demographic_parity", **o),

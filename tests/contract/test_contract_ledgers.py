@@ -17,6 +17,7 @@ import pytest
 import fairveil as fv
 from fairveil.core.events import Approximate, Event, Gaussian, PerCell, Pure, Repeated
 from fairveil.errors import FairveilError, Overspent
+from fairveil.facts import Schema
 from fairveil.ledger import Entry
 from fairveil.privacy import (
     Filter,
@@ -423,7 +424,7 @@ def with_group(statement: PrivacyStatement, **values: Any) -> PrivacyStatement:
 
 def bounds(origin: str) -> tuple[Any, ...]:
     """As a fit states them."""
-    fit = fv.FairClassifier(unsafe_data_dependent_bounds=True, random_state=0)
+    fit = fv.FairClassifier(schema=Schema(unsafe_data_dependent_bounds=True), random_state=0)
     fit.fit([[0.0], [2.0], [4.0], [9.0]] * 5, [0, 1, 0, 1] * 5)
     return tuple(dataclasses.replace(one, origin=origin) for one in fit.privacy_.bounds)
 

@@ -128,18 +128,20 @@ FIT: dict[str, tuple[Any, str]] = {
     ),
     "sensitive columns as public features": (
         lambda: fv.FairClassifier(
-            "demographic_parity:0.1", protects="sensitive_features", sensitive_as_feature=True
+            "demographic_parity:0.1",
+            protects="sensitive_features",
+            schema=Schema(sensitive_as_feature=True),
         ).fit(X, Y, sensitive_features=A),
         "sensitive_as_feature",
     ),
     "persons without a largest number": (
-        lambda: fv.FairClassifier(unit="who").fit(
+        lambda: fv.FairClassifier(schema=Schema(unit="who")).fit(
             {"a": X[:, 0], "who": A}, Y, sensitive_features=A
         ),
         "max_rows_per_unit",
     ),
     "persons in no column": (
-        lambda: fv.FairClassifier(unit="who", max_rows_per_unit=2).fit(
+        lambda: fv.FairClassifier(schema=Schema(unit="who", max_rows_per_unit=2)).fit(
             {"a": X[:, 0]}, Y, sensitive_features=A
         ),
         "who",

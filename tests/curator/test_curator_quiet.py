@@ -194,7 +194,7 @@ def _base(speak, secret):
     clf = fv.FairPostProcessor(
         _Foreign(speak), public_base=True, constraints="demographic_parity:0.2", epsilon=5.0
     )
-    clf.set_params(random_state=0, public_rows=60, delta=1e-4).fit(X, y, sensitive_features=A)
+    ways.told(clf, random_state=0, public_rows=60, delta=1e-4).fit(X, y, sensitive_features=A)
 
 
 def _candidates(speak, secret):
@@ -203,7 +203,7 @@ def _candidates(speak, secret):
     clf = ways.game(
         "demographic_parity:0.5", oracle="exponential", solver=fv.OracleGame(candidates=listed)
     )
-    clf.set_params(random_state=0, solver__rounds=2, public_rows=60, epsilon=5.0, delta=1e-4).fit(
+    ways.told(clf, random_state=0, solver__rounds=2, public_rows=60, epsilon=5.0, delta=1e-4).fit(
         X, y, sensitive_features=A
     )
 

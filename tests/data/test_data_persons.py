@@ -257,15 +257,12 @@ def test_a_part_of_a_store_reads_the_rows_that_a_part_of_the_table_reads() -> No
 
 
 def test_what_contradicts_a_store_of_persons_is_refused() -> None:
-    people, store = table(), data.encode(table(), SCHEMA, "people.store")
+    store = data.encode(table(), SCHEMA, "people.store")
     clf = fv.FairClassifier("demographic_parity:0.1", epsilon=3.0, solver=fv.PrimalDual(rounds=3))
     with pytest.raises(PrivacyError):  # rows would be protected, not persons
         clf.fit(store)
-    # in the order of the table, which the store does not have
-    with pytest.raises(InputError, match="unit"):
-        clf.set_params(unit={"patient": people["patient"]}, max_rows_per_unit=3).fit(store)
     with pytest.raises(InputError, match="rows that know"):
-        clf.set_params(unit="other").fit(store)
+        ways.told(clf, unit="other", max_rows_per_unit=3).fit(store)
     with pytest.raises(SchemaError, match="unit"):
         store.by(SCHEMA.with_unit("other"))
     assert fv.FairClassifier(
@@ -273,6 +270,7 @@ def test_what_contradicts_a_store_of_persons_is_refused() -> None:
     ).fit(store.by(SCHEMA.without_unit()))
     with pytest.raises(FairveilError):
         ways.game("demographic_parity:0.1", epsilon=3.0).fit(store)
+    people = table()
     with pytest.raises(InputError, match="person for every row"):
         data.encode(people.assign(patient=[None, *people["patient"][1:]]), SCHEMA, "missing.store")
     assert not Path("missing.store").exists()

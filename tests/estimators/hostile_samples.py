@@ -578,7 +578,7 @@ BAD_OPTIONS: list[tuple[str, Any]] = [
         ("public_rows", value)
         for value in (0, -5, 1.5, "120", True, float("nan"), [120], float("inf"))
     ),
-    *(("max_sample_weight", value) for value in (0, -1.0, "1", None, float("nan"), True, [1.0])),
+    *(("max_sample_weight", value) for value in (0, -1.0, "1", float("nan"), True, [1.0])),
     *(("schema", value) for value in ("schema.toml", {}, 1, Odd(), [])),
     *(("ledger", value) for value in ("ledger.db", 1, Odd(), [])),
 ]

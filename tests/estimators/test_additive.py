@@ -65,7 +65,7 @@ SEEN = {"protects": "sensitive_features"}
 CLASSIFIERS = [
     fv.FairClassifier(PARITY),
     made(fv.FairClassifier, PARITY, **SEEN),
-    fv.FairClassifier(PARITY, neighbours="replace-one"),
+    fv.FairClassifier(PARITY, protects="records:replace-one"),
     fv.FairClassifier(PARITY, epsilon=float("inf")),
     ways.fermi(),
     ways.tailored(),
@@ -104,7 +104,7 @@ def test_a_number_is_predicted_by_steps(clf: Any) -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (ROWS, 1))
     y, sex = np.abs(X[:, 0]), rng.integers(2, size=ROWS)
-    given = {"epsilon": 5.0, "random_state": 0, "target_bounds": (0, 2)}
+    given = {"epsilon": 5.0, "random_state": 0, "schema": fv.Schema(target_bounds=(0, 2))}
     scores = []
     for model in (None, "additive"):
         scores.append(
@@ -182,7 +182,7 @@ def test_a_plan_without_rows_is_the_one_of_the_fit(clf: Any) -> None:
     X, y, sex = table()
     stated = replace(schema(), rows=ROWS)
     made = copy.copy(clf).set_params(model="additive", schema=stated, random_state=0)
-    search = made._foretold(Unread(stated, ROWS), None, None)._search(Unread(stated, ROWS).read)
+    search = made._foretold(Unread(stated, ROWS), None)._search(Unread(stated, ROWS).read)
     spent = made.fit(X, y, sensitive_features=sex).privacy_
     assert spent.plan is not None
     assert compose([search.plan]) == compose(spent.plan)
@@ -237,7 +237,7 @@ def test_a_wide_table_has_steps_where_enough_rows_are_known_or_columns_named() -
     X, y = rng.normal(size=(500, MANY + 1)), rng.integers(2, size=500)
     known = ROWS_A_NUMBER * (MANY + 1)
     many = fv.FairClassifier(
-        model="additive", random_state=0, solver=fv.PrimalDual(rounds=3), public_rows=known
+        model="additive", random_state=0, solver=fv.PrimalDual(rounds=3), schema=Schema(rows=known)
     ).fit(X, y)
     assert len(many.coding_.shapes.steps) == MANY + 1
     named = fv.FairClassifier(

@@ -4,6 +4,7 @@ them can be read."""
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def test_noise_of_a_step_is_within_its_bound_and_not_far_below() -> None:
     found, bounds = [], set()
     for seed in range(60):
         clf = fv.FairClassifier(
-            model="additive", schema=SCHEMA, epsilon=0.5, random_state=seed, public_rows=3000
+            model="additive", schema=replace(SCHEMA, rows=3000), epsilon=0.5, random_state=seed
         )
         clf.fit(X, y)
         assert clf.outcome_.weight_noise is not None

@@ -25,6 +25,7 @@ import fairveil as fv
 import ways
 from fairveil.errors import FairveilError, InputError
 from fairveil.estimators import post_processing, wrapped
+from fairveil.facts import Schema
 from fairveil.methods import score_bins
 from knobs import made
 
@@ -313,11 +314,11 @@ def test_a_base_that_is_fitted_here_keeps_its_score_where_one_class_for_all_errs
     rng = np.random.default_rng(1)
     y = (rng.random(8000) < 0.04).astype(int)
     x = np.clip(0.35 * y + 0.3 * rng.normal(size=8000), -1, 1)[:, np.newaxis]
-    base = fv.FairClassifier(random_state=4, public_rows=8000)
+    base = fv.FairClassifier(random_state=4, schema=Schema(rows=8000))
     alone = clone(base).set_params(epsilon=0.8, delta=0.8e-6).fit(x, y)
     assert np.ptp(alone.decision_function(x)) == 0
     clf = fv.FairPostProcessor(
-        base, fv.FalseNegativeRate(0.2), random_state=0, public_rows=8000
+        base, fv.FalseNegativeRate(0.2), random_state=0, schema=Schema(rows=8000)
     ).fit(x, y)
     assert np.ptp(clf.estimator_.decision_function(x)) > 0.5  # the same search, by the same seed
     assert 1 - clf.score(x, y) < 0.6

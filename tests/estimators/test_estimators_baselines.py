@@ -23,6 +23,7 @@ from fairveil.estimators.reports import (
     Compared,
     warn_if_worse,
 )
+from fairveil.facts import Schema
 from fairveil.models import LinearModel, MixtureModel
 from knobs import made
 
@@ -108,7 +109,7 @@ def worse(seed=0, randomised=True):
     clf = fv.FairClassifier(
         "false_positive_rate_parity:0.9",
         epsilon=30.0,
-        public_rows=n,
+        schema=Schema(rows=n),
         random_state=seed,
         solver=fv.PrimalDual(rounds=1, randomised=randomised),
     )
@@ -203,7 +204,7 @@ def test_one_model_is_not_warned_of() -> None:
     X, y, _ = people(600)
     clf = fv.FairClassifier(
         epsilon=1.0,
-        public_rows=600,
+        schema=Schema(rows=600),
         solver=fv.PrimalDual(rounds=2, randomised=False),
         random_state=0,
     )
@@ -243,7 +244,7 @@ def test_a_mixture_survives_a_file(tmp_path) -> None:
     assert again.baselines_ == clf.baselines_
     assert again.constraint_report_ == clf.constraint_report_
     base = fv.FairPostProcessor(
-        again, "demographic_parity:0.2", epsilon=9.0, public_rows=len(y), random_state=0
+        again, "demographic_parity:0.2", epsilon=9.0, schema=Schema(rows=len(y)), random_state=0
     )
     base.fit(X, y, sensitive_features=a)  # a base that is randomized is drawn from, once
 

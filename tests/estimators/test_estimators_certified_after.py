@@ -35,13 +35,23 @@ def _people(n: int, seed: int, share: float = 0.5) -> tuple[np.ndarray, np.ndarr
 X, Y, A = _people(2000, 0)
 PARITY, ODDS = fv.DemographicParity(0.2, confidence=0.95), fv.EqualizedOdds(0.1, confidence=0.95)
 SEEDED: dict[str, Any] = {"public_rows": 2000, "rounds": 20, "random_state": 0}
+
+
+def aside(way: str | None, notions: Any = None) -> Any:
+    """What is certified, and what becomes of a model that is refused; the usual where `way` is
+    None."""
+    return notions if way is None else fv.SetAside(if_refused=way, notions=notions)
+
+
 MAKERS: dict[str, Any] = {
-    "fermi": lambda **more: made(
-        ways.fermi, "demographic_parity", 1.0, certify=PARITY, **SEEDED | more
+    "fermi": lambda way, **more: made(
+        ways.fermi, "demographic_parity", 1.0, certify=aside(way, PARITY), **SEEDED | more
     ),
-    "tailored": lambda **more: made(ways.tailored, certify=PARITY, **SEEDED | more),
-    "group objective": lambda **more: made(
-        ways.objective, "error", [ODDS, "gmean:0.5"], **SEEDED | more
+    "tailored": lambda way, **more: made(
+        ways.tailored, certify=aside(way, PARITY), **SEEDED | more
+    ),
+    "group objective": lambda way, **more: made(
+        ways.objective, "error", [ODDS, "gmean:0.5"], certify=aside(way), **SEEDED | more
     ),
 }
 
@@ -55,10 +65,9 @@ def fits(request: pytest.FixtureRequest) -> tuple[Any, Any]:
     """One fit that was kept as it was found, and one with replaced decisions, of one seed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        asides = [fv.SetAside(if_refused=way) for way in ("keep", "replace")]
         kept, handed = (
-            MAKERS[request.param](certify_share=one).fit(X, Y, sensitive_features=A)
-            for one in asides
+            MAKERS[request.param](way).fit(X, Y, sensitive_features=A)
+            for way in ("keep", "replace")
         )
         return kept, handed
 
@@ -107,7 +116,7 @@ def test_files_keep_it(fits: tuple[Any, Any], tmp_path: Path) -> None:
         loaded = fv.load(fv.save(clf, tmp_path / str(at)))
         assert (_law(loaded) == _law(clf)).all()
         assert loaded.certificate_.to_json() == clf.certificate_.to_json()
-        assert loaded.certify_share == clf.certify_share
+        assert loaded.certify == clf.certify
     # a folder with a certificate is one of ours
     assert fv.save(clf, tmp_path / "0", overwrite=True)
 
@@ -115,7 +124,7 @@ def test_files_keep_it(fits: tuple[Any, Any], tmp_path: Path) -> None:
 def test_a_fit_that_certifies_nothing_is_what_it_was() -> None:
     for name, make in MAKERS.items():
         off = {"constraints": None} if name == "group objective" else {"certify": None}
-        clf = make().set_params(**off).fit(X, Y, sensitive_features=A)
+        clf = make(None).set_params(**off).fit(X, Y, sensitive_features=A)
         assert not hasattr(clf, "certificate_")
         again = type(clf)(
             **{k: v for k, v in clf.get_params(deep=False).items() if "certif" not in k}
@@ -168,7 +177,7 @@ def test_few_fits_against_a_penalty_exceed_what_was_certified() -> None:
 
 def test_a_ledger_charges_penalty_and_certificate_once() -> None:
     ledger = fv.Ledger.create(None, "people", epsilon=1.0, delta=1e-6)
-    clf = MAKERS["fermi"](ledger=ledger, random_state=None).fit(X, Y, sensitive_features=A)
+    clf = MAKERS["fermi"](None, ledger=ledger, random_state=None).fit(X, Y, sensitive_features=A)
     assert ledger.balance().committed == 1
     assert certified_fits.PAID in clf.certificate_.assumptions
 
@@ -179,8 +188,8 @@ LOSS = fv.BoundedGroupLoss(0.5, loss="squared", confidence=0.9)
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: ways.fermi(certify_share=0.3), "certify_share"),
-        (lambda: ways.tailored(certify_share=fv.SetAside(if_refused="keep")), "if_refused"),
+        (lambda: ways.fermi(certify=0.3), "a notion to certify"),
+        (lambda: ways.tailored(certify=fv.SetAside(if_refused="keep")), "if_refused"),
         (lambda: ways.fermi(certify="demographic_parity"), "a bound"),
         (lambda: ways.fermi(certify=fv.DemographicParity(None)), "notions with a bound"),
         (

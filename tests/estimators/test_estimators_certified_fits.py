@@ -20,6 +20,7 @@ from fairveil.core.events import compose
 from fairveil.errors import FairveilError, InputError, LedgerError, PrivacyError
 from fairveil.estimators.certifying import certified_fits
 from fairveil.estimators.descending import PrimalDualWay
+from fairveil.facts import Schema
 from knobs import made
 
 
@@ -149,7 +150,7 @@ def test_parts_are_disjoint_and_everyone_and_coins_are_anew(
 
     monkeypatch.setattr(PrimalDualWay, "intend", watched_fit)
     for _ in range(2):
-        fv.FairClassifier(NOTION, public_rows=3000).fit(ids, Y, sensitive_features=A)
+        fv.FairClassifier(NOTION, schema=Schema(rows=3000)).fit(ids, Y, sensitive_features=A)
     for one, other in zip(fitted, seen, strict=True):
         assert not {round(v * 3000) for v in one} & {round(v * 3000) for v in other}
         assert len(one) + len(other) == 3000
@@ -197,15 +198,15 @@ def test_what_is_published_and_what_it_costs() -> None:
     assert aim.people == 900
     assert aim.wide_enough
     assert clf.constraints is NOTION
-    assert (clf.certify_share, clf.public_rows) == (None, 3000)
+    assert (clf.certify, clf.schema) == (None, Schema(rows=3000))
     plain = clf.set_params(constraints="demographic_parity:0.3").fit(X, Y, sensitive_features=A)
     assert not hasattr(plain, "certificate_")
 
 
 def test_without_a_public_number_it_aims_at_half_and_a_tiny_share_at_a_fifth() -> None:
-    blind = _fit(public_rows=None).certified_aim_
+    blind = _fit(schema=None, public_rows=None).certified_aim_
     assert (blind.people, blind.aims, blind.wide_enough) == (None, (0.15,), False)
-    tiny = _fit(certify_share=0.01)
+    tiny = _fit(certify=0.01)
     assert tiny.certified_aim_.aims == (pytest.approx(0.06),)
     assert not tiny.certified_aim_.wide_enough
 
@@ -219,7 +220,7 @@ def test_other_estimators_and_tables(kind: str) -> None:
             None,
             fv.EqualizedOdds(0.4, confidence=0.9),
             epsilon=3.0,
-            public_rows=3000,
+            schema=Schema(rows=3000),
             random_state=0,
         )
     elif kind == "game":
@@ -250,7 +251,7 @@ def test_asked_for_20_points_few_fits_are_certified_wrongly() -> None:
         clf = fv.FairClassifier(
             notion,
             epsilon=2.0,
-            public_rows=1500,
+            schema=Schema(rows=1500),
             solver=fv.PrimalDual(rounds=12),
             random_state=seed,
         ).fit(x, y, sensitive_features=a)
@@ -264,17 +265,17 @@ def test_asked_for_20_points_few_fits_are_certified_wrongly() -> None:
 @pytest.mark.parametrize(
     ("options", "given", "words"),
     [
-        ({"certify_share": 1.0}, {}, "certify_share"),
-        ({"certify_share": 0.0}, {}, "certify_share"),
+        ({"certify": 1.0}, {}, "share"),
+        ({"certify": 0.0}, {}, "share"),
         (
-            {"constraints": "demographic_parity:0.3", "certify_share": 0.3},
+            {"constraints": "demographic_parity:0.3", "certify": 0.3},
             {},
-            "a constraint with a confidence",
+            "a notion to certify, or a constraint with a confidence",
         ),
         ({"constraints": [NOTION, fv.EqualizedOdds(0.3, confidence=0.9)]}, {}, "one confidence"),
         ({"checkpoint": "folder"}, {}, "checkpoint"),
         (
-            {"unit": np.arange(3000), "max_rows_per_unit": 1, "protects": "sensitive_features"},
+            {"unit": "who", "max_rows_per_unit": 1, "protects": "sensitive_features"},
             {},
             "unit",
         ),

@@ -42,7 +42,7 @@ def table(rows: int, schema: Schema = SCHEMA) -> dict[str, Any]:
 
 
 def base(**options: Any) -> Any:
-    return fv.FairClassifier(None, solver=SHORT, **options)
+    return ways.classifier(None, solver=SHORT, **options)
 
 
 def searched(way: str, **options: Any) -> Any:
@@ -57,7 +57,7 @@ def searched(way: str, **options: Any) -> Any:
 
 
 ESTIMATORS: dict[str, Callable[..., Any]] = {
-    "FairClassifier": lambda **k: fv.FairClassifier("demographic_parity:0.1", solver=SHORT, **k),
+    "FairClassifier": lambda **k: ways.classifier("demographic_parity:0.1", solver=SHORT, **k),
     "FermiClassifier": lambda **k: ways.fermi("demographic_parity", 1.0, solver=SHORT, **k),
     "GroupObjectiveClassifier": lambda **k: ways.objective(
         "error", None, solver=fv.GroupObjective(rounds=2), **k
@@ -66,16 +66,16 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "OracleGameClassifier": lambda **k: ways.game("demographic_parity:0.1", rounds=2, **k),
     "TailoredClassifier": lambda **k: ways.tailored(solver=fv.Tailored(rounds=2), **k),
     "TailoredRegressor": lambda **k: ways.tailored_regression(**k),
-    "FairPostProcessor": lambda **k: fv.FairPostProcessor(base(), "equalized_odds:0.1", **k),
-    "offsets": lambda **k: fv.FairPostProcessor(
+    "FairPostProcessor": lambda **k: ways.post_processor(base(), "equalized_odds:0.1", **k),
+    "offsets": lambda **k: ways.post_processor(
         base(), "demographic_parity:0.05", solver=fv.Offsets(rounds=2), **k
     ),
     "PrivateSearchCV": lambda **k: searched("all", **k),
     "a selection": lambda **k: searched("selection", **k),
-    "a base's decisions": lambda **k: fv.FairPostProcessor(
+    "a base's decisions": lambda **k: ways.post_processor(
         base(), "equalized_odds:0.1", solver=fv.Thresholds(predict_method="predict"), **k
     ),
-    "a certificate": lambda **k: fv.FairClassifier(
+    "a certificate": lambda **k: ways.classifier(
         fv.DemographicParity(0.3, confidence=0.9), solver=SHORT, **k
     ),
 }

@@ -77,9 +77,13 @@ def refuses(
     lines = len(list(ledger.history()))
     out = {}
     for case, options, changed in cases:
-        estimator = MAKERS[name](
-            **{"ledger": ledger} | {key: v for key, v in options.items() if key != "constraints"}
-        )
+        told = {key: v for key, v in options.items() if key != "constraints"}
+        made = hostile.attempt(lambda: MAKERS[name](**{"ledger": ledger} | told))  # noqa: B023
+        if made.error is not None:  # by the schema, which checks itself
+            wrong = trouble(made, case)
+            out |= {} if wrong is None else {case: wrong}
+            continue
+        estimator = made.value
         if "constraints" in options:
             estimator.set_params(constraints=options["constraints"])
         given = hostile.arguments(name, GOOD) | changed

@@ -31,10 +31,10 @@ FITS: dict[str, Any] = {
     "exponential": ways.objective("error", fv.DemographicParity(0.2), method="exponential"),
     "log": ways.objective("largest_group_loss").set_params(solver__rounds=3, solver__loss="log"),
     "tailored": ways.tailored().set_params(solver__rounds=3),
-    "regression": ways.objective_regression("largest_group_loss").set_params(
-        target_bounds=(0.0, 1.0)
+    "regression": ways.told(
+        ways.objective_regression("largest_group_loss"), target_bounds=(0.0, 1.0)
     ),
-    "tailored regression": ways.tailored_regression().set_params(target_bounds=(0.0, 1.0)),
+    "tailored regression": ways.told(ways.tailored_regression(), target_bounds=(0.0, 1.0)),
 }
 ODDS = fv.EqualizedOdds(0.1)
 SEARCHES: dict[str, Any] = {
@@ -62,9 +62,8 @@ def sample(seed: int = 0, n: int = 200) -> tuple[Any, Any, Any]:
 
 def fit(name: str, folder: Path | str | None, data: Any = None, **options: Any) -> Any:
     X, y, A = data or sample()
-    clf = clone((FITS | SEARCHES)[name]).set_params(
-        checkpoint=folder, **{"random_state": 0, **options}
-    )
+    options = {"checkpoint": folder, "random_state": 0, **options}
+    clf = ways.told(clone((FITS | SEARCHES)[name]), **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # so few rows
         return clf.fit(X, y, sensitive_features=A)

@@ -17,6 +17,7 @@ import ways
 from fairveil import data
 from fairveil.errors import InputError
 from fairveil.estimators.reading.carried import MOST_CELLS, most_groups
+from fairveil.facts import Schema
 from knobs import made
 
 MAKERS = hostile.makers()
@@ -62,7 +63,7 @@ def test_groups_by_column_are_added_and_not_multiplied() -> None:
     columns = {"u": rows % 12, "v": rows % 7}
     notion = fv.DemographicParity(max_gap=0.9, groups="marginal")
     clf = fv.FairClassifier(
-        notion, epsilon=1.0, public_rows=120, solver=fv.PrimalDual(rounds=2), random_state=0
+        notion, epsilon=1.0, schema=Schema(rows=120), solver=fv.PrimalDual(rounds=2), random_state=0
     )
     assert len(clf.fit(good.X, good.y, sensitive_features=columns).groups_) == 19
     with pytest.raises(InputError, match="groups='marginal'"):
@@ -133,12 +134,12 @@ def test_pairs_of_groups_that_grow_with_their_square_are_refused() -> None:
         InputError,
         match=r"100,000 comparisons of groups, got 159,600 of 400 groups\. compare='rest'",
     ):
-        fv.FairClassifier(fv.DemographicParity(0.05), public_rows=5000).fit(
+        fv.FairClassifier(fv.DemographicParity(0.05), schema=Schema(rows=5000)).fit(
             X, y, sensitive_features=groups
         )
     fv.FairClassifier(
         fv.DemographicParity(0.9, compare="rest"),
-        public_rows=5000,
+        schema=Schema(rows=5000),
         solver=fv.PrimalDual(rounds=1),
         random_state=0,
     ).fit(X, y, sensitive_features=groups)
@@ -187,7 +188,7 @@ def test_twenty_numbers_and_more_words_are_classes() -> None:
     good = hostile.sample()
     for labels in (np.arange(120) % 20, np.array([f"grade {at % 24}" for at in range(120)])):
         clf = fv.FairClassifier(
-            epsilon=1.0, public_rows=120, solver=fv.PrimalDual(rounds=2), random_state=0
+            epsilon=1.0, schema=Schema(rows=120), solver=fv.PrimalDual(rounds=2), random_state=0
         )
         assert len(clf.fit(good.X, labels).classes_) == len(set(labels.tolist()))
 

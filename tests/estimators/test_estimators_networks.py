@@ -25,7 +25,7 @@ from torch import nn
 import fairveil as fv
 import ways
 from fairveil.data import encode
-from fairveil.errors import InputError, NoGroups, PrivacyError
+from fairveil.errors import InputError, NoGroups
 from knobs import made
 
 FEATURES = ["age", "hours", "job", "union"]
@@ -339,10 +339,6 @@ def test_weights_and_score() -> None:
             np.average(right, weights=weights)
         )
         assert ((clf.decision_function(X) > 0) == (clf.predict(X) == 1)).all()
-    with pytest.raises(PrivacyError, match="max_sample_weight"):
-        penalised(model=net(), max_sample_weight=math.inf).fit(
-            X, y, sensitive_features=A, sample_weight=weights
-        )
 
 
 def test_without_privacy_a_weight_of_k_is_k_copies() -> None:

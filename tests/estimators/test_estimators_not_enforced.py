@@ -50,7 +50,7 @@ def test_what_was_given_up_is_said_once() -> None:
     assert "the model without constraints" in said
 
 
-@pytest.mark.parametrize("kind", [fv.FairClassifier, ways.game, ways.objective])
+@pytest.mark.parametrize("kind", [ways.classifier, ways.game, ways.objective])
 def test_every_search_says_it(kind) -> None:
     rng = np.random.default_rng(0)
     n = 600
@@ -76,7 +76,7 @@ def test_every_search_says_it(kind) -> None:
 def after_a_base(solver, epsilon, **given):
     base = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
     given |= {"constraints": "demographic_parity:0.05", "solver": solver}
-    return fv.FairPostProcessor(base, epsilon=epsilon, public_base=True, random_state=0, **given)
+    return ways.post_processor(base, epsilon=epsilon, public_base=True, random_state=0, **given)
 
 
 @pytest.mark.parametrize("solver", [fv.Thresholds(), fv.Offsets()])

@@ -467,7 +467,7 @@ def test_a_base_that_reads_as_a_feature_what_is_protected_now_is_refused(told: b
     columns |= {name: Category(("a", "b")) for name in ("race", "sex")}
     of_sex, of_race = (Schema(columns, target="y", sensitive=name) for name in ("sex", "race"))
     alone = {"epsilon": 1.0, "protects": "sensitive_features", "random_state": 0}
-    base = fv.FairClassifier(
+    base = ways.classifier(
         "demographic_parity:0.3",
         solver=fv.PrimalDual(rounds=2),
         schema=of_sex if told else None,
@@ -475,7 +475,7 @@ def test_a_base_that_reads_as_a_feature_what_is_protected_now_is_refused(told: b
     )
     rows, others = (encode(table, schema) for schema in (of_sex, of_race))
     base.fit(rows)
-    post = fv.FairPostProcessor(base, "demographic_parity:0.3", schema=of_race, **alone)
+    post = ways.post_processor(base, "demographic_parity:0.3", schema=of_race, **alone)
     with pytest.raises(PrivacyError, match="does not read what is protected"):
         post.fit(others)
     with pytest.raises(SchemaError, match="the features"):  # of the same shape, and not the same

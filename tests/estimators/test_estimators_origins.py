@@ -80,7 +80,7 @@ def test_maxima_over_public_rows_are_of_public_features() -> None:
 def test_a_curators_own_caller_states_every_clip() -> None:
     curator = Curator(Rows.from_arrays(X, Y, [A]), fv.Promise(1.0, 1e-6))
     curator.answer([Measurement(FeatureSums(clip=1.0), 20.0)])
-    assert bounds(curator.statement())["feature sums"] == "argument"
+    assert bounds(PrivacyStatement.of_run(curator))["feature sums"] == "argument"
 
 
 def test_delta_and_the_cap_of_weights_are_defaults_unless_others_were_passed() -> None:
@@ -91,15 +91,14 @@ def test_delta_and_the_cap_of_weights_are_defaults_unless_others_were_passed() -
         "library default",
     )
     found = facts(fitted(rated(delta=1e-7, max_sample_weight=2.0), sample_weight=weights))
-    assert (found["delta"], found["largest sample weight"]) == ("argument", "argument")
+    assert (found["delta"], found["largest sample weight"]) == ("argument", "schema")
 
 
-def test_the_number_of_rows_is_the_schemas_or_an_argument() -> None:
+def test_the_number_of_rows_is_the_schemas() -> None:
     table, groups = {"a": X[:, 0], "b": X[:, 1]}, {"s": A}
     of_schema = rated(schema=SCHEMA).fit(table, Y, sensitive_features=groups).privacy_
     assert facts(of_schema)["number of rows"] == "schema"
-    passed = rated(schema=SCHEMA, public_rows=250).fit(table, Y, sensitive_features=groups).privacy_
-    assert facts(passed)["number of rows"] == "argument"
+    assert facts(fitted(rated(public_rows=250)))["number of rows"] == "schema"
     assert "number of rows" not in facts(fitted(rated()))
 
 
@@ -111,7 +110,7 @@ def test_bounds_of_a_target() -> None:
         return facts(model.fit(X, X[:, 0], sensitive_features=A).privacy_)["bounds of the target"]
 
     assert origin() == "library default"
-    assert origin(target_bounds=(-1, 1)) == "argument"
+    assert origin(target_bounds=(-1, 1)) == "schema"
     assert origin(protects="sensitive_features") == "public features"
     assert origin(unsafe_data_dependent_bounds=True) == "read from the data, not covered"
 

@@ -145,7 +145,7 @@ def estimator_of(name, relation):
     who = (
         {"protects": "sensitive_features"}
         if relation == "sensitive features"
-        else {"neighbours": relation}
+        else {"protects": f"records:{relation}"}
     )
     return type(estimator)(**{**estimator.get_params(deep=False), "schema": schema, **who})
 

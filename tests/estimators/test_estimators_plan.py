@@ -59,13 +59,15 @@ FITS = [
     (fv.FairClassifier(PARITY, solver=fv.PrimalDual(rounds=20)), None),
     (made(fv.FairClassifier, ODDS, solver=fv.PrimalDual(rounds=20), **GROUPS), None),
     (
-        fv.FairClassifier(PARITY, solver=fv.PrimalDual(rounds=20), neighbours="replace-one"),
+        fv.FairClassifier(PARITY, solver=fv.PrimalDual(rounds=20), protects="records:replace-one"),
         None,
     ),
     (fv.FairClassifier(None, solver=fv.PrimalDual(rounds=20, sampling_rate=0.2)), None),
     (
         fv.FairClassifier(
-            PARITY, solver=fv.PrimalDual(rounds=20), unsafe_data_dependent_bounds=True
+            PARITY,
+            solver=fv.PrimalDual(rounds=20),
+            schema=Schema(unsafe_data_dependent_bounds=True),
         ),
         None,
     ),
@@ -121,7 +123,7 @@ def test_the_plan_is_the_one_that_a_fit_makes(clf: Any, schema: Any) -> None:
         .set_params(schema=found, random_state=0)
         .fit(X, y if schema is None else np.where(y, 2.0, -2.0))
     )
-    search = clf._foretold(Unread(found, ROWS), None, None)._search(Unread(found, ROWS).read)
+    search = clf._foretold(Unread(found, ROWS), None)._search(Unread(found, ROWS).read)
     assert fitted.privacy_.plan is not None
     assert compose([search.plan]) == compose(fitted.privacy_.plan)
     plan = clf.plan(found)

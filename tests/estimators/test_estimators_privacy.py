@@ -71,7 +71,7 @@ def test_under_add_remove_the_number_of_rows_is_released_unless_it_is_stated(
     assert "number of rows" not in {fact.name for fact in bought.privacy_.facts}
     stated = short(public_rows=1000).fit(X, people["hired"])
     assert stated.outcome_.rows == 1000
-    assert ("number of rows", "1000", "argument") in {
+    assert ("number of rows", "1000", "schema") in {
         (f.name, f.value, f.origin) for f in stated.privacy_.facts
     }
     assert short(neighbours="replace-one").fit(X, people["hired"]).outcome_.rows == 800

@@ -15,6 +15,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
+import ways
 from fairveil.curator import Curator
 from fairveil.data import EncodedRows, Encoding, encode
 from fairveil.errors import InputError, PrivacyError
@@ -213,9 +214,9 @@ def test_weights_that_follow_from_the_group_are_refused(
     made: dict[str, tuple[Any, tuple[Any, ...]]] = {
         "by a schema": (short(protects=SENSITIVE), (encode(people, schema),)),
         "as it comes": (short(protects=SENSITIVE), (X, y)),
-        "after a base": (fv.FairPostProcessor(fitted, "equalized_odds:0.1", **options), (X, y)),
+        "after a base": (ways.post_processor(fitted, "equalized_odds:0.1", **options), (X, y)),
         "unlabelled": (
-            fv.FairPostProcessor(fitted, "demographic_parity:0.1", solver=fv.Offsets(), **options),
+            ways.post_processor(fitted, "demographic_parity:0.1", solver=fv.Offsets(), **options),
             (X,),
         ),
     }

@@ -14,6 +14,7 @@ import fairveil as fv
 import ways
 from fairveil.errors import ChecksumError, DecisionsReplaced, InputError
 from fairveil.estimators.faces import Blindly, mixture_of
+from fairveil.facts import Schema
 from fairveil.models import MixtureModel
 from knobs import made
 
@@ -67,8 +68,7 @@ def fits(request: pytest.FixtureRequest) -> tuple[Any, Any]:
         warnings.simplefilter("ignore")
         asides = [fv.SetAside(if_refused=way) for way in ("keep", "replace")]
         kept, handed = (
-            MAKERS[request.param](certify_share=one).fit(X, Y, sensitive_features=A)
-            for one in asides
+            MAKERS[request.param](certify=one).fit(X, Y, sensitive_features=A) for one in asides
         )
         return kept, handed
 
@@ -135,9 +135,7 @@ def test_it_is_said_and_forbidden() -> None:
     with pytest.warns(DecisionsReplaced, match="replaced, whoever it is"):
         MAKERS["descent"]().fit(X, Y, sensitive_features=A)
     with pytest.raises(InputError, match="if_refused"):
-        MAKERS["descent"](certify_share=fv.SetAside(if_refused="shrug")).fit(
-            X, Y, sensitive_features=A
-        )
+        MAKERS["descent"](certify=fv.SetAside(if_refused="shrug")).fit(X, Y, sensitive_features=A)
 
 
 def test_what_has_no_mixture_is_left_alone() -> None:
@@ -146,7 +144,7 @@ def test_what_has_no_mixture_is_left_alone() -> None:
         warnings.simplefilter("ignore")
         clf = fv.FairClassifier(
             fv.BoundedGroupLoss(0.01, confidence=0.95),
-            public_rows=2000,
+            schema=Schema(rows=2000),
             solver=fv.PrimalDual(rounds=20),
             random_state=0,
         )

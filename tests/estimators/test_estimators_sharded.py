@@ -13,6 +13,7 @@ import fairveil as fv
 import ways
 from fairveil import data
 from fairveil.errors import InputError, PrivacyError
+from fairveil.facts import Schema
 from knobs import made
 from shards_here import Here
 
@@ -88,8 +89,9 @@ def test_guarantee_2_what_shards_cannot_answer_is_refused_before_anything_is_res
     )
     for fit in (
         lambda: fv.FairClassifier(None, ledger=book).fit(shards, sample_weight=np.ones(1000)),
-        lambda: fv.FairClassifier(None, unit=np.arange(1000), max_rows_per_unit=1).fit(shards),
-        lambda: fv.FairClassifier(None, ledger=book, unsafe_data_dependent_bounds=True).fit(shards),
+        lambda: fv.FairClassifier(
+            None, ledger=book, schema=Schema(unsafe_data_dependent_bounds=True)
+        ).fit(shards),
     ):
         with pytest.raises(InputError, match="coded store"):
             fit()

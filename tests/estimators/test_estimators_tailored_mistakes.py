@@ -70,7 +70,7 @@ BOTH = [
     (
         (),
         {"max_epsilon": 2.0, "neighbours": "replace-one"},
-        "max_epsilon: expected None unless neighbours='add-remove'",
+        "max_epsilon: expected None unless protects='records', add-remove",
     ),
     (
         (),
@@ -98,7 +98,7 @@ BOTH = [
         "stage_one_share is not used without allocation='standard-error'",
     ),
     ((), {"region": "box"}, "region is not used without a radius"),
-    ((), {"public_rows": 0}, "public_rows"),
+    ((), {"public_rows": 0}, "rows"),
     ((), {"max_sample_weight": -1.0}, "max_sample_weight"),
     ((), {"protects": "groups"}, "protects"),
 ]

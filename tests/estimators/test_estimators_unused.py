@@ -20,7 +20,8 @@ import fairveil as fv
 import ways
 from fairveil.errors import InputError
 from fairveil.estimators import fitting
-from fairveil.estimators.settings import Setting, built, knobs, placed
+from fairveil.estimators.settings import Setting, knobs, placed
+from ways import built
 
 INF = float("inf")
 ROWS = 240

@@ -23,8 +23,10 @@ from sklearn.preprocessing import FunctionTransformer
 import fairveil as fv
 import ways
 from fairveil.errors import InputError, KindError
-from fairveil.estimators.settings import SETTINGS, Setting, built, changed, knobs, placed, values
+from fairveil.estimators.settings import SETTINGS, Setting, changed, knobs, placed, values
+from fairveil.facts import Schema
 from fairveil.fairness import objectives
+from ways import built
 
 ROOT = Path(__file__).parents[2]
 ESTIMATORS: list[Any] = [
@@ -108,7 +110,7 @@ def test_what_cannot_be_meant_is_refused_at_once(kind: Any, given: dict[str, Any
 @pytest.mark.parametrize("kind", FACED)
 def test_settings_of_another_kind_are_refused_by_name(kind: Any) -> None:
     for slot in kind.SETTINGS:
-        strange = fv.SetAside() if slot != "certify_share" else fv.PrimalDual()
+        strange = fv.SetAside() if slot != "certify" else fv.PrimalDual()
         one = kind(**{slot: strange})
         with pytest.raises(InputError, match=f"^{slot}: expected "):
             one._setting(slot, kind.SETTINGS[slot][0])
@@ -151,7 +153,9 @@ def test_all_parameters_make_the_same_estimator_again(kind: Any) -> None:
 
 def test_searches_of_scikit_learn_reach_inside() -> None:
     X, y, group = rows()
-    clf = fv.FairClassifier("demographic_parity:0.3", epsilon=8.0, random_state=0, public_rows=400)
+    clf = fv.FairClassifier(
+        "demographic_parity:0.3", epsilon=8.0, random_state=0, schema=Schema(rows=400)
+    )
     search = GridSearchCV(clf, {"solver__rounds": [2, 5], "solver__clip": [1.0]}, cv=2)
     search.fit(X, y, sensitive_features=group)
     assert [one["solver__rounds"] for one in search.cv_results_["params"]] == [2, 5]
@@ -162,7 +166,7 @@ def test_searches_of_scikit_learn_reach_inside() -> None:
 
 def test_the_private_search_reaches_inside() -> None:
     X, y, _ = rows()
-    clf = fv.FairClassifier(public_rows=400)
+    clf = fv.FairClassifier(schema=Schema(rows=400))
     options = {"epsilon": 4.0, "random_state": 0, "way": "all"}
     search = fv.PrivateSearchCV(clf, {"solver__rounds": [2, 4]}, **options).fit(X, y)
     assert search.best_estimator_.solver.rounds == search.best_params_["solver__rounds"]
@@ -173,7 +177,7 @@ def test_the_private_search_reaches_inside() -> None:
 def test_settings_are_saved_and_read(tmp_path: Path) -> None:
     X, y, group = rows()
     solver = fv.Fermi(rounds=3, iterate="last", radius=4.0)
-    clf = ways.fermi(solver=solver, certify_share=None, random_state=0).fit(
+    clf = ways.fermi(solver=solver, certify=None, random_state=0).fit(
         X, y, sensitive_features=group
     )
     fv.save(clf, tmp_path / "clf")

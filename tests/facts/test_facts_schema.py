@@ -191,7 +191,7 @@ GOOD = {"fairveil_schema": 1, "columns": [{"name": "a", "kind": "number", "low":
         (lambda: Boolean(shares=(0.5, 0.6)), "a sum of 1.1"),
         (lambda: Category((1, 2**70)), "2^63"),
         (lambda: Boolean("no"), "true, false"),
-        (lambda: Schema({}), "at least one column"),
+        (lambda: Schema([]), "at least one column"),
         (lambda: Schema({"a": int}), "'a'"),
         (lambda: Schema({"a": Number(0, 1)}, target="b"), "'b'"),
         (lambda: Schema({"a": Number(0, 1)}, sensitive="a"), "category or boolean"),

@@ -591,7 +591,7 @@ def _runs(folder: Path) -> list[Reader]:
         warnings.simplefilter("ignore")
         fv.FairClassifier(
             fv.DemographicParity(0.1), solver=fv.PrimalDual(rounds=4), random_state=0, epsilon=5.0,
-            delta=1e-5, public_rows=ROWS, checkpoint=str(place),
+            delta=1e-5, schema=fv.Schema(rows=ROWS), checkpoint=str(place),
         ).fit(X, (X[:, 0] > 0).astype(int), sensitive_features=A)  # fmt: skip
     journal = (place / "answers.jsonl").read_bytes()
 

@@ -352,7 +352,7 @@ def test_guarantee_2_add_remove_events_that_are_neither_gaussian_nor_pure_are_re
         PrivateSelection(Composed((Pure(0.01), SamplerError(1e-12))), 3.0, 1.0),
         NonPrivate(),
     ):
-        with pytest.raises(LedgerError, match="Pass neighbours='replace-one'"):
+        with pytest.raises(LedgerError, match="Pass protects='records:replace-one'"):
             cap.cost(event, ADD_REMOVE)
     for told in (VisiblySampled(0.1, Gaussian(30.0)), OnPart(Gaussian(30.0), 0, 2)):
         with pytest.raises(InputError, match="where presence is protected"):

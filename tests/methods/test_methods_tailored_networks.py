@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from fairveil.facts import Schema
+
 torch = pytest.importorskip("torch")
 
 import fairveil as fv  # noqa: E402
@@ -30,7 +32,7 @@ def test_without_privacy_a_round_of_a_part_of_the_rows_steps_as_far_as_one_of_al
             objective=objective,
             epsilon=math.inf,
             solver=fv.Tailored(rounds=1, sampling_rate=rate),
-            unsafe_data_dependent_bounds=True,
+            schema=Schema(unsafe_data_dependent_bounds=True),
         )
         steps.append(np.asarray(model.fit(X, y, sensitive_features=sex).model_.parameters))
     assert np.linalg.norm(steps[1] - steps[0]) < 0.1 * np.linalg.norm(steps[0])

@@ -200,7 +200,7 @@ def test_a_curator_tells_each_group_what_its_people_spent(promise: Promise) -> N
     curator.answer([(counts, 10.0)])
     curator.answer([(counts, multipliers)])
     curator.finish()
-    statement = curator.statement(groups=[NamedGroups(("a", "b", "c"), fixed=False)])
+    statement = PrivacyStatement.of_run(curator, groups=[NamedGroups(("a", "b", "c"), fixed=False)])
     assert statement.check() == []
     found = [group.epsilon for group in statement.groups]
     own = by_group([Gaussian(10.0), event], 1e-6, promise.neighbours, 3, fixed=False)

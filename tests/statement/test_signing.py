@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairveil.facts import Schema
+
 pytest.importorskip("cryptography")
 
 from cryptography.hazmat.primitives import serialization
@@ -401,7 +403,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     X, A = rng.random((80, 2)), rng.choice(["a", "b"], 80)
     clf = fv.FairClassifier(
-        "demographic_parity:0.3", solver=fv.PrimalDual(rounds=2), public_rows=80, delta=1e-4
+        "demographic_parity:0.3", solver=fv.PrimalDual(rounds=2), schema=Schema(rows=80), delta=1e-4
     )
     clf.fit(X, (X[:, 0] > 0.5).astype(int), sensitive_features=A)
     return Path(fv.save(clf, tmp_path_factory.mktemp("made") / "model"))

@@ -11,6 +11,7 @@ import pytest
 
 import fairveil as fv
 from fairveil.core.events import Gaussian, PrivateSelection, Repeated
+from fairveil.facts import Schema
 from fairveil.privacy import epsilon
 from fairveil.study import search_floor, search_price
 from fairveil.study.search_price import SearchPrice
@@ -27,7 +28,7 @@ def curved(n=16_000, seed=0):
 
 
 def search(rows, params, **more):
-    base = fv.FairClassifier(public_rows=rows, solver=fv.PrimalDual(rounds=40))
+    base = fv.FairClassifier(schema=Schema(rows=rows), solver=fv.PrimalDual(rounds=40))
     return fv.PrivateSearchCV(base, params, **{"random_state": 0, **more})
 
 
@@ -37,9 +38,9 @@ def test_guarantee_1_a_search_that_noise_would_hide_is_not_made_and_costs_one_fi
     X, y = curved(800)
     ledger = fv.Ledger.create(None, "people", epsilon=1.0, delta=1e-6)
     found = search(800, {"solver__clip": [0.5, 2.0]}, ledger=ledger).fit(X, y)
-    plain = fv.FairClassifier(public_rows=800, solver=fv.PrimalDual(rounds=40), random_state=0).fit(
-        X, y
-    )
+    plain = fv.FairClassifier(
+        schema=Schema(rows=800), solver=fv.PrimalDual(rounds=40), random_state=0
+    ).fit(X, y)
     assert found.price_.way == "defaults"
     assert found.price_.least_gain > search_floor.WORTH
     assert np.array_equal(found.best_estimator_.coef_, plain.coef_)
@@ -65,7 +66,9 @@ def test_guarantee_1_the_decision_reads_no_row() -> None:
     assert prices[0] == prices[1]
     X, y = curved(800)
     unknown = search(None, {"solver__clip": [0.5, 2.0]}).fit(X, y).price_
-    public = search(None, {"solver__clip": [0.5, 2.0]}, neighbours="replace-one").fit(X, y).price_
+    public = (
+        search(None, {"solver__clip": [0.5, 2.0]}, protects="records:replace-one").fit(X, y).price_
+    )
     assert unknown.least_gain is None
     assert unknown.way == "all"
     assert public.way == "defaults"

@@ -26,7 +26,7 @@ found = fv.frontier(
     epsilons=(0.3, 1.0, 3.0),
     seeds=[0],
     test=(X[test], y[test], group[test]),
-    estimator=fv.FairClassifier(public_rows=18000),
+    estimator=fv.FairClassifier(schema=fv.Schema(rows=18000)),
 )
 print(found)
 

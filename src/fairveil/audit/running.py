@@ -466,7 +466,6 @@ def run(
     epsilon: float | None = None,
     delta: float | None = None,
     protects: str = "records",
-    neighbours: str | None = None,
     claim: Claim | PrivacyStatement | float | None = None,
     power: bool = True,
     rows: int = OTHERS,
@@ -498,7 +497,7 @@ def run(
         Pairs of runs, at most. With it, the audit repeats itself from the seed to the bit.
     confidence : float, default=0.95
         A true claim is refuted with probability one minus this at most, whenever it stops.
-    epsilon, delta, protects, neighbours
+    epsilon, delta, protects
         What a function claims. Estimators say that themselves.
     claim : Claim, PrivacyStatement or float, default=None
         Another claim to hold against, such as `GaussianClaim(0.5)`.
@@ -530,7 +529,6 @@ def run(
     ...     delta=1e-5,
     ...     trials=400,
     ...     power=False,
-    ...     neighbours="add-remove",
     ... )
     >>> found.verdict, found.stopped
     ('not met', 'stopped early: the claim is refuted')
@@ -550,7 +548,7 @@ def run(
             "Pass a model's folder, an estimator, or a function fit(table, seed).",
         )
         raise InputError.expected("something that can be run", of="TARGET", got=got, remedy=remedy)
-    said = {"epsilon": epsilon, "delta": delta, "protects": protects, "neighbours": neighbours}
+    said = {"epsilon": epsilon, "delta": delta, "protects": protects}
     facts, asked = _of_estimator(target, schema) if is_fit else _of_function(schema, said)
     if not asked.is_private:
         remedy = "Audit what is private: a finite epsilon."
@@ -586,7 +584,7 @@ def _of_estimator(target: Any, schema: object) -> tuple[Schema, Promise]:
     """The same of an estimator: of persons, the attacked one has as many rows as are read of
     one."""
     own: dict[str, Any] = target.get_params(deep=False)
-    said = ("epsilon", "delta", "protects", "neighbours")
+    said = ("epsilon", "delta", "protects")
     if not {*said, "schema", "random_state"} <= set(own):
         remedy = "Pass a function fit(table, seed) that fits it, with schema=, epsilon= and delta=."
         raise InputError.expected(
@@ -594,18 +592,10 @@ def _of_estimator(target: Any, schema: object) -> tuple[Schema, Promise]:
         )
     coding = parts_of(target).coding
     coded = coding.encoding.schema if isinstance(coding, SchemaCoding) else None
-    facts = _schema(schema if schema is not None else own["schema"] or coded)
-    told = whose(own.get("unit"), own.get("max_rows_per_unit"), facts, own["epsilon"])
-    persons = facts.without_unit()
-    if told is not None and told.column is None:
-        remedy = "Name the column that tells persons apart: unit='patient'."
-        raise InputError.expected(
-            "a name, as the tables are made up", of="unit", got="one value a row", remedy=remedy
-        )
-    if told is not None and told.column is not None:
-        persons = facts.with_unit(told.column, told.unit.max_rows)
+    facts = _schema(schema if schema is not None else target._facts.declared or coded)
+    told = whose(None, None, facts, own["epsilon"])
     asked = {name: own[name] for name in said}
-    return persons, Promise(**asked, unit=None if told is None else told.unit)
+    return facts, Promise(**asked, unit=None if told is None else told.unit)
 
 
 def _schema(schema: object) -> Schema:

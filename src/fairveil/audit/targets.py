@@ -167,7 +167,7 @@ class FitTarget(Target):
     def __init__(self, estimator: BaseEstimator, schema: Schema, pair: Pair, seed: int) -> None:
         self.name = type(estimator).__name__
         self._estimator, self._schema = estimator, schema
-        as_feature = bool(estimator.get_params(deep=False).get("sensitive_as_feature", False))
+        as_feature = schema.sensitive_as_feature
         self._rows = [
             encode(table, schema, sensitive_as_feature=as_feature)
             for table in (pair.here, pair.there, pair.common)

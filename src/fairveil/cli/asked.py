@@ -55,10 +55,9 @@ class Asked:
         if not self.by_group:
             return {}
         from ..estimators.reading import inputs
-        from ..estimators.reading.training import ReadOptions
         from ..tables.keys import shown
 
-        rows = inputs.read(*sample.fit_arguments, None, ReadOptions()).rows
+        rows = inputs.read(*sample.fit_arguments, None, sample.options).rows
         cells: Any = rows.cells(self.arguments.get("groups", "product"))
         known = {shown(key): key for key in cells.keys} if rows.layout.sensitive else {}
         found: dict[str, dict[Hashable, float]] = {}
@@ -75,7 +74,7 @@ def asked(ask: Ask) -> Asked:
     """What was asked, checked as far as that needs no rows and no estimator."""
     fields, grid = parameters(ask.method), _grid(getattr(ask, "grid", None) or ())
     given = _settings(ask, search=bool(grid))
-    promise = named(ask, "epsilon delta protects neighbours")
+    promise = named(ask, "epsilon delta protects")
     Promise(**promise)
     own = settable(ask.method, ask.model)
     search = {name: given.pop(name) for name in list(given) if name not in own}
@@ -101,7 +100,7 @@ def asked(ask: Ask) -> Asked:
         arguments["objective"] = ask.objective
     notions, wanted = _required(ask, fields)
     sets_aside = getattr(ask, "confidence", None) is not None or "certify" in wanted
-    for name in ("share", "if_refused", "certify_share"):
+    for name in ("share", "if_refused"):
         if name in given and not sets_aside:
             raise alone(f"set {name}", "--confidence")
     arguments |= {**wanted, **_model(ask, fields, given)}

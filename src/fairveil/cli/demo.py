@@ -43,7 +43,7 @@ def show(ask: Ask) -> None:
     people = data.synthetic.GroupedClasses()
     rows = Sample(data.encode(people.draw(PEOPLE, 0), people.schema()))
     train, held = rows.split(SHARE, ask.seed)
-    known: Any = {"delta": DELTA, "public_rows": round(PEOPLE * (1 - SHARE))}
+    known: Any = {"delta": DELTA, "schema": people.schema(round(PEOPLE * (1 - SHARE)))}
     asked = DemographicParity(CHOSEN[1], confidence=CONFIDENCE)
     click.echo(f"Data: {PEOPLE:,} people who do not exist")
     click.echo(f"One certified model, then {len(EPSILONS) * len(GAPS)} private ones ...")

@@ -34,7 +34,7 @@ from .words import PASSPHRASE_VARIABLE
 
 EXACT = "exact counts of these rows: nothing in this table is private"
 EXPECTED = "expected rates: this classifier is randomized, and one draw varies around them"
-ONLY_NOISY = "delta confidence intervals depth protects neighbours seed ledger dataset purpose"
+ONLY_NOISY = "delta confidence intervals depth protects seed ledger dataset purpose"
 LARGEST = 64 << 20
 CONSISTENT = {
     "released": "the release costs no more than the stated epsilon",
@@ -56,7 +56,7 @@ def _whose(ask: Ask, model: object) -> None:
 @command(
     "Evidence",
     """TABLE --target --sensitive --prediction --model --constraint --epsilon --out | --schema --groups
-    --query --delta --confidence --intervals --depth --protects --neighbours --seed --ledger --dataset
+    --query --delta --confidence --intervals --depth --protects --seed --ledger --dataset
     --purpose --json --force""",
     "fairveil audit t.csv --target hired --prediction decided --sensitive sex",
     "fairveil audit t.csv --model model --constraint demographic_parity:0.1",
@@ -187,7 +187,7 @@ def _private_audit(ask: Ask, files: dict[str, Path]) -> None:
     from .tables import Place
 
     book, place = opened(ask), Place(ask.table, ask.query)
-    given = dict(named(ask, "epsilon delta confidence intervals depth protects neighbours"))
+    given = dict(named(ask, "epsilon delta confidence intervals depth protects"))
     if ask.groups == "marginal":
         given.setdefault("depth", 1)
     with waiting("Reading the table"):
@@ -237,7 +237,7 @@ def _private_audit(ask: Ask, files: dict[str, Path]) -> None:
 @command(
     "Evidence",
     """MODEL TABLE --constraint --epsilon --confidence=0.95 --out | --prediction --target --sensitive
-    --delta=0 --protects=records --neighbours --query --seed --ledger --dataset --purpose --json
+    --delta=0 --protects=records --query --seed --ledger --dataset --purpose --json
     --force""",
     "fairveil certify m t.csv --constraint demographic_parity:5% --epsilon 1",
     "fairveil certify m t.csv --constraint selection_rate_ratio:0.8 --epsilon 1",
@@ -272,7 +272,7 @@ def certify(ask: Ask) -> None:
             constraints=notions,
             random_state=ask.seed,
             ledger=book,
-            **named(ask, "confidence epsilon delta protects neighbours"),
+            **named(ask, "confidence epsilon delta protects"),
         )
     if ".json" in files:
         found.write(files[".json"])
@@ -305,7 +305,7 @@ def certify(ask: Ask) -> None:
     "Evidence",
     """TABLE --candidate! --tolerance! --epsilon! --out | --model --prediction --target --sensitive
     --schema --query --measure=adverse_impact_ratio --costs --reference --smallest --draws
-    --confidence=0.95 --delta=0 --protects=records --neighbours --plan --key --seed --ledger --dataset
+    --confidence=0.95 --delta=0 --protects=records --plan --key --seed --ledger --dataset
     --purpose --json --force""",
     "fairveil lda t.csv --prediction now --candidate new=new --tolerance 0.01 --epsilon 1",
     "fairveil lda t.csv --model m --candidate fair=m2 --tolerance 0.01 --epsilon 1 --out p.html",
@@ -361,7 +361,7 @@ def lda(ask: Ask) -> None:
             ledger=book,
             **named(
                 ask,
-                "tolerance measure smallest confidence epsilon delta protects neighbours plan key",
+                "tolerance measure smallest confidence epsilon delta protects plan key",
             ),
         )
     if ".json" in files:
@@ -474,7 +474,7 @@ def _values(text: str, of: str) -> list[object]:
 @command(
     "Evidence",
     """TARGET --schema --minutes=10 --epsilon --out | --trials --confidence=0.95
-    --no-power --constraint --delta=1e-6 --protects=records --neighbours --seed=0 --statement --json
+    --no-power --constraint --delta=1e-6 --protects=records --seed=0 --statement --json
     --force""",
     "fairveil attack model --minutes 10",
     "fairveil attack fermi --schema t.toml --epsilon 2 --out attack.svg",
@@ -490,7 +490,7 @@ def attack(ask: Ask) -> None:
     require_files(ask.statement, force=ask.force, of="statement")
     from .roles import schema_of
 
-    claim = dict(named(ask, "epsilon delta protects neighbours"))
+    claim = dict(named(ask, "epsilon delta protects"))
     schema = schema_of(ask.schema)
     attacked = _attacked(ask, schema, claim)
     from ..audit import run

@@ -43,7 +43,7 @@ class Field:
         """The words that it takes, as a command line has them; none where others will do, too."""
         listed = re.fullmatch(r"\{(.*)\}", self.kind)
         return (
-            () if listed is None else tuple(re.findall(r'"([\w-]+)"', listed[1].replace("_", "-")))
+            () if listed is None else tuple(re.findall(r'"([\w:-]+)"', listed[1].replace("_", "-")))
         )
 
     @property
@@ -99,7 +99,7 @@ def parameters(method: str) -> dict[str, Field]:
 def knobs(method: str, model: str = "linear", *, search: bool = False) -> Mapping[str, Field]:
     """The fields of the settings that a method's estimator takes; of an additive model and a search,
     too."""
-    kinds = [*METHODS[method][2], *(["SetAside"] if "certify_share" in parameters(method) else [])]
+    kinds = [*METHODS[method][2], *(["SetAside"] if "certify" in parameters(method) else [])]
     found: dict[str, Field] = {}
     for name in kinds:
         found |= fields_of("fairveil.estimators.settings", name)

@@ -329,5 +329,6 @@ def named(ask: Ask, names: str) -> Mapping[str, Any]:
     """What was said of these options, as arguments; what was not is left out."""
     found = {name: getattr(ask, name, None) for name in names.split()}
     if found.get("protects") is not None:
-        found["protects"] = str(found["protects"]).replace("-", "_")
+        what, colon, how = str(found["protects"]).partition(":")
+        found["protects"] = f"{what.replace('-', '_')}{colon}{how}"
     return {name: value for name, value in found.items() if value is not None}

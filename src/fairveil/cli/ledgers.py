@@ -58,7 +58,7 @@ def _opened(ask: Ask) -> Any:
 
 @command(
     "",
-    """URL? DATASET? --epsilon --delta --protects --unit | --neighbours --max-rows-per-unit --production
+    """URL? DATASET? --epsilon --delta --protects --unit | --max-rows-per-unit --production
     --schema --kind --order --sensitive --from""",
     "fairveil ledger create budget.db people --epsilon 4 --delta 1e-6",
     "fairveil ledger create budget.db people --epsilon 4 --delta 1e-6 --production",
@@ -78,7 +78,7 @@ def ledger_create(ask: Ask) -> None:
     if export is not None:
         given = named(
             ask,
-            "dataset epsilon delta protects neighbours unit max_rows_per_unit schema kind order",
+            "dataset epsilon delta protects unit max_rows_per_unit schema kind order",
         )
         for name, value in given.items():
             remedy = "Leave it out: the exported ledger says it."
@@ -97,7 +97,7 @@ def ledger_create(ask: Ask) -> None:
             production=ask.production,
             schema=schema_of(ask.schema),
             columns=ask.sensitive or None,
-            **named(ask, "epsilon delta protects neighbours kind order unit max_rows_per_unit"),
+            **named(ask, "epsilon delta protects kind order unit max_rows_per_unit"),
         )
     where = f"--ledger {quote(begun.shown)} --dataset {quote(begun.dataset)}"
     print_facts(

@@ -44,7 +44,7 @@ ROWS_AT_ONCE = 1 << 16  # of the text that is written: no more of it is held
     "Models",
     """TABLE --out! --schema --target --sensitive --constraint --epsilon=1.0 --confidence --holdout=0.0
     | --method=primal-dual --model=linear --objective --set --certify --grid --scoring --delta=1e-6
-    --protects=records --neighbours --public-rows --unit --max-rows-per-unit --seed --test --test-query
+    --protects=records --rows --unit --max-rows-per-unit --seed --test --test-query
     --ignore --query --scheduler --ledger --dataset --purpose --tuning --earlier-releases
     --force""",
     "fairveil fit t.csv --schema t.toml --constraint equalized_odds:5% --out m",
@@ -76,24 +76,24 @@ def fit(ask: Ask) -> None:
         of = "holdout" if ask.holdout else "test"
         raise wrong(of, "nothing beside --grid", ask.holdout, remedy)
     book, roles = opened(ask), roles_of(ask)
-    from .rows import read, unit_arguments
+    from .rows import facts_of, read
     from .tables import Place
 
     place = Place(ask.table, ask.query)
     with waiting("Reading the table"):
         sample, held = read(ask, roles, place, ask.holdout)
-    stated = ask.public_rows
+    stated = ask.rows
     if stated is None and roles.unit is None and roles.schema is not None:
         stated = roles.schema.rows
     # coins take a known share of the rows off, so the rest is about as public as the whole
     rows = None if stated is None else max(1, round(stated * (1 - ask.holdout)))
-    own = {"public_rows": rows, **unit_arguments(roles, sample), **wishes.for_groups(sample)}
+    own = {"schema": facts_of(roles, rows), **wishes.for_groups(sample)}
     if wishes.grid:
-        clf: Any = wishes.built(schema=roles.schema, **own)
+        clf: Any = wishes.built(**own)
         _search(ask, wishes, clf, sample, book)
         return
     clf = wishes.built(random_state=ask.seed, ledger=book, **own)
-    rows_are = "argument" if ask.public_rows is not None else None if rows is None else "schema"
+    rows_are = "argument" if ask.rows is not None else None if rows is None else "schema"
     described = partial(_described, ask, rows_are, measured=held is not None)
     _fitted(ask, clf, sample, held, book, described, wishes.notions, roles.target, place.shown)
 
@@ -188,7 +188,7 @@ def _search(ask: Ask, wishes: Any, clf: Any, sample: Sample, book: Any) -> None:
     from ..study import PrivateSearchCV
 
     grid = {placed(clf, name): values for name, values in wishes.grid.items()}
-    promise = named(ask, "epsilon delta protects neighbours")
+    promise = named(ask, "epsilon delta protects")
     search = PrivateSearchCV(
         clf, grid, **promise, **wishes.search, random_state=ask.seed, ledger=book
     )
@@ -235,7 +235,7 @@ def _found(search: Any) -> Iterator[tuple[str, str]]:
     "Models",
     """--schema! --constraint --epsilon=1.0 --rows --shares --json | --target --sensitive --ignore
     --method=primal-dual --model=linear --objective --set --delta=1e-6 --protects=records
-    --neighbours --out --force""",
+    --out --force""",
     "fairveil plan --schema t.toml --constraint demographic_parity:0.05",
     "fairveil plan --schema t.toml --rows 5000 --shares sex=f:0.3,m:0.7",
     "fairveil plan --schema t.toml --constraint equalized_odds:0.1 --out plan.svg",
@@ -366,7 +366,7 @@ def _csv(columns: dict[str, Any]) -> Iterator[bytes]:
     "Models",
     """TABLE --out! --schema --target --sensitive --constraint --gaps=0.2,0.15,0.1,0.05,0.02
     --epsilons=0.5,1,3 --keep | --holdout --test --test-query --delta=1e-6 --protects=records
-    --neighbours --public-rows --seeds --ignore --query --ledger --dataset --purpose --force""",
+    --rows --seeds --ignore --query --ledger --dataset --purpose --force""",
     "fairveil frontier t.csv --schema t.toml --out sweep",
     "fairveil frontier t.csv --schema t.toml --gaps 0.2,0.05 --epsilons 1,3 --keep models --out s",
     "fairveil frontier t.csv --schema t.toml --constraint equalized_odds --out s",
@@ -397,18 +397,18 @@ def frontier(ask: Ask) -> None:
     book, roles = opened(ask), roles_of(ask)
     from ..estimators import FairClassifier
     from ..study import frontier as study
-    from .rows import coins_in_words, read, with_rows_from
+    from .rows import coins_in_words, facts_of, read, with_rows_from
     from .tables import Place
 
     place, ask.seed = Place(ask.table, ask.query), None if ask.seeds is None else 0
-    stated = ask.public_rows or (None if roles.schema is None else roles.schema.rows)
+    stated = ask.rows or (None if roles.schema is None else roles.schema.rows)
     with waiting("Reading the table"):
         sample, held = read(ask, roles, place, share)
     assert held is not None
     template = FairClassifier(
-        public_rows=None if stated is None else max(1, round(stated * (1 - share))),
+        schema=facts_of(roles, None if stated is None else max(1, round(stated * (1 - share)))),
         ledger=book,
-        **named(ask, "delta protects neighbours"),
+        **named(ask, "delta protects"),
     )
     done: list[Frontier] = []
     with (
@@ -437,7 +437,7 @@ def frontier(ask: Ask) -> None:
                 presence_is_private=statement.promise.neighbours == "add-remove",
             )
             told = f"rows held out: {how}; their exact errors and gaps are shown beside the models"
-            rows_are = None if stated is None else "argument" if ask.public_rows else "schema"
+            rows_are = None if stated is None else "argument" if ask.rows else "schema"
             statement = replace(
                 statement,
                 facts=with_rows_from(statement.facts, rows_are, share),

@@ -32,6 +32,7 @@ from ..estimators.faces import as_array
 from ..estimators.reading import inputs
 from ..estimators.reading.coding import TableCoding
 from ..estimators.reading.training import ReadOptions
+from ..estimators.reading.units import whose
 from ..facts import Schema
 from ..facts.rows import PERSON_BY_PERSON
 from ..statement.document import PublicFact
@@ -83,11 +84,10 @@ class Truth:
 @dataclass(frozen=True, eq=False, repr=False)
 class Sample:
     """Rows with labels and groups: coded by a schema. `elsewhere`: on a cluster, where none can be
-    set aside. `own`: whose each row is, where the rows themselves do not know it."""
+    set aside."""
 
     rows: Any
     elsewhere: bool = False
-    own: Values | None = None
 
     @property
     def size(self) -> int:
@@ -103,6 +103,11 @@ class Sample:
     def features(self) -> Any:
         """What an estimator predicts from."""
         return self.rows
+
+    @property
+    def options(self) -> ReadOptions:
+        """How the rows are read."""
+        return ReadOptions()
 
     @property
     def knows_persons(self) -> bool:
@@ -139,7 +144,7 @@ class Sample:
         if self.elsewhere:
             remedy = "Measure on other rows with --test; rows of a cluster are not set aside."
             raise wrong("holdout", "0 beside --scheduler", "a share", remedy)
-        return Sample(self.rows.chosen(np.flatnonzero(chosen)), own=_chosen(self.own, chosen))
+        return Sample(self.rows.chosen(np.flatnonzero(chosen)))
 
     def require_like(self, held: Sample, of: str) -> None:
         """An error where a model of these rows could not be measured on `held`: found before the fit
@@ -148,7 +153,7 @@ class Sample:
 
     def split(self, share: float, seed: int | None) -> tuple[Sample, Sample]:
         """(rows to fit, rows held out): each row, or person, by an independent coin."""
-        people = self.persons if self.knows_persons else self.own
+        people = self.persons
         if people is None:
             size = 0 if self.elsewhere else self.size
             out = set_aside(size, share, seed)
@@ -164,7 +169,7 @@ class Sample:
     def one_of_each(self, seed: int | None) -> Sample:
         """One row of each person, drawn by coins: intervals on held-out rows take these for
         independent draws. The same where no persons are known."""
-        people = self.persons if self.knows_persons else self.own
+        people = self.persons
         if people is None:
             return self
         chosen = np.zeros(self.size, bool)
@@ -175,10 +180,12 @@ class Sample:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RawSample(Sample):
-    """Raw columns: without a schema. `rows` are the columns by name."""
+    """Raw columns: without a schema. `rows` are the columns by name; `unit`: the one that tells
+    persons apart."""
 
     target: str = ""
     sensitive: tuple[str, ...] = ()
+    unit: str | None = None
 
     @property
     def size(self) -> int:
@@ -194,18 +201,26 @@ class RawSample(Sample):
 
     @property
     def knows_persons(self) -> bool:
-        return False
+        return self.unit is not None
+
+    @property
+    def persons(self) -> Values | None:
+        return None if self.unit is None else self.rows[self.unit]
+
+    @property
+    def options(self) -> ReadOptions:
+        return ReadOptions(whose=whose(self.unit, None if self.unit is None else 1, None))
 
     def truth(self) -> Truth:
         return Truth(self.rows[self.target], {name: self.rows[name] for name in self.sensitive})
 
     def part(self, chosen: npt.NDArray[np.bool_]) -> RawSample:
         columns = {name: column[chosen] for name, column in self.rows.items()}
-        return replace(self, rows=columns, own=_chosen(self.own, chosen))
+        return replace(self, rows=columns)
 
     def require_like(self, held: Sample, of: str) -> None:
         """Words, classes and groups are those of the rows to fit: others cannot be measured on."""
-        training = inputs.read(*self.fit_arguments, None, ReadOptions())
+        training = inputs.read(*self.fit_arguments, None, self.options)
         assert isinstance(training.coding, TableCoding)
         features, layout = training.coding.features, training.rows.layout
         picked(held.rows, [feature.name for feature in features], "the rows to measure on", of)
@@ -222,11 +237,7 @@ class RawSample(Sample):
                 )
                 expected, place = "words of the rows to fit alone", f"column {name!r}"
                 raise wrong(place, expected, got, remedy)
-        HeldOut.read(held.fit_arguments, training, ReadOptions())
-
-
-def _chosen(values: Values | None, chosen: npt.NDArray[np.bool_]) -> Values | None:
-    return None if values is None else values[chosen]
+        HeldOut.read(held.fit_arguments, training, self.options)
 
 
 def sample_of(
@@ -263,27 +274,24 @@ def sample_of(
 
 
 def _with_persons(roles: Roles, sample: Sample, place: Place) -> Sample:
-    """The rows without that column, and whose each is."""
+    """The rows, which know whose each is."""
     if roles.unit is None or sample.knows_persons:
         return sample
     if not isinstance(sample, RawSample):
         remedy = "Name a column of the table; encode a store anew by a schema with the unit."
         expected = f"a column {roles.unit!r}"
         raise wrong("unit", expected, "a table without it", remedy)
-    own = picked(sample.rows, (roles.unit,), place.shown, "unit")[roles.unit]
+    picked(sample.rows, (roles.unit,), place.shown, "unit")
     if roles.unit in (roles.target, *roles.sensitive):
         remedy = "Name another: who somebody is is neither to be predicted nor a group."
         raise wrong("unit", "a column with no other role", roles.unit, remedy)
-    columns = {name: values for name, values in sample.rows.items() if name != roles.unit}
-    return replace(sample, rows=columns, own=own)
+    return replace(sample, unit=roles.unit)
 
 
-def unit_arguments(roles: Roles, sample: Sample) -> dict[str, Any]:
-    """What an estimator is told of persons."""
-    if roles.unit is None:
-        return {}
-    unit = roles.unit if sample.knows_persons else {roles.unit: sample.own}
-    return {"unit": unit, "max_rows_per_unit": roles.most}
+def facts_of(roles: Roles, rows: int | None) -> Schema:
+    """What an estimator is told of the table."""
+    schema = Schema() if roles.schema is None else roles.schema
+    return replace(schema, rows=rows, unit=roles.unit, max_rows_per_unit=roles.most)
 
 
 def _scheduled(schema: Schema, place: Place, scheduler: str) -> Any:
@@ -297,7 +305,7 @@ def _scheduled(schema: Schema, place: Place, scheduler: str) -> Any:
         place.kind() == "store"
     )  # a place that is not there is an error before a cluster is asked
     rows = DaskRows(scheduler, place.address, None if store else schema)
-    if rows.encoding.schema != schema:
+    if rows.encoding.schema.fingerprint != schema.fingerprint:
         remedy = "Write the store again by the schema and the roles that are asked for now."
         raise wrong("schema", "the store's own schema and roles", "others", remedy)
     return rows
@@ -306,13 +314,12 @@ def _scheduled(schema: Schema, place: Place, scheduler: str) -> Any:
 def require_others(fitted: Sample, held: Sample) -> None:
     """Nobody is measured on who was fitted to. A coded store and a cluster know no names, so there
     this cannot be told."""
-    people = fitted.persons if fitted.knows_persons else fitted.own
-    others = held.persons if held.knows_persons else held.own
+    people, others = fitted.persons, held.persons
     numbers = np.dtype(np.int64)
     if (
         people is None
         or others is None
-        or (fitted.knows_persons and numbers in (people.dtype, others.dtype))
+        or (not isinstance(fitted, RawSample) and numbers in (people.dtype, others.dtype))
     ):
         got, expected = "a store, which does not", "tables that name persons"
         remedy = "Use --holdout, which keeps persons whole; or read the table itself."

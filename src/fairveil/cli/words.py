@@ -57,7 +57,10 @@ ledger create:sensitive COLUMN texts : protect this column, with sensitive-featu
 ignore COLUMN texts : leave out this column; repeat for more
 query SQL text : read this table of a database, or this SELECT
 scheduler ADDRESS text : read TABLE by the workers of this dask cluster (tls://...), or local
-rows N whole : suppose about so many rows [default: the schema's]
+rows N whole : say about how many rows there are, a public number [default: the schema's]
+plan:rows N whole : suppose about so many rows [default: the schema's]
+fit:unit COLUMN text : protect persons, whom this column tells apart [default: the schema's]
+fit:max-rows-per-unit N whole : read at most so many rows of a person [default: the schema's]
 shares COLUMN=VALUE:SHARE,... texts : suppose groups or classes of this size: sex=f:0.3,m:0.7
 prediction COLUMN text : take the decisions in this column, whoever made them
 candidate NAME=WHAT texts : compare this column of decisions, or this model's folder; repeat for more

@@ -106,7 +106,8 @@ class Promise:
         a factor of at most e^epsilon, plus delta. Choose it well below ``1 / n_rows``.
     protects : {"records", "sensitive_features"}, default="records"
         What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
-        attributes alone; features and labels are then public.
+        attributes alone; features and labels are then public. The relation may follow a colon:
+        ``"records:replace-one"``.
     neighbours : {"add-remove", "replace-one"}, default=None
         Adjacency relation. ``"add-remove"``: one record is added or removed, so the number of
         records is private. ``"replace-one"``: one record is replaced. For sensitive features it is
@@ -119,6 +120,8 @@ class Promise:
     --------
     >>> Promise(1.0, 1e-6).neighbours
     'add-remove'
+    >>> Promise(1.0, 1e-6, "records:replace-one").neighbours
+    'replace-one'
     >>> Promise(1.0, 1e-6, protects="sensitive_features").neighbours
     'replace-one'
     """
@@ -141,6 +144,8 @@ class Promise:
         epsilon = checks.positive(epsilon=epsilon, allow_inf=True, remedy=fix)
         fix = "Pass delta=1e-6, say: well below one over the rows."
         delta = checks.fraction(delta=delta, high_open=True, remedy=fix)
+        if neighbours is None and ":" in str(protects):
+            protects, _, neighbours = protects.partition(":")
         protects = checks.one_of(PROTECTS, protects=protects)
         if neighbours is None:
             neighbours = "add-remove" if protects == "records" else "replace-one"

@@ -100,7 +100,10 @@ def pieces_of(
     if stores := [described_store(one) for one in folder if is_store(one)]:
         encoding = stores[0].encoding
         asked = encoding if schema is None else Encoding(schema, sensitive_as_feature, precision)
-        if any(one.encoding != encoding for one in stores) or asked.schema != encoding.schema:
+        if (
+            any(one.encoding != encoding for one in stores)
+            or asked.schema.fingerprint != encoding.schema.fingerprint
+        ):
             remedy = "Leave schema out: a store has its own; or write the stores again by one."
             raise InputError.expected("one schema", of="stores", got="several", remedy=remedy)
         if len(stores) > 1:

@@ -112,7 +112,7 @@ class DescentWay(Way):
             promise,
             whose,
             additive.wanted(of.model),
-            standardise=of.unsafe_data_dependent_bounds,
+            standardise=of._facts.unsafe_data_dependent_bounds,
         )
         training = read(ways if self.module is None else dataclasses.replace(ways, thin=False))
         opening = OpenedFit.of(

@@ -196,7 +196,7 @@ class FairClassifier(ClassifierMixin, CodedEstimator):  # type: ignore[misc]  # 
     __metadata_request__predict: ClassVar = {"sensitive_features": True, "random_state": True}
     __metadata_request__predict_proba: ClassVar = {"sensitive_features": True}
 
-    SETTINGS: ClassVar = {"solver": tuple(CLASSIFIED), "certify_share": (SetAside,)}
+    SETTINGS: ClassVar = {"solver": tuple(CLASSIFIED), "certify": (SetAside,)}
     WAYS: ClassVar = CLASSIFIED
 
     classes_: npt.NDArray[Any] = field(init=False)
@@ -214,11 +214,9 @@ class FairClassifier(ClassifierMixin, CodedEstimator):  # type: ignore[misc]  # 
     _: KW_ONLY
     objective: object = None
     solver: Setting | None = None
-    sensitive_as_feature: bool = False
     model: object = None
-    checkpoint: PathLike | None = None
     certify: object = None
-    certify_share: object = None
+    checkpoint: PathLike | None = None
 
     @certified
     @worded
@@ -524,12 +522,16 @@ class FairRegressor(RegressorMixin, CodedEstimator):  # type: ignore[misc]  # sc
     Examples
     --------
     >>> import numpy as np
+    >>> from fairveil.facts import Schema
     >>> rng = np.random.default_rng(0)
     >>> A = rng.integers(2, size=4000)
     >>> X = rng.uniform(-1, 1, size=(4000, 1))
     >>> y = np.where(A == 0, 2 * X[:, 0], X[:, 0]) + 0.1 * rng.normal(size=4000)
     >>> reg = FairRegressor(
-    ...     objective="largest_group_loss", epsilon=2.0, target_bounds=(-3, 3), random_state=0
+    ...     objective="largest_group_loss",
+    ...     epsilon=2.0,
+    ...     schema=Schema(target_bounds=(-3, 3)),
+    ...     random_state=0,
     ... )
     >>> reg.fit(X, y, sensitive_features=A).coef_.round(1)
     array([1.5])
@@ -553,11 +555,9 @@ class FairRegressor(RegressorMixin, CodedEstimator):  # type: ignore[misc]  # sc
     constraints: object = None
     _: KW_ONLY
     objective: object = None
-    target_bounds: tuple[float, float] | None = None
     solver: Setting | None = None
-    sensitive_as_feature: bool = False
-    checkpoint: PathLike | None = None
     model: object = None
+    checkpoint: PathLike | None = None
 
     @worded
     def fit(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import inspect
 import math
-import numbers
 import os
 import sys
 import time
@@ -150,17 +149,16 @@ def require_room(ledger: Ledger, events: Sequence[Event], promise: Promise, purp
 # rows.
 
 
-def promise_of(
-    epsilon: float, delta: float, protects: str, neighbours: str | None, whose: Whose | None = None
-) -> Promise:
+def promise_of(epsilon: float, delta: float, protects: str, whose: Whose | None = None) -> Promise:
     """The promise, checked. `whose`: what was said of persons."""
-    return Promise(epsilon, delta, protects, neighbours, None if whose is None else whose.unit)
+    unit = None if whose is None else whose.unit
+    return Promise(epsilon, delta, protects, unit=unit)
 
 
 def asked(estimator: BaseEstimator) -> tuple[Whose | None, Promise]:
     """What an estimator was told of persons, and its promise, checked."""
     whose, of = units.asked(estimator), estimator
-    return whose, promise_of(of.epsilon, of.delta, of.protects, of.neighbours, whose)
+    return whose, promise_of(of.epsilon, of.delta, of.protects, whose)
 
 
 def noise_of(random_state: object) -> NoiseSource:
@@ -183,16 +181,17 @@ def seed_of(random_state: object) -> int | None:
 
 def ways_of(
     schema: Schema | None,
-    sensitive_as_feature: bool,
-    standardise: bool,
-    max_sample_weight: object,
     promise: Promise,
     *,
+    trains: bool = False,
+    standardise: bool = False,
     additive: Additive | None = None,
-    public_rows: object = None,
     whose: Whose | None = None,
 ) -> ReadOptions:
-    """How rows are read, and what of it the promise forbids. Without privacy no weight is cut."""
+    """How rows are read, and what of it the promise forbids. Without privacy no weight is cut.
+    `trains`: whether a model of our own is fitted, which may have sensitive features."""
+    facts = Schema.of(schema)
+    sensitive_as_feature = trains and facts.sensitive_as_feature
     if sensitive_as_feature and promise.protects == "sensitive_features":
         raise PrivacyError.expected(
             "protects='records'",
@@ -202,17 +201,15 @@ def ways_of(
                 "Features are public where only sensitive features are protected: leave it False."
             ),
         )
-    cap = _checks.positive(max_sample_weight=max_sample_weight, allow_inf=True)
     return ReadOptions(
-        schema,
-        bool(sensitive_as_feature),
-        bool(standardise),
-        cap if promise.is_private else math.inf,
+        facts.declared,
+        sensitive_as_feature,
+        standardise,
+        facts.max_sample_weight if promise.is_private else math.inf,
         promise.protects == "sensitive_features",
         promise.is_private and promise.protects == "records",
         additive=additive,
-        # anything else is refused later
-        public_rows=int(public_rows) if isinstance(public_rows, numbers.Integral) else None,
+        public_rows=facts.rows,
         rows_are_public=promise.rows_are_public or not promise.is_private,
         whose=whose,
     )
@@ -227,17 +224,8 @@ def own_ways(
     standardise: bool,
 ) -> ReadOptions:
     """`ways_of` what an estimator that fits a model of its own was told."""
-    of = estimator
-    return ways_of(
-        of.schema,
-        of.sensitive_as_feature,
-        standardise,
-        of.max_sample_weight,
-        promise,
-        additive=steps,
-        public_rows=of.public_rows,
-        whose=whose,
-    )
+    how: Any = {"trains": True, "standardise": bool(standardise), "additive": steps}
+    return ways_of(estimator.schema, promise, **how, whose=whose)
 
 
 def ledger_of(estimator: BaseEstimator, promise: Promise, inside: object = None) -> Ledger | None:
@@ -257,12 +245,13 @@ def ledger_of(estimator: BaseEstimator, promise: Promise, inside: object = None)
             f"{own}, as around it", of="estimator.ledger", got=inner, remedy=remedy
         )
     if ledger is not None:
-        unsafe = bool(estimator.unsafe_data_dependent_bounds) and not promise.features_are_public
+        facts = estimator._facts
+        unsafe = facts.unsafe_data_dependent_bounds and not promise.features_are_public
         ledger.require(
             promise,
             secure=estimator.random_state is None,
             read_from_data=["bounds, by unsafe_data_dependent_bounds"] if unsafe else (),
-            schema=estimator.schema if isinstance(estimator.schema, Schema) else False,
+            schema=facts.declared or False,
         )
     return ledger
 
@@ -296,19 +285,6 @@ def refuse_confidence(notions: Iterable[Notion], of: str) -> None:
         raise InputError.expected("no confidence here", of=of, got="a confidence", remedy=remedy)
 
 
-def require_cap(training: Training, promise: Promise) -> None:
-    """The largest weight multiplies every sensitivity, so under a promise there is one."""
-    if (
-        promise.is_private
-        and training.rows.weighted
-        and math.isinf(training.rows.max_sample_weight)
-    ):
-        remedy = "The largest weight multiplies every sensitivity: cap it at 1.0, for example."
-        raise PrivacyError.expected(
-            "a finite number", of="max_sample_weight", got=math.inf, remedy=remedy
-        )
-
-
 def require_groups(notions: Iterable[Notion], training: Training) -> None:
     """A constraint that tells groups apart needs groups."""
     if training.rows.layout.sensitive:
@@ -326,19 +302,18 @@ def require_groups(notions: Iterable[Notion], training: Training) -> None:
             )
 
 
-def public_rows_of(given: object, training: Training, promise: Promise) -> int | None:
-    """What averages divide by, where it is public: as given, as the schema states, or the true
-    number where that is public.
+def public_rows_of(training: Training, promise: Promise) -> int | None:
+    """What averages divide by, where it is public: as the schema states, or the true number where
+    that is public.
 
     Rows with weights are counted by their weights, which only features that are public make public.
     None: it is released.
     """
-    stated = None if given is None else _checks.whole(at_least=1, public_rows=given)
-    rows = training.rows
+    rows, stated = training.rows, training.rows_stated
     if promise.is_private and not promise.rows_are_public:
         # A schema's number is of all rows; of persons only so many of each are read, and how many
         # these are is released.
-        return stated if stated is not None or promise.unit is not None else training.rows_stated
+        return None if promise.unit is not None else stated
     if not rows.weighted:
         return training.exact_rows or None
     if promise.is_private and promise.protects == "sensitive_features":
@@ -410,14 +385,13 @@ def statement_of(
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
 class OpenedFit:
     """A fit that asked nothing yet. `public_rows`: what averages divide by, if public;
-    `rows_given`: it was an argument; `ledger`: where it is recorded, for `purpose`; `facts`:
-    arguments that are public, with their origins; `stated_clips`: those that the caller passed;
+    `ledger`: where it is recorded, for `purpose`; `facts`:
+    facts that are public, with their origins; `stated_clips`: those that the caller passed;
     `one_group`: whether all rows of a person count in one group."""
 
     promise: Promise
     training: Training
     public_rows: int | None
-    rows_given: bool
     random_state: Any
     ledger: Ledger | None
     purpose: str
@@ -436,21 +410,18 @@ class OpenedFit:
     ) -> OpenedFit:
         """Refuse or warn of what rows and promise show together. The estimator has the arguments
         that all share; `numbers`: how its search takes them."""
-        require_cap(training, promise)
         steps = cautions.of_pipeline(training, promise)
         if steps:
             training = replace(
                 training, not_covered=(*training.not_covered, *(step.sentence for step in steps))
             )
-        public_rows = public_rows_of(estimator.public_rows, training, promise)
+        public_rows = public_rows_of(training, promise)
         purpose = f"{type(estimator).__name__}.fit"
-        given = estimator.public_rows is not None
         known, clips = origins.facts_of(estimator, training), origins.stated_clips(estimator)
         opened = OpenedFit(
             promise,
             training,
             public_rows,
-            given,
             estimator.random_state,
             ledger,
             purpose,
@@ -492,11 +463,6 @@ class OpenedFit:
         promise = promise or self.promise
         private = promise.is_private and not promise.rows_are_public
         persons = {"one_group": True} if self.one_group and promise.unit is not None else {}
-        told = (
-            fact
-            for fact in self.training.facts
-            if not self.rows_given or fact.name != "number of rows"
-        )
         return curator_of(
             self.training.rows,
             promise,
@@ -504,7 +470,7 @@ class OpenedFit:
             noise=noise or noise_of(self.random_state),
             public_rows=self.public_rows if private else None,
             earlier=earlier,
-            facts=[*told, *self.facts],
+            facts=[*self.training.facts, *self.facts],
             bounds=read_from_data(self.training, promise),
             ledger=self.ledger,
             purpose=self.purpose if purpose is None else purpose,
@@ -1163,15 +1129,14 @@ class Planning:
     epsilon: float = 1.0
     delta: float = 1e-6
     protects: str = "records"
-    neighbours: str | None = None
     schema: Schema | None = None
-    public_rows: int | None = None
-    max_sample_weight: float = 1.0
-    unsafe_data_dependent_bounds: bool = False
-    random_state: RandomState = None
     ledger: Any = None
-    unit: ColumnsLike = None
-    max_rows_per_unit: int | None = None
+    random_state: RandomState = None
+
+    @property
+    def _facts(self) -> Schema:
+        """What the schema states; one without any fact where there is none."""
+        return Schema.of(self.schema)
 
     def plan(
         self,
@@ -1188,7 +1153,7 @@ class Planning:
         schema : Schema, default=None
             Public facts of the table: its columns, target and groups. None: the estimator's own.
         rows : int, default=None
-            About how many rows there will be. None: `public_rows`, else the schema's number.
+            About how many rows there will be. None: the schema's number.
         shares : mapping, default=None
             About how large groups and classes are, ``{"sex": {"f": 0.3, "m": 0.7}}``. None: the
             schema's (``Category(..., shares=...)``), else equal shares, and the plan says so.
@@ -1200,21 +1165,19 @@ class Planning:
         Plan
             Print it, draw it (`figure()`) or take `to_dict()`.
         """
-        unread = Unread.of(schema, self.schema, rows, sensitive, self.public_rows)
-        whose = units.whose(self.unit, self.max_rows_per_unit, unread.schema, self.epsilon)
-        promise = promise_of(self.epsilon, self.delta, self.protects, self.neighbours, whose)
+        unread = Unread.of(schema, self.schema, rows, sensitive)
+        whose = units.whose(None, None, unread.schema, self.epsilon)
+        promise = promise_of(self.epsilon, self.delta, self.protects, whose)
         supposed = unread.supposed(shares)
         found = forecast_at(self, unread, supposed)
         return Plan(
             type(self).__name__, promise, found, supposed, partial(quietly, copy.copy(self), unread)
         )
 
-    def _foretold(self, unread: Unread, epsilon: float | None, rows: int | None) -> Self:
+    def _foretold(self, unread: Unread, epsilon: float | None) -> Self:
         """This estimator, as it would be fitted to rows of that schema."""
         one = copy.copy(self)
         one.schema, one.ledger, one.random_state = unread.schema, None, None
-        if rows is not None and one.public_rows is not None:
-            one.public_rows = rows
         if epsilon is not None:
             one.epsilon = epsilon
         return one
@@ -1233,7 +1196,7 @@ def forecast_at(
     """What is foretold of so many rows as are supposed, and at another epsilon."""
     rows = round(supposed.rows)
     unread = Unread(unread.schema, rows)
-    return estimator._foretold(unread, epsilon, rows)._forecast(unread.read, supposed)
+    return estimator._foretold(unread, epsilon)._forecast(unread.read, supposed)
 
 
 def quietly(

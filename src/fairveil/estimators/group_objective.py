@@ -126,7 +126,7 @@ class ClassifiedWay(GroupObjectiveWay):
         if solver.loss != LOG:
             constraint = constraint.of_decisions()
         self._refuse_idle()
-        scaled = bool(of.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
+        scaled = of._facts.unsafe_data_dependent_bounds or self._needs_scale(promise, X)
         ways = fitting.own_ways(of, promise, whose, additive.of_rows(of.model), standardise=scaled)
         training = read(ways)
         opening = OpenedFit.of(of, promise, ledger, training, numbers=self._numbers(promise))
@@ -254,7 +254,7 @@ class ClassifiedWay(GroupObjectiveWay):
         meets = named and (
             method == EXPONENTIAL or given is not None or not self._regresses(promise)
         )
-        return meets and needs_scale(promise, self.of.schema, X)
+        return meets and needs_scale(promise, self.of._facts, X)
 
     def _numbers(self, promise: Promise) -> Numbers:
         """How the search takes numbers; weights that were handed in are in the caller's units."""
@@ -374,12 +374,12 @@ class RegressedWay(GroupObjectiveWay):
             expected = f"None with method={solver.method!r}"
             raise InputError.expected(expected, of="decisions", got="a list", remedy=remedy)
         # a grid is of coefficients of numbers in public units
-        plain = of.schema is None and not isinstance(X, RowSource)
-        unsafe = bool(of.unsafe_data_dependent_bounds)
+        plain = of._facts.declared is None and not isinstance(X, RowSource)
+        unsafe = of._facts.unsafe_data_dependent_bounds
         scaled = unsafe or (plain and chosen and promise.protects == "sensitive_features")
         ways = fitting.own_ways(of, promise, whose, additive.of_rows(of.model), standardise=scaled)
-        target = NumericTarget.of(
-            of.target_bounds,
+        target = NumericTarget(
+            of._facts.target_bounds,
             open_range=promise.features_are_public,
             unsafe=unsafe,
             as_number=not chosen,

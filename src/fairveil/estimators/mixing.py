@@ -10,7 +10,7 @@ import numpy as np
 from .._types import Floats, TableLike
 from ..core.promise import Promise
 from ..errors import InputError
-from ..facts import RowSource
+from ..facts import RowSource, Schema
 from ..methods.oracles import AttachedRule, Begun, Descent, GroupedRule, LinearRule, Listed, Rule
 from ..models import GroupedLinearModel, LinearModel, MixtureModel
 from ..tables.columns import same_length
@@ -40,7 +40,7 @@ def features_of_candidates(of: Any, X: TableLike, coding: Coding, sensitive: Seq
     or is a feature all the same."""
     if isinstance(coding, SchemaCoding) and (names := names_of(X)):
         return without(X, [name for name in names if name not in coding.encoding.features])
-    return X if of.sensitive_as_feature else without(X, sensitive)
+    return X if of._facts.sensitive_as_feature else without(X, sensitive)
 
 
 def distribution_of_candidates(of: Any, X: TableLike) -> Floats:
@@ -74,11 +74,10 @@ def decided_by(of: Any, listed: Sequence[Any], training: Training, X: TableLike)
     return Listed([in_blocks(codes, training.rows) for codes in decided])
 
 
-def needs_scale(promise: Promise, schema: object, X: TableLike) -> bool:
+def needs_scale(promise: Promise, facts: Schema, X: TableLike) -> bool:
     """Whether public numbers come in any units: no schema states them, and rows are not coded."""
-    return (
-        promise.protects == "sensitive_features" and schema is None and not isinstance(X, RowSource)
-    )
+    stated = facts.declared is not None or isinstance(X, RowSource)
+    return promise.protects == "sensitive_features" and not stated
 
 
 def mixture_of_rules(rules: Sequence[Rule], shares: Floats, training: Training) -> MixtureModel:

@@ -84,7 +84,7 @@ class OracleGameWay(Way):
         ledger = fitting.ledger_of(of, promise)
         notions = fitting.notions_of(of.constraints)
         fitting.refuse_unused(solver, self._idle())
-        scaled = bool(of.unsafe_data_dependent_bounds) or self._needs_scale(promise, X)
+        scaled = of._facts.unsafe_data_dependent_bounds or self._needs_scale(promise, X)
         ways = fitting.own_ways(of, promise, whose, additive.of_rows(of.model), standardise=scaled)
         training = read(ways)
         opening = OpenedFit.of(of, promise, ledger, training, numbers=self._numbers())
@@ -197,7 +197,7 @@ class OracleGameWay(Way):
         scaled by themselves."""
         name = self.solver.oracle
         meets = name == "descent" or (name == "exponential" and not self._lists)
-        return meets and needs_scale(promise, self.of.schema, X)
+        return meets and needs_scale(promise, self.of._facts, X)
 
     def _numbers(self) -> Numbers:
         """How the oracle takes numbers; labellings are cuts of scores, and other people's

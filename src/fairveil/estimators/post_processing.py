@@ -25,7 +25,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
 from ..core.events import Event, NoOp, compose
 from ..core.noise import NoiseSource
@@ -34,7 +33,7 @@ from ..core.quiet import Troubles, quietly
 from ..curator import Curator, Rows
 from ..data.elsewhere import Elsewhere, curator_of
 from ..errors import ConstraintNotMet, InputError, Overspent, PrivacyError
-from ..facts import Cells, RowSource, Schema
+from ..facts import Cells, RowSource
 from ..fairness import ConstraintSystem, DemographicParity, Notion, deviations, resolve
 from ..methods import Outcome, forecast, parity, postprocess
 from ..methods.counts import CountPlan
@@ -92,17 +91,14 @@ def read(
     """The rows of a fit, checked against the promise and the base. `labelled`: else nobody needs
     labels, and a base that is fitted says the classes."""
     base, promise = estimator.estimator, wishes.promise
-    ways: ReadOptions = fitting.ways_of(
-        estimator.schema, False, False, estimator.max_sample_weight, promise, whose=wishes.whose
-    )
+    ways: ReadOptions = fitting.ways_of(estimator.schema, promise, whose=wishes.whose)
     fitted = is_ready(base)
     known = as_tuple(classes_of(base)) if fitted else ()
     if labelled:
         asked = wrapped.labelled_rows(X, y, sensitive_features, sample_weight, ways, known)
     else:
         asked = wrapped.unlabelled_rows(X, sensitive_features, sample_weight, ways, known)
-    fitting.require_cap(asked.training, promise)
-    rows = fitting.public_rows_of(estimator.public_rows, asked.training, promise)
+    rows = fitting.public_rows_of(asked.training, promise)
     ours = base is None or wrapped.carries_a_promise(base)
     cautions.of_promise(
         promise, asked.training.rows.exact_count if promise.rows_are_public else rows
@@ -136,14 +132,12 @@ def is_ready(base: object) -> bool:
     return base is not None and wrapped.is_fitted(base)
 
 
-def known_rows(
-    public_rows: object, asked: DecidedRows, promise: Promise, base: Base
-) -> float | None:
+def known_rows(asked: DecidedRows, promise: Promise, base: Base) -> float | None:
     """The number of rows, where it is public or nothing is promised; else what the base released of
     it, which is charged."""
     if promise.rows_are_public or not promise.is_private:
         return float(asked.training.rows.exact_count)
-    stated: float | None = fitting.public_rows_of(public_rows, asked.training, promise)
+    stated: float | None = fitting.public_rows_of(asked.training, promise)
     if stated is None and base.is_ours and base.spent:
         found = parts_of(wrapped.thawed(base.estimator)).outcome
         kinds = Outcome | Equilibrium | Found | RegressionOutcome
@@ -508,9 +502,6 @@ def warn_of(found: Fitted, report: ConstraintReport, hidden: bool) -> None:
 
 # ------------------------------ the estimator
 
-GIVEN = ("schema", "public_rows", "max_sample_weight", "unsafe_data_dependent_bounds")
-"""What a base that is fitted here takes over."""
-
 
 @described
 class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -644,7 +635,7 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
     n_features_in_: int = field(init=False)
     feature_names_in_: npt.NDArray[Any] = field(init=False)
 
-    SETTINGS: ClassVar = {"solver": (Thresholds, Offsets), "certify_share": (SetAside,)}
+    SETTINGS: ClassVar = {"solver": (Thresholds, Offsets), "certify": (SetAside,)}
 
     estimator: BaseEstimator = None
     constraints: object = None
@@ -652,7 +643,7 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
     solver: Thresholds | Offsets | None = None
     public_base: bool = False
     randomised: bool = True
-    certify_share: object = None
+    certify: object = None
 
     @property
     def mixing_(self) -> Floats:
@@ -742,9 +733,9 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
             self._conclude(asked, base, promise, None, None, receipt)
             return self
         plan: Any = rule.plan(promise, base.spent, training.rows, looked_at=base.looked_at)
-        known = known_rows(self.public_rows, asked, promise, base)
+        known = known_rows(asked, promise, base)
         answers = rule.answers(base, shown, training, plan, known, seed)
-        inside, cap = self._inside(base, training), heaviest(promise, self.max_sample_weight)
+        inside, cap = self._inside(base, training), heaviest(promise, self._facts.max_sample_weight)
         with self._curator(asked, base, wishes, plan.event) as curator:
             found = rule.run(curator, plan, answers, training, inside, cap)
             curator.finish()
@@ -765,9 +756,9 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         """
         check_is_fitted(self, "model_")
         base, model = self.estimator_, self.model_
-        unit = [self.unit] if isinstance(self.unit, str) else []
-        no_features = (*self.sensitive_names_, *unit)
-        features = features_of(base, X, self.schema, names_of_features(self), no_features)
+        facts = self._facts
+        no_features = (*self.sensitive_names_, *([] if facts.unit is None else [facts.unit]))
+        features = features_of(base, X, facts.declared, names_of_features(self), no_features)
 
         def ids(rows: int) -> npt.NDArray[np.intp] | None:
             if model.cells is None:
@@ -910,7 +901,7 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
             promise,
             float(solver.base_share),
             bool(self.public_base),
-            _checks.named(self, GIVEN),
+            self.schema,
             fitting.seed_of(self.random_state),
             FairClassifier,
             None,
@@ -936,8 +927,8 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
             asked = read(self, *given)
             return asked, self._chosen(notions, len(asked.training.classes), wishes)
         labels = y is not None or isinstance(X, RowSource | Elsewhere)
-        if isinstance(self.schema, Schema):
-            labels = labels or self.schema.target in wrapped.names_of(X)
+        if (schema := self._facts.declared) is not None:
+            labels = labels or schema.target in wrapped.names_of(X)
         classes = len(classes_of(self.estimator))
         solver = self._chosen(notions, classes, wishes, labels=labels)
         return read(self, *given, labelled=isinstance(solver, Thresholds)), solver
@@ -972,7 +963,7 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
     ) -> bool:
         """Before the base or the counts are paid for."""
         promise, solver = wishes.promise, rule.solver
-        known = fitting.public_rows_of(self.public_rows, training, promise)
+        known = fitting.public_rows_of(training, promise)
         decides = getattr(solver, "predict_method", "") == wrapped.DECIDED
         decides = decides or len(training.classes) != 2
 
@@ -1029,12 +1020,10 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         edges of bins, before there are rows."""
         wishes, notions = self._told()
         promise, whose = wishes.promise, wishes.whose
-        training = read(
-            fitting.ways_of(self.schema, False, False, self.max_sample_weight, promise, whose=whose)
-        )
+        training = read(fitting.ways_of(self.schema, promise, whose=whose))
         solver = self._chosen(notions, len(training.classes), wishes)
         rule = self._rule(solver, notions, training)
-        known = fitting.public_rows_of(self.public_rows, training, promise)
+        known = fitting.public_rows_of(training, promise)
         cautions.of_promise(promise, training.exact_rows if promise.rows_are_public else known)
         spare = rule.system is not None
         with cautions.said_around():
@@ -1118,7 +1107,7 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         self.guarantee_ = postprocess.guarantee(
             released, system, solved.table, before.confidence, shared=shared
         )
-        cap = heaviest(self.privacy_.promise, self.max_sample_weight)
+        cap = heaviest(self.privacy_.promise, self._facts.max_sample_weight)
         report = tables_report(self.guarantee_, solved, reason, released, system, cap)
         self.constraint_report_ = report.saying(self.constraint_report_.required)
         self.model_ = PostProcessedModel(table, model.classes, model.cells, model.base, model.edges)

@@ -1158,15 +1158,14 @@ def release_groups(
         raise PrivacyError.expected(
             expected, of="sensitive_features", got="drawn ones", remedy=remedy
         )
-    asked = SimpleNamespace(
-        ledger=ledger, unsafe_data_dependent_bounds=False, random_state=random_state, schema=schema
-    )
+    facts = Schema.of(schema)
+    asked = SimpleNamespace(ledger=ledger, random_state=random_state, _facts=facts)
     record = fitting.ledger_of(asked, promise)
     source = fitting.noise_of(random_state)
     listed = sensitive_features.groups if isinstance(sensitive_features, SoftGroups) else None
     sensitive_features, reports = recorded(sensitive_features, reports, source)
     limit = None if clusters is None else _checks.whole(at_least=1, clusters=clusters)
-    ways = fitting.ways_of(schema, False, False, float("inf"), promise, whose=whose)
+    ways = fitting.ways_of(schema, promise, whose=whose)
     training = inputs.read(X, y, sensitive_features, None, replace(ways, groups=listed))
     cautions.of_promise(promise, training.rows.exact_count)
     if record is not None:
@@ -1259,7 +1258,7 @@ def fact_of(reports: Reports, promise: Promise) -> PublicFact:
 
 def promise_for(epsilon: float, delta: float, protects: str, whose: Whose | None = None) -> Promise:
     """The promise; an error where it is not about sensitive features alone."""
-    promise = fitting.promise_of(epsilon, delta, protects, None, whose)
+    promise = fitting.promise_of(epsilon, delta, protects, whose)
     group_release.require_public_features(promise)
     return promise
 
@@ -1283,8 +1282,7 @@ def grown(
 # Everything is post-processing of the release and of public rows, so it costs nothing further.
 
 CONFIDENCE, TWO_SIDED = 0.95, 1.959964
-UNUSED = ("model", "checkpoint", "unit", "max_rows_per_unit")
-"""The last two: who is protected was decided by the release."""
+UNUSED = ("model", "checkpoint")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -1335,6 +1333,9 @@ def _require_what_a_release_gives(estimator: BaseEstimator, sample_weight: Colum
         raise InputError.expected(
             "no weights with released groups", of="sample_weight", got="some", remedy=remedy
         )
+    if (unit := estimator._facts.unit) is not None:
+        remedy = "Leave it out: who is protected was decided by the release."
+        raise InputError.expected("None with released groups", of="unit", got=unit, remedy=remedy)
     fitting.refuse_unused(estimator, dict.fromkeys(UNUSED, "with released groups"))
     solver = estimator._setting("solver", PrimalDual)
     idle = [name for name in knobs(PrimalDual) if name != "randomised"]

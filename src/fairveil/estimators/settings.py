@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import wraps
+from numbers import Real
 from typing import Any, ClassVar, Self, TypeVar, cast, dataclass_transform
 
 import numpy as np
@@ -116,8 +117,8 @@ class Settled:
     """The mixin of estimators whose parameters may be settings, before `BaseEstimator`."""
 
     SETTINGS: ClassVar[Mapping[str, tuple[type[Setting], ...]]] = {}
-    PLAIN: ClassVar[Mapping[str, str]] = {"certify_share": "share"}
-    """The knob that such a parameter has in its plain form."""
+    PLAIN: ClassVar[tuple[str, ...]] = ("certify",)
+    """Parameters that have a plain form, too: a share, or what is to be certified."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of this estimator.
@@ -181,7 +182,8 @@ class Settled:
         if given is None:
             given = kind() if slot in self.PLAIN else self._usual(slot)()
         elif not isinstance(given, Setting) and slot in self.PLAIN:
-            given = cast(Any, kind)(**{self.PLAIN[slot]: given})
+            knob = "share" if isinstance(given, Real) else "notions"
+            given = cast(Any, kind)(**{knob: given})
         if not isinstance(given, kind):
             known = [one.__name__ for one in self.SETTINGS[slot] if issubclass(one, kind)]
             remedy = f"Pass {slot}=fv.{known[0]}(...), or leave it out."
@@ -687,7 +689,7 @@ SHARE = 0.3
 class SetAside(Setting):
     """Rows set aside to certify a fitted model, and what becomes of one that is refused.
 
-    Pass it as ``certify_share=``; a share alone is a number.
+    Pass it as ``certify=``; a share alone is a number, and what is certified may be passed alone.
 
     Parameters
     ----------
@@ -697,6 +699,8 @@ class SetAside(Setting):
         The final model if the bound cannot be certified of the fitted model. ``"replace"``: a
         mixture in which as many decisions as necessary are replaced by blind ones; it is certified.
         ``"keep"``: the model as it is, not certified.
+    notions : notion, str or list of these, default=None
+        What is certified without being aimed at. None: the constraints that have a `confidence`.
 
     See Also
     --------
@@ -710,6 +714,7 @@ class SetAside(Setting):
 
     share: float = SHARE
     if_refused: str = REPLACE
+    notions: object = None
 
     def _rules(self) -> dict[str, Callable[[Any], object]]:
         return {
@@ -720,10 +725,8 @@ class SetAside(Setting):
 
 def share_of(value: object) -> float:
     """A share of rows, checked, by the name of the parameter that it is passed in."""
-    remedy = (
-        "Pass certify_share=0.3, for example: the part of the rows that the model does not see."
-    )
-    return _checks.fraction(certify_share=value, low_open=True, high_open=True, remedy=remedy)
+    remedy = "Pass certify=0.3, for example: the part of the rows that the model does not see."
+    return _checks.fraction(share=value, low_open=True, high_open=True, remedy=remedy)
 
 
 # ------------------------------ post_processing

@@ -221,7 +221,7 @@ class TailoredClassifiedWay(TailoredWay):
             promise,
             whose,
             additive.wanted(of.model),
-            standardise=of.unsafe_data_dependent_bounds,
+            standardise=of._facts.unsafe_data_dependent_bounds,
         )
         thin = ways.thin and self.module is None
         numbers: Numbers = "scaled" if self.module is None else "as given"
@@ -327,10 +327,10 @@ class TailoredRegressedWay(TailoredWay):
         if moments:
             of_descent = ("region", "step_size", "iterate")
             fitting.refuse_unused(self.solver, dict.fromkeys(of_descent, "with by='moments'"))
-        unsafe = bool(of.unsafe_data_dependent_bounds)
+        unsafe = of._facts.unsafe_data_dependent_bounds
         ways = fitting.own_ways(of, promise, whose, additive.of_rows(of.model), standardise=unsafe)
-        target = NumericTarget.of(
-            of.target_bounds,
+        target = NumericTarget(
+            of._facts.target_bounds,
             open_range=promise.features_are_public,
             unsafe=unsafe,
             as_number=moments,
@@ -494,7 +494,7 @@ def _limits(
         return None
     if not promise.is_private or promise.neighbours != "add-remove":
         raise InputError.expected(
-            "None unless neighbours='add-remove'",
+            "None unless protects='records', add-remove",
             of=of,
             got=given,
             remedy=(

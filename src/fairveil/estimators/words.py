@@ -56,27 +56,16 @@ epsilon : float, default=1.0
 delta : float, default=1e-6
     Slack that is added to the epsilon bound: one row changes the probability of any results by
     a factor of at most e^epsilon, plus delta. Choose it well below ``1 / n_rows``.
-protects : {"records", "sensitive_features"}, default="records"
-    What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
-    attributes alone; features and labels are then public.
-neighbours : {"add-remove", "replace-one"}, default=None
-    Adjacency relation: one record is added or removed, or one is replaced. None:
-    ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
+protects : {"records", "records:replace-one", "sensitive_features"}, default="records"
+    What is protected. ``"records"``: all of a row, which is added or removed.
+    ``"records:replace-one"``: one row is replaced, and their number is public.
+    ``"sensitive_features"``: the sensitive attributes alone; features and labels are then public.
 schema : Schema, default=None
-    Public facts of the table (`fairveil.facts.Schema`). Columns, bounds, classes and groups are
-    then its own, and none of them is read from the data. None: they are read, and the statement
-    says so.
-public_rows : int, default=None
-    About how many rows there are, where the exact number is private but a rough one is public.
-    With a `unit`, about how many are read. None: the schema's number, else one noisy count that
-    is part of the plan.
-max_sample_weight : float, default=1.0
-    Largest sample weight. Larger weights are clipped to it, unless nothing is private. It
-    multiplies every sensitivity, and so the noise.
-unsafe_data_dependent_bounds : bool, default=False
-    Scale numbers by means and standard deviations of the training rows, which no guarantee
-    covers. The statement is flagged ``data-dependent-bounds``. False: numbers are scaled by
-    public bounds, or by noisy releases.
+    Public facts of the table (`fairveil.facts.Schema`): its columns with bounds, classes and
+    groups, about how many rows there are, which column tells persons apart, and the largest
+    sample weight. What it states is not read from the data. A schema without columns states the
+    other facts alone, as ``Schema(rows=10_000)``. What nobody states is read from the data or
+    released with noise, and the statement says so.
 random_state : int or Generator, default=None
     None draws secure noise. An integer, or a NumPy generator, repeats the fit and flags the
     statement INSECURE.
@@ -84,41 +73,26 @@ ledger : Ledger, default=None
     Where the fit reserves its whole cost before rows are read, or is refused. None: the ledger
     of the ``with ledger.recording():`` block, if there is one. It is never saved with the
     estimator.
-unit : str, mapping of one name, or one value a row, default=None
-    Protects persons, each with all of their rows (docs/persons.md). It is the name of the
-    column of X that tells persons apart, which is then no feature, or one value a row. None:
-    protects each row by itself.
-max_rows_per_unit : int, default=None
-    Most rows of one person that the fit reads, a public number; required beside `unit`. A
-    person with more rows has so many of them drawn. Noise of sums over rows grows with it. A
-    `clip`, where there is one, is of the sum of a person's gradients.
 constraints : notion, str or list of these, default=None
     Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or
     its name and bound, ``"demographic_parity:0.05"``. A list combines them. Bounds are shares
     of 1, so 0.05 is 5 percentage points. None: no constraint.
-sensitive_as_feature : bool, default=False
-    Whether columns of X that are named as sensitive are features too. For
-    ``protects="records"`` alone.
 model : str, Additive or torch.nn.Module, default=None
     None: a linear model. ``"additive"`` or an `Additive`: steps of each number beside the line
     (docs/additive_models.md). A module is copied, and training starts from its weights
     (docs/networks.md).
+certify : notion, str, list of these, float or SetAside, default=None
+    Notions to certify after the fit for people whom the model has not seen, such as
+    ``DemographicParity(0.1, confidence=0.95)`` or ``"demographic_parity:0.1"``; the fit does not
+    aim at them, as it does at `constraints` with a `confidence`. A notion without one has that of
+    the others, else 0.95. A number is the share of the rows that is set aside for this, each by a
+    coin of its own, and a `SetAside` also says what becomes of a model that is refused. None: 0.3
+    where a constraint has a confidence, else nothing is certified. The result is `certificate_`
+    (docs/certificates.md).
 checkpoint : path, default=None
     Folder in which answers of an interrupted fit are kept. Fit again with the same arguments
     and rows, and it is resumed: answers are given again at no further price. None: nothing is
     kept.
-certify_share : float or SetAside, default=None
-    Share of the rows that is set aside to certify notions with a `confidence`, such as
-    ``DemographicParity(0.05, confidence=0.95)``, for people whom the model has not seen. Each
-    row is set aside by a coin of its own. A `SetAside` also says what becomes of a model that
-    is refused. None: 0.3. The result is `certificate_` (docs/certificates.md).
-certify : notion, str or list of these, default=None
-    Notions to certify after the fit, such as ``DemographicParity(0.1, confidence=0.95)`` or
-    ``"demographic_parity:0.1"``. The fit does not aim at them. A notion without a `confidence`
-    has that of the others, else 0.95. None: nothing.
-target_bounds : pair of float, default=None
-    Public bounds ``(low, high)`` of y, in its own units; y is clipped to them. None: the
-    schema's bounds, or the range of y where y is public. Otherwise (-1, 1), with a warning.
 public_base : bool, default=False
     Whether the fitted base was made without these rows. It is then not charged, and the
     statement says so.

@@ -95,7 +95,7 @@ from .settings import ANSWERS, stated
 # 3. A base that was fitted before counts as looked at: what is asked beside it is priced as chosen
 #    afterwards. One that is fitted here was planned together with the rest.
 
-PROMISED = {"epsilon", "delta", "protects", "neighbours"}
+PROMISED = {"epsilon", "delta", "protects"}
 FITTED_ELSEWHERE = (
     "the base classifier was fitted before: it is assumed that its training, its choice and its "
     "features did not read the "
@@ -138,9 +138,8 @@ class BaseOptions:
     promise: Promise
     share: float
     public_base: bool
-    given: dict[str, Any]
-    """Shared arguments that an unfitted base of ours takes over where it leaves its own at None or
-    at their defaults."""
+    schema: Schema | None
+    """What an unfitted base of ours is told, where it has no schema of its own."""
     seed: int | None
     default: Callable[[], Any]
     """Makes the base where none is given: a classifier without constraints, which promises like all
@@ -220,19 +219,13 @@ def check_base(estimator: object, wishes: BaseOptions) -> None:
 
 def _refuse_unit(estimator: object) -> None:
     """A base that is to be fitted is told of persons by the post-processor."""
-    told = (
-        thawed(estimator).get_params(deep=False).get("unit")
-        if carries_a_promise(estimator) and not is_fitted(estimator)
-        else None
-    )
+    if not carries_a_promise(estimator) or is_fitted(estimator):
+        return
+    told = Schema.of(getattr(thawed(estimator), "schema", None)).unit
     if told is not None:
-        remedy = (
-            "Tell the post-processor alone whose each row is: it hands unit and max_rows_per_unit "
-            "to its base."
-        )
-        got = f"unit={told!r}" if isinstance(told, str) else "one with units"
+        remedy = "Give the post-processor alone a schema with a unit: it hands it to its base."
         raise PrivacyError.expected(
-            "a base without a unit of its own", of="estimator", got=got, remedy=remedy
+            "a base without a unit of its own", of="estimator", got=told, remedy=remedy
         )
 
 
@@ -348,18 +341,9 @@ def _promised(estimator: object, wishes: BaseOptions, spare: bool) -> Any:
     chosen.set_params(
         epsilon=promise.epsilon * share,
         delta=promise.delta * share,
-        protects=promise.protects,
-        neighbours=promise.neighbours,
+        protects=f"{promise.protects}:{promise.neighbours}",
     )
-    if wishes.whose is not None:
-        chosen.set_params(unit=wishes.whose.given, max_rows_per_unit=wishes.whose.unit.max_rows)
-    defaults = type(chosen)().get_params(deep=False)
-    taken = {
-        name: value
-        for name, value in wishes.given.items()
-        if name in params and _same(params[name], defaults.get(name))
-    }
-    chosen.set_params(**taken)
+    chosen.set_params(schema=_facts_for(chosen, wishes))
     # its score is wanted: not one class for all, nor a mixture, that errs less
     if spare and chosen.get_params().get("solver__randomised") is True:
         chosen.set_params(solver__randomised=None)
@@ -370,10 +354,17 @@ def _promised(estimator: object, wishes: BaseOptions, spare: bool) -> Any:
     return chosen
 
 
-def _same(one: object, other: object) -> bool:
-    return one is other or (
-        type(one) is type(other) and isinstance(one, (bool, int, float, str)) and one == other
-    )
+def _facts_for(estimator: Any, wishes: BaseOptions) -> Schema | None:
+    """What a base is told of the rows: its own schema, else the one given around it; of the
+    persons who are protected."""
+    own: Schema | None = estimator.schema
+    if own is None and wishes.schema is not None and wishes.schema.sensitive_as_feature:
+        own = replace(wishes.schema, sensitive_as_feature=False)
+    own = wishes.schema if own is None else own
+    if wishes.whose is None:
+        return own
+    told = wishes.whose.unit
+    return Schema.of(own).with_unit(told.name, told.max_rows)
 
 
 def as_it_is(estimator: object, wishes: BaseOptions) -> Base:
@@ -722,7 +713,11 @@ def labelled_rows(
     origin: Origin = "argument" if known else READ_FROM_DATA
     facts = [PublicFact("classes", in_words(classes), origin)]
     facts += facts_of(layout, READ_FROM_DATA, weights, ways)
-    training = Training(held, RowsCoding(0), tuple(facts), (), names_of(X), width_of(X))
+    if ways.public_rows is not None:
+        facts.append(PublicFact("number of rows", str(ways.public_rows), "schema"))
+    names, width = names_of(X), width_of(X)
+    coding = RowsCoding(0)
+    training = Training(held, coding, tuple(facts), (), names, width, ways.public_rows)
     return DecidedRows(training, features, labels, named)
 
 
@@ -1116,7 +1111,7 @@ def people_elsewhere(
 ) -> DecidedElsewhere:
     """The people of a holder, and the rule by which a model decides about them; `model` None: their
     outcomes. `whose`: who is protected, where the holder's people have several rows."""
-    ways = fitting.ways_of(schema, False, False, 1.0, promise, whose=whose)
+    ways = fitting.ways_of(schema, promise, whose=whose)
     training = training_of(X, y, sensitive_features, None, ways)
     cells = training.rows.cells() if training.rows.layout.sensitive else NO_GROUPS
     classes, rows, rule, name = (
@@ -1310,7 +1305,7 @@ def _people_by_schema(
     whose: Whose | None,
 ) -> DecidedPeople:
     """Rows coded by a schema, which states classes and groups."""
-    ways = fitting.ways_of(schema, False, False, 1.0, promise, whose=whose)
+    ways = fitting.ways_of(schema, promise, whose=whose)
     asked = labelled_rows(X, y, sensitive_features, None, ways, ())
     training = asked.training
     rows = training.rows
@@ -1760,12 +1755,7 @@ def unlabelled_rows(
     which nobody counts."""
     if isinstance(X, RowSource | Elsewhere):
         return labelled_rows(X, None, sensitive_features, sample_weight, ways, known)
-    schema: Any = ways.schema
-    if schema is not None and not isinstance(schema, Schema):
-        remedy = "Read one with Schema.load(path)."
-        raise InputError.expected(
-            "a Schema or None", of="schema", got=type(schema).__name__, remedy=remedy
-        )
+    schema = ways.schema
     refuse_unseen(X)
     for of, table in (("X", X), ("sensitive_features", sensitive_features)):
         refuse_duplicates(table, of)
@@ -1810,9 +1800,15 @@ def unlabelled_rows(
     )
     facts = [PublicFact("classes", in_words(classes), "argument")]
     facts += facts_of(layout, "schema", weights, ways)
-    whole: Any = ways.schema
     training = Training(
-        held, RowsCoding(0), tuple(facts), (), shown, len(shown), whole.rows, schema=whole
+        held,
+        RowsCoding(0),
+        tuple(facts),
+        (),
+        shown,
+        len(shown),
+        ways.public_rows,
+        schema=ways.schema,
     )
     return DecidedRows(training, features, None, beside is None)
 

@@ -49,7 +49,7 @@ def texts(given: object, of: str) -> tuple[str, ...]:
 
 def checked_columns(given: object) -> dict[str, Column]:
     """The declared columns, each with a printable name."""
-    if not isinstance(given, Mapping) or not given:
+    if not isinstance(given, Mapping):
         raise SchemaError.expected(
             "at least one column",
             of="columns",

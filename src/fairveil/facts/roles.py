@@ -20,7 +20,8 @@ FIELDS = (
         "missing_values",
         "columns",
     ),
-    *("unit", "max_rows_per_unit"),
+    *("unit", "max_rows_per_unit", "max_sample_weight", "target_bounds"),
+    *("sensitive_as_feature", "unsafe_data_dependent_bounds"),
 )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import _checks
 from .._json import Document
@@ -23,8 +25,16 @@ from .roles import FIELDS, no_column, of_keys, unknown_roles, wrong_unit
 from .toml_text import document
 
 FORMAT = 1
+Checked = TypeVar("Checked")
 LARGEST_FILE = 64 * MIB
 JSON = Document("schema in JSON", "Mend the JSON there.", SchemaError, largest=LARGEST_FILE)
+HANDLED: Mapping[str, Any] = {
+    "max_sample_weight": 1.0,
+    "target_bounds": None,
+    "sensitive_as_feature": False,
+    "unsafe_data_dependent_bounds": False,
+}
+"""Facts that say how a fit handles rows, with their defaults."""
 TOML = Document("schema in TOML", "Mend the TOML there.", SchemaError, largest=LARGEST_FILE)
 
 
@@ -40,9 +50,15 @@ class Schema:
     `missing_values`: texts that mean "missing" unless a column lists them. `source`: where these
     facts come from, in words. `unit`: the column that tells persons apart, where a person may have
     several rows: `Ignored()`, or not declared; fits then protect persons, and read
-    `max_rows_per_unit` rows of each at most.
+    `max_rows_per_unit` rows of each at most. `max_sample_weight`: larger weights are clipped to it;
+    it multiplies every sensitivity, and so the noise. `sensitive_as_feature`: whether sensitive
+    columns are features too, for ``protects="records"`` alone.
 
-    Columns of a table that the schema does not name are not read.
+    Columns of a table that the schema does not name are not read. A schema without columns states
+    the other facts alone, and the columns are read from the table: of one whose target is a number,
+    `target_bounds` says within which it is. `unsafe_data_dependent_bounds`: numbers are scaled by
+    means and standard deviations of the rows, which no guarantee covers, and the statement is
+    flagged ``data-dependent-bounds``.
 
     >>> columns = {"age": Number(17, 90), "sex": Category(("f", "m")), "hired": Boolean()}
     >>> schema = Schema(columns, target="hired", sensitive=["sex"])
@@ -50,9 +66,11 @@ class Schema:
     (('age',), (False, True))
     >>> Schema.from_toml(schema.to_toml()) == schema
     True
+    >>> Schema(rows=10_000, unit="patient", max_rows_per_unit=4).declared is None
+    True
     """
 
-    columns: Mapping[str, Column]
+    columns: Mapping[str, Column] = field(default_factory=dict)
     target: str | None = None
     sensitive: tuple[str, ...] = ()
     rows: int | None = None
@@ -61,6 +79,10 @@ class Schema:
     source: str = ""
     unit: str | None = None
     max_rows_per_unit: int | None = None
+    max_sample_weight: float = 1.0
+    target_bounds: tuple[float, float] | None = None
+    sensitive_as_feature: bool = False
+    unsafe_data_dependent_bounds: bool = False
 
     def __post_init__(self) -> None:
         _checks.normalise(self, columns=MappingProxyType(checked_columns(self.columns)))
@@ -80,6 +102,15 @@ class Schema:
                 lambda: _checks.whole(max_rows_per_unit=self.max_rows_per_unit, at_least=1)
             )
             _checks.normalise(self, max_rows_per_unit=most)
+        heaviest = _as_schema_error(
+            lambda: _checks.positive(max_sample_weight=self.max_sample_weight)
+        )
+        _checks.normalise(self, max_sample_weight=heaviest)
+        if self.target_bounds is not None:
+            _checks.normalise(self, target_bounds=_bounds(self.target_bounds))
+        for option in ("sensitive_as_feature", "unsafe_data_dependent_bounds"):
+            truth = _as_schema_error(partial(_checks.truth, **{option: getattr(self, option)}))
+            _checks.normalise(self, **{option: truth})
         self._check_roles()
 
     def _check_roles(self) -> None:
@@ -121,6 +152,11 @@ class Schema:
                 )
                 yield SchemaError(wrong)
         yield from wrong_unit(self.unit, self.max_rows_per_unit, self.columns)
+        if self.columns and self.target_bounds is not None:
+            remedy = "Leave it out: the target is declared with its bounds, as a Number."
+            yield SchemaError.expected(
+                "None beside columns", of="target_bounds", got=self.target_bounds, remedy=remedy
+            )
         if len(set(self.sensitive)) != len(self.sensitive) or self.target in self.sensitive:
             remedy = (
                 "Name each sensitive column once; copy the column under another name to use it "
@@ -130,6 +166,21 @@ class Schema:
             yield SchemaError.expected(expected, of="sensitive", got=self.sensitive, remedy=remedy)
 
     # What the facts say
+
+    @staticmethod
+    def of(given: object) -> Schema:
+        """What was given, checked: a schema without any fact where it was None."""
+        if given is None:
+            return Schema()
+        if not isinstance(given, Schema):
+            remedy, got = "Read one with Schema.load(path).", type(given).__name__
+            raise InputError.expected("a Schema or None", of="schema", got=got, remedy=remedy)
+        return given
+
+    @property
+    def declared(self) -> Schema | None:
+        """The schema, where it declares columns; None of one that states other facts alone."""
+        return self if self.columns else None
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -215,7 +266,7 @@ class Schema:
         lines = [
             f"Schema {self.name}".rstrip() + (f": about {self.rows:,} rows" if self.rows else "")
         ]
-        width = max(map(len, self.columns))
+        width = max(map(len, self.columns), default=0)
         for name, column in self.columns.items():
             role = (
                 "target" if name == self.target else "sensitive" if name in self.sensitive else ""
@@ -228,11 +279,17 @@ class Schema:
                 else f", at most {self.max_rows_per_unit:,} rows each"
             )
             lines.append(f"  unit: persons, identified by {self.unit}{most}")
+        lines += [f"  {name}: {value}" for name, value in self._handled().items()]
         if self.source:
             lines.append(f"  source: {self.source}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
+        if not self.columns:
+            told = ((one.name, getattr(self, one.name)) for one in dataclasses.fields(self)[3:])
+            usual = Schema().__dict__
+            said = [f"{name}={value!r}" for name, value in told if value != usual[name]]
+            return f"Schema({', '.join(said)})"
         roles = f"target={self.target!r}, sensitive={self.sensitive!r}"
         return (
             f"Schema({self.name!r}, {len(self.columns)} columns, {roles}, {self.fingerprint[:12]})"
@@ -242,10 +299,11 @@ class Schema:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the canonical JSON: equal exactly when every fact, its type and the order of
-        columns are equal."""
+        """SHA-256 of the canonical JSON of what is public about the table: equal exactly when every
+        such fact, its type and the order of columns are equal. How many rows there are, and how
+        weights, targets and bounds are handled, is no part of it: it changes no coded row."""
         text = json.dumps(
-            self.to_dict(),
+            {key: value for key, value in self.to_dict().items() if key not in (*HANDLED, "rows")},
             sort_keys=True,
             separators=(",", ":"),
             ensure_ascii=True,
@@ -254,9 +312,15 @@ class Schema:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
-        return (
-            self.fingerprint == other.fingerprint if isinstance(other, Schema) else NotImplemented
-        )
+        if not isinstance(other, Schema):
+            return NotImplemented
+        beside = [(one.rows, one._handled()) for one in (self, other)]
+        return self.fingerprint == other.fingerprint and beside[0] == beside[1]
+
+    def _handled(self) -> dict[str, Any]:
+        """The facts that no fingerprint has, where they are stated."""
+        stated = {name: getattr(self, name) for name in HANDLED}
+        return {name: value for name, value in stated.items() if value != HANDLED[name]}
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
@@ -275,15 +339,17 @@ class Schema:
             "target": self.target,
         }
         stated |= {"unit": self.unit, "max_rows_per_unit": self.max_rows_per_unit}
+        columns = [
+            {"name": name, "kind": column.kind, **column.facts()}
+            for name, column in self.columns.items()
+        ]
         return {
             "fairveil_schema": FORMAT,
             **{key: value for key, value in stated.items() if value not in (None, "")},
+            **self._handled(),
             "sensitive": list(self.sensitive),
             "missing_values": list(self.missing_values),
-            "columns": [
-                {"name": name, "kind": column.kind, **column.facts()}
-                for name, column in self.columns.items()
-            ],
+            **({"columns": columns} if columns else {}),
         }
 
     @staticmethod
@@ -303,7 +369,7 @@ class Schema:
                 SchemaError.expected(str(FORMAT), of="fairveil_schema", got=got, remedy=remedy)
             )
         try:
-            columns = columns_of(values.get("columns"))
+            columns = columns_of(values["columns"]) if "columns" in values else {}
         except InputError as error:
             raise together([*wrong, error, *unknown_roles(values)]) from None
         options = {
@@ -372,7 +438,20 @@ def _is_column(name: object, columns: Mapping[str, Column]) -> bool:
     return isinstance(name, str) and name in columns
 
 
-def _as_schema_error(check: Callable[[], int]) -> int:
+def _bounds(given: Any) -> tuple[float, float]:
+    """Checked."""
+    try:
+        low, high = (float(end) for end in given)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        remedy = "Pass target_bounds=(0.0, 100.0), say: public numbers, from what y is."
+        expected = "two finite numbers, low < high"
+        raise SchemaError.expected(expected, of="target_bounds", got=given, remedy=remedy)
+    return low, high
+
+
+def _as_schema_error(check: Callable[[], Checked]) -> Checked:
     try:
         return check()
     except InputError as error:

@@ -20,7 +20,7 @@ a bound of 1 or more is an error.
   complement against it. With two groups that is the same as pairs. With more it is weaker: pairs
   within g imply rest within g, not the other way round.
 
-`confidence`: estimators with `certify_share` set rows aside, aim inside the bound, and certify it
+`confidence`: estimators with `certify` set rows aside, aim inside the bound, and certify it
 for the population with this confidence. Others refuse it.
 
 With two classes a constraint on the second class's rate is also one on the first's (they sum to 1),

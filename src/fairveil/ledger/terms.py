@@ -185,7 +185,7 @@ class Terms:
         covers = promise.protects in (ours.protects, "records")
         bounds = promise.neighbours == ours.neighbours or ours.neighbours == "replace-one"
         expected = f"a promise for {ours.protects}, {ours.neighbours}"
-        fix = f"{why}: pass protects={ours.protects!r}, neighbours={ours.neighbours!r}, or keep a "
+        fix = f"{why}: pass protects='{ours.protects}:{ours.neighbours}', or keep a "
         got = f"{promise.protects}, {promise.neighbours}"
         need(covers and bounds, of, expected, got, f"{fix}ledger for each.")
 
@@ -367,7 +367,7 @@ def _cost_of(terms: Terms, event: Event, relation: Neighbours, times: int) -> Co
         fix = "Let the release protect persons."
         if times <= 2:
             who = "a row replaced is charged as one removed and one added"
-            fix = "Pass neighbours='replace-one' to what releases them."
+            fix = "Pass protects='records:replace-one' to what releases them."
         expected = f"Gaussian or pure releases, where {who}"
         if bound is None:
             raise LedgerError.expected(expected, of="events", got="others", remedy=fix)

@@ -94,12 +94,11 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     refit : float, default=None
         Part of the budget with which the winner is fitted again, to all rows. None: 0.85 for
         ``"auto"``; else the winner is returned as it was fitted in the search.
-    protects : {"records", "sensitive_features"}, default="records"
-        What is protected. ``"records"``: all of a row. ``"sensitive_features"``: the sensitive
-        attributes alone; features and labels are then public.
-    neighbours : {"add-remove", "replace-one"}, default=None
-        Adjacency relation: one record is added or removed, or one is replaced. None:
-        ``"add-remove"`` for records, ``"replace-one"`` for sensitive features.
+    protects : {"records", "records:replace-one", "sensitive_features"}, default="records"
+        What is protected. ``"records"``: all of a row, which is added or removed.
+        ``"records:replace-one"``: one row is replaced, and their number is public.
+        ``"sensitive_features"``: the sensitive attributes alone; features and labels are then
+        public.
     random_state : int, default=None
         None draws secure noise. An integer repeats the search and flags the statement INSECURE.
     ledger : Ledger, default=None
@@ -143,8 +142,8 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(4000, 2))
     >>> y = (X.sum(axis=1) + rng.normal(size=4000) > 0).astype(int)
-    >>> from fairveil import FairClassifier, PrimalDual
-    >>> short = FairClassifier(solver=PrimalDual(rounds=20), public_rows=3000)
+    >>> from fairveil import FairClassifier, PrimalDual, Schema
+    >>> short = FairClassifier(solver=PrimalDual(rounds=20), schema=Schema(rows=3000))
     >>> search = PrivateSearchCV(
     ...     short, {"solver__clip": [0.5, 2.0]}, epsilon=3.0, random_state=0
     ... ).fit(X, y)
@@ -169,7 +168,6 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         holdout: float = 0.25,
         refit: float | None = None,
         protects: str = "records",
-        neighbours: str | None = None,
         random_state: RandomState = None,
         ledger: object = None,
     ) -> None:
@@ -187,7 +185,6 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.holdout = holdout
         self.refit = refit
         self.protects = protects
-        self.neighbours = neighbours
         self.random_state = random_state
         self.ledger = ledger
 
@@ -220,9 +217,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         front, last, name = parts_of(self.estimator)
         whose = units.asked(last)
-        promise = fitting.promise_of(
-            self.epsilon, self.delta, self.protects, self.neighbours, whose
-        )
+        promise = fitting.promise_of(self.epsilon, self.delta, self.protects, whose)
         if not promise.is_private or promise.delta <= 0:
             remedy = "Pass epsilon=1.0, delta=1e-6; without privacy use scikit-learn's own search."
             raise InputError.expected(

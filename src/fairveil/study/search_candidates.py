@@ -15,7 +15,7 @@ from ..estimators import wrapped
 from ..estimators.reading import pipelines
 
 Candidate = dict[str, Any]
-SPENT_HERE = ("epsilon", "delta", "protects", "neighbours", "ledger", "random_state", "unit")
+SPENT_HERE = ("epsilon", "delta", "protects", "schema", "ledger", "random_state")
 MOST_CANDIDATES = 1_000
 
 

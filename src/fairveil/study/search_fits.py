@@ -7,7 +7,6 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,7 +24,6 @@ from ..estimators.reading import inputs
 from ..estimators.reading.training import ReadOptions
 from ..estimators.reading.units import Whose, numbers_of
 from ..estimators.wrapped import derived_seed
-from ..facts import Schema
 from ..ledger import already_charged
 from ..statement.document import names_read
 from ..tables.given import column_names_of
@@ -85,9 +83,7 @@ class Fits:
         self.read: list[str] = []
         self.shape: tuple[int, ...] = (1, 2, 2)
         """Of the counts that a score is found from: groups, labels, decisions. Public."""
-        given = last.get_params(deep=False)
-        stated, schema = given.get("public_rows"), given.get("schema")
-        self._stated = schema.rows if stated is None and isinstance(schema, Schema) else stated
+        self._stated = last._facts.rows
 
     @property
     def moves(self) -> float:
@@ -109,13 +105,8 @@ class Fits:
     ) -> Any:
         """A candidate, not fitted, in a run of this number; of all rows (`whole`), or of those that
         are not set aside."""
-        whose = (self._fitted if whole is None else whole).whose
         own = self._last.get_params(deep=False)
-        promised = {
-            "protects": self._promise.protects,
-            "neighbours": self._promise.neighbours,
-            **_told(whose),
-        }
+        promised = {"protects": f"{self._promise.protects}:{self._promise.neighbours}"}
         spent = {
             "epsilon": epsilon,
             "delta": delta,
@@ -123,7 +114,8 @@ class Fits:
             "random_state": derived_seed(self._seed, 2 * number),
         }
         if self._stated is not None and whole is None:
-            spent["public_rows"] = max(1, round(self._stated * (1.0 - self._holdout)))
+            fewer = max(1, round(self._stated * (1.0 - self._holdout)))
+            spent["schema"] = replace(self._last._facts, rows=fewer)
         made = type(self._last)(**{**own, **promised, **spent})
         changed = {name: value for name, value in self.candidates[at].items() if name not in spent}
         return made.set_params(**changed)
@@ -253,15 +245,9 @@ def split(rows: Rows, share: float, seed: int | None) -> tuple[Rows, Rows]:
     def part(mask: Mask) -> Rows:
         at = np.flatnonzero(mask)
         kept = groups if named and names_columns(X, groups) else rows_at(groups, at)
-        whose = None if rows.whose is None else rows.whose.with_values(partial(rows_at, at=at))
-        return Rows(rows_at(X, at), rows_at(rows.y, at), kept, whose)
+        return Rows(rows_at(X, at), rows_at(rows.y, at), kept, rows.whose)
 
     return part(~aside), part(aside)
-
-
-def _told(whose: Whose | None) -> Candidate:
-    """What an estimator is told of persons."""
-    return {} if whose is None else {"unit": whose.given, "max_rows_per_unit": whose.unit.max_rows}
 
 
 def _count(rows: Rows) -> int:

@@ -41,7 +41,7 @@ from ..._verdicts import MET, NOT_MET
 from ...core.events import Repeated
 from ...core.noise import NoiseSource
 from ...core.promise import Promise
-from ...curator.elsewhere import Elsewhere, curator_of
+from ...data.elsewhere import Elsewhere, curator_of
 from ...errors import InputError, SignatureError
 from ...facts import Cells, Schema
 from ...fairness.notions import positive_class
@@ -471,7 +471,6 @@ def lda(
     epsilon: float | None = None,
     delta: float = 0.0,
     protects: str = "records",
-    neighbours: str | None = None,
     schema: Schema | None = None,
     plan: str | Path | None = None,
     key: str | Path | None = None,
@@ -563,7 +562,6 @@ def lda(
         epsilon,
         delta,
         protects,
-        neighbours,
         confidence=confidence,
         schema=schema,
         random_state=random_state,
@@ -638,7 +636,8 @@ def lda(
             counts.append(releases.release(curator, attached, words))
         curator.finish()
     more = [OWN_DECISIONS, *([] if whose is None else [ONE_ROW])]
-    statement = curator.statement(not_covered=[*people.not_covered, *more])
+    told = [*people.not_covered, *more]
+    statement = PrivacyStatement.of_run(curator, not_covered=told)
     totals = None
     if not people.by_group and not reads_group and releases.totals_are_public:
         every = np.stack([4 * label + 2 * before + own for own in decided])

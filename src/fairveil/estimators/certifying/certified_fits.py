@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
-from functools import partial, wraps
+from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -70,18 +70,18 @@ CONSTRAINTS, CERTIFY = "constraints", "certify"
 
 def parameter_of(estimator: Any) -> str:
     """Where this estimator says what is to be certified."""
-    return CONSTRAINTS if getattr(estimator, CERTIFY, None) is None else CERTIFY
+    return CONSTRAINTS if estimator._setting(CERTIFY, SetAside).notions is None else CERTIFY
 
 
-def listed_in(estimator: object, of: str) -> tuple[list[Notion], list[Bound]]:
+def listed_in(estimator: Any, of: str) -> tuple[list[Notion], list[Bound]]:
     """The notions of this parameter, and bounds on other functions, which cannot be certified."""
-    given = getattr(estimator, of)
     if of == CERTIFY:
-        return notions_of(given, of=of, certified=True), []
+        asked = estimator._setting(of, SetAside).notions
+        return notions_of(asked, of=of, certified=True), []
     if (way := getattr(estimator, "_way", None)) is not None:
         asked = way.required()
         return list(asked.notions), list(asked.bounds)
-    return fitting.notions_of(given, certified=True), []
+    return fitting.notions_of(estimator.constraints, certified=True), []
 
 
 # ------------------------------ set_aside
@@ -290,7 +290,7 @@ def require_certifiable(
 #
 #     DemographicParity(max_gap=0.05, confidence=0.95)
 #
-# Every row is set aside with probability `certify_share` by a coin of its own: new, secret, and of no
+# Every row is set aside with probability `share` by a coin of its own: new, secret, and of no
 # other row. A model is fitted to the other rows with the whole promise, and certified on those set
 # aside with the whole promise (`certify`). A person is in one of the two parts, so the two together
 # keep the same promise (theory.md#set-aside), not twice of it. Where persons are protected, the coin
@@ -340,7 +340,7 @@ class Both:
             one for one in notions if of == CERTIFY or notion_confidence(one) is not None
         ]
         self.confidence = one_confidence(self.wanted, of)
-        chosen = estimator._setting("certify_share", SetAside)
+        chosen = estimator._setting(CERTIFY, SetAside)
         self.share, self.replaces = float(chosen.share), chosen.if_refused == REPLACE
         self.whose = units.asked(estimator)
         self.promise = self._promise(estimator.epsilon)
@@ -355,16 +355,14 @@ class Both:
         require_certifiable(self.estimator, self.promise, self.of, X, sample_weight)
         training = self._read(X, y, groups)
         aim, inside = self._aim(training)
-        parts, whose = self._parts(X, y, groups, training.rows.persons)
+        parts = self._parts(X, y, groups, training.rows.persons)
         inner = self._inner(inside)
-        if whose is not None:
-            inner.unit, inner.max_rows_per_unit = whose[0].given, whose[0].unit.max_rows
         away = isinstance(X, Elsewhere)
         (X, y, groups), others = parts
         self.fit(inner, X, y, sensitive_features=groups)
         if not away:  # the holder's statement says it, and is signed
             inner.privacy_ = replace(inner.privacy_, notes=(*inner.privacy_.notes, self.aside))
-        found = self._certificate(inner, *others, None if whose is None else whose[1].given)
+        found = self._certificate(inner, *others)
         if not found.certified and self.replaces:
             found = self._replaced(inner, found)
         fitted = {
@@ -385,29 +383,27 @@ class Both:
 
     def _parts(
         self, X: TableLike, y: ColumnsLike, groups: ColumnsLike, persons: Ints | None
-    ) -> tuple[list[tuple[Any, Any, Any]], list[units.Whose] | None]:
-        """Those whom the model sees, and those set aside, with whose their rows are, where persons
-        are protected. There is room for both spends, as far as that is known now."""
+    ) -> list[tuple[Any, Any, Any]]:
+        """Those whom the model sees, and those set aside. There is room for both spends, as far as
+        that is known now."""
         seed = wrapped.derived_seed(self.seed, 31)
         if isinstance(X, Elsewhere):
             event = plan_counts(self.promise).event
             X.require_room([event, event], self.promise)
-            return parts_elsewhere(X, y, groups, self.share, seed, CERTIFICATE), None
+            return parts_elsewhere(X, y, groups, self.share, seed, CERTIFICATE)
         rows = length_of(X) or 0
         aside = aside_of(NoiseSource.of(seed), rows, self.share, CERTIFICATE, persons)
         places = (np.flatnonzero(~aside), np.flatnonzero(aside))
         parts = [(rows_at(X, at), rows_at(y, at), _groups(groups, at, rows)) for at in places]
-        if self.estimator.schema is None:
+        if self.estimator._facts.declared is None:
             require_classes(parts, y)
         self._require_room()
-        if self.whose is None:
-            return parts, None
-        return parts, [self.whose.with_values(partial(rows_at, at=at)) for at in places]
+        return parts
 
     def _promise(self, epsilon: float) -> Promise:
         """That of the fit."""
         of = self.estimator
-        return fitting.promise_of(epsilon, of.delta, of.protects, of.neighbours, self.whose)
+        return fitting.promise_of(epsilon, of.delta, of.protects, self.whose)
 
     def _counting(self, epsilon: float) -> Promise:
         """That of the counts, where a person has one row."""
@@ -419,7 +415,7 @@ class Both:
         )
 
     def _certificate(
-        self, inner: object, X: TableLike, y: ColumnsLike, groups: ColumnsLike, unit: ColumnsLike
+        self, inner: object, X: TableLike, y: ColumnsLike, groups: ColumnsLike
     ) -> Certificate:
         estimator = self.estimator
         strongest = _strongest(inner, estimator.epsilon)
@@ -440,12 +436,11 @@ class Both:
                     strongest,
                     estimator.delta,
                     estimator.protects,
-                    estimator.neighbours,
                 ),
                 confidence=self.confidence,
                 random_state=wrapped.derived_seed(self.seed, 32),
-                unit=unit,
-                most=None if unit is None else 1,
+                unit=None,
+                most=None if self.whose is None else 1,
                 plan=paid,
             )
 
@@ -464,7 +459,9 @@ class Both:
     def _replaced(self, inner: BaseEstimator, found: Certificate) -> Certificate:
         """What is returned instead, and its certificate; the same where nothing blind would keep
         the bounds."""
-        by = blind_decisions(found.layout, labels_of(inner, found.classes, self.estimator.schema))
+        by = blind_decisions(
+            found.layout, labels_of(inner, found.classes, self.estimator._facts.declared)
+        )
         part = (
             None
             if by is None
@@ -496,21 +493,19 @@ class Both:
             name for name in vars(inner) if name.endswith("_") and not name.startswith("__")
         ]:
             del inner.__dict__[name]
-        inner.certify_share = None
-        setattr(inner, self.of, None if self.of == CERTIFY else [*self.beside, *inside])
-        stated = self.estimator.public_rows
-        if stated is None and self.stated is not None and not self.promise.rows_are_public:
-            stated = self.stated
-        inner.public_rows = None if stated is None else max(1, round(stated * (1.0 - self.share)))
+        inner.certify = None
+        if self.of == CONSTRAINTS:
+            inner.constraints = [*self.beside, *inside]
+        if self.stated is not None:
+            fewer = max(1, round(self.stated * (1.0 - self.share)))
+            inner.schema = replace(inner._facts, rows=fewer)
         if isinstance(self.estimator.random_state, np.random.RandomState | np.random.Generator):
             inner.random_state = wrapped.derived_seed(self.seed, 33)
         return inner
 
     def _read(self, X: TableLike, y: ColumnsLike, groups: ColumnsLike) -> Training:
         """Refuses what is wrong with the rows before anything is released."""
-        ways = fitting.ways_of(
-            self.estimator.schema, False, False, 1.0, self.promise, whose=self.whose
-        )
+        ways = fitting.ways_of(self.estimator.schema, self.promise, whose=self.whose)
         training = wrapped.labelled_rows(X, y, groups, None, ways, ()).training
         if self.whose is not None and training.rows.persons is None:
             remedy = "Pass a table in memory, in place of one that is coded person by person."
@@ -587,7 +582,7 @@ class Both:
         if self.whose is not None and self.promise.units_are_public:
             return self.share * (int(rows.persons.max(initial=-1)) + 1)
         public = self.promise.rows_are_public or not self.promise.is_private
-        known = rows.exact_count if public else self.estimator.public_rows or self.stated
+        known = rows.exact_count if public else self.stated
         return None if known is None else self.share * known / self.promise.rows_per_unit
 
     def _require_room(self) -> None:
@@ -626,8 +621,7 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def certified(fit: Fit) -> Fit:
-    """A `fit` which certifies, of an estimator with one of these, `public_rows` and
-    `certify_share`."""
+    """A `fit` which certifies, of an estimator with `constraints` and `certify`."""
 
     @wraps(fit)
     def fitted(
@@ -644,13 +638,16 @@ def certified(fit: Fit) -> Fit:
             Both(self, fit, of, notions, beside).run(X, y, sensitive_features, sample_weight)
             seen.remember(self, X)
             return self
-        if (got := self.certify_share) is not None:
+        if (got := self.certify) is not None:
             remedy = (
-                f"Pass {of}=DemographicParity(0.05, confidence=0.95), for example, or leave "
-                f"certify_share out."
+                "Pass constraints=DemographicParity(0.05, confidence=0.95), for example, or "
+                "certify=SetAside(notions=...)."
             )
             raise InputError.expected(
-                "a constraint with a confidence", of="certify_share", got=got, remedy=remedy
+                "a notion to certify, or a constraint with a confidence",
+                of=CERTIFY,
+                got=got,
+                remedy=remedy,
             )
         fit(self, X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         forget_certificate(self)

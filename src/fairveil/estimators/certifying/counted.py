@@ -72,7 +72,6 @@ def asked(
     epsilon: float | None,
     delta: float,
     protects: str,
-    neighbours: str | None,
     *,
     confidence: object,
     schema: object,
@@ -83,7 +82,7 @@ def asked(
 ) -> Asked:
     """All of it; a ledger that would refuse is heard now."""
     whose = one_row_each(unit, most, schema, epsilon)
-    promise = required_promise(epsilon, delta, protects, neighbours, whose)
+    promise = required_promise(epsilon, delta, protects, whose)
     sure, seed = confidence_of(confidence), fitting.seed_of(random_state)
     book = given_ledger(ledger) or current()
     if book is not None:
@@ -114,7 +113,6 @@ def required_promise(
     epsilon: float | None,
     delta: float,
     protects: str,
-    neighbours: str | None,
     whose: Whose | None = None,
 ) -> Promise:
     """The promise; a budget must be given."""
@@ -124,7 +122,7 @@ def required_promise(
             "consented."
         )
         raise InputError.expected("a privacy budget", of="epsilon", got=None, remedy=remedy)
-    return fitting.promise_of(epsilon, delta, protects, neighbours, whose)
+    return fitting.promise_of(epsilon, delta, protects, whose)
 
 
 def confidence_of(confidence: object) -> float:

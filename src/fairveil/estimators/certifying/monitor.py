@@ -341,7 +341,7 @@ class Monitor(Shown):
             The monitor, before its first period.
         """
         whose = coming_back(unit, max_periods_per_unit)
-        promise = required_promise(epsilon, delta, "records", None, whose)
+        promise = required_promise(epsilon, delta, "records", whose)
         if not promise.is_private:
             remedy = "Pass epsilon=1.0, for example; for public people fv.certify counts exactly."
             raise PrivacyError.expected("a finite number", of="epsilon", got=epsilon, remedy=remedy)
@@ -548,9 +548,7 @@ class Monitor(Shown):
         """Of the whole stream."""
         unit = self._values.get("unit")
         whose = None if unit is None else coming_back(unit["name"], unit["max_periods"])
-        return required_promise(
-            self._values["epsilon"], self._values["delta"], "records", None, whose
-        )
+        return required_promise(self._values["epsilon"], self._values["delta"], "records", whose)
 
     @property
     def max_periods_per_unit(self) -> int:

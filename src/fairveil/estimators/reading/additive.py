@@ -359,7 +359,6 @@ def _warn_of_many(numbers: int) -> None:
         f"{numbers} numbers, and not {ROWS_A_NUMBER} rows for each are known to be there: the "
         f"model is linear, as steps for "
         'all would be noise. Pass model=Additive(columns=["age", ...]) to name those that matter; '
-        "or public_rows=, if there "
-        "are more."
+        "or schema=Schema(rows=...), if there are more."
     )
     warnings.warn(text, NoSteps, stacklevel=3)

@@ -116,8 +116,8 @@ def of_promise(promise: Promise, rows: int | None) -> None:
             of="delta",
             expected="a number well below one over the rows",
             got=promise.delta,
-            remedy=f"{text} delta=1e-6 or public_rows=, about how many rows there are.",
-            shell_remedy=f"{text} --delta 1e-6 or --public-rows, about how many rows there are.",
+            remedy=f"{text} delta=1e-6 or schema=Schema(rows=...), about how many rows there are.",
+            shell_remedy=f"{text} --delta 1e-6 or --rows, about how many rows there are.",
         )
 
 

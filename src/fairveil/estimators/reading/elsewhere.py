@@ -55,18 +55,18 @@ def training_of(
         )
         remedy = "Leave it out, or ask the holder."
         raise InputError.expected(expected, of="sample_weight", got=sample_weight, remedy=remedy)
-    if ways.schema is not None and ways.schema != data.schema:
+    if ways.schema is not None and ways.schema.fingerprint != data.schema.fingerprint:
         remedy = "Leave schema=None: the holder's is used."
         raise InputError.expected("the holder's schema", of="schema", got="another", remedy=remedy)
     if ways.standardise:
-        got, remedy = "a scale read from the data", "Leave unsafe_data_dependent_bounds=False."
+        got, remedy = "a scale read from the data", "Leave it out of the schema."
         raise InputError.expected(
             "what a door can do", of="remote data", got=got, remedy=remedy, quote=False
         )
     _require_unit(data, ways)
     if ways.target is not None:
         ways.target.refuse_both()
-    unread = Unread.of(data.schema, None, data.exact_rows or data.schema.rows or 1, names, None)
+    unread = Unread.of(data.schema, None, data.exact_rows or data.schema.rows or 1, names)
     found = unread.read(replace(ways, max_sample_weight=1.0))
     steps = None if found.coding.shapes is None else CODINGS.write(found.coding.shapes)
     assert found.schema is not None
@@ -78,7 +78,8 @@ def training_of(
         weight_cap=ways.max_sample_weight if weighted else None,
         target_as_number=ways.target is not None and ways.target.as_number,
     )
-    return replace(found, rows=rows, rows_stated=data.schema.rows, supposed=None)
+    stated = ways.public_rows if data.schema.rows is None else data.schema.rows
+    return replace(found, rows=rows, rows_stated=stated, supposed=None)
 
 
 def refuse_functions(X: TableLike, method: str) -> None:
@@ -102,6 +103,6 @@ def _require_unit(data: Elsewhere, ways: ReadOptions) -> None:
             if own is None
             else f"the holder's column {own!r}"
         )
-        remedy = "Leave unit=None." if own is None else f"Pass unit={own!r}."
+        remedy = "Leave unit=None." if own is None else f"Pass schema=Schema(unit={own!r}, ...)."
         got = "one value a row" if told.column is None else told.column
         raise InputError.expected(expected, of="unit", got=got, remedy=remedy)

@@ -53,12 +53,7 @@ def read(
     """The rows of a fit, checked before any release."""
     if isinstance(X, Elsewhere):
         return training_of(X, y, sensitive_features, sample_weight, ways)
-    schema: Any = ways.schema
-    if schema is not None and not isinstance(schema, Schema):
-        remedy = "Read one with Schema.load(path)."
-        raise InputError.expected(
-            "a Schema or None", of="schema", got=type(schema).__name__, remedy=remedy
-        )
+    schema = ways.schema
     coded_by = schema_of(X)
     units_of.require_heeded(schema if schema is not None else coded_by, ways.whose)
     for of, table in (("X", X), ("sensitive_features", sensitive_features)):
@@ -66,8 +61,11 @@ def read(
     found = _found(X, y, sensitive_features, schema, ways)
     if ways.target is None:
         need_classes(found.layout)
-    stated = schema.rows if schema is not None else None
-    if stated is None and isinstance(found.coding, SchemaCoding):
+    stated = ways.public_rows
+    if stated is not None:
+        found.facts[:] = [fact for fact in found.facts if fact.name != "number of rows"]
+        found.facts.append(PublicFact("number of rows", str(stated), "schema"))
+    elif isinstance(found.coding, SchemaCoding):
         stated = found.coding.encoding.schema.rows
     coding, layout, blocks = found.coding, found.layout, found.blocks
     shards = None

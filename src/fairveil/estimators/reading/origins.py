@@ -42,9 +42,6 @@ def facts_of(estimator: BaseEstimator, training: Training) -> tuple[PublicFact, 
     facts = [PublicFact("delta", f"{float(estimator.delta):g}", of_argument(estimator, "delta"))]
     if training.rows.weighted:
         cap = training.rows.max_sample_weight
-        facts.append(
-            PublicFact(
-                "largest sample weight", f"{cap:g}", of_argument(estimator, "max_sample_weight")
-            )
-        )
+        origin: Origin = DEFAULT if estimator._facts.max_sample_weight == 1.0 else "schema"
+        facts.append(PublicFact("largest sample weight", f"{cap:g}", origin))
     return tuple(facts)

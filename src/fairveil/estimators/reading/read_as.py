@@ -213,7 +213,7 @@ def from_rows(
     layout = source.layout
     names = names_in(sensitive)
     by = schema_of(source)
-    other = None not in (schema, by) and schema != by
+    other = schema is not None and by is not None and schema.fingerprint != by.fingerprint
     if y is not None or other or (sensitive is not None and names is None):
         remedy = (
             "Leave y, sensitive_features and schema out: pass only the names of sensitive columns "

@@ -7,7 +7,6 @@ public, or nothing is private, its own range will do.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -88,27 +87,10 @@ class NumericTarget:
     unsafe: bool = False
     as_number: bool = False
 
-    @staticmethod
-    def of(
-        bounds: Any, *, open_range: bool = False, unsafe: bool = False, as_number: bool = False
-    ) -> NumericTarget:
-        """Checked."""
-        if bounds is None:
-            return NumericTarget(None, open_range, unsafe, as_number)
-        try:
-            low, high = (float(end) for end in bounds)
-        except (TypeError, ValueError):
-            low = high = math.nan
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            remedy = "Pass target_bounds=(0.0, 100.0), say: public numbers, from what y is."
-            expected = "two finite numbers, low < high"
-            raise InputError.expected(expected, of="target_bounds", got=bounds, remedy=remedy)
-        return NumericTarget((low, high), open_range, unsafe, as_number)
-
     def scale(self, targets: Floats) -> TargetScale:
         """The scale of targets as they came."""
         if self.bounds is not None:
-            return TargetScale(*self.bounds)
+            return TargetScale(*self.bounds, "schema")
         if not (self.open_range or self.unsafe):
             text = complaint(
                 expected="public bounds of the target, which protected targets must not say "
@@ -117,8 +99,9 @@ class NumericTarget:
                 got=None,
                 remedy="They were taken to be in [-1, 1], as numbers without a schema are, and cut "
                 "to it. Pass "
-                "target_bounds=(low, high), or a schema whose target is a Number(low, high); "
-                "unsafe_data_dependent_bounds=True reads them from the rows, and says so.",
+                "schema=Schema(target_bounds=(low, high)), or a schema whose target is a "
+                "Number(low, high); with unsafe_data_dependent_bounds=True it reads them from the "
+                "rows, and says so.",
             )
             warnings.warn(text, UnstatedBounds, stacklevel=2)
             return TargetScale(-1.0, 1.0, "library default")

@@ -1,6 +1,7 @@
-"""Whose each row is, as an estimator was told: `unit` and `max_rows_per_unit`, or the schema's.
+"""Whose each row is, as a schema says: `unit` and `max_rows_per_unit`.
 
-A fit that protects persons names the column of X that tells them apart, or has one value a row.
+A fit that protects persons names the column of X that tells them apart; counts of finished models
+may also have one value a row.
 That column is no feature: a name says nothing that a model should learn, and no bound is known of
 it. How many rows of a person are read is the caller's to say: it is a public number, and must not
 follow from the rows.
@@ -96,18 +97,17 @@ class Whose:
 
 
 def asked(estimator: BaseEstimator) -> Whose | None:
-    """What an estimator was told of persons, checked; its schema's where it was told nothing
-    itself."""
-    return whose(estimator.unit, estimator.max_rows_per_unit, estimator.schema, estimator.epsilon)
+    """What an estimator's schema says of persons, checked."""
+    return whose(None, None, estimator._facts, estimator.epsilon)
 
 
 def whose(
     unit: ColumnsLike, most: int | None, schema: object, epsilon: object = 1.0
 ) -> Whose | None:
     """The same of arguments."""
-    stated = schema if isinstance(schema, Schema) else None
-    given = unit if unit is not None else None if stated is None else stated.unit
-    most = most if most is not None else None if stated is None else stated.max_rows_per_unit
+    known = schema if isinstance(schema, Schema) else Schema()
+    given = known.unit if unit is None else unit
+    most = known.max_rows_per_unit if most is None else most
     if given is None:
         if most is not None:
             remedy = "Name the column that tells persons apart: unit='patient'."
@@ -124,7 +124,7 @@ def whose(
             "the most rows of one person to read", of="max_rows_per_unit", got=None, remedy=remedy
         )
     if isinstance(given, str):
-        _require_no_role(given, stated)
+        _require_no_role(given, known)
         return Whose(Unit(given, most), column=given)
     if (
         isinstance(given, Mapping)
@@ -132,7 +132,7 @@ def whose(
         and all(isinstance(name, str) for name in given)
     ):
         ((name, values),) = given.items()
-        _require_no_role(name, stated)
+        _require_no_role(name, known)
         return Whose(Unit(name, most), values=values)
     if hasattr(given, "to_numpy") and (name := name_of(given)):
         return Whose(Unit(name, most), values=given)
@@ -161,20 +161,15 @@ def numbers_of(told: Whose, X: TableLike, rows: int) -> Ints:
 
 def refuse(estimator: BaseEstimator, got: str = "") -> None:
     """Of an estimator that protects rows alone, whose sums are not bounded by person."""
-    told = estimator.unit
-    if told is None and isinstance(estimator.schema, Schema):
-        told = estimator.schema.unit
-    if told is None and estimator.max_rows_per_unit is None:
+    told = estimator._facts.unit
+    if told is None:
         return
     of = f"{type(estimator).__name__}{got}"
     remedy = (
         "Fit a linear or an additive model, which protects persons; or give each person one row."
     )
-    shown = told if isinstance(told, str) else None if told is None else "one value a row"
-    if isinstance(told, Mapping):
-        shown = ", ".join(map(str, told))
     raise PrivacyError.expected(
-        "unit=None: it protects rows, not persons", of=of, got=shown, remedy=remedy
+        "unit=None: it protects rows, not persons", of=of, got=told, remedy=remedy
     )
 
 
@@ -198,8 +193,8 @@ def require_apart(column: str | None, sensitive: tuple[str, ...]) -> None:
         )
 
 
-def _require_no_role(name: str, schema: Schema | None) -> None:
-    if schema is None or name == schema.unit or name not in schema.columns:
+def _require_no_role(name: str, schema: Schema) -> None:
+    if name == schema.unit or name not in schema.columns:
         return
     schema.with_unit(name)  # which says what is wrong with its role
 

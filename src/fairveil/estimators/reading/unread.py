@@ -45,19 +45,19 @@ class Unread:
         own: object,
         rows: object,
         sensitive: Iterable[str] | None,
-        otherwise: int | None,
     ) -> Unread:
-        """Checked. `own`: the estimator's schema; `otherwise`: its public number of rows."""
+        """Checked. `own`: the estimator's schema."""
         found = own if schema is None else schema
-        if not isinstance(found, Schema):
-            got = None if found is None else type(found).__name__
+        if not isinstance(found, Schema) or found.declared is None:
+            other = "one without columns" if isinstance(found, Schema) else type(found).__name__
+            got = None if found is None else other
             remedy = f"Pass the schema of the table that is to be fitted: {HOW}."
             raise InputError.expected("a Schema", of="plan(schema)", got=got, remedy=remedy)
         if sensitive is not None:
             names = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
             unused = [name for name in found.sensitive if name not in names]
             found = found.with_roles(sensitive=names).without(*unused)
-        known = rows if rows is not None else otherwise if otherwise is not None else found.rows
+        known = found.rows if rows is None else rows
         if known is None:
             remedy = (
                 "Pass rows=10_000, say: about how many there will be, or let the schema state them "
