@@ -166,6 +166,7 @@ def _walk() -> dict[str, Step]:
     holder = ("--config", "door/holder.toml")
     certified = ("certify", "model", "people.csv", "--constraint")
     audited = ("audit", "decided.csv", *MADE)
+    compared = ("lda", "decided.csv", *MADE, "--tolerance", 0.9, "--candidate")
     draft = ("schema", "init", "people.csv", "--target", "hired", "--sensitive", "sex", "--out")
     budget = ("budget.db", "people", "--epsilon", 9, "--delta", 1e-5)
     return {
@@ -252,6 +253,22 @@ def _walk() -> dict[str, Step]:
             out=True,
         ),
         "certify: no": S((*certified, "demographic_parity:0.001", *cheap), 1, charges=1),
+        "lda": S((*compared, "same=prediction", *cheap), 1, charges=1),
+        "lda: record": S(
+            (
+                *compared,
+                "truth=hired",
+                "--epsilon",
+                90,
+                "--plan",
+                "lda.json",
+                "--out",
+                "record.json",
+            ),
+            1,
+            makes=("lda.json", "record.json"),
+            out=True,
+        ),
         "monitor": S(
             ("monitor", "monitor.json", *begin, *ledger), makes=("monitor.json",), charges=1
         ),
@@ -638,6 +655,10 @@ READERS: dict[str, tuple[object, ...]] = {
     "release-groups": ("release-groups", "T", *SCHEMA, "--out", "made"),
     "certify": ("certify", "model", "T", *CONSTRAINT, "--epsilon", 1, "--out", "made.json"),
     "audit": ("audit", "T", "--model", "model", "--out", "made.html"),
+    "lda": (
+        *("lda", "T", "--model", "model", "--candidate", "same=model", "--tolerance", 0.1),
+        *("--epsilon", 1, "--out", "made.json"),
+    ),
     "predict": ("predict", "model", "T", "--out", "made"),
 }
 STRANGE = {

@@ -140,6 +140,11 @@ def test_small_groups_are_listed_and_not_compared() -> None:
     assert search(table, EXACT, rule).compared == (0, 1)
     assert search(table, EXACT, rule).base.ratio.low > 0.8
     assert search(table, EXACT, SearchRule(0.01)).base.ratio.high < 0.8
+    table[0, 1:] = 0.0  # nobody to compare with
+    alone = search(table, EXACT, SearchRule(0.01, smallest=0.02, draws=(0,)))
+    assert alone.compared == (0,)
+    assert (alone.candidates[0].fairer, alone.taken) == ("inconclusive", None)
+    assert (alone.further.any_model, alone.further.beyond) == (None, None)
 
 
 # -- further search --------------------------------------------------------------------------------

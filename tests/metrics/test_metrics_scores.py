@@ -133,3 +133,5 @@ def test_what_it_costs_and_what_is_left_undefined() -> None:
     assert set(UNITS) >= set(before.rows[1].measures)
     with pytest.raises(InputError, match="scores"):
         fv.score_audit([0.1, math.nan], [0, 1], sensitive_features=["a", "b"], epsilon=1.0)
+    with pytest.raises(InputError, match="known group"):
+        fv.score_audit(score, paid, sensitive_features=groups, reference="q", epsilon=1.0)

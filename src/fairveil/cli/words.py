@@ -72,6 +72,7 @@ smallest SHARE number : do not compare groups of a smaller share of people
 draws - flag : the candidates were drawn independently from one procedure
 lda:plan FILE path : write what is fixed first here (.json); if it is there, it must be the same
 audit:model DIR path : take the decisions of this model
+lda:model DIR path : take the decisions of this model
 period NAME text : count TABLE as this period, which is new
 attribute FILE text : join the sensitive columns of this table, by --id: features are public then
 attribute-query SQL text : read this table of the attribute's database, or this SELECT

@@ -46,9 +46,10 @@ Guarantees (tests/methods/test_methods_alternatives.py)
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -205,11 +206,7 @@ class _Ends:
         whole = one.selected + one.others
         return min(max(one.selected / whole, 0.0), 1.0) if whole > 0 else math.nan
 
-    def between(self, at: int, hit: Bools, event: Bools) -> Between:
-        low, high = (self.end(at, hit, event, upper=upper) for upper in (False, True))
-        return Between(_known(self.value(at, hit, event)), low, high)
-
-    def sum(self, at: int, terms: Sequence[tuple[float, Bools]], event: Bools) -> Between:
+    def sum(self, at: int, terms: Sequence[tuple[float, Any]], event: Bools) -> Between:
         """Of coefficient x probability."""
         value = sum(c * self.value(at, hit, event) for c, hit in terms)
         ends = (
@@ -225,60 +222,48 @@ def search(
     """All that follows from released counts (candidates, groups, 2, 2, 2)."""
     candidates, groups = counts.shape[:2]
     ends = _Ends(counts, noise, totals, rule.level(candidates, groups))
-    shape = counts.shape[1:]
-    g, y, b, c = np.indices(shape)
-    everyone = np.ones(shape, bool)
+    g, y, b, c = np.indices(counts.shape[1:])
+    everyone = np.ones(g.shape, bool)
     given = [(g == at) & ((y == 1) | (rule.rate == SELECTION)) for at in range(groups)]
     sizes = counts[0].sum(axis=(1, 2, 3))
     enough = sizes >= rule.smallest * max(float(sizes.sum()), 1.0)
     compared = tuple(at for at in range(groups) if enough[at] or at == rule.reference)
-    pairs = [
-        (one, other)
-        for one in compared
-        for other in compared
-        if one != other and rule.reference in (None, other)
-    ]
+    every = itertools.permutations(compared, 2)
+    pairs = [pair for pair in every if rule.reference in (None, pair[1])]
 
-    def with_rates(at: int, decided: Any, loss: Between) -> ModelFound:
-        rates = tuple(ends.between(at, decided == 1, event) for event in given)
-        every = [
+    def by_cost(wrongly: Any, missed: Any, sign: float = 1.0) -> list[tuple[float, Any]]:
+        first, second = (sign * cost for cost in rule.costs)
+        if first == second:
+            return [(first, wrongly | missed)]
+        return [(first, wrongly), (second, missed)]
+
+    def model(at: int, decided: Any, loss: Between) -> ModelFound:
+        rates = tuple(ends.sum(at, [(1.0, decided == 1)], event) for event in given)
+        worst = [
             _worst([_pair(rates, pair, kind) for pair in pairs], kind, rule.reference)
             for kind in (RATIO, DIFFERENCE)
         ]
-        return ModelFound(loss, rates, every[0], _turned(every[1]))
+        return ModelFound(loss, rates, worst[0], _turned(worst[1]))
 
-    def by_cost(one: Bools, other: Bools, sign: float = 1.0) -> list[tuple[float, Bools]]:
-        if rule.costs[0] == rule.costs[1]:
-            return [(sign * rule.costs[0], one | other)]
-        return [(sign * rule.costs[0], one), (sign * rule.costs[1], other)]
-
-    wrong, wrongly_not = (y == 0) & (b == 1), (y == 1) & (b == 0)
-    loss = ends.value  # the base's loss has an upper end alone
-    terms = by_cost(wrong, wrongly_not)
-    most_lost = sum(cost * ends.end(0, hit, everyone, upper=True) for cost, hit in terms)
-    lost = sum(cost * loss(0, hit, everyone) for cost, hit in terms)
-    base = with_rates(0, b, Between(_known(lost), None, most_lost))
-
-    found = []
+    terms = by_cost((y == 0) & (b == 1), (y == 1) & (b == 0))
+    most = sum(cost * ends.end(0, hit, everyone, upper=True) for cost, hit in terms)
+    lost = sum(cost * ends.value(0, hit, everyone) for cost, hit in terms)
+    base, found = model(0, b, Between(_known(lost), None, most)), list[ModelFound]()
     for at in range(candidates):
-        more = by_cost((y == 0) & (b == 0) & (c == 1), (y == 1) & (b == 1) & (c == 0))
-        less = by_cost((y == 0) & (b == 1) & (c == 0), (y == 1) & (b == 0) & (c == 1), -1.0)
-        change = ends.sum(at, [*more, *less], everyone)
-        one = with_rates(at, c, change)
-        moved = [
-            ends.sum(at, [(1.0, (b == 0) & (c == 1)), (-1.0, (b == 1) & (c == 0))], event)
-            for event in given
-        ]
-        equal = of_interval(change.low, change.high, rule.tolerance)
+        more = by_cost((y == 0) & (c > b), (y == 1) & (c < b))
+        less = by_cost((y == 0) & (c < b), (y == 1) & (c > b), -1.0)
+        one = model(at, c, ends.sum(at, [*more, *less], everyone))
+        moved = [ends.sum(at, [(1.0, c > b), (-1.0, c < b)], event) for event in given]
+        equal = of_interval(one.loss.low, one.loss.high, rule.tolerance)
         fairer = _fairer(base, one, moved, pairs, rule)
-        found.append(ModelFound(one.loss, one.rates, one.ratio, one.gap, equal, fairer))
+        found.append(replace(one, equal_use=equal, fairer=fairer))
     taken = max(
         (at for at, one in enumerate(found) if one.is_alternative),
-        key=lambda at: (_value(found[at], rule).low or 0.0, -(found[at].loss.high or 0.0), -at),
+        key=lambda at: (_value(found[at], rule).low, -found[at].loss.high, -at),
         default=None,
     )
-    most = most_lost + rule.tolerance
-    further = _further(base, found, taken, rule, _any_model(ends, rule, compared, most))
+    bound = _any_model(ends, rule, compared, most + rule.tolerance)
+    further = _further(base, found, taken, rule, bound)
     return SearchFound(base, tuple(found), taken, compared, further)
 
 
@@ -289,10 +274,11 @@ def _known(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _ratio(one: Any, other: Any) -> float:
-    if one is None or other is None or (one == 0.0 and other == 0.0):
-        return math.nan
-    return one / other if other > 0.0 else math.inf
+def _over(one: Any, other: Any, empty: float) -> float:
+    """A quotient; `empty` where it says nothing."""
+    if one is None or other is None or one == other == 0.0:
+        return empty
+    return float(one / other) if other > 0.0 else math.inf
 
 
 def _pair(rates: Sequence[Between], pair: Pair, kind: str) -> Between:
@@ -301,26 +287,23 @@ def _pair(rates: Sequence[Between], pair: Pair, kind: str) -> Between:
     if kind == DIFFERENCE:
         value = None if None in (one.value, other.value) else one.value - other.value
         return Between(value, one.low - other.high, one.high - other.low)
-    low = one.low / other.high if other.high > 0.0 else 0.0
-    return Between(_known(_ratio(one.value, other.value)), low, _ratio(one.high, other.low))
+    value = _known(_over(one.value, other.value, math.nan))
+    return Between(value, _over(one.low, other.high, 0.0), _over(one.high, other.low, math.inf))
 
 
 def _worst(pairs: Sequence[Between], kind: str, reference: int | None) -> Between:
     """The least of them. Of each with each one is at most 1, or 0."""
+    best = math.inf if reference is not None else 1.0 if kind == RATIO else 0.0
     values = [one.value for one in pairs]
-    highs = [math.inf if math.isnan(one.high) else one.high for one in pairs]
-    if reference is None:
-        highs.append(1.0 if kind == RATIO else 0.0)
     value = None if not values or None in values else min(values)
-    return Between(value, min((one.low for one in pairs), default=None), _known(min(highs)))
+    low = min((one.low for one in pairs), default=None)
+    return Between(value, low, _known(min([best, *(one.high for one in pairs)])))
 
 
 def _turned(one: Between) -> Between:
     """The gap: of a difference that is larger where it is better."""
-    value, low, high = (
-        None if end is None else 0.0 - end for end in (one.value, one.high, one.low)
-    )
-    return Between(value, low, high)
+    turned = (None if end is None else 0.0 - end for end in (one.value, one.high, one.low))
+    return Between(*turned)
 
 
 def _value(one: ModelFound, rule: SearchRule) -> Between:
@@ -340,21 +323,18 @@ def _fairer(
     rule: SearchRule,
 ) -> Verdict:
     """Whether its value is above the base's."""
-    own, before = _value(one, rule), _value(base, rule)
+    if not pairs:
+        return UNCLEAR
+    before = _value(base, rule)
     top = math.inf if before.high is None else before.high
     ways = {pair: _movement(base, moved, pair, rule.compare) for pair in pairs}
-
-    def up(pair: Pair) -> bool:
-        alone = _pair(one.rates, pair, rule.compare).low
-        return (alone is not None and alone > top) or ways[pair][0] > 0.0
-
-    if pairs and all(up(pair) for pair in pairs):
+    ends = {pair: _pair(one.rates, pair, rule.compare).low for pair in pairs}
+    if all(ends[pair] > top or ways[pair][0] > 0.0 for pair in pairs):
         return MET
-    may_be_worst = [
-        pair for pair in pairs if (_pair(base.rates, pair, rule.compare).low or 0.0) <= top
-    ]
-    below = own.high is not None and before.low is not None and own.high <= before.low
-    if below or (may_be_worst and all(ways[pair][1] <= 0.0 for pair in may_be_worst)):
+    worst = [pair for pair in pairs if _pair(base.rates, pair, rule.compare).low <= top]
+    high = _value(one, rule).high
+    below = high is not None and high <= before.low
+    if below or (worst and all(ways[pair][1] <= 0.0 for pair in worst)):
         return NOT_MET
     return UNCLEAR
 
@@ -387,13 +367,10 @@ def _further(
 ) -> Further:
     def high(one: ModelFound) -> float:
         """No less than its value, or the worst where it certainly is not of equal use."""
-        if one.equal_use == NOT_MET:
-            return -math.inf
         end = _value(one, rule).high
-        return math.inf if end is None else end
+        return -math.inf if one.equal_use == NOT_MET else math.inf if end is None else end
 
-    others = [high(one) for at, one in enumerate(found) if at != taken]
-    listed = max(others, default=-math.inf)
+    listed = max((high(one) for at, one in enumerate(found) if at != taken), default=-math.inf)
     chosen = _value(base if taken is None else found[taken], rule).low
     tops = sorted((high(found[at]) for at in rule.draws), reverse=True)
     bounds = draws_above(len(tops), rule.of_draws) if tops else []
@@ -405,8 +382,7 @@ def _further(
     beyond = None
     if tops and chosen is not None:
         above = sum(top > chosen for top in tops)
-        at_most = bounds[above] if above < len(tops) else 1.0
-        beyond = Redrawn(_shown(chosen, rule), at_most)
+        beyond = Redrawn(_shown(chosen, rule), bounds[above] if above < len(tops) else 1.0)
     return Further(_shown(_known(listed), rule), _shown(any_model, rule), redrawn, beyond)
 
 
@@ -462,15 +438,10 @@ def _least_cost(value: float, boxes: dict[int, list[float]], rule: SearchRule) -
     def floor(m: float) -> float:
         return value * m if rule.compare == RATIO else max(0.0, m + value)
 
-    corners = {0.0, 1.0}
+    corners = {0.0, 1.0, -value if rule.compare == DIFFERENCE else 1.0}
     for few, many, good, better in boxes.values():
         for at in (better / few if few else 1.0, good / many if many else 1.0):
-            corners.add(at)
-            if rule.compare == DIFFERENCE:
-                corners.add(at - value)
-            elif value > 0.0:
-                corners.add(at / value)
-    corners |= {-value} if rule.compare == DIFFERENCE else set()
+            corners |= {at, at - value if rule.compare == DIFFERENCE else at / max(value, 1e-12)}
     return min(sum(_costs(m, floor(m), boxes, rule)) for m in corners if 0.0 <= m <= 1.0)
 
 

@@ -46,6 +46,9 @@ UNITS = {
 the median of everyone."""
 
 
+UNKNOWN = Estimate(math.nan, math.nan, math.nan, 0.0)
+
+
 class Noise(Protocol):
     """The law of each count's noise."""
 
@@ -131,25 +134,18 @@ def _above(one: Band, at: int, size: float) -> Estimate:
 
 def _impact(rates: Sequence[Estimate], compared: Sequence[bool], own: int | None) -> list[Estimate]:
     """Each rate over the largest of those compared, or over that of the group `own`."""
-    among = [rate for rate, kept in zip(rates, compared, strict=True) if kept]
-    among = among if own is None else [rates[own]]
-    tops = [
-        max((getattr(one, end) for one in among), default=math.nan)
-        for end in ("value", "high", "low")
-    ]
-    most, out = (1.0 if own is None else math.inf), []
-    for rate, kept in zip(rates, compared, strict=True):
-        value, low, high = (
-            part / top if top > 0.0 else math.nan
-            for part, top in zip((rate.value, rate.low, rate.high), tops, strict=True)
-        )
-        found = (
-            value,
-            0.0 if math.isnan(low) else low,
-            most if math.isnan(high) else min(high, most),
-        )
-        out.append(Estimate(*(found if kept else (math.nan,) * 3), rate.size))
-    return out
+    among = [rate for at, rate in enumerate(rates) if (compared[at] if own is None else at == own)]
+    value, most, least = (
+        max((getattr(one, end) for one in among), default=0.0) for end in ("value", "high", "low")
+    )
+    top = 1.0 if own is None else math.inf
+
+    def of(rate: Estimate) -> Estimate:
+        ratio = rate.value / value if value > 0.0 else math.nan
+        low = rate.low / most if most > 0.0 else 0.0
+        return Estimate(ratio, low, min(top, rate.high / least) if least > 0.0 else top, rate.size)
+
+    return [of(rate) if kept else UNKNOWN for rate, kept in zip(rates, compared, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -178,30 +174,30 @@ class ScoreTable(Shown):
         """A table for each set of columns."""
         for columns, rows in itertools.groupby(self.rows, key=lambda row: row.columns):
             found = list(rows)
-            shown = tuple(
-                ("everyone" if row.group is None else printable(keys.shown(row.group)))
-                + " *" * (not row.compared)
-                for row in found
-            )
-            listed = [
-                Column("group", shown),
-                Column("people", tuple(row.size for row in found), "count"),
+            names = [
+                printable("everyone" if one.group is None else keys.shown(one.group))
+                for one in found
             ]
+            shown = (
+                name + " *" * (not one.compared) for name, one in zip(names, found, strict=True)
+            )
+            people = Column("people", tuple(one.size for one in found), "count")
+            listed = [Column("group", tuple(shown)), people]
             for name, unit in UNITS.items():
-                ends = [row.measures[name] for row in found if name in row.measures]
-                if ends:
-                    values = (
-                        tuple(getattr(one, at) for one in ends) for at in ("value", "low", "high")
-                    )
-                    listed.append(Column(name, *_in_order(unit, *values)))
+                ends = [one.measures[name] for one in found if name in one.measures]
+                value, low, high = (
+                    tuple(getattr(e, at) for e in ends) for at in ("value", "low", "high")
+                )
+                listed += [Column(name, value, unit, low, high, "-")] if ends else []
             yield Table(tuple(listed), " x ".join(columns) or "Everyone")
         yield Note(f"All intervals hold together with {percent(self.confidence)} confidence.")
         if not all(row.compared for row in self.rows):
             yield Note("*: too small a share of people, not compared.")
 
 
-def _in_order(unit: str, value: Any, low: Any, high: Any) -> tuple[Any, ...]:
-    return value, unit, low, high, "-"
+def _key(cells: Cells, level: Sequence[int], at: Sequence[int]) -> Hashable:
+    found = tuple(cells.columns[j][k] for j, k in zip(level, at, strict=True))
+    return found[0] if len(found) == 1 else found
 
 
 def score_rows(
@@ -217,50 +213,40 @@ def score_rows(
     """Of counts (cells, labels, bins), the favourable label last; of one label no AUC. `cut`: the
     first bin that is approved."""
     columns = range(len(cells.columns))
-    levels = [one for n in range(len(columns) + 1) for one in itertools.combinations(columns, n)]
     places = np.stack(np.unravel_index(np.arange(cells.count), cells.sizes), axis=1)
-    found = []
-    for level in levels:
-        for key in itertools.product(*(range(cells.sizes[j]) for j in level)):
-            found.append((level, key, (places[:, list(level)] == key).all(axis=1)))
-    miss /= 3 * len(found)
-    every = [
-        [band(part.reshape(-1, part.shape[-1]), noise, miss) for part in parts]
-        for _, _, inside in found
-        for parts in [[counts[inside], *np.moveaxis(counts[inside], 1, 0)]]
+    groups = [
+        (level, key, (places[:, list(level)] == key).all(axis=1))
+        for n in range(len(columns) + 1)
+        for level in itertools.combinations(columns, n)
+        for key in itertools.product(*(range(cells.sizes[j]) for j in level))
     ]
-    everyone, out = every[0][0], list[ScoreRow]()
+    bands, sizes = list[list[Band]](), [float(counts[inside].sum()) for _, _, inside in groups]
+    for _, _, inside in groups:  # of all people of the group, and of each label
+        parts = [counts[inside].reshape(-1, counts.shape[-1]), *np.moveaxis(counts[inside], 1, 0)]
+        bands.append([band(part, noise, miss / (3 * len(groups))) for part in parts])
+    everyone, out = bands[0][0], list[ScoreRow]()
     median = int(np.argmin(np.abs(everyone.value[:-1] - 0.5)))
-    sizes = [float(counts[inside].sum()) for _, _, inside in found]
-    enough = [size >= smallest * sizes[0] for size in sizes]
-    at = np.arange(counts.shape[-1], dtype=np.float64)
-    for level in levels:
-        own = [i for i, one in enumerate(found) if one[0] == level]
-        group = [
-            tuple(cells.columns[j][k] for j, k in zip(level, found[i][1], strict=True)) for i in own
-        ]
-        shown = [key[0] if len(key) == 1 else key for key in group]
-        by = shown.index(reference) if reference in shown and level else None
-        kept = [enough[i] for i in own]
-        best = max(range(len(own)), key=lambda n: (kept[n], _means(every[own[n]][0].value, at)))
-        base = every[own[best if by is None else by]][0]
-        rates = {"scoring": [_above(every[i][0], median, sizes[i]) for i in own]}
+    steps = np.arange(counts.shape[-1], dtype=np.float64)
+    for level, of_level in itertools.groupby(range(len(groups)), key=lambda i: groups[i][0]):
+        own, names = list(of_level), tuple(cells.names[j] for j in level)
+        shown = [_key(cells, level, groups[i][1]) for i in own]
+        kept = [sizes[i] >= smallest * sizes[0] for i in own]
+        by = shown.index(reference) if level and reference in shown else None
+        best = max(range(len(own)), key=lambda n: (kept[n], _means(bands[own[n]][0].value, steps)))
+        against = bands[own[best if by is None else by]][0]
+        rates = {"scoring": [_above(bands[i][0], median, sizes[i]) for i in own]}
         if cut is not None:
-            rates["approval"] = [_above(every[i][0], cut - 1, sizes[i]) for i in own]
-        ratios = {name: _impact(found_, kept, by) for name, found_ in rates.items()}
+            rates["approval"] = [_above(bands[i][0], cut - 1, sizes[i]) for i in own]
+        ratios = {name: _impact(found, kept, by) for name, found in rates.items()}
         for n, i in enumerate(own):
-            measures = {}
-            if len(every[i]) == 3:
-                _, negative, positive = every[i]
-                measures["auc"] = auc(negative, positive, sizes[i])
-                measures["ks_distance"] = ks_distance(negative, positive, sizes[i])
+            all_of_it, *by_label = bands[i]
+            measures = {f"{name}_rate": found[n] for name, found in rates.items()}
+            if len(by_label) == 2:
+                measures["auc"] = auc(by_label[0], by_label[1], sizes[i])
+                measures["ks_distance"] = ks_distance(by_label[0], by_label[1], sizes[i])
             if level:
-                between = mean_difference(every[i][0], base, everyone, sizes[i])
-                measures["standardised_mean_difference"] = between
-            for name in rates:
-                measures[f"{name}_rate"] = rates[name][n]
-                if level:
-                    measures[f"{name}_impact_ratio"] = ratios[name][n]
-            names = tuple(cells.names[j] for j in level)
+                apart = mean_difference(all_of_it, against, everyone, sizes[i])
+                measures["standardised_mean_difference"] = apart
+                measures |= {f"{name}_impact_ratio": found[n] for name, found in ratios.items()}
             out.append(ScoreRow(names, shown[n] if level else None, sizes[i], kept[n], measures))
     return tuple(out)

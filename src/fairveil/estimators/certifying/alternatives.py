@@ -26,7 +26,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -38,7 +37,7 @@ from ..._json import Document
 from ..._reading import read_text
 from ..._types import ColumnsLike, TableLike
 from ..._verdicts import MET, NOT_MET
-from ...core.events import Repeated
+from ...core.events import NoOp, Repeated
 from ...core.noise import NoiseSource
 from ...core.promise import Promise
 from ...data.elsewhere import Elsewhere, curator_of
@@ -56,7 +55,7 @@ from ...methods.alternatives import (
     SearchRule,
     search,
 )
-from ...methods.counts import CountNoise, noise_of, plan_counts
+from ...methods.counts import EXACT, CountNoise, noise_of, plan_counts
 from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent
 from ...show.parts import Column, Fact, Facts, Note, Part, Table
@@ -100,24 +99,12 @@ class Alternatives(CountedResult):
         What was fixed first: tolerance, costs, measure, candidates, confidence, budget, time.
     plan_signature : dict or None
         Signature of the plan, made before people were counted.
-    cells : Cells
-        Groups as cells of the sensitive columns.
-    classes : tuple
-        The two classes.
     counts : ndarray
         Released counts by candidate, group, label, base's and candidate's decision.
-    noise : CountNoise
-        Noise of each count.
-    confidence : float
-        Confidence with which everything that is said holds together.
-    privacy_ : PrivacyStatement
-        Statement of the release.
-    model : str
-        The base model in words.
     totals : ndarray or None
         Public sums of the counts over groups, where sensitive features alone are protected.
-    stated : dict or None
-        Results as a file states them; None: they were computed here.
+    privacy_ : PrivacyStatement
+        Statement of the release.
     result : SearchFound
         Every interval and verdict.
     taken : str or None
@@ -196,7 +183,7 @@ class Alternatives(CountedResult):
         )
 
     def reasons(self, name: str) -> str:
-        """Say why a candidate was taken or not.
+        """Say why the candidate of that name was taken or not.
 
         Parameters
         ----------
@@ -218,10 +205,8 @@ class Alternatives(CountedResult):
             return "its loss exceeds the base's by more than the tolerance"
         if one.fairer == NOT_MET:
             return "it is not less discriminatory than the base"
-        unclear = [
-            *(["that its loss is within the tolerance"] if one.equal_use != MET else []),
-            *(["that it is less discriminatory"] if one.fairer != MET else []),
-        ]
+        unclear = ["that its loss is within the tolerance"] * (one.equal_use != MET)
+        unclear += ["that it is less discriminatory"] * (one.fairer != MET)
         return f"not shown: {' and '.join(unclear)}"
 
     def parts(self) -> Iterator[Part]:
@@ -231,22 +216,20 @@ class Alternatives(CountedResult):
         yield Facts(tuple(self._head()))
         names, found_ = ("base", *self.names), (result.base, *result.candidates)
         kinds = (
-            self.model,
-            *(one["kind"] + ", reads the group" * one["reads_group"] for one in plan["candidates"]),
+            one["kind"] + ", reads the group" * one["reads_group"] for one in plan["candidates"]
         )
-        why = ("the base", *map(self.reasons, self.names))
         ratio, rate = self.rule.compare == RATIO, self.rule.rate.replace("_", " ")
         changes = [Between(None, None, None), *(one.loss for one in result.candidates)]
         yield Table(
             (
                 Column("model", names),
-                Column("kind", kinds),
+                Column("kind", (self.model, *kinds)),
                 _column("loss above base", "points", changes),
                 _column(f"{rate} ratio", "weight", [one.ratio for one in found_]),
                 _column(f"{rate} gap", "points", [one.gap for one in found_]),
                 Column("of equal use", ("-", *(one.equal_use for one in found_[1:]))),
                 Column("less discriminatory", ("-", *(one.fairer for one in found_[1:]))),
-                Column("why", why),
+                Column("why", ("the base", *map(self.reasons, self.names))),
             ),
             "Candidates on people whom no model has seen",
         )
@@ -256,16 +239,14 @@ class Alternatives(CountedResult):
         rows = tuple(Row(name, *_ends(one)) for name, one in zip(names, values, strict=True))
         axis = Axis(label, "weight" if ratio else "percent")
         yield Rows(f"{label.capitalize()} of each model", axis, rows, confidence=self.confidence)
-        shown = [("base", result.base)]
-        if result.taken is not None:
-            shown.append((self.names[result.taken], result.candidates[result.taken]))
+        at = [] if result.taken is None else [1 + result.taken]
+        shown = [(names[one], found_[one]) for one in [0, *at]]
         groups = tuple(str(keys.shown(key)) for key in self.cells.keys)
         few = f"no: fewer than {100 * plan['smallest']:g} % of people"
         compared = tuple("yes" if at in result.compared else few for at in range(len(groups)))
         columns = [_column(f"{rate}, {name}", "percent", one.rates) for name, one in shown]
-        yield Table(
-            (Column("group", groups), *columns, Column("compared", compared)), "Rates of groups"
-        )
+        columns = [Column("group", groups), *columns, Column("compared", compared)]
+        yield Table(tuple(columns), "Rates of groups")
         yield Facts(tuple(self._further()), "What further search could find")
         for words in (*ASSUMED, *([REDRAWN] if self.rule.draws else [])):
             yield Note(f"Assumed: {words}.")
@@ -314,12 +295,10 @@ class Alternatives(CountedResult):
         for one in (further.beyond, *further.redrawn[:1]):
             if one is not None:
                 what = "" if one.value is None else f" with {better(one.value)}"
-                again = 1.0 - (1.0 - one.at_most) ** len(rule.draws)
-                yield Fact(
-                    "drawn again",
-                    f"one more draw is of equal use{what} with probability at most "
-                    f"{one.at_most:.2g}; any of {len(rule.draws)} more, at most {again:.2g}",
-                )
+                more, p = len(rule.draws), one.at_most
+                words = f"one more draw is of equal use{what} with probability at most {p:.2g}"
+                again = f"any of {more} more, at most {1.0 - (1.0 - p) ** more:.2g}"
+                yield Fact("drawn again", f"{words}; {again}")
 
     def _content(self) -> dict[str, Any]:
         return {
@@ -361,14 +340,15 @@ class Alternatives(CountedResult):
         list of Finding
             Empty if there is none.
         """
-        statement, out = self.privacy_, list[Finding]()
-        out += [Finding(one.grave, f"statement: {one.sentence}") for one in statement.check()]
-        events = chain.from_iterable(
-            [one.event] * min(one.count, 1 << 16) if isinstance(one, Repeated) else [one]
-            for one in statement.events
-        )
-        laws = [noise_of(one, statement.promise.neighbours) for one in events]
-        if not self._is_near(laws):
+        statement = self.privacy_
+        out = [Finding(one.grave, f"statement: {one.sentence}") for one in statement.check()]
+        (event, *others), times = statement.events or (NoOp(),), len(self.names)
+        if isinstance(event, Repeated):
+            times, event = event.count, event.event
+        law = noise_of(event, statement.promise.neighbours)
+        law = CountNoise("another", 0.0) if law is None or others else law
+        same = law.kind == self.noise.kind and (law == EXACT or times == len(self.names))
+        if not same or not math.isclose(law.scale, self.noise.scale, rel_tol=1e-9):
             out.append(Finding(True, "the statement has another release than these counts"))
         promised = math.inf if self.plan["epsilon"] == "inf" else self.plan["epsilon"]
         if promised != statement.promise.epsilon:
@@ -376,18 +356,6 @@ class Alternatives(CountedResult):
         stated, again = self._stated()
         places = [] if stated is None else list(differing(stated, again, ""))
         return out + [Finding(True, f"{at} does not follow from the counts") for at in places[:10]]
-
-    def _is_near(self, laws: Sequence[CountNoise | None]) -> bool:
-        """One release a candidate of this noise; where nothing is private, any number of exact
-        ones."""
-        if not self.privacy_.is_private:
-            return self.noise.kind == "none" and all(law == self.noise for law in laws)
-        return len(laws) == len(self.names) and all(
-            law is not None
-            and law.kind == self.noise.kind
-            and math.isclose(law.scale, self.noise.scale, rel_tol=1e-9)
-            for law in laws
-        )
 
     def _contradictions(self, values: Mapping[str, Any]) -> list[Finding]:
         out = []
@@ -435,17 +403,8 @@ def rule_of(plan: Mapping[str, Any], cells: Cells) -> SearchRule:
         reference = known.index(key)
     wrongly, missed = map(float, plan["costs"])
     drawn = tuple(at for at, one in enumerate(plan["candidates"]) if one["drawn"])
-    return SearchRule(
-        float(plan["tolerance"]),
-        (wrongly, missed),
-        rate,
-        compare,
-        reference,
-        float(plan["smallest"]),
-        plan["confidence"],
-        drawn,
-        plan["look"],
-    )
+    first = float(plan["tolerance"]), (wrongly, missed), rate, compare, reference
+    return SearchRule(*first, float(plan["smallest"]), plan["confidence"], drawn, plan["look"])
 
 
 # -- the door --------------------------------------------------------------------------------------
@@ -595,8 +554,8 @@ def lda(
         stated, facts = Cells((sensitive_features.groups,)), [DRAWN]
         drawn_by = NoiseSource.of(wrapped.derived_seed(seed, 4))
         sensitive_features = sensitive_features.drawn(drawn_by)
-    given = y, sensitive_features, schema, promise, seed, whose
-    people = wrapped.people_of(models["base"], X, *given, stated)
+    asked_of = y, sensitive_features, schema, promise, seed, whose
+    people = wrapped.people_of(models["base"], X, *asked_of, stated)
     if people.cells.count < 2 or len(people.classes) != 2:
         remedy = "Pass sensitive_features=...; more classes are not searched."
         got = f"{people.cells.count} groups and {len(people.classes)} classes"
@@ -608,7 +567,7 @@ def lda(
     decided, reads_group = [], False
     for model in [*models.values()][1:]:
         made = _made(model, people.classes, favoured)
-        one = wrapped.people_of(made, X, *given, people.cells, people.classes)
+        one = wrapped.people_of(made, X, *asked_of, people.cells, people.classes)
         reads_group |= one.by_group
         decided.append(one.decisions == favoured)
     cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
@@ -643,18 +602,8 @@ def lda(
         every = np.stack([4 * label + 2 * before + own for own in decided])
         totals = np.stack([np.bincount(one, minlength=KINDS) for one in every]).astype(float)
         totals = totals.reshape(-1, 2, 2, 2)
-    return Alternatives(
-        chosen,
-        signature,
-        people.cells,
-        people.classes,
-        np.concatenate(counts),
-        releases.noise,
-        sure,
-        statement,
-        people.model,
-        totals,
-    )
+    given = chosen, signature, people.cells, people.classes, np.concatenate(counts)
+    return Alternatives(*given, releases.noise, sure, statement, people.model, totals)
 
 
 def _models(base: object, candidates: Mapping[str, object]) -> dict[str, object]:
@@ -746,11 +695,9 @@ def _fixed(
     """The plan and its signature, both written before anything is counted. One that is there is
     taken, with its signature."""
     private = None if key is None else signing.private_key(key)
-    place = None if path is None else Path(path)
-    beside = None if place is None else signing.signature_path(place)
-    there = place is not None and place.exists()
-    if place is not None and there:
-        known = DOCUMENT.json(_text(place))
+    place, signature = None if path is None else Path(path), None
+    if place is not None and place.exists():
+        known, beside = DOCUMENT.json(_text(place)), signing.signature_path(place)
         right = isinstance(known, dict) and set(known) == set(plan)
         changed = [one for one in plan if one != "written" and right and known[one] != plan[one]]
         if not right or changed:
@@ -758,16 +705,17 @@ def _fixed(
             got = f"another {', '.join(changed)}" if right else "another document"
             raise InputError.expected("the plan in that file", of="plan", got=got, remedy=remedy)
         plan = known
-        if beside is not None and beside.exists():
+        if beside.exists():
             signature = DOCUMENT.json(_text(beside))
             require_signed(plan, signature, private)
-            return plan, signature
-    made = None if private is None else signing.signed_text(json.dumps(plan), private).to_json()
-    if place is not None and not there:
+    elif place is not None:
         write(place, json.dumps(plan, indent=2) + "\n")
-    if beside is not None and made is not None:
-        write(beside, made)
-    return plan, None if made is None else json.loads(made)
+    if signature is None and private is not None:
+        made = signing.signed_text(json.dumps(plan), private).to_json()
+        signature = json.loads(made)
+        if place is not None:
+            write(signing.signature_path(place), made)
+    return plan, signature
 
 
 def _text(path: Path) -> str:

@@ -7,6 +7,7 @@ Guarantees (tests/metrics/test_metrics_scores.py):
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable
 
 import numpy as np
@@ -131,6 +132,10 @@ def score_audit(
     people = wrapped.people_of(decided, None, y, sensitive_features, schema, promise, seed, whose)
     good = people.classes.index(positive_class(positive, people.classes))
     cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
+    named = reference if isinstance(reference, tuple) else (reference,)
+    if reference is not None and not {*named} <= {*itertools.chain(*people.cells.columns)}:
+        remedy = f"Groups: {', '.join(map(str, people.cells.keys))}."
+        raise InputError.expected("a known group", of="reference", got=reference, remedy=remedy)
     labels, size = 2 if people.labelled else 1, len(edges) + 1
     codes = np.searchsorted(edges, values, side="right")
     codes += size * (people.labels == good) * (labels - 1)
