@@ -105,11 +105,7 @@ class Asks:
 
     def cells(self, mode: str = "product", names: Sequence[str] | None = None) -> Cells:
         """The cells of the rows' sensitive columns: public values only."""
-        columns = dict(zip(self.layout.sensitive_names, self.layout.sensitive, strict=True))
-        chosen = (*columns,) if names is None else tuple(names)
-        there, fix = columns.keys() >= set(chosen), "Give the sensitive columns to the rows first."
-        need(there, f"names among {(*columns,)}", of="sensitive columns", got=chosen, fix=fix)
-        return Cells(tuple(columns[name] for name in chosen), mode, chosen)  # type: ignore[arg-type]
+        return self.layout.cells(mode, names)
 
     def close(self) -> None:
         """End the run."""

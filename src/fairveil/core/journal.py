@@ -337,7 +337,11 @@ def _json(line: bytes) -> Any:
 
 def _bytes_of(path: Path) -> bytes:
     """A plain file's bytes: opening it never waits, and a size beyond all journals is refused."""
-    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    ways = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        file = os.open(path, ways)
+    except OSError as error:
+        raise _refused("a file that can be read", error.strerror or "another", REMEDY) from None
     try:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode):

@@ -49,6 +49,14 @@ class RowLayout:
         """How many coefficients a linear model of these rows has, without the intercept."""
         return self.numbers + sum(self.code_sizes)
 
+    def cells(self, mode: Any = "product", names: Sequence[str] | None = None) -> Cells:
+        """The cells of all sensitive columns, or of those named."""
+        known = dict(zip(self.sensitive_names, self.sensitive, strict=True))
+        asked = (*known,) if names is None else (names,) if isinstance(names, str) else (*names,)
+        there, fix = known.keys() >= set(asked), "Give the sensitive columns to the rows first."
+        need(there, f"names among {(*known,)}", of="sensitive columns", got=asked, fix=fix)
+        return Cells(tuple(known[name] for name in asked), mode, asked)
+
 
 PERSON_BY_PERSON = np.dtype([("place", "<i8"), ("begins", "?")])
 """Of rows that stand person by person: where the row stood in the table, and whether it is the

@@ -28,7 +28,7 @@ from .persons import whole
 from .questions import LABEL, NOBODY, PERSONS, Facts, Question, Scale, Sum
 from .rows import Block, Rows
 from .sums import Run
-from .threads import cut, in_line, in_pieces
+from .threads import cut, in_line
 
 Gridded = tuple[Question, Sequence[Scale]]  # one grid a model, or one for all
 Sums = list[Ints | None]  # of one thread, a question each
@@ -258,21 +258,23 @@ def largest(
         with np.errstate(all="ignore"):
             norms = one.longest(longest_row(rows))
         return norms, 2.0 * norms
-    norms, moves, at_once = np.zeros(one.models), np.zeros(one.models), sums.RUN // one.models
-    maxima, step = one.maxima, max(sums.LEAST_RUN, at_once)
+    maxima, step = one.maxima, max(sums.LEAST_RUN, sums.RUN // one.models)
     assert maxima is not None
-    for block in rows.blocks():
 
-        def job(a: int, b: int, block: object = block) -> list[tuple[Floats, Floats]]:
-            with np.errstate(all="ignore"):
-                return [
-                    maxima(Run(block, rows.offsets, low, min(b, low + step)))
-                    for low in range(a, b, step)
-                ]
+    def look(block: Block, a: int, b: int, found: list[Any]) -> None:
+        for low in range(a, b, step):
+            here = maxima(Run(block, rows.offsets, low, min(b, low + step)))
+            found[0] = np.maximum(found[0], here)
 
-        for part in in_pieces(job, block.rows, threads):
-            for norm, move in part:
-                norms, moves = np.maximum(norms, norm), np.maximum(moves, move)
+    def pieces() -> Iterator[tuple[int, Callable[[list[Any]], None]]]:
+        left = rows.exact_count
+        for block in rows.blocks():
+            for a, b in cut(block.rows, left, threads):
+                yield block.rows if a == 0 else 0, partial(look, block, a, b)
+            left -= block.rows
+
+    found = in_line(pieces(), lambda: [np.zeros((2, one.models))], threads)
+    norms, moves = np.max([each[0] for each in found], axis=0)
     return norms, moves
 
 

@@ -593,11 +593,7 @@ class Rows:
 
     def cells(self, mode: Any = "product", names: Sequence[str] | None = None) -> Cells:
         """The cells of all sensitive columns, or of those named."""
-        known = dict(zip(self.layout.sensitive_names, self.layout.sensitive, strict=True))
-        asked = (*known,) if names is None else (names,) if isinstance(names, str) else (*names,)
-        there, fix = known.keys() >= set(asked), "Give the sensitive columns to the rows first."
-        need(there, f"names among {(*known,)}", of="sensitive columns", got=asked, fix=fix)
-        return Cells(tuple(known[name] for name in asked), mode, asked)
+        return self.layout.cells(mode, names)
 
     @property
     def largest_number(self) -> float:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache, partial
+from functools import lru_cache
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
@@ -19,27 +19,6 @@ LARGE = 1 << 16  # and at most
 
 Part = TypeVar("Part")
 Job = Callable[[Part], None]
-
-
-def in_pieces(job: Callable[[int, int], Part], rows: int, threads: int | None = None) -> list[Part]:
-    """job(a, b) over runs of rows a to b, which together are all of them; in no order."""
-    if threads is None:
-        workers = max(1, min(CORES, rows // WORTH_A_THREAD))
-        pieces = workers * max(1, min(4, rows // workers // WORTH_A_PIECE))
-    else:
-        workers = pieces = min(threads, max(1, rows))
-    if workers == 1:
-        return [job(0, rows)]
-
-    def jobs() -> Iterator[tuple[int, Job[list[Part]]]]:
-        for i in range(pieces):
-            yield 0, partial(_appended, job, rows * i // pieces, rows * (i + 1) // pieces)
-
-    return [part for parts in in_line(jobs(), list[Part], workers) for part in parts]
-
-
-def _appended(job: Callable[[int, int], Part], a: int, b: int, parts: list[Part]) -> None:
-    parts.append(job(a, b))
 
 
 def cut(rows: int, left: int, threads: int | None) -> Iterator[tuple[int, int]]:
