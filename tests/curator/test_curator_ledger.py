@@ -40,8 +40,8 @@ from fairveil.ledger import Ledger
 from fairveil.ledger.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED
 from fairveil.ledger.store import Store
 from fairveil.privacy import NoiseSource, Promise
-from fairveil.statement.check import READ_FROM_DATA
 from fairveil.statement.document import PrivacyStatement, PublicFact, StatedBound
+from fairveil.statement.form import READ_FROM_DATA
 
 PROMISE = Promise(3.0, 1e-6, neighbours="replace-one")
 PLAN = Repeated(

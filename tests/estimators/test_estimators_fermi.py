@@ -29,7 +29,7 @@ from fairveil.errors import (
     WeakDelta,
 )
 from fairveil.estimators.reports import GapLine, GapReport
-from fairveil.statement.check import READ_FROM_DATA
+from fairveil.statement.form import READ_FROM_DATA
 from knobs import made
 
 FEATURES = ["age", "hours", "job", "union"]

@@ -24,7 +24,7 @@ from fairveil.estimators import wrapped
 from fairveil.estimators.reading.training import Coded
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 from fairveil.methods import postprocess
-from fairveil.statement.check import READ_FROM_DATA
+from fairveil.statement.form import READ_FROM_DATA
 from knobs import made
 
 RNG = np.random.default_rng(0)

@@ -19,7 +19,7 @@ import knobs
 from fairveil.core import cost as accountant
 from fairveil.errors import ChecksumError, FairveilError, InputError, PrivacyError
 from fairveil.facts import Category, Number, Schema
-from fairveil.statement.check import READ_FROM_DATA
+from fairveil.statement.form import READ_FROM_DATA
 
 ROWS = 3000
 RNG = np.random.default_rng(0)

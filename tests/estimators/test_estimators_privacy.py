@@ -10,7 +10,7 @@ import pytest
 from estimator_samples import Columns, short
 
 import fairveil as fv
-from fairveil.statement.check import READ_FROM_DATA
+from fairveil.statement.form import READ_FROM_DATA
 
 FEATURES = ["age", "hours", "job", "union"]
 PARITY = fv.DemographicParity(0.9)

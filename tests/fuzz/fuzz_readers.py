@@ -42,7 +42,7 @@ from fairveil.ledger import Entry, findings
 from fairveil.ledger.entries import parsed
 from fairveil.models import files as model_files
 from fairveil.models import npz
-from fairveil.statement import check
+from fairveil.statement import form
 from fairveil.statement.importing import parse_import
 from knobs import made
 
@@ -166,7 +166,7 @@ def _statement(document: Any, draw: random.Random) -> str:
     changed = change.of_values(document, draw)
     if draw.random() < 0.8 and isinstance(changed, dict):
         with contextlib.suppress(ValueError, TypeError, RecursionError):
-            changed["checksum"] = check.checksum(changed)
+            changed["checksum"] = form.checksum(changed)
     return change.of_text(json.dumps(changed), draw)
 
 

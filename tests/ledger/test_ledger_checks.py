@@ -28,8 +28,8 @@ from fairveil.ledger import Entry, Ledger, Spend, findings, statement_findings
 from fairveil.ledger.entries import COMMITTED, CREATED, KINDS, MOST, RESERVED, encoded
 from fairveil.privacy import PrivacyStatement
 from fairveil.privacy.accounting.calibration import calibrate
-from fairveil.statement.check import Finding
 from fairveil.statement.document import Receipt
+from fairveil.statement.form import Finding
 
 PROMISE = Promise(1.0, 1e-5, neighbours="replace-one")
 ADD_REMOVE = Promise(1.0, 1e-6)

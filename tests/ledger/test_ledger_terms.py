@@ -16,6 +16,7 @@ import pytest
 from fairveil.core import curves as profiles
 from fairveil.core.cost import delta as delta_of
 from fairveil.core.cost import epsilon as epsilon_of
+from fairveil.core.cost import in_a_row
 from fairveil.core.events import (
     Approximate,
     Composed,
@@ -43,7 +44,6 @@ from fairveil.ledger import Ledger, Terms
 from fairveil.ledger.entries import WHOLE
 from fairveil.ledger.terms import Cost
 from fairveil.privacy.accounting.calibration import calibrate
-from fairveil.statement.importing import in_a_row
 
 ADD_REMOVE = Promise(1.0, 1e-5)
 REPLACE_ONE = Promise(1.0, 1e-5, neighbours="replace-one")

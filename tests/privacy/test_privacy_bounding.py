@@ -28,7 +28,7 @@ from fairveil.core.promise import NEIGHBOURS, Neighbours
 from fairveil.curator import CellCounts, Curator, Journal, Poisson, Rows, describe
 from fairveil.errors import PrivacyError
 from fairveil.privacy import NoiseSource, PrivacyStatement, Promise
-from fairveil.statement import check
+from fairveil.statement import form
 from fairveil.statement.rule import is_prefix as is_beginning
 
 PROMISES = {
@@ -125,7 +125,7 @@ def test_a_planned_release_by_cell_bounds_itself_alone(neighbours: Neighbours) -
 
 def is_prefix(log: Any, plan: Any, neighbours: str) -> bool:
     """Whether these events are how those begin, as a checker of statements reads them."""
-    both = [check.event(Composed(tuple(one)).to_dict()) for one in (log, plan)]
+    both = [form.event(Composed(tuple(one)).to_dict()) for one in (log, plan)]
     return is_beginning(both[0], both[1], neighbours)
 
 

@@ -33,9 +33,8 @@ from fairveil.core.events import (
 )
 from fairveil.core.promise import NEIGHBOURS
 from fairveil.errors import InputError
-from fairveil.statement.check import event as plain
-from fairveil.statement.document import by_group
-from fairveil.statement.groups import Cells, seen
+from fairveil.statement.form import event as plain
+from fairveil.statement.groups import Cells, by_group, seen
 
 DELTA = 1e-6
 GRADIENTS = PerCell(((9.0, 5.0, 7.0),), (2.0,), (1,))
@@ -239,7 +238,7 @@ def test_others_columns_and_widths_stay() -> None:
     assert first == ("gaussian", pytest.approx(7.0))
     whole = plain(plan.to_dict())
     assert seen(whole, 1, Cells(5, 3), "replace-one") == whole
-    with pytest.raises(InputError, match=r"one of \[3, 4\]"):
+    with pytest.raises(ValueError, match=r"one of \[3, 4\]"):
         by_group(plan, DELTA, "add-remove", 2)
 
 
@@ -366,6 +365,6 @@ def test_after_the_fact_is_common_and_own_at_half_of_delta_each() -> None:
         exact = epsilon(common, DELTA / 2) + epsilon(own, DELTA / 2)
         assert found[cell] == pytest.approx(exact, rel=1e-3)
         assert found[cell] > by_group(events, DELTA, "add-remove", 3)[cell]
-    with pytest.raises(InputError, match="samplers with an error"):
+    with pytest.raises(ValueError, match="samplers with an error"):
         by_group([*events, SamplerError(1e-12)], DELTA, "add-remove", 3, fixed=False)
     assert by_group([*events, NonPrivate()], DELTA, "add-remove", 3, fixed=False) == (math.inf,) * 3

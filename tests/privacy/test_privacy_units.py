@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from fairveil.core.cost import in_a_row
 from fairveil.core.events import Gaussian, PoissonSampled, Pure
 from fairveil.errors import InputError, LedgerError
 from fairveil.ledger import Ledger, Terms
 from fairveil.privacy import Filter, PrivacyStatement, Promise, Unit, epsilon
-from fairveil.statement.importing import in_a_row
 
 PATIENT = Unit("patient", 12)
 ADDED = Promise(1.0, 1e-6, unit=PATIENT)

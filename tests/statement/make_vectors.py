@@ -38,7 +38,6 @@ from fairveil.core.events import (
     ZeroConcentrated,
 )
 from fairveil.privacy import Filter, Promise, TwoSteps, Unit
-from fairveil.statement.check import READ_FROM_DATA, canonical, checksum
 from fairveil.statement.document import (
     Audit,
     NamedGroups,
@@ -48,6 +47,7 @@ from fairveil.statement.document import (
     StatedBound,
     releases_of,
 )
+from fairveil.statement.form import READ_FROM_DATA, canonical, checksum
 from fairveil.statement.signing import Signature, fingerprint, public_pem, signed_text
 
 FOLDER = Path(__file__).with_name("vectors")

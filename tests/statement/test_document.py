@@ -36,8 +36,7 @@ from fairveil.core.filters import Filter
 from fairveil.errors import BudgetError, FairveilError, InputError, StatementError
 from fairveil.privacy import Promise, price
 from fairveil.statement import check as statement_checks
-from fairveil.statement import rule
-from fairveil.statement.check import READ_FROM_DATA, checksum, schema
+from fairveil.statement import form, rule
 from fairveil.statement.document import (
     Audit,
     PrivacyStatement,
@@ -45,9 +44,10 @@ from fairveil.statement.document import (
     Receipt,
     StatedBound,
     examine,
-    items,
 )
+from fairveil.statement.form import READ_FROM_DATA, checksum, schema
 from fairveil.statement.rule import is_prefix as is_beginning
+from fairveil.statement.words import items
 
 GAUSSIANS = [Gaussian(20.0), *[Gaussian(30.0)] * 5]
 PROMISE = Promise(1.0, 1e-6)
@@ -57,7 +57,7 @@ RECEIPT = Receipt("census", "5f1d", 12, "0a" * 32)
 
 def is_prefix(log: Any, plan: Any, neighbours: str = "add-remove") -> bool:
     """Whether these events are how those begin."""
-    both = [statement_checks.event(Composed(tuple(one)).to_dict()) for one in (log, plan)]
+    both = [form.event(Composed(tuple(one)).to_dict()) for one in (log, plan)]
     return is_beginning(both[0], both[1], neighbours)
 
 

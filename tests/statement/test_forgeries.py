@@ -19,8 +19,7 @@ import pytest
 
 from fairveil.core.events import Gaussian, PerCell
 from fairveil.privacy import Filter, Promise, Unit
-from fairveil.statement import check
-from fairveil.statement.check import READ_FROM_DATA
+from fairveil.statement import check, form
 from fairveil.statement.document import (
     Audit,
     NamedGroups,
@@ -30,6 +29,7 @@ from fairveil.statement.document import (
     StatedBound,
     releases_of,
 )
+from fairveil.statement.form import READ_FROM_DATA
 from fairveil.statement.signing import signed_text, verify_text
 
 HERE = Path(__file__).parent
@@ -179,7 +179,7 @@ def forgeries(doc: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             holder = holder[step]
         holder[last] = forged(path, value)
         if path != ("checksum",):
-            out["checksum"] = check.checksum(out)
+            out["checksum"] = form.checksum(out)
         yield ".".join(map(str, path)), out
 
 
@@ -196,8 +196,8 @@ FORGED = {
 def told(doc: dict[str, Any]) -> str:
     """The codes that this library finds."""
     try:
-        found = check.findings(check.read(json.dumps(doc)))
-    except check.Malformed:
+        found = check.findings(form.read(json.dumps(doc)))
+    except form.Malformed:
         return MALFORMED
     return " ".join(sorted({one.code for one in found if one.grave}))
 

@@ -16,8 +16,10 @@ from fairveil.core.events import Event, Gaussian, NonPrivate, PerCell, PoissonSa
 from fairveil.curator import CellCounts, Curator, Rows, describe
 from fairveil.errors import FairveilError, InputError, StatementError
 from fairveil.privacy import NamedGroups, NoiseSource, PrivacyStatement, Promise
-from fairveil.statement.check import checksum
-from fairveil.statement.document import GroupGuarantee, by_group, items
+from fairveil.statement.document import GroupGuarantee
+from fairveil.statement.form import checksum
+from fairveil.statement.groups import by_group
+from fairveil.statement.words import items
 
 PROMISE = Promise(8.0, 1e-6)
 CELLS = PerCell(((5.0, 9.0, 20.0),), (2.0,))

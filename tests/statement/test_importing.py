@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairveil.core.cost import in_a_row
 from fairveil.core.events import (
     Composed,
     Gaussian,
@@ -39,7 +40,6 @@ from fairveil.statement.importing import (
     Imported,
     from_dp_event,
     from_opacus,
-    in_a_row,
     parse_import,
     read_import,
 )

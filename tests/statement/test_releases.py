@@ -34,20 +34,16 @@ from fairveil.core.events import (
 )
 from fairveil.errors import StatementError
 from fairveil.privacy import Promise
-from fairveil.statement.check import checksum
 from fairveil.statement.document import (
-    HEADS,
     PrivacyStatement,
     Release,
     StatedBound,
     examine,
-    items,
     releases_of,
     same_releases,
-    table,
-    table_lines,
 )
-from fairveil.statement.rule import ALL_ROWS
+from fairveil.statement.form import checksum
+from fairveil.statement.words import HEADS, items, table, table_lines
 
 PROMISE = Promise(2.0, 1e-6)
 JOINT = Composed((Gaussian(57.0), Gaussian(87.5)))
@@ -70,10 +66,10 @@ def named(**more: Any) -> PrivacyStatement:
 
 def test_one_line_a_kind_with_what_was_asked_and_how_often() -> None:
     assert releases_of(ANSWERS) == (
-        Release("cell counts", "Gaussian", (29.0,), ALL_ROWS, 1),
-        Release("gradient sum", "Gaussian", (57.0,), ALL_ROWS, 120),
-        Release("prediction histogram", "Gaussian", (87.5,), ALL_ROWS, 120),
-        Release("prediction histogram", "Gaussian", (29.0,), ALL_ROWS, 1),
+        Release("cell counts", "Gaussian", (29.0,), "all rows", 1),
+        Release("gradient sum", "Gaussian", (57.0,), "all rows", 120),
+        Release("prediction histogram", "Gaussian", (87.5,), "all rows", 120),
+        Release("prediction histogram", "Gaussian", (29.0,), "all rows", 1),
     )
 
 

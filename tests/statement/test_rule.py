@@ -30,7 +30,7 @@ from fairveil.core.events import (
 from fairveil.core.filters import KINDS
 from fairveil.privacy import Filter, Promise, price_after
 from fairveil.statement import rule
-from fairveil.statement.check import event as plain
+from fairveil.statement.form import event as plain
 from fairveil.statement.rule import Unpriced
 
 CELLS = PerCell(((4.0, 8.0, 9.0),), (2.0,), (1,))

@@ -44,17 +44,17 @@ from fairveil.privacy import (
     sign,
     verify_signature,
 )
-from fairveil.statement.check import (
-    READ_FROM_DATA,
-    canonical,
-    checksum,
-    schema,
-)
 from fairveil.statement.document import (
     Audit,
     Receipt,
     StatedBound,
     releases_of,
+)
+from fairveil.statement.form import (
+    READ_FROM_DATA,
+    canonical,
+    checksum,
+    schema,
 )
 from fairveil.statement.signing import remarks
 

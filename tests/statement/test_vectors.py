@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from fairveil.statement import check, rule
+from fairveil.statement import check, form, rule
 from fairveil.statement.signing import Signature, public_key_in, verify_text
 
 HERE = Path(__file__).parent
@@ -33,8 +33,8 @@ def answered(vector: dict[str, Any]) -> dict[str, Any]:
     """What this library says of a vector."""
     text = text_of(vector)
     try:
-        codes = sorted({one.code for one in check.findings(check.read(text)) if one.grave})
-    except check.Malformed:
+        codes = sorted({one.code for one in check.findings(form.read(text)) if one.grave})
+    except form.Malformed:
         return {"verdict": "malformed", "contradictions": []}
     found: dict[str, Any] = {
         "verdict": "inconsistent" if codes else "consistent",
@@ -75,7 +75,7 @@ def test_the_checker_of_the_page_gives_the_same_answers() -> None:
     for name, one in told.items():
         if one["cost"] in (None, "inf") or "text" in VECTORS[name]:
             continue
-        cost, on_a_grid = rule.charge(check.said_in(check.read(text_of(VECTORS[name]))))
+        cost, on_a_grid = rule.charge(check.said_in(form.read(text_of(VECTORS[name]))))
         assert one["cost"] == pytest.approx(cost, rel=1e-4 if on_a_grid else 1e-9), name
 
 
@@ -99,9 +99,9 @@ def test_the_specification_names_every_code_and_every_forgery_that_a_signature_a
     codes = {code for one in VECTORS.values() for code in one["expected"]["contradictions"]}
     unseen = {name.removesuffix(".json") for name in VECTORS if name.startswith("unseen-")}
     assert not [word for word in codes | unseen if f"`{word}`" not in page]
-    assert not [name for name in check.schema()["properties"] if f"`{name}`" not in page]
+    assert not [name for name in form.schema()["properties"] if f"`{name}`" not in page]
     kinds = {
-        shape["properties"]["kind"]["const"] for shape in check.schema()["$defs"]["event"]["oneOf"]
+        shape["properties"]["kind"]["const"] for shape in form.schema()["$defs"]["event"]["oneOf"]
     }
     assert not [kind for kind in kinds if f"`{kind}`" not in page]
 

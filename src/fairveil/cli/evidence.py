@@ -182,7 +182,7 @@ def _say_written(files: dict[str, Path], ask: Ask) -> None:
 def _private_audit(ask: Ask, files: dict[str, Path]) -> None:
     """Count once, with noise, and show everything that follows."""
     from ..estimators import private_audit
-    from ..statement.check import READ_FROM_DATA
+    from ..statement.form import READ_FROM_DATA
     from .models import drawn_decisions
     from .tables import Place
 

@@ -374,7 +374,7 @@ def _of_export(place: str, dataset: str | None) -> Iterator[Any]:
 
 
 def _unreadable(error: BaseException) -> Any:
-    from ..statement.check import Finding
+    from ..statement.form import Finding
 
     words = str(error) if isinstance(error, FairveilError) else f"{type(error).__name__}: {error}"
     return Finding(True, f"its lines cannot be read: {words}")
@@ -396,7 +396,7 @@ def _examined(file: Path) -> Any:
 def _compared(statements: Any, ledgers: Any) -> Iterator[tuple[str, Any]]:
     """Each statement against the ledger that its receipt names, and against itself."""
     from ..ledger import statement_findings
-    from ..statement.check import Finding
+    from ..statement.form import Finding
 
     first: dict[Any, str] = {}
     for file, statement, own in statements:

@@ -34,6 +34,7 @@ from .events import (
     Exponential,
     Gaussian,
     Laplace,
+    NoOp,
     OnPart,
     PerCell,
     PoissonSampled,
@@ -558,6 +559,32 @@ def _inner_profile(event: Event, neighbours: Neighbours) -> Profile:
     if lone_one and times == 1 and not _by_moments(only):
         return _profile(only, neighbours)
     return renyi.profile_of(renyi.total(inside, neighbours))
+
+
+def in_a_row(event: Event, neighbours: Neighbours, times: int) -> Event | None:
+    """The event that bounds these, released under `neighbours`, between data sets `times` neighbours
+    apart; None where there is no closed form. G_mu between neighbours is G_(k mu) there (Dong, Roth
+    and Su 2022, Theorem 2.14), and what is epsilon-private is k epsilon-private.
+
+    >>> from fairveil.core.events import Gaussian, Pure
+    >>> in_a_row(Gaussian(4.0), "add-remove", 2).noise_multiplier <= 2.0
+    True
+    >>> in_a_row(Pure(0.5), "replace-one", 2)
+    Pure(epsilon=1.0)
+    """
+    total = inventory(event, neighbours)
+    if times == 1:
+        return event
+    if not total.private or whole_error(total, neighbours) > 0:
+        return None
+    if not total.others:
+        mu = math.sqrt(total.gaussian)
+        return Gaussian(1.0 / times / mu * (1 - 1e-15)) if mu > 0 else NoOp()
+    epsilon, leak = addition(total, neighbours)
+    if leak > 0 or math.isinf(epsilon):
+        return None
+    exact = 1.0 if times == 2 else 1 + 1e-15
+    return Pure(times * epsilon * exact) if epsilon > 0 else NoOp()
 
 
 # A plan may say the worst person's noise where the log says everybody's. Shares of a budget by group

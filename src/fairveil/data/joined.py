@@ -33,8 +33,8 @@ from ..core.errors import need
 from ..errors import JoinError, SchemaError
 from ..facts.columns import Boolean, Category, Ignored
 from ..facts.schema import Schema
-from ..statement.check import READ_FROM_DATA
 from ..statement.document import PublicFact
+from ..statement.form import READ_FROM_DATA
 from ..tables.raw import Listed, Plain, Raw, is_missing
 from .coding import Place, category_codes
 from .encoding import Encoding

@@ -55,8 +55,8 @@ from ..models.model import RandomState
 from ..privacy import epsilon as price
 from ..show.charts import Axis, Curve, Curves, Rule
 from ..show.parts import Column, Facts, Note, Part, Shown, Table
-from ..statement.check import READ_FROM_DATA
 from ..statement.document import NamedGroups, PrivacyStatement, PublicFact, StatedBound
+from ..statement.form import READ_FROM_DATA
 from ..tables import keys
 from ..tables.given import shape_of
 from .reading import cautions, origins, units

@@ -57,8 +57,8 @@ from ..models.linear import is_sparse
 from ..models.model import RandomState, draw_codes, known_classes
 from ..show.numbers import at_most
 from ..statement import document, signing
-from ..statement.check import Finding, canonical
 from ..statement.document import PrivacyStatement, PublicFact
+from ..statement.form import Finding, canonical
 from ..statement.signing import Signature, private_key
 from ..tables.columns import same_length
 from . import fitting

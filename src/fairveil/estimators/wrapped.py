@@ -42,7 +42,6 @@ from ..models.model import Model, known_classes
 from ..models.postprocessed import logits
 from ..privacy.accounting.two_steps import TwoSteps
 from ..show.numbers import at_most
-from ..statement.check import READ_FROM_DATA
 from ..statement.document import (
     BASE_FACT,
     Origin,
@@ -52,6 +51,7 @@ from ..statement.document import (
     names_read,
     same_releases,
 )
+from ..statement.form import READ_FROM_DATA
 from ..tables.columns import read_columns, same_length
 from ..tables.distinct import distinct, in_words
 from ..tables.frames import column_of, table_of

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 from ..core.events import Composed, Event, NoOp, Repeated, from_dict
 from ..core.promise import Promise
 from ..errors import FairveilError, LedgerError
-from ..statement.check import Finding
 from ..statement.document import UNPRICED, is_whole
+from ..statement.form import Finding
 from .entries import (
     COMMITTED,
     CREATED,

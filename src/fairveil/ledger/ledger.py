@@ -66,8 +66,8 @@ from .entries import (
 from .terms import Terms, tight_epsilon, under
 
 if TYPE_CHECKING:
-    from ..statement.check import Finding
     from ..statement.document import Receipt
+    from ..statement.form import Finding
     from .page import Balance
     from .recording import Recording
     from .store import Page, Store

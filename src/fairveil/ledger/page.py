@@ -25,7 +25,7 @@ from .entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED, WHOLE, Ent
 from .terms import Terms
 
 if TYPE_CHECKING:
-    from ..statement.check import Finding
+    from ..statement.form import Finding
 
 MOST_WAITING, MOST_SPENDS, MOST_PURPOSES, MOST_BARS = 100, 200, 50, 12
 CONTRADICTS = "THE LEDGER CONTRADICTS ITSELF."

@@ -34,6 +34,7 @@ import numpy as np
 
 from .. import _checks
 from ..core import cost as accounting
+from ..core.cost import in_a_row
 from ..core.events import Event, PoissonSampled, PrivateSelection, VisiblySampled
 from ..core.filters import KINDS, RESERVE, Filter
 from ..core.inventory import as_event, counted, inventory
@@ -42,7 +43,6 @@ from ..errors import FairveilError, InputError, LedgerError
 from ..facts import Schema
 from ..privacy.accounting.calibration import scaled
 from ..statement.document import UNPRICED
-from ..statement.importing import in_a_row
 from .entries import (
     CREATED,
     WHOLE,

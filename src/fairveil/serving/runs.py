@@ -61,8 +61,8 @@ from ..models import LinearModel, MixtureModel
 from ..models.files import ARRAYS_FILE, MODEL_FILE, from_files
 from ..statement import groups as of_groups
 from ..statement import signing
-from ..statement.check import event as plain_event
 from ..statement.document import NamedGroups, PrivacyStatement, PublicFact
+from ..statement.form import event as plain_event
 from . import wire
 from .datasets import DataSet
 from .holder import Holder, Limits

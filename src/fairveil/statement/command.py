@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from . import check
-from .check import Finding
+from . import check, form
+from .form import Finding
 
 WHAT_IT_PROVES = (
     "This proves that the statement is consistent, not who wrote it nor that the events happened."
@@ -33,9 +33,9 @@ def verify(words: Sequence[str]) -> int | None:
     file = path / "statement.json" if path.is_dir() else path
     try:
         found = file.stat()
-        if not stat.S_ISREG(found.st_mode) or found.st_size > check.LARGEST:
+        if not stat.S_ISREG(found.st_mode) or found.st_size > form.LARGEST:
             return None
-        doc = check.read(file.read_bytes().decode("utf-8"))
+        doc = form.read(file.read_bytes().decode("utf-8"))
     except (OSError, ValueError):
         return None
     findings = check.findings(doc)

@@ -1,7 +1,8 @@
 """The privacy statement: what is published beside a result, so that a stranger can see and
-recompute what it cost.
+recompute what it cost. This writes one; `words` puts it into sentences, `check` looks for what
+contradicts, and neither is loaded by a fit.
 
-Guarantees.
+Guarantees (tests/statement/test_document.py).
 
 1. A statement holds public values only: the promise, events (noise multipliers, never noise or
    totals), public facts, words.
@@ -40,12 +41,9 @@ from ..core import events as event_tree
 from ..core.events import Composed, Event, NoOp, compose, spelled_out
 from ..core.promise import Promise
 from ..errors import BudgetError, FairveilError, InputError, StatementError
-from ..show.numbers import STAMP_WORDS as STAMP_WORDS
-from ..show.numbers import at_least, at_most, promised
-from ..show.parts import Column, Facts, Part, Shown, Table, aligned
-from . import check, rule
-from .check import READ_FROM_DATA, Finding
-from .groups import Cells, group_epsilons
+from ..show.parts import Part, Shown
+from . import form
+from .form import READ_FROM_DATA, Finding
 
 if TYPE_CHECKING:
     from ..core.cost import Price
@@ -67,7 +65,6 @@ Noise = Literal["secure", "seeded"]
 Arithmetic = Literal["exact", "float32-by-row"]
 UserCode = Literal["none", "trusted"]
 Stamp = Literal["not-private", "seeded-noise", "data-dependent-bounds", "user-code-trusted"]
-ORIGINS: tuple[Origin, ...] = Origin.__args__  # type: ignore[attr-defined]
 ARITHMETICS: tuple[Arithmetic, ...] = Arithmetic.__args__  # type: ignore[attr-defined]
 BASE_FACT = "base classifier"
 """The fact by which a post-processor's statement says whether its base was there before."""
@@ -111,8 +108,8 @@ class _Part:
             if not isinstance(value, str | bool | tuple) and hasattr(value, "item"):
                 _checks.normalise(self, **{one.name: value.item()})  # a number of NumPy
         try:
-            check.require_part(self.to_dict(), self.place)
-        except check.Malformed as error:
+            form.require_part(self.to_dict(), self.place)
+        except form.Malformed as error:
             remedy = "Say it as docs/statement_spec.md does."
             raise StatementError.expected(
                 error.expected, of=error.of, got=error.got, remedy=remedy
@@ -209,11 +206,6 @@ class Release(_Part):
     numbers: tuple[float, ...]
     rows: str
     times: int
-
-    @property
-    def line(self) -> tuple[Any, ...]:
-        """Mechanism, numbers, rows and times, as `rule.leaves` has them."""
-        return self.mechanism, self.numbers, self.rows, self.times
 
 
 PARTS: dict[str, type[_Part]] = {
@@ -329,17 +321,17 @@ class PrivacyStatement(Shown):
     events: tuple[Event, ...]
     plan: tuple[Event, ...] | None
     cap: Cap | None
-    facts: tuple[PublicFact, ...]
-    bounds: tuple[StatedBound, ...]
-    not_covered: tuple[str, ...]
-    tuning: str | None
-    earlier_releases: str | None
-    audit: Audit | None
-    noise: Noise
-    arithmetic: Arithmetic
-    user_code: UserCode
     stamps: tuple[Stamp, ...]
     versions: tuple[tuple[str, str], ...]
+    facts: tuple[PublicFact, ...] = ()
+    bounds: tuple[StatedBound, ...] = ()
+    not_covered: tuple[str, ...] = ()
+    tuning: str | None = None
+    earlier_releases: str | None = None
+    audit: Audit | None = None
+    noise: Noise = "secure"
+    arithmetic: Arithmetic = "exact"
+    user_code: UserCode = "none"
     created: str | None = None
     groups: tuple[GroupGuarantee, ...] = ()
     ledger: Receipt | None = None
@@ -348,8 +340,8 @@ class PrivacyStatement(Shown):
 
     def __post_init__(self) -> None:
         try:
-            check.require_statement(self.to_dict())
-        except check.Malformed as error:
+            form.require_statement(self.to_dict())
+        except form.Malformed as error:
             _refuse(error)
 
     @classmethod
@@ -414,19 +406,8 @@ class PrivacyStatement(Shown):
         *,
         plan: Iterable[Event] | None = None,
         cap: Capping | None = None,
-        facts: Iterable[PublicFact] = (),
-        bounds: Iterable[StatedBound] = (),
-        not_covered: Iterable[str] = (),
-        tuning: str | None = None,
-        earlier_releases: str | None = None,
-        audit: Audit | None = None,
-        noise: Noise = "secure",
-        arithmetic: Arithmetic = "exact",
-        user_code: UserCode = "none",
-        created: str | None = None,
         groups: Iterable[NamedGroups] = (),
-        ledger: Receipt | None = None,
-        releases: Iterable[Release] = (),
+        **said: Any,
     ) -> PrivacyStatement:
         """State the cost of these events under this guarantee, priced now.
 
@@ -441,32 +422,12 @@ class PrivacyStatement(Shown):
         cap : Filter or TwoSteps, default=None
             Filter that admitted the events, where there is no plan. ``TwoSteps(promise)``: only the
             last was chosen after the others were seen. None: the filter that takes every event.
-        facts : iterable of PublicFact, default=()
-            Public facts that the release used.
-        bounds : iterable of StatedBound, default=()
-            Bounds on contributions of a row.
-        not_covered : iterable of str, default=()
-            Sentences about what the guarantee does not cover.
-        tuning : str, default=None
-            How parameters were chosen. None: not said.
-        earlier_releases : str, default=None
-            Earlier releases from the same rows. None: not said.
-        audit : Audit, default=None
-            Result of an audit. None: no audit.
-        noise : str, default="secure"
-            Source of the noise.
-        arithmetic : str, default="exact"
-            Arithmetic of sums and noise.
-        user_code : str, default="none"
-            Whether code of the caller ran beside rows.
-        created : str, default=None
-            Date. None: not said.
         groups : iterable of NamedGroups, default=()
             Groups whose own guarantees are stated, one a column.
-        ledger : Receipt, default=None
-            Receipt of the ledger that holds the events. None: there is none.
-        releases : iterable of Release, default=()
-            The events by the names of the queries.
+        **said
+            What does not follow from these: `facts`, `bounds`, `not_covered`, `tuning`,
+            `earlier_releases`, `audit`, `noise`, `arithmetic`, `user_code`, `created`, `ledger`,
+            `releases` and `notes`, as among the attributes.
 
         Returns
         -------
@@ -482,20 +443,24 @@ class PrivacyStatement(Shown):
         >>> print(f"{statement.epsilon:.3f} of {statement.promise.epsilon:g}")
         0.686 of 1
         """
-        done = _folded(events)
-        planned = None if plan is None else _folded(plan)
+        done, planned = _folded(events), None if plan is None else _folded(plan)
         if planned is not None and list(spelled_out(compose(done))) == list(
             spelled_out(compose(planned))
         ):
             done = planned  # rounds of several releases are told as the plan tells them
-        known_bounds, named = tuple(bounds), tuple(releases)
+        listed = ("facts", "bounds", "not_covered", "releases", "notes")
+        said |= {name: tuple(said[name]) for name in listed if name in said}
         capped = _cap_of(done, planned, promise, cap)
         price = _price(done, planned, capped, promise)
-        if named and not same_releases(named, done):
+        if said.get("releases") and not same_releases(said["releases"], done):
             remedy = "Make them of the same answers: releases_of((names, event) for each answer)."
             raise StatementError.expected(
                 "the releases of the events", of="releases", got="others", remedy=remedy
             )
+        origins = [bound.origin for bound in said.get("bounds", ())]
+        flags: Any = form.stamps(
+            price.epsilon, said.get("noise", "secure"), said.get("user_code", "none"), origins
+        )
         return cls(
             promise=promise,
             epsilon=price.epsilon,
@@ -505,21 +470,10 @@ class PrivacyStatement(Shown):
             events=done,
             plan=planned,
             cap=capped,
-            facts=tuple(facts),
-            bounds=known_bounds,
-            not_covered=tuple(not_covered),
-            tuning=tuning,
-            earlier_releases=earlier_releases,
-            audit=audit,
-            noise=noise,
-            arithmetic=arithmetic,
-            user_code=user_code,
-            stamps=required_stamps(price.epsilon, noise, user_code, known_bounds),
-            versions=versions_now(with_torch=arithmetic != "exact"),
-            created=created,
+            stamps=flags,
+            versions=versions_now(with_torch=said.get("arithmetic", "exact") != "exact"),
             groups=_guarantees(groups, done, planned, promise, price.epsilon),
-            ledger=ledger,
-            releases=named,
+            **said,
         )
 
     @property
@@ -540,7 +494,7 @@ class PrivacyStatement(Shown):
         list of Finding
             Empty if there is none.
         """
-        return [*check.findings(self.to_dict()), *_other_versions(self.versions)]
+        return _found(self.to_dict())
 
     def summary(self) -> str:
         """The statement in plain words, item by item after NIST SP 800-226.
@@ -550,20 +504,18 @@ class PrivacyStatement(Shown):
         str
             Several lines.
         """
-        return "\n".join(_lines(self))
+        from . import words
+
+        return "\n".join(words.lines(self))
 
     def __str__(self) -> str:
         return self.summary()
 
     def parts(self) -> Iterator[Part]:
         """An item after another; the releases as a table."""
-        rows = table(self)
-        yield Facts.of(pair for pair in items(self) if pair[0] != MECHANISMS or not rows)
-        if rows:
-            columns = zip(HEADS, zip(*rows, strict=True), strict=True)
-            yield Table(
-                tuple(Column(head, values) for head, values in columns), MECHANISMS, MOST_RELEASES
-            )
+        from . import words
+
+        return words.parts(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the statement as plain JSON values.
@@ -574,8 +526,8 @@ class PrivacyStatement(Shown):
             Plain JSON values, with the format's name, its version and a checksum.
         """
         written = {
-            "format": check.FORMAT,
-            "version": check.VERSION,
+            "format": form.FORMAT,
+            "version": form.VERSION,
             "promise": self.promise.to_dict(),
             "accounting": {"neighbours": self.neighbours, "route": self.route},
             "events": event_tree.to_json_dict(Composed(self.events)),
@@ -583,12 +535,12 @@ class PrivacyStatement(Shown):
             "versions": dict(self.versions),
         }
         out: dict[str, Any] = {}
-        for name in check.schema()["properties"]:
+        for name in form.schema()["properties"]:
             if name != "checksum":
                 value = written[name] if name in written else _plain(getattr(self, name))
-                if value or name not in check.MORE:
+                if value or name not in form.MORE:
                     out[name] = value
-        return out | {"checksum": check.checksum(out)}
+        return out | {"checksum": form.checksum(out)}
 
     def to_json(self) -> str:
         """Write the statement as a JSON document.
@@ -633,7 +585,7 @@ class PrivacyStatement(Shown):
             The statement.
         """
         doc = read(text)
-        if doc["checksum"] != check.checksum(doc):
+        if doc["checksum"] != form.checksum(doc):
             raise StatementError.expected(
                 "the content that its checksum was made of",
                 of="privacy statement",
@@ -649,8 +601,8 @@ class PrivacyStatement(Shown):
 def read(text: str) -> dict[str, Any]:
     """The document in a text; a `StatementError` where it is none."""
     try:
-        return check.read(text)
-    except check.Malformed as error:
+        return form.read(text)
+    except form.Malformed as error:
         _refuse(error)
 
 
@@ -687,8 +639,19 @@ def _read_part(name: str, value: Any) -> Any:
 def examine(text: str) -> tuple[PrivacyStatement, list[Finding]]:
     """Read a statement's JSON and check it."""
     doc = read(text)
-    statement = statement_of(doc)
-    return statement, [*check.findings(doc), *_other_versions(statement.versions)]
+    return statement_of(doc), _found(doc)
+
+
+def _found(doc: dict[str, Any]) -> list[Finding]:
+    """What contradicts in a document, and which versions are others than these."""
+    from . import check
+
+    now, named = dict(versions_now()), doc["versions"]
+    return check.findings(doc) + [
+        Finding(False, f"written with {name} {named[name]}, checked with {now[name]}")
+        for name in ("fairveil", "scipy")
+        if named.get(name, now[name]) != now[name]
+    ]
 
 
 def write(path: Path, text: str) -> Path:
@@ -708,19 +671,10 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def required_stamps(
-    epsilon: float, noise: Noise, user_code: UserCode, bounds: Iterable[StatedBound]
-) -> tuple[Stamp, ...]:
-    """The `stamps` that a statement with these contents must carry. Facts read from the data are
-    listed, not flagged."""
-    found = check.stamps(epsilon, noise, user_code, [bound.origin for bound in bounds])
-    return found  # type: ignore[return-value]  # of the same words
-
-
 def versions_now(*, with_torch: bool = False) -> tuple[tuple[str, str], ...]:
     """The versions that a statement names; nothing about the machine. `with_torch`: where it
     computed what rows contribute."""
-    names = (*check.NAMED_VERSIONS, "torch") if with_torch else check.NAMED_VERSIONS
+    names = (*form.NAMED_VERSIONS, "torch") if with_torch else form.NAMED_VERSIONS
     return tuple(
         (name, platform.python_version() if name == "python" else _version(name)) for name in names
     )
@@ -748,7 +702,7 @@ def releases_of(answers: Iterable[tuple[Sequence[str], Event]]) -> tuple[Release
     """
     counts: Counter[tuple[Any, ...]] = Counter()
     for (names, event), times in Counter((tuple(names), event) for names, event in answers).items():
-        for name, (*line, each) in _named([*rule.leaves(check.event(event.to_dict()))], names):
+        for name, (*line, each) in _named([*form.leaves(form.event(event.to_dict()))], names):
             counts[name, *line] += each * times
     return tuple(
         Release(name, mechanism, numbers, rows, times)
@@ -759,7 +713,14 @@ def releases_of(answers: Iterable[tuple[Sequence[str], Event]]) -> tuple[Release
 def same_releases(told: Iterable[Release], events: Iterable[Event]) -> bool:
     """Whether a table, its names left out, is that of these events."""
     done = releases_of(((), event) for event in events)
-    return rule.same_releases((one.line for one in told), (one.line for one in done))
+    return _tally(told) == _tally(done)
+
+
+def _tally(table: Iterable[Release]) -> Counter[Any]:
+    out: Counter[Any] = Counter()
+    for one in table:
+        out[one.mechanism, one.numbers, one.rows] += one.times
+    return out
 
 
 def _named(
@@ -792,9 +753,11 @@ def _price(
         return price(events if plan is None else plan, delta, relation)
     if cap is None:
         return Price(math.inf, delta, relation, NO_ROUTE)
-    if cap.kind != rule.TWO_STEPS:
+    if cap.kind != "two-step":
         Filter.create(promise, cap.kind, order=cap.order, reserve=cap.reserve).add(events)
         return Price(promise.epsilon, delta, relation, f"{cap.kind} filter")
+    from . import rule
+
     found = rule.two_steps(_tuple(events), delta, relation)
     if not rule.is_within(found, promise.epsilon):
         raise BudgetError.expected(
@@ -836,91 +799,46 @@ def _guarantees(
     promise: Promise,
     everybody: float,
 ) -> tuple[GroupGuarantee, ...]:
-    """What the people of each named group have."""
-    out: list[GroupGuarantee] = []
+    """What the people of each named group have, as `check` computes it."""
+    out: dict[int, list[GroupGuarantee]] = {}
     for groups in named:
-        if any(one.column == groups.column for one in out):
+        from .groups import Cells, group_epsilons
+        from .rule import SLACK, Said, Unpriced
+
+        column, size = groups.column, len(groups.names)
+        if column in out:
             remedy = "Name each column's groups once."
             raise InputError.expected(
-                "one NamedGroups a column", of="groups", got=groups.column, remedy=remedy
+                "one NamedGroups a column", of="groups", got=column, remedy=remedy
             )
-        found = _epsilons(groups, events, plan, promise, everybody)
-        out += [
-            GroupGuarantee(name, cell, groups.column, epsilon, groups.fixed, limit)
+        whole, delta = None if plan is None else _tuple(plan), promise.delta
+        said = Said(_tuple(events), whole, None, everybody, everybody, delta, promise.neighbours)
+        try:
+            found = group_epsilons(said, Cells(column, size), groups.fixed)
+        except Unpriced as error:
+            remedy = "Name every cell of the releases of this column, in their order."
+            raise InputError.expected(str(error), of="groups", got=size, remedy=remedy) from None
+        # the last bits of another computation are no weaker guarantee
+        pays = [e if abs(e - everybody) > everybody * SLACK else everybody for e, _ in found]
+        out[column] = [
+            GroupGuarantee(name, cell, column, epsilon, groups.fixed, limit)
             for cell, (name, epsilon, limit) in enumerate(
-                zip(groups.names, found, groups.limits, strict=True)
+                zip(groups.names, pays, groups.limits, strict=True)
             )
         ]
-    return tuple(out)
-
-
-def _epsilons(
-    groups: NamedGroups,
-    events: tuple[Event, ...],
-    plan: tuple[Event, ...] | None,
-    promise: Promise,
-    everybody: float,
-) -> list[float]:
-    """The epsilon of each cell of a column, as `check` computes it."""
-    whole = None if plan is None else _tuple(plan)
-    said = rule.Said(
-        _tuple(events), whole, None, everybody, everybody, promise.delta, promise.neighbours
-    )
-    found = _of_cells(said, groups.column, len(groups.names), groups.fixed)
-    # the last bits of another computation are no weaker guarantee
-    near = [abs(own - everybody) <= everybody * rule.SLACK for own in found]
-    return [everybody if same else own for same, own in zip(near, found, strict=True)]
-
-
-def _of_cells(said: rule.Said, column: int, cells: int, fixed: bool) -> tuple[float, ...]:
-    try:
-        return tuple(one for one, _ in group_epsilons(said, Cells(column, cells), fixed))
-    except rule.Unpriced as error:
-        remedy = "Name every cell of the releases of this column, in their order."
-        raise InputError.expected(str(error), of="groups", got=cells, remedy=remedy) from None
-
-
-def by_group(
-    events: Event | Iterable[Event],
-    delta: float,
-    neighbours: str,
-    cells: int,
-    column: int = 0,
-    fixed: bool = True,
-) -> tuple[float, ...]:
-    """The epsilon, at this delta, of the people of each of the `cells` groups of a sensitive column.
-
-    `fixed`: whether the shares were fixed before data were read. If not, `events` must tell this
-    column's releases as they were made and all others as they were planned, and the epsilons hold
-    after the fact (theory.md#by-group).
-
-    >>> from fairveil.core.events import PerCell
-    >>> few = by_group(PerCell(((5.0, 20.0),), (2.0,)), 1e-6, "add-remove", 2)
-    >>> [round(epsilon, 3) for epsilon in few]
-    [0.834, 0.189]
-    """
-    whole = _tuple((events,) if isinstance(events, Event) else tuple(events))
-    said = rule.Said(whole, whole, None, math.inf, math.inf, delta, neighbours)
-    return _of_cells(said, column, cells, fixed)
+    return tuple(one for groups in out.values() for one in groups)
 
 
 def is_whole(done: Sequence[Event], plan: Sequence[Event], neighbours: str) -> bool:
     """Whether the log, spelled out, is the plan, spelled out, or finer under this relation, to the
     end of both."""
-    return rule.is_prefix(_tuple(done), _tuple(plan), neighbours, whole=True)
+    from .rule import is_prefix
+
+    return is_prefix(_tuple(done), _tuple(plan), neighbours, whole=True)
 
 
-def _tuple(events: Sequence[Event]) -> rule.Event:
-    return tuple(check.event(Composed(tuple(events)).to_dict()))
-
-
-def _other_versions(named: Iterable[tuple[str, str]]) -> list[Finding]:
-    now = dict(versions_now())
-    return [
-        Finding(False, f"written with {name} {was}, checked with {now[name]}")
-        for name, was in named
-        if name in ("fairveil", "scipy") and was != now[name]
-    ]
+def _tuple(events: Sequence[Event]) -> form.Event:
+    return tuple(form.event(Composed(tuple(events)).to_dict()))
 
 
 def _events(values: dict[str, Any]) -> tuple[Event, ...]:
@@ -944,7 +862,7 @@ def _plain(value: Any) -> Any:
     return "inf" if isinstance(value, float) and math.isinf(value) else value
 
 
-def _refuse(error: check.Malformed) -> NoReturn:
+def _refuse(error: form.Malformed) -> NoReturn:
     raise StatementError.expected(
         error.expected, of=error.of, got=error.got, remedy=REMEDY, quote=False
     ) from None
@@ -956,363 +874,3 @@ def _version(distribution: str) -> str:
         return version(distribution)
     except PackageNotFoundError:
         return "unknown"
-
-
-# ---- in words: one item for each thing that NIST SP 800-226 asks a reader to be told
-
-
-MOST_GROUPS = MOST_RELEASES = 20
-"""How many groups and kinds of release the words list; the JSON lists all."""
-MOST_CELLS = 8
-"""Multipliers that a line of the table lists; the JSON lists all."""
-HEADS = ("release", "noise multiplier", "sensitivity", "rows", "times")
-"""Of the table of releases."""
-NOTHING = "-"
-NORMS = {
-    **dict.fromkeys(("Gaussian", "discrete Gaussian", "Gaussian by cell"), "L2"),
-    **dict.fromkeys(("Laplace", "discrete Laplace"), "L1"),
-    "exponential": "range",
-}
-"""The norm in which each mechanism's sensitivity is stated."""
-MADE_BY = {
-    **{name: f"{name} noise" for name in ("Gaussian", "discrete Gaussian")},
-    **{name: f"{name} noise" for name in ("Laplace", "discrete Laplace")},
-    "Gaussian by cell": "Gaussian noise by cell",
-    "exponential": "a choice by the exponential mechanism",
-    "pure": "a mechanism known by its epsilon",
-    "approximate": "a mechanism known by its epsilon and delta",
-    "zero-concentrated": "a mechanism known by its rho",
-    "sampler error": "samplers that are not exact",
-    "exact": "something protected, exactly",
-}
-"""Every mechanism, in words."""
-PARAMETERS = {
-    "exponential": ("epsilon",),
-    "pure": ("epsilon",),
-    "approximate": ("epsilon", "delta"),
-    "zero-concentrated": ("rho",),
-    "sampler error": ("total variation at most",),
-}
-WEAKER = (
-    "A larger share of the budget, hence a larger epsilon, is a weaker guarantee for that group."
-)
-NOT_STATED = "Not stated. If this model was picked from several fits, that choice is not covered."
-NOTHING_SAID = "nothing was said: what was released before adds to this cost and is not counted."
-MECHANISMS = "Mechanisms"
-NEIGHBOURS = {
-    ("sensitive", False): "they differ in the sensitive columns of one row (replace-one).",
-    ("sensitive", True): "they differ in the sensitive columns of the rows of one person "
-    "(replace-one).",
-    ("add-remove", False): "one is the other with one row added or removed (add-remove); how many "
-    "rows there are is private.",
-    ("add-remove", True): "one is the other with all rows of one person added or removed "
-    "(add-remove); how many persons and rows there are is private.",
-    ("replace-one", False): "they differ in one row (replace-one); how many rows there are is "
-    "public.",
-    ("replace-one", True): "they differ in one person, whose rows another person's replace "
-    "(replace-one); how many persons there are is public, and how many rows is private.",
-}
-"""When two tables are neighbours, by relation and whether persons are protected."""
-DROPPED = (
-    "Rows beyond that number were dropped by coins, which depend on no row and on no other person."
-)
-NOISE_WORDS = {
-    "secure": "a cryptographic generator (ChaCha20) keyed by the operating system.",
-    "seeded": "INSECURE: a generator seeded by the caller; whoever knows or guesses the seed can take "
-    "the noise away. For tests only.",
-}
-ARITHMETIC_WORDS = {
-    "exact": "contributions are put on a grid and added exactly, noise is drawn on the same grid; no "
-    "rounding can leak.",
-    "float32-by-row": "contributions are put on a grid, bounded there and added exactly, noise is "
-    "drawn on the same grid. What a network makes of one row is float32 arithmetic of torch. Rows "
-    "went through it one by one, or in chunks of fixed shapes, tried on made-up rows: there no bit of "
-    "a row hung on its place or on the rows beside it. If some bit hung on them all the same, each "
-    "such row could move a sum by two clips: that is not covered.",
-}
-CURATOR = (
-    "a central curator holds the rows, is trusted, and gives out nothing but what is listed here."
-)
-USER_CODE_WORDS = {
-    "none": "No code of the caller ran beside the rows.",
-    "trusted": "The caller's own code ran beside the rows and was trusted too: it could have leaked.",
-}
-
-
-def items(statement: PrivacyStatement) -> tuple[tuple[str, str], ...]:
-    """(heading, words) for every item, always the same headings in the same order."""
-    return (
-        ("Definition and parameters", _definition(statement)),
-        ("Groups", _groups_told(statement)),
-        ("Neighbours", _neighbours(statement.promise)),
-        ("What is protected", _protected(statement.promise)),
-        ("Unit", _unit(statement.promise)),
-        ("Trust model", f"{CURATOR} {USER_CODE_WORDS[statement.user_code]}"),
-        (MECHANISMS, "; ".join(table_lines(statement)) or "nothing that is protected was read."),
-        ("Bounds", _join(_bounds(statement))),
-        ("Composition", _composition(statement)),
-        ("Sampling", _sampling(statement)),
-        ("Tuning", _said(statement.tuning) or NOT_STATED),
-        ("Earlier releases", _earlier(statement)),
-        ("Noise source", NOISE_WORDS[statement.noise]),
-        ("Floating point", ARITHMETIC_WORDS[statement.arithmetic]),
-        ("Versions", ", ".join(f"{name} {version}" for name, version in statement.versions) + "."),
-        ("Taken as public", _join(_facts(statement))),
-        ("Not covered", _join(_not_covered(statement))),
-        ("Notes", _join(sentence.rstrip(".") for sentence in statement.notes or ("none",))),
-        ("Audit", _audit(statement)),
-    )
-
-
-def _lines(statement: PrivacyStatement) -> Iterator[str]:
-    """All items, the releases as a table."""
-    for heading, words in items(statement):
-        if heading == MECHANISMS and statement.told_releases:
-            yield f"{heading}:"
-            yield from (f"  {line}" for line in table_lines(statement))
-        else:
-            yield f"{heading}: {words}"
-
-
-def table(statement: PrivacyStatement) -> tuple[tuple[str, ...], ...]:
-    """A row of texts for each kind of release, under `HEADS`; none where nothing was read."""
-    bounds = {(bound.question, bound.norm): bound.sensitivity for bound in statement.bounds}
-    return tuple(
-        (_release(one), _numbers(one), _sensitivity(one, bounds), one.rows, f"{one.times:,}")
-        for one in statement.told_releases
-    )
-
-
-def table_lines(statement: PrivacyStatement) -> Iterator[str]:
-    """The table as lines of one width a column."""
-    told = table(statement)
-    yield from aligned([HEADS, *told[:MOST_RELEASES]]) if told else ()
-    if len(told) > MOST_RELEASES:
-        yield f"and {len(told) - MOST_RELEASES} more, listed in the JSON"
-
-
-def _release(one: Release) -> str:
-    return f"{one.name} ({MADE_BY[one.mechanism]})" if one.name else MADE_BY[one.mechanism]
-
-
-def _numbers(one: Release) -> str:
-    """Noise multipliers as numbers; what another mechanism is known by in words."""
-    if not one.numbers:
-        return NOTHING
-    if one.mechanism in PARAMETERS:
-        named = zip(PARAMETERS[one.mechanism], one.numbers, strict=False)
-        return ", ".join(f"{name} {at_most(value)}" for name, value in named)
-    shown = ", ".join(f"{number:.4g}" for number in one.numbers[:MOST_CELLS])
-    return shown if len(one.numbers) <= MOST_CELLS else f"{shown}, ..."
-
-
-def _sensitivity(one: Release, bounds: dict[tuple[str, str], float]) -> str:
-    norm = NORMS.get(one.mechanism)
-    if norm is None:
-        return NOTHING
-    known = bounds.get((one.name, norm))
-    return norm if known is None else f"{norm} {known:g}"
-
-
-def _definition(statement: PrivacyStatement) -> str:
-    stamps = "".join(f"{STAMP_WORDS[stamp]}. " for stamp in statement.stamps)
-    if not statement.is_private:
-        return f"{stamps}Epsilon is infinite: nobody has a guarantee."
-    budget, at = statement.promise.epsilon, f"{statement.delta:g}"
-    spent = at_most(statement.epsilon, budget)
-    limit = "no budget was set" if math.isinf(budget) else f"the budget was {promised(budget)}"
-    return (
-        f"{stamps}({spent}, {at})-differential privacy: epsilon = {spent} at delta = {at} was "
-        f"spent, {limit}."
-    )
-
-
-def _groups_told(statement: PrivacyStatement) -> str:
-    groups = statement.groups
-    if not groups:
-        return (
-            "noise differs by cell, and no group was named: the guarantee above is everybody's."
-            if _has(statement, "per-cell")
-            else "everybody has the same guarantee."
-        )
-    told = [f"{group.name}: {_own(group, statement)}" for group in groups[:MOST_GROUPS]]
-    if len(groups) > MOST_GROUPS:
-        told.append(f"and {len(groups) - MOST_GROUPS} more, listed in the JSON")
-    when = []
-    if any(group.fixed for group in groups):
-        when.append("Shares of the budget were fixed in advance.")
-    if not all(group.fixed for group in groups):
-        when.append(
-            "An epsilon after the fact holds for this outcome: shares of the budget depend on "
-            "earlier released answers. The guarantee above was fixed in advance for everybody. It "
-            "and the group's own hold at this delta each. The smaller of the two holds at twice "
-            "this delta."
-        )
-    whose = (
-        f"Each is at delta = {statement.delta:g}, of people who are in that group in one of two "
-        f"neighbouring tables"
-    )
-    return f"{'; '.join(told)}. {whose}. {' '.join(when)} {WEAKER}"
-
-
-def _own(group: GroupGuarantee, statement: PrivacyStatement) -> str:
-    """A limit that was fixed in advance comes first; a larger number beside it would say
-    nothing."""
-    if math.isinf(group.epsilon):
-        words = "no guarantee of its own"
-    elif group.epsilon > statement.epsilon:
-        words = "no better than the guarantee above"
-    else:
-        words = f"epsilon = {at_most(group.epsilon, group.limit, statement.promise.epsilon)}"
-        words += "" if group.fixed else " after the fact"
-    if group.limit is None:
-        return words
-    limited = f"at most {promised(group.limit)}, a limit fixed in advance"
-    told = group.epsilon <= min(group.limit, statement.epsilon)
-    return f"{limited} ({words})" if told else limited
-
-
-def _has(statement: PrivacyStatement, *kinds: str) -> bool:
-    """Whether an event of one of these kinds was made or planned."""
-
-    def holds(value: object) -> bool:
-        if isinstance(value, dict):
-            return value.get("kind") in kinds or any(map(holds, value.values()))
-        return isinstance(value, list) and any(map(holds, value))
-
-    told: Iterable[Event] = (*statement.events, *(statement.plan or ()))
-    return any(holds(event_tree.to_json_dict(event)) for event in told)
-
-
-def _neighbours(promise: Promise) -> str:
-    alone = promise.protects == "sensitive_features"
-    kind = "sensitive" if alone else promise.neighbours
-    return f"two tables are neighbours when {NEIGHBOURS[kind, promise.unit is not None]}"
-
-
-def _protected(promise: Promise) -> str:
-    if promise.protects == "records":
-        return "records: features, label and sensitive columns."
-    whose = "" if promise.unit is None else f" and whose each row is ({promise.unit.name!r})"
-    public = f"features, labels, sample weights and the number of rows{whose}"
-    return f"the sensitive columns only: {public} are treated as public."
-
-
-def _unit(promise: Promise) -> str:
-    if promise.unit is None:
-        return (
-            "one row is one person; a person with several rows is protected for one of them only."
-        )
-    name = f"{promise.unit}; persons are identified by {promise.unit.name!r}"
-    told = f"{name}, and each is protected with all of their rows."
-    if promise.is_private and promise.protects == "records":
-        told += f" {DROPPED}"
-    return told
-
-
-def _bounds(statement: PrivacyStatement) -> Iterator[str]:
-    for bound in statement.bounds:
-        read = "read from the data, which is NOT covered"
-        source = read if bound.origin == READ_FROM_DATA else f"from: {bound.origin}"
-        yield (
-            f"{bound.question}: {bound.norm} sensitivity {bound.sensitivity:g}, {bound.reason} "
-            f"({source})"
-        )
-    if not statement.bounds:
-        yield "none are listed; noise is stated as a multiple of each sensitivity"
-
-
-def _composition(statement: PrivacyStatement) -> str:
-    cap, plan = statement.cap, statement.plan
-    if cap is not None and cap.kind == rule.TWO_STEPS:
-        how = (
-            "all releases but the last were fixed in advance; the last was chosen afterwards, and "
-            "may depend on their values. The stated epsilon is what this allows under a guarantee "
-            "that was fixed before them"
-        )
-    elif cap is not None:
-        how = (
-            f"releases were chosen one after another, within a {cap.kind} filter that was fixed in "
-            "advance; the stated epsilon is what it allows"
-        )
-    elif plan is None:
-        how = "nothing had to be capped"
-    elif plan == statement.events:
-        how = "the releases were fixed in advance, and all of them were made"
-    elif is_whole(statement.events, plan, statement.promise.neighbours):
-        how = (
-            "bounds on all releases were fixed in advance, and all of them were made, some by "
-            "cell; nobody had less noise than planned"
-        )
-    else:
-        how = "the releases were fixed in advance; the run was interrupted and is charged whole"
-    return f"{how}; epsilon was computed by: {statement.route}, under {statement.neighbours}."
-
-
-def _sampling(statement: PrivacyStatement) -> str:
-    whose = "row" if statement.promise.unit is None else "person"
-    fixed = (
-        f"some releases read one of a number of fixed parts of the rows, cut by a {whose}'s place "
-        f"alone; a person is in one part of each partition, and who is present is public."
-    )
-    in_parts = _has(statement, "on-part")
-    if statement.route == "nothing read":
-        return "what is protected was not read, so that nothing depends on which rows were."
-    if not _has(statement, "poisson-sampled", "visibly-sampled"):
-        all_rows = "every release read all rows; no random batch, hence no assumption about one."
-        return f"{fixed} No random batch was drawn." if in_parts else all_rows
-    return (f"{fixed} Elsewhere " if in_parts else "") + (
-        f"the library's own sampler put every {whose} in each batch independently with the stated "
-        f"probability (Poisson), as the computation assumes; the sizes of batches are not given "
-        f"out."
-    )
-
-
-def _earlier(statement: PrivacyStatement) -> str:
-    said, receipt = _said(statement.earlier_releases), statement.ledger
-    if receipt is None:
-        return said or NOTHING_SAID
-    recorded = (
-        f"he ledger of data set {receipt.dataset!r} holds this release as line {receipt.entry} "
-        f"(spend {receipt.spend}, hash {receipt.hash}), with all others recorded there; what was "
-        f"released and not recorded there is not counted."
-    )
-    return f"t{recorded}" if said is None else f"{said} T{recorded}"
-
-
-def _facts(statement: PrivacyStatement) -> Iterator[str]:
-    for fact in statement.facts:
-        # whether it was passed all the same, nobody can see
-        origin = "the library's default value" if fact.origin == "library default" else fact.origin
-        yield f"{fact.name} = {fact.value} ({origin})"
-    if not statement.facts:
-        yield "nothing but what this statement itself says"
-
-
-def _not_covered(statement: PrivacyStatement) -> Iterator[str]:
-    yield from (sentence.rstrip(".") for sentence in statement.not_covered)
-    for fact in statement.facts:
-        if fact.origin == READ_FROM_DATA:
-            yield f"{fact.name} was read from the data"
-    for bound in statement.bounds:
-        if bound.origin == READ_FROM_DATA:
-            yield f"the bound of {bound.question} was read from the data"
-    yield "whatever was done with the data outside this library"
-
-
-def _audit(statement: PrivacyStatement) -> str:
-    audit = statement.audit
-    if audit is None:
-        return "none was made."
-    return (
-        f"{audit.attack} shows that epsilon is at least {at_least(audit.epsilon)}, at confidence "
-        f"{audit.confidence:g}."
-    )
-
-
-def _said(sentence: str | None) -> str | None:
-    return None if sentence is None else sentence.rstrip(".") + "."
-
-
-def _join(sentences: Iterable[str]) -> str:
-    return "; ".join(sentences) + "."

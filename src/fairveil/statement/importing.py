@@ -33,11 +33,12 @@ from .._reading import read_text
 from ..core import cost as accounting
 from ..core import events as ev
 from ..core.errors import need
-from ..core.inventory import as_event, counted, inventory
+from ..core.inventory import as_event, counted
 from ..core.promise import Neighbours, Promise, relation
 from ..errors import BudgetError, InputError, Overspent
 from .document import write
 
+__all__ = ["Imported", "from_dp_event", "from_opacus", "read_import"]
 FORMAT, FORMAT_VERSION = "fairveil-import", 1
 MOST_ROWS, MOST_BYTES, DEEPEST = 1 << 20, 1 << 26, 50
 
@@ -78,7 +79,7 @@ class Imported:
         need(rows <= MOST_ROWS, f"at most {MOST_ROWS} rows", of=of, got=rows, fix=fix)
         expected = "Gaussian or pure releases where a person has several rows"
         fix = "Let the other library protect all rows of a person, one contribution each: 1."
-        whole = in_a_row(event, related, rows)
+        whole = accounting.in_a_row(event, related, rows)
         if whole is None:
             raise InputError.expected(expected, of=of, got=rows, remedy=fix)
         line = 0 < len(library) <= 100 and library.isprintable()
@@ -143,31 +144,6 @@ class Imported:
         expected = "a file that is not there yet"
         need(not target.exists(), expected, of="path", got=str(target), fix=fix)
         return write(target, dumps(self.to_dict(), indent=1) + "\n")
-
-
-def in_a_row(event: ev.Event, neighbours: Neighbours, times: int) -> ev.Event | None:
-    """The event that bounds these, released under `neighbours`, between data sets `times` neighbours
-    apart; None where there is no closed form. G_mu between neighbours is G_(k mu) there (Dong, Roth
-    and Su 2022, Theorem 2.14), and what is epsilon-private is k epsilon-private.
-
-    >>> in_a_row(ev.Gaussian(4.0), "add-remove", 2).noise_multiplier <= 2.0
-    True
-    >>> in_a_row(ev.Pure(0.5), "replace-one", 2)
-    Pure(epsilon=1.0)
-    """
-    total = inventory(event, neighbours)
-    if times == 1:
-        return event
-    if not total.private or accounting.whole_error(total, neighbours) > 0:
-        return None
-    if not total.others:
-        mu = math.sqrt(total.gaussian)
-        return ev.Gaussian(1.0 / times / mu * (1 - 1e-15)) if mu > 0 else ev.NoOp()
-    epsilon, leak = accounting.addition(total, neighbours)
-    if leak > 0 or math.isinf(epsilon):
-        return None
-    exact = 1.0 if times == 2 else 1 + 1e-15
-    return ev.compose([ev.Pure(times * epsilon * exact)]) if epsilon > 0 else ev.NoOp()
 
 
 def _plain(value: object) -> Any:

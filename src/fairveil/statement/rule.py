@@ -3,8 +3,6 @@ in closed form, by `math` alone; everything else by the accountant of `core`, wh
 alone. docs/statement_spec.md says it in words and formulas, and docs/site/static/check.js works all
 of it out in another language.
 
-An event is a tuple: its kind, then its fields in the order of `FIELDS`.
-
 Guarantees (tests/statement/test_rule.py).
 1. `price` is never below the cost of the events.
 2. A closed form is the accountant's price but for rounding.
@@ -19,27 +17,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-Event = tuple[Any, ...]
-FIELDS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("no-op", "non-private"), ()),
-    **dict.fromkeys(("gaussian", "discrete-gaussian", "laplace"), ("noise_multiplier",)),
-    "discrete-laplace": ("noise_multiplier", "sensitivity"),
-    **dict.fromkeys(("exponential", "pure"), ("epsilon",)),
-    "approximate": ("epsilon", "delta"),
-    "zero-concentrated": ("rho",),
-    "sampler-error": ("total_variation",),
-    "per-cell": ("multipliers", "spreads", "crossings", "column"),
-    "composed": ("events",),
-    "repeated": ("event", "count"),
-    "poisson-sampled": ("rate", "event", "spreads"),
-    "visibly-sampled": ("rate", "event"),
-    "on-part": ("event", "part", "parts"),
-    "private-selection": ("event", "mean", "shape"),
-}
-LEAVES = ("gaussian", "discrete-gaussian", "laplace", "discrete-laplace", "per-cell")
+from .form import FIELDS, Event, inside
+
 GAUSSIANS = ("gaussian", "per-cell")
 PURE = ("pure", "exponential", "approximate", "laplace", "discrete-laplace")
-MOST_DISTINCT, MOST_PARTS, MOST_RUNS, MOST_PAIRS = 1000, 1 << 16, 1_000_000, 4_000_000
+MOST_DISTINCT, MOST_RUNS, MOST_PAIRS = 1000, 1_000_000, 4_000_000
 MOST_TIMES = 1 << 32
 """Of one mechanism, for losses on a grid."""
 SLACK, ON_A_GRID = 1e-9, 1e-3
@@ -52,21 +34,6 @@ TWO_STEPS = "two-step"
 
 class Unpriced(ValueError):  # noqa: N818  # what it is
     """What the rule does not price."""
-
-
-def inside(event: Event) -> tuple[Event, ...]:
-    """The events within an event."""
-    if event[0] == "composed":
-        return tuple(event[1])
-    names = FIELDS[event[0]]
-    return (event[1 + names.index("event")],) if "event" in names else ()
-
-
-def made_of(whole: Event, kinds: tuple[str, ...]) -> bool:
-    """Whether all that is composed and repeated is of these kinds."""
-    if whole[0] in ("composed", "repeated"):
-        return all(made_of(one, kinds) for one in inside(whole))
-    return whole[0] in kinds
 
 
 # ---- what was done, counted for one person: section 4.1
@@ -453,48 +420,3 @@ def _last_apart(whole: Event) -> tuple[Event, Event]:
         before, after = _last_apart(whole[1])
         return ("composed", (("repeated", whole[1], whole[2] - 1), before)), after
     return NOTHING, whole
-
-
-# ---- the table of releases: section 4.10
-
-ALL_ROWS = "all rows"
-MECHANISMS = {
-    "gaussian": "Gaussian",
-    "discrete-gaussian": "discrete Gaussian",
-    "laplace": "Laplace",
-    "discrete-laplace": "discrete Laplace",
-    "per-cell": "Gaussian by cell",
-    "sampler-error": "sampler error",
-    "non-private": "exact",
-}
-
-
-def leaves(whole: Event, times: int = 1, rows: str = ALL_ROWS) -> Iterator[tuple[Any, ...]]:
-    """(mechanism, numbers, rows, times) of everything that was released."""
-    kind = whole[0]
-    if kind == "repeated":
-        times *= whole[2]
-    elif kind == "poisson-sampled":
-        rows = f"a secret random batch, each row with probability {whole[1]:g}"
-    elif kind == "visibly-sampled":
-        rows = f"a random batch that can be seen, each row with probability {whole[1]:g}"
-    elif kind == "on-part":
-        rows = f"one of {whole[3]} fixed parts of the rows"
-    elif kind == "private-selection":
-        rows += f", in the best of a random number of runs (mean {whole[2]:g}, shape {whole[3]:g})"
-    if kind == "composed" or "event" in FIELDS[kind]:
-        for one in inside(whole) if times else ():
-            yield from leaves(one, times, rows)
-    elif kind != "no-op":
-        numbers = [n for part in whole[1] for n in part] if kind == "per-cell" else whole[1:]
-        numbers = numbers[:1] if kind == "discrete-laplace" else numbers
-        yield MECHANISMS.get(kind, kind), tuple(map(float, numbers)), rows, times
-
-
-def same_releases(told: Iterable[tuple[Any, ...]], done: Iterable[tuple[Any, ...]]) -> bool:
-    """Whether two tables of (mechanism, numbers, rows, times) say the same."""
-    sums: tuple[Counter[Any], Counter[Any]] = Counter(), Counter()
-    for table, lines in zip(sums, (told, done), strict=True):
-        for *line, times in lines:
-            table[tuple(line)] += times
-    return sums[0] == sums[1]

@@ -44,7 +44,7 @@ from .._json import MALFORMED, Document
 from .._reading import read_bytes, read_text
 from ..core.errors import need
 from ..errors import ExposedKey, InputError, SignatureError, StatementError
-from .check import Malformed, canonical, plain
+from .form import Malformed, canonical, plain
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (

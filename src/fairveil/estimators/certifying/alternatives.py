@@ -60,7 +60,7 @@ from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent
 from ...show.parts import Column, Fact, Facts, Note, Part, Table
 from ...statement import signing
-from ...statement.check import Finding, canonical
+from ...statement.form import Finding, canonical
 from ...statement.document import PrivacyStatement, PublicFact, write
 from ...tables import keys
 from .. import wrapped

@@ -43,8 +43,8 @@ from ...methods.counts import CountNoise, CountPlan, plan_counts
 from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent
 from ...show.parts import Column, Fact, Facts, Note, Part, Table
-from ...statement.check import Finding
 from ...statement.document import PrivacyStatement
+from ...statement.form import Finding
 from .. import wrapped
 from ..reading import cautions
 from ..words import COUNTED, told

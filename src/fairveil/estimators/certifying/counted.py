@@ -41,8 +41,8 @@ from ...fairness.objectives import Bound, Constraint
 from ...ledger import current, given_ledger
 from ...methods.counts import CountNoise, CountPlan, noise_of
 from ...show.parts import Shown
-from ...statement.check import Finding
 from ...statement.document import PrivacyStatement, write
+from ...statement.form import Finding
 from ...tables import keys
 from .. import fitting
 from ..reading import units

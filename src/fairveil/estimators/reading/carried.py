@@ -19,7 +19,7 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from ...errors import InputError
 from ...facts import Cells
-from ...statement.check import READ_FROM_DATA
+from ...statement.form import READ_FROM_DATA
 from .training import Training
 
 MOST_CELLS = 1000

@@ -24,8 +24,8 @@ from ...data.elsewhere import Elsewhere
 from ...errors import InputError
 from ...facts import RowBlock, RowLayout, RowSource, Schema
 from ...facts.rows import schema_of, traits_of
-from ...statement.check import READ_FROM_DATA
 from ...statement.document import PublicFact
+from ...statement.form import READ_FROM_DATA
 from ...tables.columns import read_weights
 from ...tables.grids import refuse_duplicates
 from . import sharded

@@ -19,8 +19,8 @@ from ...errors import InputError, OtherGroups, complaint
 from ...facts import RowBlock, RowLayout, RowSource, Schema
 from ...facts.columns import Boolean, Category
 from ...facts.rows import CodedSource, schema_of, traits_of
-from ...statement.check import READ_FROM_DATA
 from ...statement.document import Origin, PublicFact
+from ...statement.form import READ_FROM_DATA
 from ...tables.columns import read_columns, same_length
 from ...tables.distinct import distinct, in_words
 from ...tables.frames import table_of

@@ -21,8 +21,8 @@ from ...data.encoding import Encoding
 from ...errors import InputError, UnstatedBounds, complaint
 from ...facts import RowBlock
 from ...facts.columns import Number
-from ...statement.check import READ_FROM_DATA
 from ...statement.document import Origin, PublicFact
+from ...statement.form import READ_FROM_DATA
 
 
 @dataclass(frozen=True)

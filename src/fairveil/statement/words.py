@@ -1,0 +1,380 @@
+"""A privacy statement in words: one item for each thing that NIST SP 800-226 asks a reader to be told.
+Loaded where a statement is shown.
+
+Guarantees (tests/statement/test_document.py).
+1. Every statement has every item, in one order.
+2. A number in words promises no more than the statement's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from ..core import events as event_tree
+from ..core.promise import Promise
+from ..show.numbers import STAMP_WORDS, at_least, at_most, promised
+from ..show.parts import Column, Facts, Part, Table, aligned
+from .form import READ_FROM_DATA, event
+from .rule import TWO_STEPS, is_prefix
+
+Statement = Any
+"""A `PrivacyStatement`: `document` imports this room, and not the other way."""
+
+MOST_LISTED = 20
+"""How many groups and kinds of release the words list; the JSON lists all."""
+MOST_CELLS = 8
+"""Multipliers that a line of the table lists; the JSON lists all."""
+HEADS = ("release", "noise multiplier", "sensitivity", "rows", "times")
+"""Of the table of releases."""
+MECHANISMS, NOTHING = "Mechanisms", "-"
+
+
+class Made(NamedTuple):
+    """A mechanism in words, the norm in which its sensitivity is stated, and the names of what it is
+    known by, where that is no noise multiplier."""
+
+    words: str
+    norm: str = NOTHING
+    known_by: tuple[str, ...] = ()
+
+
+MADE_BY = {
+    "Gaussian": Made("Gaussian noise", "L2"),
+    "discrete Gaussian": Made("discrete Gaussian noise", "L2"),
+    "Laplace": Made("Laplace noise", "L1"),
+    "discrete Laplace": Made("discrete Laplace noise", "L1"),
+    "Gaussian by cell": Made("Gaussian noise by cell", "L2"),
+    "exponential": Made("a choice by the exponential mechanism", "range", ("epsilon",)),
+    "pure": Made("a mechanism known by its epsilon", known_by=("epsilon",)),
+    "approximate": Made(
+        "a mechanism known by its epsilon and delta", known_by=("epsilon", "delta")
+    ),
+    "zero-concentrated": Made("a mechanism known by its rho", known_by=("rho",)),
+    "sampler error": Made("samplers that are not exact", known_by=("total variation at most",)),
+    "exact": Made("something protected, exactly"),
+}
+NEIGHBOURS = {
+    "sensitive_features": (
+        "they differ in the sensitive columns of one row (replace-one).",
+        "they differ in the sensitive columns of the rows of one person (replace-one).",
+    ),
+    "add-remove": (
+        "one is the other with one row added or removed (add-remove); how many rows there are is "
+        "private.",
+        "one is the other with all rows of one person added or removed (add-remove); how many "
+        "persons and rows there are is private.",
+    ),
+    "replace-one": (
+        "they differ in one row (replace-one); how many rows there are is public.",
+        "they differ in one person, whose rows another person's replace (replace-one); how many "
+        "persons there are is public, and how many rows is private.",
+    ),
+}
+"""When two tables are neighbours: of rows, and of persons."""
+SAID = {
+    "secure": "a cryptographic generator (ChaCha20) keyed by the operating system.",
+    "seeded": "INSECURE: a generator seeded by the caller; whoever knows or guesses the seed can take "
+    "the noise away. For tests only.",
+    "exact": "contributions are put on a grid and added exactly, noise is drawn on the same grid; no "
+    "rounding can leak.",
+    "float32-by-row": "contributions are put on a grid, bounded there and added exactly, noise is "
+    "drawn on the same grid. What a network makes of one row is float32 arithmetic of torch. Rows "
+    "went through it one by one, or in chunks of fixed shapes, tried on made-up rows: there no bit of "
+    "a row hung on its place or on the rows beside it. If some bit hung on them all the same, each "
+    "such row could move a sum by two clips: that is not covered.",
+    "none": "No code of the caller ran beside the rows.",
+    "trusted": "The caller's own code ran beside the rows and was trusted too: it could have leaked.",
+}
+"""Words for noise, arithmetic and user code."""
+CURATOR = (
+    "a central curator holds the rows, is trusted, and gives out nothing but what is listed here."
+)
+NOT_TUNED = "Not stated. If this model was picked from several fits, that choice is not covered."
+NOTHING_SAID = "nothing was said: what was released before adds to this cost and is not counted."
+
+
+def items(statement: Statement) -> tuple[tuple[str, str], ...]:
+    """(heading, words) for every item, always the same headings in the same order."""
+    promise, versions = statement.promise, statement.versions
+    alike = "sensitive_features" if promise.protects != "records" else promise.neighbours
+    are = f"two tables are neighbours when {NEIGHBOURS[alike][promise.unit is not None]}"
+    notes = statement.notes or ("none",)
+    return (
+        ("Definition and parameters", _definition(statement)),
+        ("Groups", _groups(statement)),
+        ("Neighbours", are),
+        ("What is protected", _protected(promise)),
+        ("Unit", _unit(promise)),
+        ("Trust model", f"{CURATOR} {SAID[statement.user_code]}"),
+        (MECHANISMS, "; ".join(table_lines(statement)) or "nothing that is protected was read."),
+        ("Bounds", _join(_bounds(statement))),
+        ("Composition", _composition(statement)),
+        ("Sampling", _sampling(statement)),
+        ("Tuning", _sentence(statement.tuning) or NOT_TUNED),
+        ("Earlier releases", _earlier(statement)),
+        ("Noise source", SAID[statement.noise]),
+        ("Floating point", SAID[statement.arithmetic]),
+        ("Versions", ", ".join(f"{name} {version}" for name, version in versions) + "."),
+        ("Taken as public", _join(_facts(statement))),
+        ("Not covered", _join(_not_covered(statement))),
+        ("Notes", _join(sentence.rstrip(".") for sentence in notes)),
+        ("Audit", _audit(statement)),
+    )
+
+
+def lines(statement: Statement) -> Iterator[str]:
+    """All items, the releases as a table."""
+    for heading, words in items(statement):
+        if heading == MECHANISMS and statement.told_releases:
+            yield f"{heading}:"
+            yield from (f"  {line}" for line in table_lines(statement))
+        else:
+            yield f"{heading}: {words}"
+
+
+def parts(statement: Statement) -> Iterator[Part]:
+    """An item after another; the releases as a table."""
+    rows = table(statement)
+    yield Facts.of(pair for pair in items(statement) if pair[0] != MECHANISMS or not rows)
+    if rows:
+        columns = zip(HEADS, zip(*rows, strict=True), strict=True)
+        told = tuple(Column(head, values) for head, values in columns)
+        yield Table(told, MECHANISMS, MOST_LISTED)
+
+
+def table(statement: Statement) -> tuple[tuple[str, ...], ...]:
+    """A row of texts for each kind of release, under `HEADS`; none where nothing was read."""
+    bounds = {(bound.question, bound.norm): bound.sensitivity for bound in statement.bounds}
+    out = []
+    for one in statement.told_releases:
+        made = MADE_BY[one.mechanism]
+        moves = bounds.get((one.name, made.norm))
+        norm = made.norm if moves is None else f"{made.norm} {moves:g}"
+        name = f"{one.name} ({made.words})" if one.name else made.words
+        out.append((name, _numbers(one, made), norm, one.rows, f"{one.times:,}"))
+    return tuple(out)
+
+
+def table_lines(statement: Statement) -> Iterator[str]:
+    """The table as lines of one width a column."""
+    told = table(statement)
+    yield from aligned([HEADS, *told[:MOST_LISTED]]) if told else ()
+    if len(told) > MOST_LISTED:
+        yield f"and {len(told) - MOST_LISTED} more, listed in the JSON"
+
+
+def _numbers(one: Any, made: Made) -> str:
+    """Noise multipliers as numbers; what another mechanism is known by in words."""
+    if made.known_by:
+        named = zip(made.known_by, one.numbers, strict=False)
+        return ", ".join(f"{name} {at_most(value)}" for name, value in named)
+    shown = ", ".join(f"{number:.4g}" for number in one.numbers[:MOST_CELLS])
+    return (f"{shown}, ..." if len(one.numbers) > MOST_CELLS else shown) or NOTHING
+
+
+def _definition(statement: Statement) -> str:
+    stamps = "".join(f"{STAMP_WORDS[stamp]}. " for stamp in statement.stamps)
+    if not statement.is_private:
+        return f"{stamps}Epsilon is infinite: nobody has a guarantee."
+    budget, at = statement.promise.epsilon, f"{statement.delta:g}"
+    spent = at_most(statement.epsilon, budget)
+    limit = "no budget was set" if math.isinf(budget) else f"the budget was {promised(budget)}"
+    return (
+        f"{stamps}({spent}, {at})-differential privacy: epsilon = {spent} at delta = {at} was "
+        f"spent, {limit}."
+    )
+
+
+def _groups(statement: Statement) -> str:
+    groups = statement.groups
+    if not groups:
+        return (
+            "noise differs by cell, and no group was named: the guarantee above is everybody's."
+            if _has(statement, "per-cell")
+            else "everybody has the same guarantee."
+        )
+    told = [f"{group.name}: {_own(group, statement)}" for group in groups[:MOST_LISTED]]
+    if len(groups) > MOST_LISTED:
+        told.append(f"and {len(groups) - MOST_LISTED} more, listed in the JSON")
+    whose = (
+        f"{'; '.join(told)}. Each is at delta = {statement.delta:g}, of people who are in that group "
+        f"in one of two neighbouring tables."
+    )
+    if any(group.fixed for group in groups):
+        whose += " Shares of the budget were fixed in advance."
+    if not all(group.fixed for group in groups):
+        whose += (
+            " An epsilon after the fact holds for this outcome: shares of the budget depend on "
+            "earlier released answers. The guarantee above was fixed in advance for everybody. It "
+            "and the group's own hold at this delta each. The smaller of the two holds at twice "
+            "this delta."
+        )
+    return (
+        f"{whose} A larger share of the budget, hence a larger epsilon, is a weaker guarantee for "
+        f"that group."
+    )
+
+
+def _own(group: Any, statement: Statement) -> str:
+    """A limit that was fixed in advance comes first; a larger number beside it would say
+    nothing."""
+    if math.isinf(group.epsilon):
+        words = "no guarantee of its own"
+    elif group.epsilon > statement.epsilon:
+        words = "no better than the guarantee above"
+    else:
+        words = f"epsilon = {at_most(group.epsilon, group.limit, statement.promise.epsilon)}"
+        words += "" if group.fixed else " after the fact"
+    if group.limit is None:
+        return words
+    limited = f"at most {promised(group.limit)}, a limit fixed in advance"
+    told = group.epsilon <= min(group.limit, statement.epsilon)
+    return f"{limited} ({words})" if told else limited
+
+
+def _has(statement: Statement, *kinds: str) -> bool:
+    """Whether an event of one of these kinds was made or planned."""
+
+    def holds(value: object) -> bool:
+        if isinstance(value, dict):
+            return value.get("kind") in kinds or any(map(holds, value.values()))
+        return isinstance(value, list) and any(map(holds, value))
+
+    told = (*statement.events, *(statement.plan or ()))
+    return any(holds(event_tree.to_json_dict(event)) for event in told)
+
+
+def _protected(promise: Promise) -> str:
+    if promise.protects == "records":
+        return "records: features, label and sensitive columns."
+    whose = "" if promise.unit is None else f" and whose each row is ({promise.unit.name!r})"
+    public = f"features, labels, sample weights and the number of rows{whose}"
+    return f"the sensitive columns only: {public} are treated as public."
+
+
+def _unit(promise: Promise) -> str:
+    if promise.unit is None:
+        return (
+            "one row is one person; a person with several rows is protected for one of them only."
+        )
+    name = f"{promise.unit}; persons are identified by {promise.unit.name!r}"
+    told = f"{name}, and each is protected with all of their rows."
+    if promise.is_private and promise.protects == "records":
+        told += (
+            " Rows beyond that number were dropped by coins, which depend on no row and on no other "
+            "person."
+        )
+    return told
+
+
+def _bounds(statement: Statement) -> Iterator[str]:
+    for bound in statement.bounds:
+        read = "read from the data, which is NOT covered"
+        source = read if bound.origin == READ_FROM_DATA else f"from: {bound.origin}"
+        yield (
+            f"{bound.question}: {bound.norm} sensitivity {bound.sensitivity:g}, {bound.reason} "
+            f"({source})"
+        )
+    if not statement.bounds:
+        yield "none are listed; noise is stated as a multiple of each sensitivity"
+
+
+def _composition(statement: Statement) -> str:
+    cap, plan = statement.cap, statement.plan
+    if cap is not None and cap.kind == TWO_STEPS:
+        how = (
+            "all releases but the last were fixed in advance; the last was chosen afterwards, and "
+            "may depend on their values. The stated epsilon is what this allows under a guarantee "
+            "that was fixed before them"
+        )
+    elif cap is not None:
+        how = (
+            f"releases were chosen one after another, within a {cap.kind} filter that was fixed in "
+            "advance; the stated epsilon is what it allows"
+        )
+    elif plan is None:
+        how = "nothing had to be capped"
+    elif plan == statement.events:
+        how = "the releases were fixed in advance, and all of them were made"
+    elif _is_whole(statement.to_dict()):
+        how = (
+            "bounds on all releases were fixed in advance, and all of them were made, some by "
+            "cell; nobody had less noise than planned"
+        )
+    else:
+        how = "the releases were fixed in advance; the run was interrupted and is charged whole"
+    return f"{how}; epsilon was computed by: {statement.route}, under {statement.neighbours}."
+
+
+def _is_whole(doc: dict[str, Any]) -> bool:
+    log, plan = (event(doc[name]["event"]) for name in ("events", "plan"))
+    return is_prefix(log, plan, doc["promise"]["neighbours"], whole=True)
+
+
+def _sampling(statement: Statement) -> str:
+    whose = "row" if statement.promise.unit is None else "person"
+    parts = ""
+    if statement.route == "nothing read":
+        return "what is protected was not read, so that nothing depends on which rows were."
+    if _has(statement, "on-part"):
+        parts = (
+            f"some releases read one of a number of fixed parts of the rows, cut by a {whose}'s "
+            f"place alone; a person is in one part of each partition, and who is present is public."
+        )
+    if not _has(statement, "poisson-sampled", "visibly-sampled"):
+        all_rows = "every release read all rows; no random batch, hence no assumption about one."
+        return f"{parts} No random batch was drawn." if parts else all_rows
+    return (f"{parts} Elsewhere " if parts else "") + (
+        f"the library's own sampler put every {whose} in each batch independently with the stated "
+        f"probability (Poisson), as the computation assumes; the sizes of batches are not given "
+        f"out."
+    )
+
+
+def _earlier(statement: Statement) -> str:
+    said, receipt = _sentence(statement.earlier_releases), statement.ledger
+    if receipt is None:
+        return said or NOTHING_SAID
+    recorded = (
+        f"he ledger of data set {receipt.dataset!r} holds this release as line {receipt.entry} "
+        f"(spend {receipt.spend}, hash {receipt.hash}), with all others recorded there; what was "
+        f"released and not recorded there is not counted."
+    )
+    return f"t{recorded}" if said is None else f"{said} T{recorded}"
+
+
+def _facts(statement: Statement) -> Iterator[str]:
+    for fact in statement.facts:
+        # whether it was passed all the same, nobody can see
+        origin = "the library's default value" if fact.origin == "library default" else fact.origin
+        yield f"{fact.name} = {fact.value} ({origin})"
+    if not statement.facts:
+        yield "nothing but what this statement itself says"
+
+
+def _not_covered(statement: Statement) -> Iterator[str]:
+    yield from (sentence.rstrip(".") for sentence in statement.not_covered)
+    read = [fact.name for fact in statement.facts if fact.origin == READ_FROM_DATA]
+    read += [f"the bound of {b.question}" for b in statement.bounds if b.origin == READ_FROM_DATA]
+    yield from (f"{name} was read from the data" for name in read)
+    yield "whatever was done with the data outside this library"
+
+
+def _audit(statement: Statement) -> str:
+    audit = statement.audit
+    if audit is None:
+        return "none was made."
+    return (
+        f"{audit.attack} shows that epsilon is at least {at_least(audit.epsilon)}, at confidence "
+        f"{audit.confidence:g}."
+    )
+
+
+def _sentence(words: str | None) -> str | None:
+    return None if words is None else words.rstrip(".") + "."
+
+
+def _join(sentences: Iterable[str]) -> str:
+    return "; ".join(sentences) + "."
