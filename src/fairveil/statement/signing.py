@@ -56,11 +56,10 @@ Passphrase = str | Callable[[], str] | None
 SUFFIX, STATEMENT = ".sig", "statement.json"
 LARGEST_STATEMENT, LARGEST_SIGNATURE, LARGEST_KEY = 64 << 20, 1 << 20, 1 << 16
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
-STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
-PREDICATE_TYPE = "https://fairveil.org/privacy-statement/v1"
 DOCUMENT = Document(
     "signature", "Sign the statement again: fairveil sign.", SignatureError, LARGEST_SIGNATURE
 )
+CHANGED = "another, or one that was changed since"
 _DIGEST, _TIME = re.compile(r"sha256:[0-9a-f]{64}"), re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
@@ -81,19 +80,18 @@ class Signature:
     def payload(self) -> bytes:
         """The in-toto Statement, in one spelling."""
         files = [{"name": name, "digest": {"sha256": one[7:]}} for name, one in self.files or ()]
-        subject = {"name": STATEMENT, "digest": {"jcsSha256": self.statement[7:]}}
-        said = {
-            "_type": STATEMENT_TYPE,
-            "subject": [subject, *files],
-            "predicateType": PREDICATE_TYPE,
-            "predicate": {
-                "signer": self.signer,
-                "time": self.time,
-                "note": self.note,
-                "folder": self.files is not None,
-            },
+        folder = self.files is not None
+        said = {"signer": self.signer, "time": self.time, "note": self.note, "folder": folder}
+        told = {
+            "_type": "https://in-toto.io/Statement/v1",
+            "subject": [
+                {"name": STATEMENT, "digest": {"jcsSha256": self.statement[7:]}},
+                *files,
+            ],
+            "predicateType": "https://fairveil.org/privacy-statement/v1",
+            "predicate": said,
         }
-        return canonical(said).encode()
+        return canonical(told).encode()
 
     @property
     def signed(self) -> bytes:
@@ -113,38 +111,37 @@ class Signature:
     @classmethod
     def from_json(cls, text: str | bytes) -> Signature:
         """The inverse of `to_json`: a `SignatureError` where anything is not as that writes it."""
-        node = DOCUMENT.node(text).only(("payload", "payloadType", "signatures"))
-        node["payloadType"].one_of((PAYLOAD_TYPE,))
-        (one,) = node["signatures"].list(length=1)
-        payload, sig = node["payload"].text(), one.only(("keyid", "sig"))["sig"].text()
+        envelope = DOCUMENT.json(text)
         try:
-            content = base64.b64decode(payload, validate=True)
-            inner = DOCUMENT.json(content)
-            subject, files = inner["subject"][0], inner["subject"][1:]
-            said = inner["predicate"]
-            pairs = tuple((file["name"], f"sha256:{file['digest']['sha256']}") for file in files)
-            digest = f"sha256:{subject['digest']['jcsSha256']}"
-            listed = pairs if said["folder"] is True else None
-            found = cls(said["signer"], said["time"], said["note"], digest, listed, sig)
+            inner = DOCUMENT.json(base64.b64decode(envelope["payload"], validate=True))
+            (first, *others), said = inner["subject"], inner["predicate"]
+            files = tuple((one["name"], f"sha256:{one['digest']['sha256']}") for one in others)
+            found = cls(
+                said["signer"],
+                said["time"],
+                said["note"],
+                f"sha256:{first['digest']['jcsSha256']}",
+                files if said["folder"] is True else None,
+                envelope["signatures"][0]["sig"],
+            )
             # written again it must be the same, so that no field is there unread
-            same = found.payload == content and one["keyid"].value == found.signer
-            held = len(base64.b64decode(sig, validate=True)) == 64 and found._is_sound()
+            right = json.loads(found.to_json()) == envelope and found._is_sound()
         except MALFORMED:
-            same = held = False
-        if not (same and held):
-            node["payload"].refuse("an in-toto Statement of a privacy statement", "another")
+            right = False
+        if not right:
+            DOCUMENT.refuse("an in-toto Statement of a privacy statement", "another")
         return found
 
     def _is_sound(self) -> bool:
-        names = [name for name, _ in self.files or ()]
+        names, digests = [name for name, _ in self.files or ()], [d for _, d in self.files or ()]
         return (
-            all(_DIGEST.fullmatch(one) for _, one in self.files or ())
-            and bool(_DIGEST.fullmatch(self.signer) and _DIGEST.fullmatch(self.statement))
+            all(_DIGEST.fullmatch(one) for one in (self.signer, self.statement, *digests))
             and bool(_TIME.fullmatch(self.time))
             and (self.note is None or _is_line(self.note))
             and all(_is_line(name) and Path(name).name == name != STATEMENT for name in names)
             and not any(name.startswith(".") or "\\" in name for name in names)
             and len(set(names)) == len(names)
+            and len(base64.b64decode(self.signature, validate=True)) == 64
         )
 
 
@@ -179,9 +176,7 @@ def sign(
     expected, got = "a statement that agrees with itself", (grave or [""])[0]
     sound = inconsistent or not grave
     need(sound, expected, of=str(statement), got=got, fix=fix, error=StatementError)
-    listed = () if folder is None else _files(folder)
-    pairs = tuple((file.name, _digest_of(file)) for file in listed)
-    files = None if folder is None else pairs
+    files = None if folder is None else tuple((one.name, _digest_of(one)) for one in _files(folder))
     made = signed_text(text, private_key(key, passphrase), note=note, files=files)
     write(target, made.to_json())
     return made
@@ -203,13 +198,17 @@ def signed_text(
 
 def verify_text(text: str, found: Signature, public: Any, of: str = "statement") -> None:
     """An error unless this signature of this text was made with the private half of the key."""
+    from cryptography.exceptions import InvalidSignature
+
     given, fix = fingerprint(public), "Pass the public key of who signed it."
-    if found.signer != given:
-        raise _refused(of, f"a signature by {given}", f"one by {found.signer}", fix)
-    if not _is_made_by(public, base64.b64decode(found.signature), found.signed):
-        raise _refused(of, "a valid signature", "one that this key did not make: it was changed")
-    if found.statement != _digest(text):
-        raise _refused(of, "the signed statement", "another, or one that was changed since")
+    _hold(found.signer == given, of, f"a signature by {given}", f"one by {found.signer}", fix)
+    try:
+        public.verify(base64.b64decode(found.signature), found.signed)
+        made = True
+    except InvalidSignature:
+        made = False
+    _hold(made, of, "a valid signature", "one that this key did not make: it was changed")
+    _hold(found.statement == _digest(text), of, "the signed statement", CHANGED)
 
 
 def verify_signature(
@@ -228,23 +227,21 @@ def verify_signature(
     """
     public = public_key(key)
     statement, folder = _target(path)
-    text = _text(statement)
+    text, of = _text(statement), str(path)
     found = read_signature(path, signature)
     if found is None:
-        got, remedy = f"none in {signature_path(path).name}", "Ask the data holder to sign it."
-        raise _refused(path, "a signature", got, remedy)
-    verify_text(text, found, public, str(path))
+        got, fix = f"none in {signature_path(path).name}", "Ask the data holder to sign it."
+        raise SignatureError.expected("a signature", of=of, got=got, remedy=fix, quote=False)
+    verify_text(text, found, public, of)
     for name, digest in found.files or ():
         file = statement.parent / name
-        if not file.is_symlink() and not file.exists():
-            if folder is not None:
-                raise _refused(path, f"the signed file {name}", "none of that name")
-        elif file.is_symlink() or not file.is_file() or _digest_of(file) != digest:
-            got = "another, or one that was changed since"
-            raise _refused(path, f"the signed file {name}", got)
-    if folder is not None and found.files is None:
-        got, remedy = "one of its statement alone", f"Verify {STATEMENT} itself."
-        raise _refused(path, "a signature of the folder", got, remedy)
+        if file.is_symlink() or file.exists():
+            same = not file.is_symlink() and file.is_file() and _digest_of(file) == digest
+            _hold(same, of, f"the signed file {name}", CHANGED)
+        else:
+            _hold(folder is None, of, f"the signed file {name}", "none of that name")
+    whole, fix = folder is None or found.files is not None, f"Verify {STATEMENT} itself."
+    _hold(whole, of, "a signature of the folder", "one of its statement alone", fix)
     return found
 
 
@@ -255,11 +252,9 @@ def read_signature(
     file = signature_path(path) if signature is None else Path(signature)
     if signature is None and not file.exists():
         return None
-    remedy = "Pass the signature's file, statement.json.sig."
-    what = "a signature's file"
-    return Signature.from_json(
-        read_bytes(file, what=what, most=LARGEST_SIGNATURE, remedy=remedy, error=SignatureError)
-    )
+    what, remedy = "a signature's file", "Pass the signature's file, statement.json.sig."
+    most, error = LARGEST_SIGNATURE, SignatureError
+    return Signature.from_json(read_bytes(file, what=what, most=most, remedy=remedy, error=error))
 
 
 def remarks(path: str | os.PathLike[str], found: Signature) -> tuple[str, ...]:
@@ -288,10 +283,8 @@ def _target(path: str | os.PathLike[str]) -> tuple[Path, Path | None]:
 
 def _text(statement: Path) -> str:
     remedy = "Pass a statement's JSON file, or the folder that holds statement.json."
-    what = "a statement's file"
-    return read_text(
-        statement, what=what, most=LARGEST_STATEMENT, remedy=remedy, error=StatementError
-    )
+    what, most = "a statement's file", LARGEST_STATEMENT
+    return read_text(statement, what=what, most=most, remedy=remedy, error=StatementError)
 
 
 def _digest(text: str) -> str:
@@ -307,12 +300,11 @@ def _files(folder: Path) -> list[Path]:
     ones."""
     found = []
     for file in sorted(folder.iterdir()):
-        if file.name == STATEMENT or file.name.startswith(".") or file.name.endswith(SUFFIX):
-            continue
-        plain_file = file.is_file() and not file.is_symlink()
-        fix = "Take it out of the folder, or sign statement.json alone."
-        need(plain_file, "plain files alone", of=str(folder), got=file.name, fix=fix)
-        found.append(file)
+        if file.name != STATEMENT and not file.name.startswith(".") and file.suffix != SUFFIX:
+            plain_file = file.is_file() and not file.is_symlink()
+            fix = "Take it out of the folder, or sign statement.json alone."
+            need(plain_file, "plain files alone", of=str(folder), got=file.name, fix=fix)
+            found.append(file)
     return found
 
 
@@ -325,10 +317,9 @@ def _is_line(text: str) -> bool:
     return bool(text.strip()) and text.isprintable()
 
 
-def _refused(
-    path: object, expected: str, got: str, remedy: str = "Ask the data holder for the files again."
-) -> SignatureError:
-    return SignatureError.expected(expected, of=str(path), got=got, remedy=remedy, quote=False)
+def _hold(holds: bool, of: str, expected: str, got: str, fix: str = "") -> None:
+    fix = fix or "Ask the data holder for the files again."
+    need(holds, expected, of=of, got=got, fix=fix, error=SignatureError, quote=False)
 
 
 # ---- keys
@@ -355,9 +346,8 @@ def new_key(path: str | os.PathLike[str], *, passphrase: Passphrase = None) -> s
     locked = serialization.NoEncryption()
     if word is not None:
         locked = serialization.BestAvailableEncryption(word.encode())
-    form = serialization.PrivateFormat.PKCS8
-    secret = key.private_bytes(serialization.Encoding.PEM, form, locked)
-    _write_new(private, secret, 0o600)
+    pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    _write_new(private, key.private_bytes(pem, form, locked), 0o600)
     try:
         _write_new(public, public_pem(key.public_key()), 0o644)
     except BaseException:
@@ -368,29 +358,23 @@ def new_key(path: str | os.PathLike[str], *, passphrase: Passphrase = None) -> s
 
 def public_path(private: Path) -> Path:
     """Where the public key of a private one is written."""
-    return (
-        private.with_suffix(".pub")
-        if private.suffix == ".key"
-        else private.with_name(f"{private.name}.pub")
-    )
+    if private.suffix == ".key":
+        return private.with_suffix(".pub")
+    return private.with_name(f"{private.name}.pub")
 
 
 def private_key(path: str | os.PathLike[str], passphrase: Passphrase = None) -> Ed25519PrivateKey:
     """The private key in a file."""
     serialization, ed25519 = _library()
     what, fix = "a private key's file", "Pass --key holder.key."
-    pem = read_bytes(path, what=what, most=LARGEST_KEY, remedy=fix)
+    pem, word = read_bytes(path, what=what, most=LARGEST_KEY, remedy=fix), None
+    if b"ENCRYPTED" in pem:
+        word = passphrase() if callable(passphrase) else passphrase
+        fix = "Pass the passphrase; the command line reads FAIRVEIL_KEY_PASSPHRASE, or asks."
+        got = "none, and the key is encrypted"
+        need(word, "a passphrase", of=str(path), got=got, fix=fix, quote=False)
     try:
-        try:
-            key = serialization.load_pem_private_key(pem, None)
-        except TypeError:  # it is encrypted
-            word = passphrase() if callable(passphrase) else passphrase
-            fix = "Pass the passphrase; the command line reads FAIRVEIL_KEY_PASSPHRASE, or asks."
-            got = "none, and the key is encrypted"
-            need(word, "a passphrase", of=str(path), got=got, fix=fix, quote=False)
-            key = serialization.load_pem_private_key(pem, str(word).encode())
-    except InputError:
-        raise
+        key = serialization.load_pem_private_key(pem, None if word is None else str(word).encode())
     except Exception as error:  # the library has many, and their words are about its own inside
         raise _no_key(path, "a private key", pem, "a wrong passphrase, or other content") from error
     if not isinstance(key, ed25519.Ed25519PrivateKey):
@@ -438,26 +422,14 @@ def _public(key: Ed25519PublicKey, encoding: str) -> bytes:
     return found
 
 
-def _is_made_by(key: Ed25519PublicKey, signature: bytes, signed: bytes) -> bool:
-    """Whether the private half of this key signed these bytes."""
-    from cryptography.exceptions import InvalidSignature
-
-    try:
-        key.verify(signature, signed)
-    except InvalidSignature:
-        return False
-    return True
-
-
 def _library() -> tuple[Any, Any]:
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
-        remedy = "pip install 'fairveil[sign]'"
-        raise InputError.expected(
-            "cryptography", of="a signature", got="no cryptography", remedy=remedy
-        ) from None
+        got, remedy = "no cryptography", "pip install 'fairveil[sign]'"
+        of = "a signature"
+        raise InputError.expected("cryptography", of=of, got=got, remedy=remedy) from None
     return serialization, ed25519
 
 
