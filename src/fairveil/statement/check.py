@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import rule
-from .form import NAMED_VERSIONS, Finding, Malformed, checksum, event, leaves, stamps
+from .form import NAMED_VERSIONS, UNPRICED, Finding, Malformed, checksum, event, leaves, stamps
 from .rule import ON_A_GRID, SLACK, Said, is_within
 
 RECOMPUTED = ("epsilon", "delta", "accounting", "groups", "stamps", "releases", "checksum")
@@ -115,8 +115,7 @@ def _priced(function: Any, *given: Any) -> Any:
         return function(*given)
     except Malformed:
         raise
-    # a stranger's events may be wrong in any way: what cannot be priced is a finding
-    except (ArithmeticError, LookupError, TypeError, ValueError, RecursionError, MemoryError):
+    except UNPRICED:  # a stranger's events may be wrong in any way
         return None
 
 

@@ -34,16 +34,18 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 from .. import _checks
 from ..core import events as event_tree
+from ..core.errors import need
 from ..core.events import Composed, Event, NoOp, compose, spelled_out
 from ..core.promise import Promise
-from ..errors import BudgetError, FairveilError, InputError, StatementError
+from ..errors import BudgetError, InputError, StatementError
 from ..show.parts import Part, Shown
 from . import form
 from .form import READ_FROM_DATA, Finding
+from .form import UNPRICED as UNPRICED
 
 if TYPE_CHECKING:
     from ..core.cost import Price
@@ -70,37 +72,19 @@ BASE_FACT = "base classifier"
 """The fact by which a post-processor's statement says whether its base was there before."""
 MOST_NAMED = 64
 """Queries of one answer that are distinguished by name."""
-UNPRICED = (
-    FairveilError,
-    ArithmeticError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    NotImplementedError,
-)
-"""What pricing the events of a stranger's file may come to."""
-REMEDY = "Write statements with write() or to_json()."
 
 
-class Capping(Protocol):
-    """What a `Filter` and `TwoSteps` have in common: the terms that a statement tells."""
-
-    @property
-    def promise(self) -> Promise: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def order(self) -> float | None: ...
-    @property
-    def reserve(self) -> float: ...
+PARTS: dict[str, type[_Part]] = {}
+"""What each field of parts holds."""
 
 
 class _Part:
     """A part of a statement: valid as the document's schema says of `place`."""
 
     place: ClassVar[str]
+
+    def __init_subclass__(cls, place: str) -> None:
+        cls.place, PARTS[place] = place, cls
 
     def __post_init__(self) -> None:
         for one in fields(self):  # type: ignore[arg-type]  # every part is a dataclass
@@ -110,10 +94,7 @@ class _Part:
         try:
             form.require_part(self.to_dict(), self.place)
         except form.Malformed as error:
-            remedy = "Say it as docs/statement_spec.md does."
-            raise StatementError.expected(
-                error.expected, of=error.of, got=error.got, remedy=remedy
-            ) from None
+            _refuse(error, "Say it as docs/statement_spec.md does.")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; what is None and need not be there is left out."""
@@ -122,21 +103,19 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class PublicFact(_Part):
+class PublicFact(_Part, place="facts"):
     """Something that was taken as public: its name, its value in words, and where it came from."""
 
-    place: ClassVar[str] = "facts"
     name: str
     value: str
     origin: Origin
 
 
 @dataclass(frozen=True)
-class StatedBound(_Part):
+class StatedBound(_Part, place="bounds"):
     """How far one person moves one released total, and why: `norm` such as "L2", `reason` such as
     "clipped to norm 1"."""
 
-    place: ClassVar[str] = "bounds"
     question: str
     norm: str
     sensitivity: float
@@ -145,34 +124,31 @@ class StatedBound(_Part):
 
 
 @dataclass(frozen=True)
-class Cap(_Part):
+class Cap(_Part, place="cap"):
     """The filter that capped answers chosen one after another, as it was fixed before the first:
     see `privacy.filters`; or the rule for one release that was chosen after all others:
     `privacy.two_steps`."""
 
-    place: ClassVar[str] = "cap"
     kind: str
     order: float | None
     reserve: float
 
 
 @dataclass(frozen=True)
-class Audit(_Part):
+class Audit(_Part, place="audit"):
     """What an attack on the finished release showed: epsilon is at least `epsilon`, with this
     confidence."""
 
-    place: ClassVar[str] = "audit"
     epsilon: float
     confidence: float
     attack: str
 
 
 @dataclass(frozen=True)
-class GroupGuarantee(_Part):
+class GroupGuarantee(_Part, place="groups"):
     """What the people of one group, a cell of a sensitive column, have at the promise's delta.
     `fixed`, `limit`: see `NamedGroups`."""
 
-    place: ClassVar[str] = "groups"
     name: str
     cell: int
     column: int
@@ -182,12 +158,11 @@ class GroupGuarantee(_Part):
 
 
 @dataclass(frozen=True)
-class Receipt(_Part):
+class Receipt(_Part, place="ledger"):
     """What shows that a ledger holds a release: its data set, the spend's id, the number of the
     line that reserved it, and the line's hash, which a ledger that lost or changed a line no longer
     has (`Ledger.check(receipts=...)`)."""
 
-    place: ClassVar[str] = "ledger"
     dataset: str
     spend: str
     entry: int
@@ -195,23 +170,16 @@ class Receipt(_Part):
 
 
 @dataclass(frozen=True)
-class Release(_Part):
+class Release(_Part, place="releases"):
     """One kind of release. `name`: of the query, "" where nobody said; `numbers`: the noise
     multipliers (one, or one a cell), or what else the mechanism is known by; `rows`: which rows it
     read; `times`: how often it was made."""
 
-    place: ClassVar[str] = "releases"
     name: str
     mechanism: str
     numbers: tuple[float, ...]
     rows: str
     times: int
-
-
-PARTS: dict[str, type[_Part]] = {
-    kind.place: kind
-    for kind in (PublicFact, StatedBound, Cap, Audit, GroupGuarantee, Receipt, Release)
-}
 
 
 @dataclass(frozen=True)
@@ -234,16 +202,11 @@ class NamedGroups:
         given: object = self.names
         names = tuple(given) if isinstance(given, tuple | list) else ()
         limits = tuple(self.limits) or (None,) * len(names)
-        if not names or len(set(names)) != len(names):
-            remedy = "Name every cell once: NamedGroups(('female', 'male'))."
-            raise StatementError.expected(
-                "different names, one a cell", of="names", got=self.names, remedy=remedy
-            )
-        if len(limits) != len(names):
-            remedy = "One limit a name, None where there is none."
-            raise StatementError.expected(
-                f"{len(names)} limits", of="limits", got=len(limits), remedy=remedy
-            )
+        each, fix = names and len(set(names)) == len(names), "NamedGroups(('female', 'male'))."
+        words, error = "different names, one a cell", StatementError
+        need(each, words, of="names", got=given, fix=f"Name every cell once: {fix}", error=error)
+        fits, got, fix = len(limits) == len(names), len(limits), "None where there is none."
+        need(fits, f"{len(names)} limits", of="limits", got=got, fix=fix, error=error)
         told = [
             GroupGuarantee(name, at, self.column, 0.0, self.fixed, limit)
             for at, (name, limit) in enumerate(zip(names, limits, strict=True))
@@ -405,7 +368,7 @@ class PrivacyStatement(Shown):
         events: Iterable[Event],
         *,
         plan: Iterable[Event] | None = None,
-        cap: Capping | None = None,
+        cap: Any = None,
         groups: Iterable[NamedGroups] = (),
         **said: Any,
     ) -> PrivacyStatement:
@@ -452,11 +415,9 @@ class PrivacyStatement(Shown):
         said |= {name: tuple(said[name]) for name in listed if name in said}
         capped = _cap_of(done, planned, promise, cap)
         price = _price(done, planned, capped, promise)
-        if said.get("releases") and not same_releases(said["releases"], done):
-            remedy = "Make them of the same answers: releases_of((names, event) for each answer)."
-            raise StatementError.expected(
-                "the releases of the events", of="releases", got="others", remedy=remedy
-            )
+        same = not said.get("releases") or same_releases(said["releases"], done)
+        words, fix = "the releases of the events", "Make them by releases_of, of the same answers."
+        need(same, words, of="releases", got="others", fix=fix, error=StatementError)
         origins = [bound.origin for bound in said.get("bounds", ())]
         flags: Any = form.stamps(
             price.epsilon, said.get("noise", "secure"), said.get("user_code", "none"), origins
@@ -585,16 +546,10 @@ class PrivacyStatement(Shown):
             The statement.
         """
         doc = read(text)
-        if doc["checksum"] != form.checksum(doc):
-            raise StatementError.expected(
-                "the content that its checksum was made of",
-                of="privacy statement",
-                got="other content",
-                remedy=(
-                    "Ask its author for the file again; `fairveil verify FILE` shows what "
-                    "no longer fits."
-                ),
-            )
+        words, got = "the content that its checksum was made of", "other content"
+        fix = "Ask its author for the file again; `fairveil verify FILE` shows what no longer fits."
+        same, of = doc["checksum"] == form.checksum(doc), "privacy statement"
+        need(same, words, of=of, got=got, fix=fix, error=StatementError)
         return statement_of(doc)
 
 
@@ -759,13 +714,11 @@ def _price(
     from . import rule
 
     found = rule.two_steps(_tuple(events), delta, relation)
-    if not rule.is_within(found, promise.epsilon):
-        raise BudgetError.expected(
-            f"at most epsilon={promise.epsilon:g} at delta {delta:g}",
-            of="the last release, chosen after the others were looked at",
-            got=f"epsilon {found[0]:.6g} together with them",
-            remedy="Give it more noise: fairveil.privacy.price_after says what two steps cost.",
-        )
+    within, words = rule.is_within(found, promise.epsilon), f"at most epsilon={promise.epsilon:g}"
+    of = "the last release, chosen after the others were looked at"
+    got = f"epsilon {found[0]:.6g} together with them, at delta {delta:g}"
+    fix = "Give it more noise: fairveil.privacy.price_after says what two steps cost."
+    need(within, words, of=of, got=got, fix=fix, error=BudgetError)
     return Price(promise.epsilon, delta, relation, "two steps")
 
 
@@ -773,19 +726,15 @@ def _cap_of(
     events: tuple[Event, ...],
     plan: tuple[Event, ...] | None,
     promise: Promise,
-    given: Capping | None,
+    given: Any,
 ) -> Cap | None:
     """The terms of the filter, or of the one that takes every event; none where there is a plan, or
     nothing to cap."""
     from ..core.filters import Filter
 
-    if given is not None and given.promise != promise:
-        raise InputError.expected(
-            f"a filter for {promise}",
-            of="cap",
-            got=str(given.promise),
-            remedy="Make the filter of the statement's own guarantee: Filter.create(promise).",
-        )
+    own, words = given is None or given.promise == promise, f"a filter for {promise}"
+    fix = "Make the filter of the statement's own guarantee: Filter.create(promise)."
+    need(own, words, of="cap", got=getattr(given, "promise", None) and str(given.promise), fix=fix)
     if plan is not None or not events or not promise.is_private:
         return None
     chosen = given or Filter.create(promise, "renyi" if promise.delta > 0 else "pure")
@@ -806,11 +755,8 @@ def _guarantees(
         from .rule import SLACK, Said, Unpriced
 
         column, size = groups.column, len(groups.names)
-        if column in out:
-            remedy = "Name each column's groups once."
-            raise InputError.expected(
-                "one NamedGroups a column", of="groups", got=column, remedy=remedy
-            )
+        words, fix = "one NamedGroups a column", "Name each column's groups once."
+        need(column not in out, words, of="groups", got=column, fix=fix)
         whole, delta = None if plan is None else _tuple(plan), promise.delta
         said = Said(_tuple(events), whole, None, everybody, everybody, delta, promise.neighbours)
         try:
@@ -862,10 +808,11 @@ def _plain(value: Any) -> Any:
     return "inf" if isinstance(value, float) and math.isinf(value) else value
 
 
-def _refuse(error: form.Malformed) -> NoReturn:
-    raise StatementError.expected(
-        error.expected, of=error.of, got=error.got, remedy=REMEDY, quote=False
-    ) from None
+def _refuse(
+    error: form.Malformed, fix: str = "Write statements with write() or to_json()."
+) -> NoReturn:
+    told = {"of": error.of, "got": error.got, "remedy": fix}
+    raise StatementError.expected(error.expected, **told, quote=False) from None
 
 
 @lru_cache(maxsize=16)

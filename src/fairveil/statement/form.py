@@ -27,6 +27,8 @@ NAMED_VERSIONS = ("fairveil", "python", "numpy", "scipy")
 MORE = ("groups", "ledger", "releases", "notes")
 """Fields that a document need not have."""
 DEEPEST, LARGEST, MOST_PARTS = 200, 1 << 26, 1 << 16
+UNPRICED = (ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
+"""What pricing the events of a stranger's file may come to."""
 
 
 class Malformed(ValueError):  # noqa: N818  # what it is
