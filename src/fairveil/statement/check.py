@@ -19,17 +19,25 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import rule
-from .form import NAMED_VERSIONS, UNPRICED, Finding, Malformed, checksum, event, leaves, stamps
+from .form import (
+    NAMED_VERSIONS,
+    UNPRICED,
+    Finding,
+    Malformed,
+    checksum,
+    event,
+    leaves,
+    schema,
+    stamps,
+)
 from .rule import ON_A_GRID, SLACK, Said, is_within
 
-RECOMPUTED = ("epsilon", "delta", "accounting", "groups", "stamps", "releases", "checksum")
-ON_TRUST = (
-    *("promise", "events", "plan", "cap", "facts", "bounds", "not_covered", "notes", "tuning"),
-    *("earlier_releases", "audit", "noise", "arithmetic", "user_code", "versions", "created"),
-    "ledger",
+RECOMPUTED, ON_TRUST = (
+    tuple(name for name, one in schema()["properties"].items() if one.get("source") == source)
+    for source in ("recomputed", "trusted")
 )
-"""Fields that are taken as they are: nobody can tell from a statement alone whether they are true.
-A signature says who stands by them."""
+"""Fields that follow from others, and fields that are taken as they are: nobody can tell from a
+statement alone whether they are true. A signature says who stands by them."""
 
 
 def said_in(doc: dict[str, Any]) -> Said:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..core import events as event_tree
 from ..core.promise import Promise
 from ..show.numbers import STAMP_WORDS, at_least, at_most, promised
 from ..show.parts import Column, Facts, Part, Table, aligned
-from .form import READ_FROM_DATA, event
+from .form import READ_FROM_DATA, event, schema
 from .rule import TWO_STEPS, is_prefix
 
 Statement = Any
@@ -31,63 +31,13 @@ HEADS = ("release", "noise multiplier", "sensitivity", "rows", "times")
 MECHANISMS, NOTHING = "Mechanisms", "-"
 
 
-class Made(NamedTuple):
-    """A mechanism in words, the norm in which its sensitivity is stated, and the names of what it is
-    known by, where that is no noise multiplier."""
-
-    words: str
-    norm: str = NOTHING
-    known_by: tuple[str, ...] = ()
-
-
-MADE_BY = {
-    "Gaussian": Made("Gaussian noise", "L2"),
-    "discrete Gaussian": Made("discrete Gaussian noise", "L2"),
-    "Laplace": Made("Laplace noise", "L1"),
-    "discrete Laplace": Made("discrete Laplace noise", "L1"),
-    "Gaussian by cell": Made("Gaussian noise by cell", "L2"),
-    "exponential": Made("a choice by the exponential mechanism", "range", ("epsilon",)),
-    "pure": Made("a mechanism known by its epsilon", known_by=("epsilon",)),
-    "approximate": Made(
-        "a mechanism known by its epsilon and delta", known_by=("epsilon", "delta")
-    ),
-    "zero-concentrated": Made("a mechanism known by its rho", known_by=("rho",)),
-    "sampler error": Made("samplers that are not exact", known_by=("total variation at most",)),
-    "exact": Made("something protected, exactly"),
-}
-NEIGHBOURS = {
-    "sensitive_features": (
-        "they differ in the sensitive columns of one row (replace-one).",
-        "they differ in the sensitive columns of the rows of one person (replace-one).",
-    ),
-    "add-remove": (
-        "one is the other with one row added or removed (add-remove); how many rows there are is "
-        "private.",
-        "one is the other with all rows of one person added or removed (add-remove); how many "
-        "persons and rows there are is private.",
-    ),
-    "replace-one": (
-        "they differ in one row (replace-one); how many rows there are is public.",
-        "they differ in one person, whose rows another person's replace (replace-one); how many "
-        "persons there are is public, and how many rows is private.",
-    ),
-}
+TOLD: dict[str, Any] = schema()["properties"]
+MADE_BY: dict[str, Any] = TOLD["releases"]["items"]["properties"]["mechanism"]
+"""Of each mechanism its words, the norm in which its sensitivity is stated, and the names of what it
+is known by, where that is no noise multiplier."""
+WHOSE: dict[str, Any] = TOLD["promise"]["properties"]
+NEIGHBOURS: dict[str, Any] = {**WHOSE["neighbours"]["words"], **WHOSE["protects"]["words"]}
 """When two tables are neighbours: of rows, and of persons."""
-SAID = {
-    "secure": "a cryptographic generator (ChaCha20) keyed by the operating system.",
-    "seeded": "INSECURE: a generator seeded by the caller; whoever knows or guesses the seed can take "
-    "the noise away. For tests only.",
-    "exact": "contributions are put on a grid and added exactly, noise is drawn on the same grid; no "
-    "rounding can leak.",
-    "float32-by-row": "contributions are put on a grid, bounded there and added exactly, noise is "
-    "drawn on the same grid. What a network makes of one row is float32 arithmetic of torch. Rows "
-    "went through it one by one, or in chunks of fixed shapes, tried on made-up rows: there no bit of "
-    "a row hung on its place or on the rows beside it. If some bit hung on them all the same, each "
-    "such row could move a sum by two clips: that is not covered.",
-    "none": "No code of the caller ran beside the rows.",
-    "trusted": "The caller's own code ran beside the rows and was trusted too: it could have leaked.",
-}
-"""Words for noise, arithmetic and user code."""
 CURATOR = (
     "a central curator holds the rows, is trusted, and gives out nothing but what is listed here."
 )
@@ -107,21 +57,26 @@ def items(statement: Statement) -> tuple[tuple[str, str], ...]:
         ("Neighbours", are),
         ("What is protected", _protected(promise)),
         ("Unit", _unit(promise)),
-        ("Trust model", f"{CURATOR} {SAID[statement.user_code]}"),
+        ("Trust model", f"{CURATOR} {_said(statement, 'user_code')}"),
         (MECHANISMS, "; ".join(table_lines(statement)) or "nothing that is protected was read."),
         ("Bounds", _join(_bounds(statement))),
         ("Composition", _composition(statement)),
         ("Sampling", _sampling(statement)),
         ("Tuning", _sentence(statement.tuning) or NOT_TUNED),
         ("Earlier releases", _earlier(statement)),
-        ("Noise source", SAID[statement.noise]),
-        ("Floating point", SAID[statement.arithmetic]),
+        ("Noise source", _said(statement, "noise")),
+        ("Floating point", _said(statement, "arithmetic")),
         ("Versions", ", ".join(f"{name} {version}" for name, version in versions) + "."),
         ("Taken as public", _join(_facts(statement))),
         ("Not covered", _join(_not_covered(statement))),
         ("Notes", _join(sentence.rstrip(".") for sentence in notes)),
         ("Audit", _audit(statement)),
     )
+
+
+def _said(statement: Statement, name: str) -> str:
+    """The schema's words for the value of a field."""
+    return str(TOLD[name]["words"][getattr(statement, name)])
 
 
 def lines(statement: Statement) -> Iterator[str]:
@@ -149,11 +104,12 @@ def table(statement: Statement) -> tuple[tuple[str, ...], ...]:
     bounds = {(bound.question, bound.norm): bound.sensitivity for bound in statement.bounds}
     out = []
     for one in statement.told_releases:
-        made = MADE_BY[one.mechanism]
-        moves = bounds.get((one.name, made.norm))
-        norm = made.norm if moves is None else f"{made.norm} {moves:g}"
-        name = f"{one.name} ({made.words})" if one.name else made.words
-        out.append((name, _numbers(one, made), norm, one.rows, f"{one.times:,}"))
+        words = MADE_BY["words"][one.mechanism]
+        norm = MADE_BY["norms"].get(one.mechanism, NOTHING)
+        moves = bounds.get((one.name, norm))
+        norm = norm if moves is None else f"{norm} {moves:g}"
+        name = f"{one.name} ({words})" if one.name else words
+        out.append((name, _numbers(one), norm, one.rows, f"{one.times:,}"))
     return tuple(out)
 
 
@@ -165,10 +121,10 @@ def table_lines(statement: Statement) -> Iterator[str]:
         yield f"and {len(told) - MOST_LISTED} more, listed in the JSON"
 
 
-def _numbers(one: Any, made: Made) -> str:
+def _numbers(one: Any) -> str:
     """Noise multipliers as numbers; what another mechanism is known by in words."""
-    if made.known_by:
-        named = zip(made.known_by, one.numbers, strict=False)
+    if one.mechanism in MADE_BY["known_by"]:
+        named = zip(MADE_BY["known_by"][one.mechanism], one.numbers, strict=False)
         return ", ".join(f"{name} {at_most(value)}" for name, value in named)
     shown = ", ".join(f"{number:.4g}" for number in one.numbers[:MOST_CELLS])
     return (f"{shown}, ..." if len(one.numbers) > MOST_CELLS else shown) or NOTHING
