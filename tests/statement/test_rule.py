@@ -109,6 +109,9 @@ def test_guarantee_3_what_is_too_large_ends() -> None:
     for wide in (cells, PoissonSampled(0.5, cells)):
         with pytest.raises(Unpriced):
             rule.price(plain(wide.to_dict()), 1e-6, "replace-one")
+    alternating = (PerCell(((9.0,) * 64,), (2.0,)), PerCell(((8.0,) * 64,), (2.0,)))
+    in_turn = plain(Composed(alternating * 2000).to_dict())
+    assert rule.price(in_turn, 1e-6, "replace-one")[0] < 1e6
     many = Composed(tuple(Pure(0.001 * (k + 1)) for k in range(1001)))
     with pytest.raises(Unpriced):
         rule.price(plain(many.to_dict()), 1e-6, "add-remove")

@@ -65,13 +65,12 @@ def total(event: Event, neighbours: str) -> Total:
     kinds = {leaf[0] for leaf in counts}
     if sum(leaf[0] not in GAUSSIANS for leaf in counts) > MOST_DISTINCT:
         raise Unpriced(f"more than {MOST_DISTINCT} different mechanisms")
-    rows, cells = _cells(event)
-    if neighbours != "add-remove" and rows * cells**2 > MOST_PAIRS:
-        raise Unpriced("more cells than are compared in pairs")
     if not kinds <= {*GAUSSIANS, *PURE, "non-private"}:
         from ..core import cost
         from ..core import inventory as known
 
+        cells = _by_cell(event) if neighbours != "add-remove" else set()
+        _require_few(sum(len(one[1]) for one in cells), max(map(_width, cells), default=0))
         found = known.inventory(accountants(event), neighbours)
         sums = cost.addition(found, neighbours)  # type: ignore[arg-type]
         error = cost.whole_error(found, neighbours)  # type: ignore[arg-type]
@@ -80,7 +79,7 @@ def total(event: Event, neighbours: str) -> Total:
     columns: dict[tuple[int, int], list[tuple[Event, int]]] = {}
     for leaf, times in counts.items():
         if leaf[0] == "per-cell":
-            columns.setdefault((leaf[4], len(leaf[1][0])), []).append((leaf, times))
+            columns.setdefault((leaf[4], _width(leaf)), []).append((leaf, times))
     for (_, size), group in columns.items():
         squares.append(max(max(pairs_of(group, cell, neighbours)) for cell in range(size)))
     pure = [(*_pure(leaf), times) for leaf, times in counts.items() if leaf[0] in PURE]
@@ -136,12 +135,20 @@ def _pure(leaf: Event) -> tuple[float, float]:
     return leaf[1], leaf[2] if leaf[0] == "approximate" else 0.0
 
 
-def _cells(event: Event) -> tuple[int, int]:
-    """How many parts differ by cell, and the most cells of one."""
+def _by_cell(event: Event) -> set[Event]:
+    """The releases by cell in an event, each once."""
     if event[0] == "per-cell":
-        return len(event[1]), len(event[1][0])
-    within = [_cells(one) for one in inside(event)]
-    return sum(rows for rows, _ in within), max((size for _, size in within), default=0)
+        return {event}
+    return set().union(*map(_by_cell, inside(event)))
+
+
+def _width(event: Event) -> int:
+    return len(event[1][0])
+
+
+def _require_few(rows: int, cells: int) -> None:
+    if rows * cells**2 > MOST_PAIRS:
+        raise Unpriced("more cells than are compared in pairs")
 
 
 def pairs_of(releases: Iterable[tuple[Event, int]], cell: int, neighbours: str) -> list[float]:
@@ -155,6 +162,7 @@ def pairs_of(releases: Iterable[tuple[Event, int]], cell: int, neighbours: str) 
     ]
     if neighbours == "add-remove":
         return [math.fsum(t / part[cell] ** 2 for part, _, _, t in rows)]
+    _require_few(len(rows), len(rows[0][0]))
     out = []
     for other in range(len(rows[0][0])):
         terms = []
