@@ -15,52 +15,21 @@ const memo = (f, cache = new Map()) => (...given) => {
 
 /* ---- reading: section 2 */
 function parse(text) {
-  if ([...text].length > 2 ** 26) throw new Malformed("size");
-  let at = 0;
-  const bad = () => { throw new Malformed(`no JSON at ${at}`); };
-  const space = () => { while (" \t\n\r".includes(text[at] ?? "x")) at++; };
-  const token = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
-  const several = (end, depth, one) => {
-    if (depth > 200) bad();
-    at++; space();
-    if (text[at] === end) { at++; return; }
-    for (;;) {
-      one(); space();
-      if (text[at] === end) { at++; return; }
-      if (text[at] !== ",") bad();
-      at++;
-    }
+  const bad = () => { throw new Malformed("no JSON that is read here"); };
+  if ([...text].length > 2 ** 26) bad();
+  let names = 0, found;
+  try { found = JSON.parse(text); } catch { bad(); }
+  const walk = (v, depth) => {
+    if (depth > 200 || (typeof v === "number" && !isFinite(v)) || (typeof v === "string" && /\p{Cs}/u.test(v))) bad();
+    if (v === null || typeof v !== "object") return v;
+    if (Array.isArray(v)) return v.map(one => walk(one, depth + 1));
+    const pairs = Object.entries(v).map(([name, one]) => [walk(name, depth), walk(one, depth + 1)]);
+    names += pairs.length;
+    return Object.assign(Object.create(null), Object.fromEntries(pairs));
   };
-  const value = depth => {
-    space();
-    if (text[at] === "[") {
-      const out = [];
-      several("]", depth + 1, () => out.push(value(depth + 1)));
-      return out;
-    }
-    if (text[at] === "{") {
-      const out = new Map();
-      several("}", depth + 1, () => {
-        const name = value(depth + 1);
-        space();
-        if (typeof name !== "string" || out.has(name) || text[at] !== ":") bad();
-        at++;
-        out.set(name, value(depth + 1));
-      });
-      return Object.assign(Object.create(null), Object.fromEntries(out));
-    }
-    token.lastIndex = at;
-    const found = token.exec(text);
-    if (!found) bad();
-    at += found[0].length;
-    const one = JSON.parse(found[0]);
-    if (typeof one === "number" && (!isFinite(one) || (/^-?\d+$/.test(found[0]) && BigInt(found[0].replace("-", "")) > 2n ** 53n))) bad();
-    if (typeof one === "string" && /\p{Cs}/u.test(one)) bad();
-    return one;
-  };
-  const out = value(0);
-  space();
-  if (at < text.length) bad();
+  const out = walk(found, 0), bare = text.replace(/"(?:[^"\\]|\\.)*"/g, '""');  // without what is inside of texts
+  if ((bare.match(/:/g) ?? []).length !== names) bad();  // a name twice
+  if ((bare.match(/-?\d[\d.eE+-]*/g) ?? []).some(n => /^-?\d+$/.test(n) && BigInt(n.replace("-", "")) > 2n ** 53n)) bad();
   return out;
 }
 const line = v => typeof v === "string" && /\S/.test(v.replace(/ /g, "")) && !/[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/u.test(v);
@@ -233,13 +202,15 @@ function tail(x) {  // P(Z > x) of a standard normal Z, as a logarithm
 }
 const less = (a, b) => E(a) * -X(M.min(b - a, 0) - EPS * (1 + M.abs(a)));
 const logSum = (a, b) => M.max(a, b) === -INF ? -INF : M.max(a, b) + P1(E(M.min(a, b) - M.max(a, b)));
+function halved(tooLow, low, high) {  // where a monotone condition ends, from above
+  for (let k = 0; k < 200; k++) { const x = (low + high) / 2; if (tooLow(x)) low = x; else high = x; }
+  return high;
+}
 const gaussianDelta = (e, mu) => mu > 0 && e / mu < 1e8 ? less(tail(e / mu - mu / 2), e + tail(e / mu + mu / 2)) : 0;
 function gaussianEpsilon(mu, delta) {
   if (mu === 0 || gaussianDelta(0, mu) <= delta) return 0;
   if (delta <= 0) return INF;
-  let low = 0, high = mu * mu / 2 + mu * Q(-2 * L(delta)) + 1e-12;
-  for (let k = 0; k < 200; k++) { const e = (low + high) / 2; if (gaussianDelta(e, mu) > delta) low = e; else high = e; }
-  return high;
+  return halved(e => gaussianDelta(e, mu) > delta, 0, mu * mu / 2 + mu * Q(-2 * L(delta)) + 1e-12);
 }
 function discreteLaplace(scale, shift) {
   const t = 1 / scale, ends = 1 / (1 + E(-t)), size = M.max(1, M.ceil((shift - 1) / 256)), out = [[shift * t, ends]];
@@ -422,8 +393,8 @@ function reach(f, bound, top) {
   while (high - low > 1e-2 * high) { const e = (low + high) / 2; if (f(e) > bound) low = e; else high = e; }
   return high;
 }
-function connect(points, forward, backward) {
-  const start = M.max(forward[0], backward[0]);
+function connect(points, one, ends) {  // both directions: masses at losses number low, low + 1, ..., and what is lost
+  const ways = sides(one).map((f, k) => points.slice(0, ends[k] + 1).map(f)), start = M.max(ways[0][0], ways[1][0]);
   const rising = values => {
     const down = values.slice(), mass = new Array(values.length).fill(0);
     for (let k = down.length - 2; k >= 0; k--) down[k] = M.max(down[k], down[k + 1]);
@@ -432,25 +403,23 @@ function connect(points, forward, backward) {
       const fall = down[k] - down[k + 1], width = M.min(points[k + 1] - points[k], 700);
       mass[k + 1] += fall / -X(-width); mass[k] -= fall / X(width);
     }
-    return [mass.slice(1).map(p => M.max(0, p)), -mass[0]];
+    return mass;
   };
-  const [above, lostAbove] = rising(forward), [below, lostBelow] = rising(backward);
-  const middle = M.max(0, 1 - start - lostAbove - lostBelow);
-  return [[middle, ...above], below.map((p, k) => p * E(-points[k + 1])), forward.at(-1)];
+  const all = ways.map(rising), middle = M.max(0, 1 - start + all[0][0] + all[1][0]);
+  const above = all.map(mass => mass.slice(1).map(p => M.max(0, p)));
+  return [0, 1].map(k => {
+    const below = above[1 - k].map((p, n) => p * E(-points[n + 1])).reverse();
+    return {low: -below.length, mass: [...below, middle, ...above[k]], never: ways[k].at(-1)};
+  });
 }
 const sides = one => [one.forward, one.backward];
 function uneven(one) {
   const ends = sides(one).map(f => reach(f, 1e-200, one.top)), far = M.max(...ends), scale = M.min(Q(variance(one, 1e-20)), far);
   const low = 1e-4 * scale, high = 1.001 * far;
   const all = [...range(1200).map(k => M.min(8 * scale, far) * k / 1199), ...range(1200).map(k => low * (high / low) ** (k / 1199))];
-  const points = [...new Set(all)].sort((a, b) => a - b), ways = sides(one).map((f, k) => points.slice(0, place(points, ends[k]) + 1).map(f));
-  let leak = 0;
-  const pairs = [ways, [ways[1], ways[0]]].map(([ahead, behind]) => {
-    const [above, below, never] = connect(points, ahead, behind);
-    leak = M.max(leak, never);
-    return [...above.map((p, k) => [points[k], p]), ...below.map((p, k) => [-points[k + 1], p])];
-  });
-  return {pairs, leak};
+  const points = [...new Set(all)].sort((a, b) => a - b), loss = k => M.sign(k) * points[M.abs(k)];
+  const both = connect(points, one, ends.map(end => place(points, end)));
+  return {pairs: both.map(({low, mass}) => mass.map((p, k) => [loss(low + k), p])), leak: M.max(both[0].never, both[1].never)};
 }
 function variance(one, bound) {
   const end = M.max(...sides(one).map(f => reach(f, bound, one.top)));
@@ -463,11 +432,7 @@ function variance(one, bound) {
 function onGrid(one, step, bound, count) {
   const ends = sides(one).map(f => M.max(1, M.ceil(reach(f, bound, one.top) / step)));
   const sizes = ends.map(n => n * step >= one.top || n * step < one.top - step ? n : n + 1);
-  const points = range(M.max(...sizes) + 1).map(k => k * step), ways = sides(one).map((f, k) => points.slice(0, sizes[k] + 1).map(f));
-  return [ways, [ways[1], ways[0]]].map(([ahead, behind]) => {
-    const [above, below, never] = connect(points, ahead, behind);
-    return {low: -below.length, mass: [...below.reverse(), ...above], never, count};
-  });
+  return connect(range(M.max(...sizes) + 1).map(k => k * step), one, sizes).map(way => ({...way, count}));
 }
 function cumulant(parts, step, tilt) {
   return sum(parts.map(({low, mass, count}) => {
@@ -491,36 +456,22 @@ function transform(re, im, way) {  // in place, of a power of two of values
     re[b] = re[a] - x; im[b] = im[a] - y; re[a] += x; im[a] += y;
   }
 }
-function coarse(parts) {
-  return parts.map(({low, mass}) => {
-    const width = M.max(1, M.floor(mass.length / 600)), cells = [];
-    for (let k = 0; k < mass.length; k += width) {
-      const group = mass.slice(k, k + width), whole = sum(group);
-      if (whole > 0) cells.push([low + k + sum(group.map((p, n) => p * n)) / whole, whole]);
-    }
-    return cells;
-  });
-}
 function composedEpsilon(parts, step, delta) {
   let room = delta - sum(parts.map(p => p.never * p.count));
   if (room <= 0) return INF;
-  const sketch = coarse(parts), counts = parts.map(p => p.count);
-  const about = tilt => sum(sketch.map((cells, j) => {
-    const top = M.max(tilt * step * cells[0][0], tilt * step * cells.at(-1)[0]);
-    return counts[j] * (top + L(sum(cells.map(([at, p]) => p * E(tilt * step * at - top)))));
-  }));
-  const spread = sum(sketch.map((cells, j) => {
-    const mean = sum(cells.map(([at, p]) => p * at)) / sum(cells.map(([, p]) => p));
-    return counts[j] * sum(cells.map(([at, p]) => p * (at - mean) ** 2));
+  const about = tilt => cumulant(parts, step, tilt), counts = parts.map(p => p.count);
+  const spread = sum(parts.map(({low, mass, count}) => {
+    const whole = sum(mass), mean = sum(mass.map((p, k) => p * (low + k))) / whole;
+    return count * sum(mass.map((p, k) => p * (low + k - mean) ** 2));
   }));
   const scale = step * Q(M.max(spread, 1)), steep = M.max(M.min(1e3 / scale, 30 / step), 2e-3 / scale);
   const best = (list, cost) => list.reduce((b, x) => { const c = cost(x); return c < b[1] ? [x, c] : b; }, [list[0], INF])[0];
-  const tilts = range(41).map(k => 1e-3 / scale * (steep * scale * 1e3) ** (k / 40));
+  const tilts = range(25).map(k => 1e-3 / scale * (steep * scale * 1e3) ** (k / 24));
   const tilt = best(tilts, t => (about(t) - L(delta) + t * L(t / (t + 1)) - L(t + 1)) / t);
-  const turns = range(21).map(k => 1e-2 * 10 ** (k / 5) / scale), base = about(tilt);
+  const turns = range(9).map(k => 1e-2 * 10 ** (k / 2) / scale), base = about(tilt);
   const turn = best(turns, t => (about(tilt + t) - base + 35) / t);
   const highest = sum(parts.map(p => p.count * (p.low + p.mass.length - 1))), lowest = sum(parts.map(p => p.count * p.low));
-  const here = cumulant(parts, step, tilt), there = cumulant(parts, step, tilt + turn);
+  const here = base, there = about(tilt + turn);
   const high = M.min(highest, M.ceil((there - here + 35) / turn / step) + 1);
   const under = -least(turns.map(t => (about(tilt - t) - base + 35) / t));
   const low = M.max(lowest, M.min(M.floor(under / step) - 1, high - 1));
@@ -685,9 +636,8 @@ function filtered(cap, s) {
     for (const [one, times] of total.others) {
       const [own, lost] = addition({square: 0, others: [[one, 1]]}, s.nb);
       if (own === INF) throw new Unpriced();
-      let low = 0, high = 2 * Q(2 * own + 4);
-      for (let k = 0; k < 100; k++) { const mu = (low + high) / 2; if (tail(mu / 2) > -logSum(0, own)) low = mu; else high = mu; }
-      square += times * high ** 2; leak += times * lost;
+      square += times * halved(mu => tail(mu / 2) > -logSum(0, own), 0, 2 * Q(2 * own + 4)) ** 2;
+      leak += times * lost;
     }
     eps = gaussianEpsilon(Q(square), share);
   } else {
