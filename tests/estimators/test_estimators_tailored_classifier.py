@@ -27,7 +27,7 @@ import ways
 from fairveil.core.events import PoissonSampled
 from fairveil.errors import ConstraintNotMet
 from fairveil.methods.allocation import ALLOCATIONS
-from fairveil.statement.groups import by_group
+from group_prices import by_group
 
 GIVEN = {"m": 1.0, "f": 3.0}
 SIZES = np.array([(SEX == "f").sum(), (SEX == "m").sum()])

@@ -34,7 +34,7 @@ from fairveil.core.cost import gaussian_mu
 from fairveil.errors import ConstraintNotMet, UnstatedBounds, WorseThanBaseline
 from fairveil.facts import Category, Number, Schema
 from fairveil.methods.allocation import ALLOCATIONS
-from fairveil.statement.groups import by_group
+from group_prices import by_group
 from knobs import made
 
 METHODS = ["moments", "descent"]

@@ -29,7 +29,7 @@ from fairveil.methods.allocation import ALLOCATIONS, Allocation
 from fairveil.methods.quadratics import Ended
 from fairveil.methods.tailoring import TailoredDescent, plan_tailored_descent
 from fairveil.privacy import Promise
-from fairveil.statement.groups import by_group
+from group_prices import by_group
 
 SIZES = (300, 120, 40)
 X, Y, A = t.sample(SIZES)

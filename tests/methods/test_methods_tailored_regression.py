@@ -31,7 +31,7 @@ from fairveil.methods.tailoring import (
     plan_tailored_regression,
 )
 from fairveil.privacy import Promise
-from fairveil.statement.groups import by_group
+from group_prices import by_group
 
 SIZES = (700, 250, 50)
 X, Y, A = t.sample(SIZES)

@@ -34,7 +34,8 @@ from fairveil.core.events import (
 from fairveil.core.promise import NEIGHBOURS
 from fairveil.errors import InputError
 from fairveil.statement.form import event as plain
-from fairveil.statement.groups import Cells, by_group, seen
+from fairveil.statement.groups import Cells, seen
+from group_prices import by_group
 
 DELTA = 1e-6
 GRADIENTS = PerCell(((9.0, 5.0, 7.0),), (2.0,), (1,))

@@ -18,8 +18,8 @@ from fairveil.errors import FairveilError, InputError, StatementError
 from fairveil.privacy import NamedGroups, NoiseSource, PrivacyStatement, Promise
 from fairveil.statement.document import GroupGuarantee
 from fairveil.statement.form import checksum
-from fairveil.statement.groups import by_group
 from fairveil.statement.words import items
+from group_prices import by_group
 
 PROMISE = Promise(8.0, 1e-6)
 CELLS = PerCell(((5.0, 9.0, 20.0),), (2.0,))

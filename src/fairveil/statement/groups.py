@@ -31,9 +31,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from .form import FIELDS, Event, event, inside
+from .form import FIELDS, Event, inside
 from .rule import (
     NOTHING,
     SLACK,
@@ -180,24 +180,3 @@ def keeps(said: Said, limit: float, cell: int, column: Cells) -> bool:
     if not found.private or found.others or found.error:
         return False
     return gaussian_epsilon(math.sqrt(found.square), said.delta) <= limit * (1 + SLACK)
-
-
-def by_group(
-    events: Any, delta: float, neighbours: str, cells: int, column: int = 0, fixed: bool = True
-) -> tuple[float, ...]:
-    """The epsilon, at this delta, of the people of each of the `cells` groups of a sensitive column.
-
-    `fixed`: whether the shares were fixed before data were read. If not, `events` must tell this
-    column's releases as they were made and all others as they were planned, and the epsilons hold
-    after the fact (theory.md#by-group).
-
-    >>> from fairveil.core.events import PerCell
-    >>> few = by_group([PerCell(((5.0, 20.0),), (2.0,))], 1e-6, "add-remove", 2)
-    >>> [round(epsilon, 3) for epsilon in few]
-    [0.834, 0.189]
-    """
-    from ..core.inventory import as_event
-
-    whole: Event = event(as_event(events).to_dict())
-    said = Said(whole, whole, None, math.inf, math.inf, delta, neighbours)
-    return tuple(one for one, _ in group_epsilons(said, Cells(column, cells), fixed))
