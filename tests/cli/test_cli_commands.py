@@ -253,7 +253,7 @@ def test_a_ledger_shows_lists_checks_and_keeps_copies(
 ) -> None:
     begin = ("--epsilon", 4, "--delta", "1e-6", "--schema", schema)
     done = ok(fairveil("ledger", "create", "b.db", "people", *begin))
-    assert "guarantee   epsilon = 4 at delta = 1e-6" in done.out
+    assert "guarantee  epsilon = 4 at delta = 1e-6" in done.out
     assert "use         fairveil fit ... --ledger " in done.out
     ok(fairveil("ledger", "create", "b.db", "people", *begin), 2)
     monkeypatch.setenv("FAIRVEIL_LEDGER", "b.db")
@@ -263,7 +263,6 @@ def test_a_ledger_shows_lists_checks_and_keeps_copies(
     ok(fairveil("ledger", "create", "second", "--epsilon", 1, "--delta", "1e-6"))
     assert len(ok(fairveil("ledger", "show")).out.splitlines()) == 2
     shown = ok(fairveil("ledger", "show", "--dataset", "people", "--out", "b.html")).out
-    assert "[####" in shown
     assert "about " in shown
     assert "Written: b.html" in shown
     told = json.loads(ok(fairveil("ledger", "show", "--dataset", "people", "--json")).out)
@@ -277,7 +276,7 @@ def test_a_ledger_shows_lists_checks_and_keeps_copies(
     assert {one["purpose"] for one in json.loads(found)["entries"]} == {
         "a spring model: FairClassifier.fit"
     }
-    ok(fairveil("ledger", "history", *people, "--last", 1, "--first", 0), 2)
+    ok(fairveil("ledger", "history", *people, "--last", 0), 2)
     checked = ("ledger", "check", *people, "--statement", "m")
     done = ok(fairveil(*checked, "--statement", "m/statement.json"))
     assert "has the same receipt: it holds one release" in done.out
@@ -316,7 +315,8 @@ def test_a_ledger_says_what_is_not_settled(fairveil: Command, tmp_path: Path) ->
 def test_what_another_library_spent_is_charged(fairveil: Command, tmp_path: Path) -> None:
     event = {"kind": "gaussian", "noise_multiplier": 40.0}
     spent = {"format": "fairveil-import", "version": 1, "neighbours": "add-remove"}
-    (tmp_path / "s.json").write_text(json.dumps(spent | {"rows_per_person": 1, "event": event}))
+    spent |= {"library": "opacus 1.6", "secure_noise": True, "rows_per_person": 1}
+    (tmp_path / "s.json").write_text(json.dumps(spent | {"event": event}))
     ledger = fv.Ledger.create(tmp_path / "b.db", "people", 1.0, 1e-6)
     look = ok(fairveil("ledger", "import", "s.json", "b.db", "--look"))
     assert "the budget suffices" in look.out

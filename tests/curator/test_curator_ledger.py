@@ -37,7 +37,7 @@ from fairveil.errors import (
     WentOnElsewhere,
 )
 from fairveil.ledger import Ledger
-from fairveil.ledger.entries import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED
+from fairveil.ledger.lines import COMMITTED, CREATED, REFUNDED, RESERVED, RESUMED
 from fairveil.ledger.store import Store
 from fairveil.privacy import NoiseSource, Promise
 from fairveil.statement.document import PrivacyStatement, PublicFact, StatedBound
@@ -290,7 +290,7 @@ def test_guarantee_2_what_cannot_be_settled_stays_charged_and_hides_no_error(
     follow(broken, rows, 1)
     free = curator_of(rows, book, None)
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "write", away)
+        patch.setattr(Store, "append", away)
         with pytest.warns(NotSettled, match="the store is away"):
             done.finish()
         with pytest.raises(Killed) as killed, broken:
@@ -336,9 +336,10 @@ def test_guarantee_2_a_run_that_may_go_on_hides_no_error_where_the_store_is_away
 
     curator = curator_of(rows, book, earlier=Journal(tmp_path / "j"))
     follow(curator, rows, 1)
-    monkeypatch.setattr(Store, "of_spend", away)
-    with pytest.raises(Killed) as killed, curator:
-        raise Killed
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "lines", away)
+        with pytest.raises(Killed) as killed, curator:
+            raise Killed
     assert "the store is away" in killed.value.__notes__[0]
     assert kinds(book) == [RESERVED]
 

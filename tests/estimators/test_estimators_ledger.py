@@ -29,7 +29,7 @@ from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, LedgerError, Overspent, PrivacyError
 from fairveil.estimators import wrapped
 from fairveil.facts import Boolean, Category, Number, Schema
-from fairveil.ledger.entries import COMMITTED, REFUNDED, RESERVED, RESUMED
+from fairveil.ledger.lines import COMMITTED, REFUNDED, RESERVED, RESUMED
 from knobs import made
 
 ROWS = 240

@@ -39,7 +39,7 @@ from fairveil.data.encoding import Encoding
 from fairveil.errors import FairveilError, Overspent
 from fairveil.estimators import files as estimator_files
 from fairveil.ledger import Entry, findings
-from fairveil.ledger.entries import parsed
+from fairveil.ledger.lines import parsed
 from fairveil.models import files as model_files
 from fairveil.models import npz
 from fairveil.statement import form

@@ -22,20 +22,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from fairveil.core import events as ev
 from fairveil.core.cost import epsilon as epsilon_of
-from fairveil.core.events import (
-    Approximate,
-    Composed,
-    Event,
-    Gaussian,
-    NoOp,
-    Pure,
-    Repeated,
-)
 from fairveil.core.promise import Promise
 from fairveil.errors import FairveilError, LedgerError, Overspent, WentOnElsewhere
-from fairveil.ledger import Entry, Ledger, Spend
-from fairveil.ledger.entries import (
+from fairveil.ledger import Ledger, Spend
+from fairveil.ledger.lines import (
     COMMITTED,
     CREATED,
     MOST,
@@ -43,17 +35,12 @@ from fairveil.ledger.entries import (
     RESERVED,
     RESUMED,
     WHOLE,
-    encoded,
-    standing,
 )
-from fairveil.privacy.accounting.calibration import calibrate
 
 DELTA = 2.0**-17
-WHOLE_PLAN = Pure(1.0 + 2.0**-17)
+WHOLE_PLAN = ev.Pure(1.0 + 2.0**-17)
 """Tightly priced within (1, DELTA), and by its epsilon beyond 1."""
 PROMISE = Promise(1.0, 1e-5)
-EXACTLY: Event = calibrate(PROMISE, lambda z: Repeated(Gaussian(z), 3), precision=1e-9).events
-"""The whole promise, tightly priced: more than a Renyi filter has."""
 
 
 # -- any sequence of steps, against a model --------------------------------------------------------
@@ -63,11 +50,11 @@ Piece = tuple[int, int]
 PLANS = st.lists(st.tuples(st.integers(0, 14), st.integers(0, 25)), min_size=0, max_size=4)
 
 
-def event_of(pieces: list[Piece], split: int = 1) -> Event:
+def event_of(pieces: list[Piece], split: int = 1) -> ev.Event:
     """All of them; `split`: each as so many finer ones (1 or 2)."""
-    return Composed(
+    return ev.Composed(
         tuple(
-            Approximate(k / 64 / split, part / 2**24 / split)
+            ev.Approximate(k / 64 / split, part / 2**24 / split)
             for k, part in pieces
             for _ in range(split)
         )
@@ -150,7 +137,7 @@ class Machine(RuleBasedStateMachine):
         assert (last.units, last.leak) == (now.charge[0] - old[0], now.charge[1] - old[1])
         self.lines.append(last)
 
-    def reserved(self, event: Event, now: Known) -> None:
+    def reserved(self, event: ev.Event, now: Known) -> None:
         assert self.ledger.fits(event)
         spend = self.ledger.reserve(event, purpose="a fit")
         assert spend.id not in self.known
@@ -285,49 +272,14 @@ def test_guarantees_1_and_2_after_any_steps(machine: type[Machine], examples: in
     run_state_machine_as_test(machine, settings=how)
 
 
-# -- the first spend may take the whole ------------------------------------------------------------
-
-
-def untouched() -> Ledger:
-    return Ledger.create(None, "people", 1.0, 1e-5)
-
-
-def test_a_whole_spend_that_broke_off_stays_whole() -> None:
-    for log in (None, Gaussian(1000.0), NoOp(), EXACTLY, [Gaussian(400.0)] * 2):
-        ledger = untouched()
-        ledger.reserve(EXACTLY).commit(log, complete=False)
-        assert ledger.balance().left_share == 0.0
-        assert not ledger.fits(Gaussian(1e6))
-        assert not [finding for finding in ledger.check() if finding.grave]
-
-
-@pytest.mark.parametrize(
-    ("protects", "neighbours"), [("records", "replace-one"), ("sensitive_features", None)]
-)
-def test_all_of_it_is_not_given_under_another_relation(
-    protects: str, neighbours: str | None
-) -> None:
-    ledger = Ledger.create(None, "people", 1.0, 1e-5, protects, neighbours)
-    with pytest.raises(Overspent):
-        ledger.reserve(EXACTLY, PROMISE)
-    other = Promise(1.0, 1e-5, "records", "replace-one")
-    if protects == "sensitive_features":
-        with pytest.raises(Overspent):
-            ledger.reserve(EXACTLY, other)
-    ledger.reserve(EXACTLY)
-    # What is beyond the promise is never given, first or not.
-    with pytest.raises(Overspent):
-        untouched().reserve(Composed((EXACTLY, Gaussian(1000.0))))
-
-
 # -- settling --------------------------------------------------------------------------------------
 
 
 def test_of_two_bounds_one_is_charged_and_not_the_smaller_half_of_each() -> None:
     """A log more expensive in units and cheaper in delta than its plan: the least of each would be
     less than either."""
-    ledger = untouched()
-    plan, log = Approximate(0.001, 5e-8), Gaussian(6.0)
+    ledger = Ledger.create(None, "people", 1.0, 1e-5)
+    plan, log = ev.Approximate(0.001, 5e-8), ev.Gaussian(6.0)
     planned, done = ledger.terms.cost(plan, PROMISE), ledger.terms.cost(log, PROMISE)
     assert done.units > planned.units
     assert done.leak < planned.leak
@@ -344,67 +296,15 @@ def test_of_two_bounds_one_is_charged_and_not_the_smaller_half_of_each() -> None
 def test_last_bits_of_a_log_are_no_overspending() -> None:
     """Many parts of one plan, added up one by one: a little more than at once."""
     ledger = Ledger.create(None, "people", 1.0, 0.0)
-    spend = ledger.reserve(Pure(0.3))
-    parts = [Pure(0.1), Pure(0.2)]  # 0.30000000000000004
+    spend = ledger.reserve(ev.Pure(0.3))
+    parts = [ev.Pure(0.1), ev.Pure(0.2)]  # 0.30000000000000004
     assert (
         ledger.terms.cost(parts, ledger.promise).units
-        > ledger.terms.cost(Pure(0.3), ledger.promise).units
+        > ledger.terms.cost(ev.Pure(0.3), ledger.promise).units
     )
     spend.commit(parts)
     found = ledger.standing(spend.id)
-    assert found.units == ledger.terms.cost(Pure(0.3), ledger.promise).units
+    assert found.units == ledger.terms.cost(ev.Pure(0.3), ledger.promise).units
     assert not [finding for finding in ledger.check() if finding.grave]
     with pytest.raises(LedgerError, match="costs at most"):
-        ledger.reserve(Pure(0.3)).commit([Pure(0.1), Pure(0.2 + 1e-9)])
-
-
-@pytest.mark.parametrize("sitting", [0, -1, 1.5, True, "2", None, 10**25, math.nan, math.inf])
-def test_a_sitting_that_is_no_number_changes_nothing(sitting: object) -> None:
-    ledger = untouched()
-    spend = ledger.reserve(Gaussian(50.0))
-    with pytest.raises(FairveilError, match="sitting"):
-        ledger.resume(spend.id, sitting)  # type: ignore[arg-type]
-    assert ledger.balance().entries == 2
-    ledger.resume(spend.id, 1 << 62).commit()
-
-
-def line(kind: str, units: int = 0, leak: int = 0, **content: object) -> Entry:
-    text = ("now", "me", "1.0", "", "records, add-remove")
-    return Entry(1, kind, "s", *text, encoded(content), units, leak, 0, 0, "0" * 64).sealed()
-
-
-FIRST = line(RESERVED, 10, 4, whole=False)
-GONE, DONE = line(REFUNDED, -10, -4), line(COMMITTED, complete=True)
-
-
-def test_lines_that_no_ledger_writes_are_refused() -> None:
-    assert standing([FIRST]).is_open
-    assert not standing([FIRST, line(COMMITTED, -3, -4, complete=True)]).is_open
-    steps: list[list[Entry]] = [
-        *([FIRST], [line(CREATED)], [line(COMMITTED, 1)], [line(COMMITTED, 0, 1)]),
-        *([line(COMMITTED, -11)], [line(COMMITTED, 0, -5)], [line(REFUNDED)]),
-        *([line(REFUNDED, -10)], [line(RESUMED, -1, sitting=1)], [line(RESUMED, 0, -1, sitting=1)]),
-        *([line(RESUMED)], [line(RESUMED, sitting=2), line(RESUMED, sitting=2)]),
-        *([line(RESUMED, sitting=value)] for value in (0, -1, 1.5, True, "1", None, [1])),
-        *([GONE, DONE], [DONE, GONE], [DONE, line(RESUMED, sitting=1)]),
-        *([replace(line(RESUMED), content="[]")], [replace(DONE, content="no json")]),
-    ]
-    begins: list[list[Entry]] = [[], [DONE], [line(CREATED)], [line(RESERVED, -1)]]
-    for lines in (*begins, [line(RESERVED, 1, -1)], *([FIRST, *more] for more in steps)):
-        with pytest.raises(LedgerError):
-            standing(lines)
-
-
-def test_a_sitting_that_went_on_elsewhere_settles_nothing() -> None:
-    ledger = Ledger.create(None, "people", 1.0, 0.0)
-    first = ledger.reserve([Pure(0.1), Pure(0.1)])
-    copy = ledger.resume(first.id, 1)
-    for settle in (first.commit, first.refund, lambda: first.commit(Pure(0.1), complete=False)):
-        with pytest.raises(WentOnElsewhere, match="sitting 0"):
-            settle()
-    copy.commit()
-    with pytest.raises(WentOnElsewhere):
-        first.commit()
-    with pytest.raises(LedgerError, match="one that was committed"):
-        copy.commit()
-    assert ledger.balance().spent == pytest.approx(0.2)
+        ledger.reserve(ev.Pure(0.3)).commit([ev.Pure(0.1), ev.Pure(0.2 + 1e-9)])

@@ -11,7 +11,6 @@ import pytest
 
 from fairveil.core.events import Event, Gaussian, Laplace, PerCell, Repeated
 from fairveil.ledger import Ledger
-from fairveil.ledger.page import LedgerPage
 from fairveil.privacy import Promise
 from fairveil.privacy.accounting.calibration import calibrate, full_batch
 from fairveil.show import Report
@@ -159,6 +158,6 @@ def test_no_text_of_a_ledger_shows_more_than_its_budget() -> None:
             left = book.balance().left
             one = Gaussian(full_batch(Promise(left * part, 1e-6), 1) * (1 + 1e-6))
             book.reserve(one, purpose="counts").commit()
-            page = words_of(LedgerPage.of(book).to_html())
+            page = words_of(book.to_html())
             for text in (str(book.balance()), page):
                 assert max(shown_in(text)) <= float(promised(epsilon)), text

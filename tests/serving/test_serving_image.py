@@ -141,7 +141,7 @@ def test_the_services_of_the_compose_file_fit_each_other(
     assert block is not None
     known = here(url[1]).replace(f"{user}@", f"{user}:a%20b%3Ac@")
     ledger = fv.Ledger.open(known, "applicants")
-    with ledger.spend(Gaussian(20.0), purpose="before the copy"):
+    with ledger.reserve(Gaussian(20.0), purpose="before the copy"):
         pass
     for command in block[1].splitlines():
         words = shlex.split(here(command))
@@ -152,7 +152,7 @@ def test_the_services_of_the_compose_file_fit_each_other(
     assert [line.to_dict() for line in restored.history()] == [
         line.to_dict() for line in ledger.history()
     ]
-    with restored.spend(Gaussian(20.0), purpose="after it"):
+    with restored.reserve(Gaussian(20.0), purpose="after it"):
         pass
     for one in (ledger, restored):
         one.close()

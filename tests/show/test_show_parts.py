@@ -16,7 +16,6 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import InputError
-from fairveil.ledger.page import LedgerPage
 from fairveil.show import Axis, Column, Curve, Curves, Fact, Facts, Note, Row, Rows, Rule, Table
 from fairveil.show.charts import COLORS
 from fairveil.show.numbers import bound, left, spent
@@ -243,8 +242,7 @@ def results() -> dict[str, Any]:
         "statement": fv.PrivacyStatement.of(
             fv.Promise(1.0, 1e-6), [Gaussian(12.0)], plan=[Gaussian(12.0)]
         ),
-        "ledger": LedgerPage.of(book),
-        "balance": book.balance(),
+        "ledger": book,
         "mixing": MixingGuarantee(
             0.95, (HOSTILE,), (0.05,), (0.05,), (0.01,), (0.07,), 0.2, 0.21, nan
         ),
@@ -282,13 +280,6 @@ def test_a_verdict_is_marked_and_a_cost_is_no_verdict() -> None:
     assert "certified" in str(RESULTS["certificate"])
     assert "not known: this oracle's own regret is not known" in str(RESULTS["game"])
     assert "7.2 points" in str(RESULTS["game"]), "a bound is rounded up"
-
-
-def test_a_budget_has_a_row_a_release_and_what_is_left() -> None:
-    axes = RESULTS["ledger"].plot()
-    widths = [bar.get_width() for bar in axes.patches]
-    assert sum(widths) == pytest.approx(1.0)
-    assert widths[-1] == pytest.approx(RESULTS["balance"].left_share)
 
 
 def test_a_table_draws_any_of_its_rates() -> None:

@@ -11,7 +11,6 @@ A ledger keeps what every release took of one privacy budget.
 # Here they are told by their events; fits record themselves.
 import fairveil as fv
 from fairveil.core.events import Gaussian
-from fairveil.ledger.page import LedgerPage
 
 ledger = fv.Ledger.create(None, "applicants", epsilon=1.0, delta=1e-6)
 for purpose, multiplier in (
@@ -21,11 +20,6 @@ for purpose, multiplier in (
 ):
     ledger.reserve(Gaussian(multiplier), purpose=purpose).commit()
 print(ledger.balance())
-
-# %%
-# What each took, and what is left
-# --------------------------------
-LedgerPage.of(ledger).plot()
 
 # %%
 # The ledger, as a notebook shows it

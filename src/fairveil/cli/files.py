@@ -171,7 +171,7 @@ def _spent(done: PrivacyStatement, book: Ledger | None) -> str:
 
 def _say_charged(book: Ledger, before: int) -> None:
     """What the ledger charges for a fit that did not end."""
-    from ..ledger.entries import RESERVED, WHOLE
+    from ..ledger.lines import RESERVED, WHOLE
 
     new = [line for line in book.history(before) if line.kind == RESERVED and line.who == book.who]
     if new:
@@ -209,7 +209,7 @@ def ledger_address(url: str | None) -> str | None:
 
 def require_words(**named: str | None) -> None:
     """What a statement will say, checked before there is one: after the fit it would be too late."""
-    from ..ledger.entries import MOST_WORDS
+    from ..ledger.lines import MOST_WORDS
 
     for name, text in named.items():
         if text is None:

@@ -3,8 +3,8 @@ keep a copy, charge what other libraries spent."""
 
 from __future__ import annotations
 
+import json
 from collections import deque
-from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -15,24 +15,12 @@ import click
 
 from .. import _urls
 from .._waiting import waiting
-from ..errors import DataNotFoundError, FairveilError, InputError, LedgerError, within
-from .files import (
-    ledger_address,
-    named,
-    on_one_line,
-    print_facts,
-    print_json,
-    print_table,
-    require_files,
-    require_words,
-    write_file,
-)
+from ..errors import DataNotFoundError, InputError, LedgerError, within
+from . import files
 from .frame import Ask, command, no, parts, wrong
 from .words import LEDGER_VARIABLE
 
-SQLITE = b"SQLite format 3\x00"
-LARGEST = 1 << 30
-USUAL = 20
+SQLITE, LARGEST = b"SQLite format 3\x00", 1 << 30
 PROVES = (
     "This proves that the lines agree with each other, and with the statements that were given; not "
     "that all was recorded, nor that this is the newest copy: hold it against copies kept elsewhere."
@@ -43,23 +31,23 @@ parts("ledger", "Budget", "Privacy budgets that many releases share, and their h
 
 def _place(url: str | None) -> str:
     """The address that was said, or the one that stands in for it."""
-    found = ledger_address(url)
+    found = files.ledger_address(url)
     if found is None:
         remedy = f"Name a file, postgresql://..., or set {LEDGER_VARIABLE}."
         raise wrong("url", "an address", None, remedy)
     return found
 
 
-def _opened(ask: Ask) -> Any:
+def _opened(ask: Ask, *, read_only: bool = True) -> Any:
     from ..ledger import Ledger
 
-    return Ledger.open(_place(ask.url), ask.dataset, read_only=True)
+    return Ledger.open(_place(ask.url), ask.dataset, read_only=read_only)
 
 
 @command(
     "",
     """URL? DATASET? --epsilon --delta --protects --unit | --max-rows-per-unit --production
-    --schema --kind --order --sensitive --from""",
+    --schema --kind --sensitive --from""",
     "fairveil ledger create budget.db people --epsilon 4 --delta 1e-6",
     "fairveil ledger create budget.db people --epsilon 4 --delta 1e-6 --production",
     "fairveil ledger create copy.db --from people.json",
@@ -71,47 +59,27 @@ def ledger_create(ask: Ask) -> None:
     Exit status: 0 begun, 2 refused: then nothing was written.
     """
     from ..ledger import Ledger
+    from .roles import schema_of
 
-    export = vars(ask)["from"]
-    if ask.dataset is None and ask.url is not None and export is None and ledger_address(None):
-        ask.url, ask.dataset = ledger_address(None), ask.url  # a single word is the name
+    export, elsewhere = vars(ask)["from"], files.ledger_address(None)
+    if ask.dataset is None and ask.url is not None and export is None and elsewhere:
+        ask.url, ask.dataset = elsewhere, ask.url  # a single word is the name
+    names = "epsilon delta protects unit max_rows_per_unit kind"
     if export is not None:
-        given = named(
-            ask,
-            "dataset epsilon delta protects unit max_rows_per_unit schema kind order",
-        )
-        for name, value in given.items():
-            remedy = "Leave it out: the exported ledger says it."
-            raise wrong(name, "nothing beside --from", value, remedy)
+        for name, value in files.named(ask, f"dataset schema {names}").items():
+            raise wrong(name, "nothing beside --from", value, "The exported ledger says it.")
         begun = Ledger.restore(_place(ask.url), _document(export))
     else:
         for name in ("dataset", "epsilon", "delta"):
             if getattr(ask, name) is None:
                 remedy = "Say: fairveil ledger create budget.db census --epsilon 1 --delta 1e-6."
                 raise wrong(name, "a value", None, remedy)
-        from .roles import schema_of
-
-        begun = Ledger.create(
-            _place(ask.url),
-            ask.dataset,
-            production=ask.production,
-            schema=schema_of(ask.schema),
-            columns=ask.sensitive or None,
-            **named(ask, "epsilon delta protects kind order unit max_rows_per_unit"),
-        )
+        more: dict[str, Any] = {"production": ask.production, "schema": schema_of(ask.schema)}
+        more |= {"columns": ask.sensitive or None, **files.named(ask, names)}
+        begun = Ledger.create(_place(ask.url), ask.dataset, **more)
     where = f"--ledger {quote(begun.shown)} --dataset {quote(begun.dataset)}"
-    print_facts(
-        ("begun", f"{begun.dataset} in {begun.shown}"),
-        *_terms(begun),
-        ("use", f"fairveil fit ... {where}"),
-    )
-
-
-def _terms(ledger: Any) -> Iterator[tuple[str, str]]:
-    from ..ledger.page import terms_in_words
-
-    for heading, words in terms_in_words(ledger.terms, next(ledger.history(0, 1))):
-        yield heading.lower(), words
+    files.print_lines(str(begun))
+    files.print_facts(("use", f"fairveil fit ... {where}"))
 
 
 @command(
@@ -123,134 +91,62 @@ def _terms(ledger: Any) -> Iterator[tuple[str, str]]:
     name="ledger show",
 )
 def ledger_show(ask: Ask) -> None:
-    """Show the budget, what is spent and left, and what is not settled; of several data sets a line
+    """Show the budget, what is spent and left, and every release; of several data sets a line
     each."""
     from ..ledger import Ledger
 
-    files = require_files(ask.out, force=ask.force, endings=(".html", ".json"))
-    place = _place(ask.url)
-    names = [ask.dataset] if ask.dataset else Ledger.datasets(place)
-    one = bool(files) or len(names) <= 1
-    shown = [_opened(ask)] if one else [Ledger.open(place, name, read_only=True) for name in names]
-    told = {"address": shown[0].shown, "ledgers": [_numbers(ledger) for ledger in shown]}
-    for ending, path in files.items():
-        import json
-
-        text = json.dumps(told, indent=2) if ending == ".json" else _page(shown[0])
-        write_file(path, text)
+    written = files.require_files(ask.out, force=ask.force, endings=(".html", ".json"))
+    place, name = _place(ask.url), ask.dataset
+    known = [name] if name or written else Ledger.datasets(place)
+    shown = [Ledger.open(place, one, read_only=True) for one in known or [name]]
+    ledgers = [
+        {"dataset": one.dataset, "terms": one.terms.to_dict(), "balance": one.balance().to_dict()}
+        for one in shown
+    ]
+    told = {"address": shown[0].shown, "ledgers": ledgers}
+    for ending, path in written.items():
+        page = shown[0].to_html(f"The budget of {files.on_one_line(shown[0].dataset)}")
+        files.write_file(path, json.dumps(told, indent=2) if ending == ".json" else page)
     if ask.json:
-        print_json(told)
-    elif len(shown) > 1:
-        for ledger in shown:
-            click.echo(on_one_line(str(ledger.balance())))
+        files.print_json(told)
     else:
-        _show(shown[0])
-    for path in files.values():
+        several = len(shown) > 1
+        files.print_lines("\n".join(str(one.balance() if several else one) for one in shown))
+    for path in written.values():
         click.echo(f"Written: {path}", err=ask.json)
-
-
-def _show(ledger: Any) -> None:
-    from ..ledger.page import APART, NO_SUM, unsettled
-
-    balance = ledger.balance()
-    full = min(40, max(0, -int(-balance.spent_share * 40 // 1)))
-    print_facts(
-        ("budget", f"{ledger.dataset} in {ledger.shown}"),
-        *_terms(ledger),
-        ("lines", f"{balance.entries:,}, the last at {balance.last}"),
-        ("spent", f"[{'#' * full}{'.' * (40 - full)}]"),
-        ("", str(balance)),
-        ("", NO_SUM),
-    )
-    for one in balance.by_promise:
-        print_facts(("", f"{one.under}: {one.spends:,} releases, {100 * one.share:.4g}%"))
-    if len(balance.by_promise) > 1:
-        print_facts(("", APART))
-    if balance.open:
-        print_facts(("open", unsettled(balance.open)))
-        for one in _waiting(ledger, balance):
-            words = f"line {one.entry}, since {one.at[:19]}, {one.who}, {one.purpose or '-'}"
-            print_facts(("", f"{words}, {one.spend}"))
-
-
-def _waiting(ledger: Any, balance: Any) -> Iterator[Any]:
-    """The oldest open spends; one that was settled meanwhile is left out."""
-    from ..ledger.page import Told
-
-    for spend in balance.waiting[:USUAL]:
-        now = ledger.standing(spend)
-        if now.is_open:
-            yield Told.of(now.reserved, now.last, now.units)
-
-
-def _numbers(ledger: Any) -> dict[str, Any]:
-    balance, first = ledger.balance(), next(ledger.history(0, 1))
-    return {
-        "dataset": ledger.dataset,
-        "terms": ledger.terms.to_dict(),
-        "begun": {"at": first.at, "who": first.who, "code": first.code},
-        "balance": balance.to_dict(),
-        "open": [dict(vars(one)) for one in _waiting(ledger, balance)],
-    }
-
-
-def _page(ledger: Any) -> str:
-    from ..ledger.page import LedgerPage
-    from ..show.report import Report
-
-    title = f"The budget of {on_one_line(ledger.dataset)}"
-    return Report(title, sections=(("The ledger", LedgerPage.of(ledger)),)).to_html()
 
 
 @command(
     "",
-    "URL? --dataset --last --first --limit --purpose --json",
+    "URL? --dataset --last --purpose --json",
     "fairveil ledger history budget.db",
-    "fairveil ledger history budget.db --first 100 --limit 20",
+    "fairveil ledger history budget.db --last 100",
     'fairveil ledger history budget.db --purpose "spring model"',
     name="ledger history",
 )
 def ledger_history(ask: Ask) -> None:
-    """List lines: number, time, who, what happened, purpose, its share of the budget, and what was
-    charged after it."""
-    from ..ledger.entries import WHOLE
-    from ..ledger.page import share
+    """List the last lines: number, time, who, what happened, purpose, its share of the budget, and
+    what was charged after it."""
+    from ..ledger.lines import WHOLE
+    from ..show.numbers import spent
 
-    for name, least in (("last", 1), ("first", 0), ("limit", 1)):
-        value = getattr(ask, name)
-        if value is not None and value < least:
-            remedy = f"Pass --{name} 20."
-            raise wrong(name, f"at least {least}", value, remedy)
-    ranged = ask.first is not None or ask.limit is not None
-    if ask.last is not None and ranged:
-        remedy = "Pass --last 20, or --first 100 --limit 20."
-        raise wrong("last", "no --first or --limit", ask.last, remedy)
+    last = 20 if ask.last is None else ask.last
+    if last < 1:
+        raise wrong("last", "at least 1", last, "Pass --last 20.")
     ledger, wanted = _opened(ask), (ask.purpose or "").casefold()
-    lines = (line for line in ledger.history(ask.first or 0) if wanted in line.purpose.casefold())
-    found = list(islice(lines, ask.limit) if ranged else deque(lines, ask.last or USUAL))
+    found = deque((one for one in ledger.history() if wanted in one.purpose.casefold()), last)
     if ask.json:
-        entries = [
-            line.to_dict() | {"share": line.units / WHOLE, "spent_share": share(line.spent)}
-            for line in found
-        ]
-        print_json({"address": ledger.shown, "dataset": ledger.dataset, "entries": entries})
+        told = {"address": ledger.shown, "dataset": ledger.dataset}
+        files.print_json({**told, "entries": [line.to_dict() for line in found]})
         return
-    print_table(
-        ("line", "when (UTC)", "who", "what", "purpose", "share", "charged", "spend"),
-        [
-            (
-                str(line.number),
-                line.at[:19].replace("T", " "),
-                line.who,
-                f"{line.kind}, {line.under}" if line.kind == "created" else line.kind,
-                line.purpose or "-",
-                f"{100 * line.units / WHOLE:+.4g}%" if line.units else "",
-                f"{100 * share(line.spent):.4g}%",
-                line.spend[:8],
-            )
-            for line in found
-        ],
-    )
+    heads = ("line", "when (UTC)", "who", "what", "purpose", "share", "charged", "spend")
+    rows = []
+    for line in found:
+        given = "-" * (line.units < 0) + spent(abs(line.units) / WHOLE) if line.units else ""
+        charged, at = spent(min(1.0, line.spent / WHOLE)), line.at[:19].replace("T", " ")
+        about = (line.who, line.kind, line.purpose or "-")
+        rows.append((str(line.number), at, *about, given, charged, line.spend[:8]))
+    files.print_table(heads, rows)
 
 
 @command(
@@ -267,117 +163,81 @@ def ledger_check(ask: Ask) -> None:
 
     Exit status: 0 all agrees, 1 there is a contradiction, 2 refused.
     """
-    place = _place(ask.url)
+    from ..ledger import findings, statement_findings
+    from ..statement.check import Finding
+
+    place, shown = _place(ask.url), _urls.without_password(_place(ask.url))
+    told: list[tuple[dict[str, Any], str, list[Finding]]] = []
+    first: dict[Any, str] = {}
     with waiting("Computing the lines again"):
         statements = [(str(file), *_examined(file)) for file in ask.statement]
-        ledgers = list((_of_export if _is_export(place) else _of_store)(place, ask.dataset))
-        compared = list(_compared(statements, ledgers))
-    agrees = not any(one.grave for _, found in (*_told(ledgers), *compared) for one in found)
+        ledgers = _lines_of(place, ask.dataset)
+        for name, (lines, unread) in ledgers.items():
+            last = lines[-1].hash if lines else "-"
+            words = f"{name} in {shown}: {len(lines):,} lines, the last one's hash is {last}"
+            found = [*findings(lines), *(Finding(True, one) for one in unread)]
+            told.append(({"dataset": name, "entries": len(lines), "last": last}, words, found))
+        for file, statement, own in statements:
+            receipt, found = statement.ledger, list(own)
+            at = f"line {receipt.entry} of {receipt.dataset}" if receipt else "no receipt"
+            if receipt and receipt.dataset not in ledgers:
+                found.append(Finding(True, f"{receipt.dataset!r}, of its receipt, is not checked"))
+            else:
+                known = ledgers[receipt.dataset][0] if receipt else []
+                its = [line for line in known if receipt and line.spend == receipt.spend]
+                found += statement_findings(statement, its, partial(islice, known))
+            if receipt and first.setdefault(receipt, file) != file:
+                words = f"{first[receipt]} has the same receipt: it holds one release"
+                found.append(Finding(False, words))
+            told.append(({"file": file}, f"{file}: {at}", found))
+    agrees = not any(one.grave for *_, found in told for one in found)
     if ask.json:
-        print_json(_check_numbers(agrees, place, ledgers, statements, compared))
+        plain = [
+            {**of, "findings": [{"grave": x.grave, "sentence": x.sentence} for x in found]}
+            for of, _, found in told
+        ]
+        n, head = len(ledgers), {"consistent": agrees, "address": shown}
+        files.print_json({**head, "ledgers": plain[:n], "statements": plain[n:], "proves": PROVES})
     else:
-        shown = _urls.without_password(place)
-        for name, entries, last, found, _ in ledgers:
-            count = "1 line" if entries == 1 else f"{entries:,} lines"
-            click.echo(
-                on_one_line(f"{name} in {shown}: {count}, the last one's hash is {last or '-'}")
-            )
-            _say(found)
-        for words, found in compared:
-            click.echo(on_one_line(words))
-            _say(found)
+        for _, words, found in told:
+            kinds = [("CONTRADICTION" if one.grave else "note", one.sentence) for one in found]
+            click.echo(files.on_one_line(words))
+            files.print_lines("".join(f"  {kind}: {words}\n" for kind, words in kinds)[:-1] or "")
         click.echo(f"Consistent. {PROVES}" if agrees else "Inconsistent.")
     if not agrees:
         no()
 
 
-def _told(ledgers: Any) -> Iterator[tuple[str, Any]]:
-    return ((name, found) for name, _, _, found, _ in ledgers)
-
-
-def _say(found: Any) -> None:
-    for one in found:
-        click.echo(f"  {'CONTRADICTION' if one.grave else 'note'}: {on_one_line(one.sentence)}")
-
-
-def _check_numbers(
-    agrees: bool, place: str, ledgers: Any, statements: Any, compared: Any
-) -> dict[str, Any]:
-    def plain(found: Any) -> list[dict[str, Any]]:
-        return [{"grave": one.grave, "sentence": one.sentence} for one in found]
-
-    return {
-        "consistent": agrees,
-        "address": _urls.without_password(place),
-        "ledgers": [
-            {"dataset": name, "entries": count, "last": last, "findings": plain(found)}
-            for name, count, last, found, _ in ledgers
-        ],
-        "statements": [
-            {
-                "file": file,
-                "receipt": None if statement.ledger is None else dict(vars(statement.ledger)),
-                "findings": plain(found),
-            }
-            for (file, statement, _), (_, found) in zip(statements, compared, strict=True)
-        ],
-        "proves": PROVES,
-    }
-
-
-def _is_export(place: str) -> bool:
-    """Whether it is a file that is no database; a file that is not there is the store's to say."""
-    path = Path(place)
-    if "://" in place or not path.is_file():
-        return False
-    with path.open("rb") as opened:
-        return opened.read(len(SQLITE)) not in (b"", SQLITE)
-
-
-def _of_store(place: str, dataset: str | None) -> Iterator[Any]:
-    """(name, lines, the last one's hash, findings, all lines) of each ledger. One of which not even
-    the first line can be read is a contradiction, not a wrong question."""
-    from ..ledger import Ledger
+def _lines_of(place: str, dataset: str | None) -> dict[str, tuple[list[Any], list[str]]]:
+    """The lines of each ledger of a store, or of the one in an exported document; and why no more of
+    them can be read."""
+    from ..ledger import Ledger, Terms
+    from ..ledger.lines import parsed
     from ..statement.document import UNPRICED
 
-    names = Ledger.datasets(place)
-    if not names or (dataset is not None and dataset not in names):
-        Ledger.open(place, dataset, read_only=True)  # says what there is
-    for name in names if dataset is None else [dataset]:
+    path, found = Path(place), {}
+    if "://" not in place and path.is_file() and path.stat().st_size:
+        with path.open("rb") as opened:
+            stored = opened.read(len(SQLITE)) == SQLITE
+        if not stored:
+            lines = parsed(_document(path))
+            try:
+                return {Terms.of(lines[0]).dataset: (lines, [])}
+            except UNPRICED as error:
+                return {"?": (lines, [str(error)])}
+    known = Ledger.datasets(place)
+    if not known or dataset not in (None, *known):
+        expected, fix = f"one of {', '.join(known) or 'none'}", "Name one of these, or none."
+        raise DataNotFoundError.expected(expected, of="dataset", got=dataset, remedy=fix)
+    for name in known if dataset is None else [dataset]:
+        lines, unread = [], []
         try:
-            ledger = Ledger.open(place, name, read_only=True)
-            count = ledger.balance().entries
-            last = next(ledger.history(count - 1, 1)).hash
-            yield name, count, last, ledger.check(), ledger.history
+            for line in Ledger.open(place, name, read_only=True).history():
+                lines.append(line)
         except UNPRICED as error:
-            yield name, 0, "", [_unreadable(error)], None
-
-
-def _of_export(place: str, dataset: str | None) -> Iterator[Any]:
-    from ..ledger import Terms, findings
-    from ..ledger.entries import parsed
-    from ..statement.document import UNPRICED
-
-    lines = parsed(_document(Path(place)))
-    try:
-        name = Terms.of(lines[0]).dataset
-    except UNPRICED as error:
-        yield dataset or "?", len(lines), lines[-1].hash, [_unreadable(error)], None
-        return
-    if dataset not in (None, name):
-        remedy = "Leave --dataset out: an export is of one."
-        raise DataNotFoundError.expected(
-            f"{name!r}, which this is", of="dataset", got=dataset, remedy=remedy
-        )
-    found = findings(lines)
-    yield name, len(lines), lines[-1].hash, found, lambda start=0, most=None: lines[start:most]
-
-
-def _unreadable(error: BaseException) -> Any:
-    from ..statement.form import Finding
-
-    words = str(error) if isinstance(error, FairveilError) else f"{type(error).__name__}: {error}"
-    return Finding(True, f"its lines cannot be read: {words}")
+            unread = [f"its lines cannot be read: {error}"]
+        found[name] = (lines, unread)
+    return found
 
 
 def _examined(file: Path) -> Any:
@@ -389,46 +249,14 @@ def _examined(file: Path) -> Any:
     try:
         return examine(statement_text(file / "statement.json" if file.is_dir() else file))
     except StatementError as error:
-        words = f"{file}: {error}"
-    raise StatementError(words)
-
-
-def _compared(statements: Any, ledgers: Any) -> Iterator[tuple[str, Any]]:
-    """Each statement against the ledger that its receipt names, and against itself."""
-    from ..ledger import statement_findings
-    from ..statement.form import Finding
-
-    first: dict[Any, str] = {}
-    for file, statement, own in statements:
-        receipt, lines, history = statement.ledger, [], None
-        if receipt is not None:
-            history = next((one[4] for one in ledgers if one[0] == receipt.dataset), None)
-        if receipt is not None and history is None:
-            words = f"its receipt is of data set {receipt.dataset!r}, which was not checked"
-            found = [Finding(True, words)]
-        else:
-            if history is not None:
-                lines = [one for one in history() if receipt and one.spend == receipt.spend]
-            read = partial(history, 0) if history is not None else _nothing
-            found = statement_findings(statement, lines, read)
-        if receipt is not None and first.setdefault(receipt, file) != file:
-            twice = f"{first[receipt]} has the same receipt: it holds one release"
-            found = [*found, Finding(False, twice)]
-        at = "no receipt" if receipt is None else f"line {receipt.entry} of {receipt.dataset}"
-        yield f"{file}: {at}", sorted((*own, *found), key=lambda one: not one.grave)
-
-
-def _nothing(most: int) -> tuple[()]:
-    return ()
+        raise StatementError(f"{file}: {error}") from None
 
 
 def _document(file: Path) -> str:
     from .._reading import read_text
 
-    remedy = "Pass what `fairveil ledger export` wrote."
-    return read_text(
-        file, what="a file that can be read", most=LARGEST, remedy=remedy, error=LedgerError
-    )
+    remedy, what = "Pass what `fairveil ledger export` wrote.", "a file that can be read"
+    return read_text(file, what=what, most=LARGEST, remedy=remedy, error=LedgerError)
 
 
 @command(
@@ -444,12 +272,12 @@ def ledger_export(ask: Ask) -> None:
 
     Exit status: 0 written, 2 refused.
     """
-    require_files(ask.out, force=ask.force)
+    files.require_files(ask.out, force=ask.force)
     document = _opened(ask).export()
     if ask.out is None:
         click.echo(document, nl=False)
         return
-    write_file(ask.out, document, mode=0o600)
+    files.write_file(ask.out, document, mode=0o600)
     click.echo(f"Written: {ask.out}. Check it: fairveil ledger check {quote(str(ask.out))}")
 
 
@@ -467,33 +295,30 @@ def ledger_import(ask: Ask) -> None:
 
     Exit status: 0 charged, 2 refused: then nothing was written.
     """
-    require_words(purpose=ask.purpose)
-    from ..ledger import Ledger
+    files.require_words(purpose=ask.purpose)
+    from ..show.numbers import at_most
     from ..statement.importing import read_import
 
     try:
         found = read_import(ask.file)
     except InputError as error:
         raise type(error)(within(str(ask.file), error)) from None
-    ledger = Ledger.open(_place(ask.url), ask.dataset, read_only=ask.look)
-    fixed, charged = ask.fixed_in_advance, None
+    ledger, fixed = _opened(ask, read_only=ask.look), ask.fixed_in_advance
     fits = ledger.fits(found.events, found.promise(ledger), fixed=fixed)
+    line = None
     if not ask.look:
-        charged = found.record(ledger, ask.purpose or "", fixed_in_advance=fixed).entry
+        line = found.record(ledger, ask.purpose or "", fixed_in_advance=fixed).entry
     price = found.price(ledger.promise.delta)
     if ask.json:
         told = {"library": found.library, "neighbours": found.neighbours, "fits": fits}
         told |= {"epsilon": price.epsilon, "delta": price.delta}
-        print_json({**told, "dataset": ledger.dataset, "line": charged})
+        files.print_json({**told, "dataset": ledger.dataset, "line": line})
         return
-    from ..show.numbers import at_most
-
-    head = f"line {charged} of" if charged is not None else "not charged:"
+    head = f"not charged: the budget {'suffices' if fits else 'does not suffice'},"
+    head = head if line is None else f"line {line} of"
     alone = f"epsilon={at_most(price.epsilon)} at delta={price.delta:g} alone"
-    suffices = "the budget suffices" if fits else "the budget does not suffice"
-    print_facts(
+    files.print_facts(
         ("charged", f"{head} {ledger.dataset} in {ledger.shown}"),
         (found.library, f"{alone} ({found.neighbours})"),
-        *([("fits", suffices)] if ask.look else []),
         ("budget", str(ledger.balance())),
     )

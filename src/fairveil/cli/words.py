@@ -127,7 +127,6 @@ ledger create:unit COLUMN text : make it each person's budget, who are identifie
 ledger create:max-rows-per-unit N whole : the most rows of any person: releases about rows are taken
 production - flag : refuse seeded noise, and what was read from the data
 kind NAME:renyi|gaussian|zcdp|pure one : add up by this filter [default: renyi; pure for delta 0]
-order NUMBER number : set the order of a renyi filter
 clusters N whole : make at most so many clusters [default: from public facts]
 seed N whole : repeat the noise; the result is flagged INSECURE
 predict:seed N whole : repeat the draws of a randomized model
@@ -148,8 +147,6 @@ dataset NAME text : take this budget, where the ledger has several
 purpose TEXT text : write down what it is for
 statement FILE paths : look for this statement, or that of a model's folder; repeat for more
 last N whole : show the last N lines [default: 20]
-first N whole : show lines from this one on
-limit N whole : show at most N lines, from --first on
 ledger history:purpose TEXT text : show only lines whose purpose holds these words
 from FILE path : restore what `ledger export` wrote, with no other option
 fixed-in-advance - flag : its parameters, and when to stop, were fixed before it saw the data

@@ -186,7 +186,7 @@ class Budget:
 
 
 class Recorder:
-    """What a ledger does for one run (see `fairveil.ledger.recording`, whose methods these are), and
+    """What a ledger does for one run (see `fairveil.ledger.ledger.Recording`, whose methods these are), and
     what is done where no ledger has it: then one that is charged in a ledger does not go on.
 
     `receipt`: what the statement says of the ledger.

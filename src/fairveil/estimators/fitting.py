@@ -242,7 +242,7 @@ def ledger_of(estimator: BaseEstimator, promise: Promise, inside: object = None)
     ):
         remedy = "Both read the same rows: give the outer one a ledger, and the inner one None."
         raise LedgerError.expected(
-            f"{own}, as around it", of="estimator.ledger", got=inner, remedy=remedy
+            f"{own!r}, as around it", of="estimator.ledger", got=inner, remedy=remedy
         )
     if ledger is not None:
         facts = estimator._facts

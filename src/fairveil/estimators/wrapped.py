@@ -32,7 +32,7 @@ from ..errors import FairveilError, InputError, KindError, Overspent, PrivacyErr
 from ..facts import Cells, RowBlock, RowLayout, RowSource, Schema
 from ..facts.columns import Category
 from ..ledger import Ledger, statement_findings
-from ..ledger.recording import settle
+from ..ledger.ledger import settle
 from ..methods import score_bins
 from ..methods.counts import CountPlan
 from ..methods.systems import NO_GROUPS

@@ -41,6 +41,8 @@ from .records import Records
 from .refusals import Refusal
 from .wire import MESSAGE, View
 
+LACKS = ("one of its own spends", "an older copy")
+"""What a ledger says that has forgotten what was spent."""
 MOST_VIEWS = 16
 """Views of one data set that are kept: each may be its rows over again."""
 
@@ -93,7 +95,7 @@ class DataSet:
             try:
                 self.ledger.standing(spend)
             except LedgerError as error:
-                if "one of its own spends" not in str(error):
+                if not any(words in str(error) for words in LACKS):
                     raise  # it does not answer: nothing is known to be wrong
                 self.lacks = spend
                 fix = (
