@@ -274,7 +274,7 @@ def test_a_ledger_shows_lists_checks_and_keeps_copies(
     assert len(ok(fairveil("ledger", "history", *people, "--last", 1)).out.splitlines()) == 2
     found = ok(fairveil("ledger", "history", *people, "--purpose", "SPRING", "--json")).out
     assert {one["purpose"] for one in json.loads(found)["entries"]} == {
-        "a spring model: FairClassifier.fit"
+        "a spring model: FairClassifier.fit (PrimalDual)"
     }
     ok(fairveil("ledger", "history", *people, "--last", 0), 2)
     checked = ("ledger", "check", *people, "--statement", "m")

@@ -74,6 +74,15 @@ ALL: dict[str, Any] = {
         ways.tailored_regression, target_bounds=(-2, 2), solver=fv.Tailored(rounds=3), **SHORT
     ),
 }
+SOLVERS = {
+    "FermiClassifier": " (Fermi)",
+    "GroupObjectiveClassifier": " (GroupObjective)",
+    "GroupObjectiveRegressor": " (GroupObjective)",
+    "FairPostProcessor": "",
+    "OracleGameClassifier": " (OracleGame)",
+    "TailoredClassifier": " (Tailored)",
+    "TailoredRegressor": " (Tailored)",
+}
 
 
 @pytest.fixture
@@ -154,13 +163,14 @@ def test_every_estimator_records_what_it_costs_and_its_statement_has_the_receipt
 ) -> None:
     one = fitted(clone(ALL[name]), ledger=book)
     base = [
-        (RESERVED, "FairClassifier.fit"),
-        (COMMITTED, "FairClassifier.fit"),
+        (RESERVED, "FairClassifier.fit (PrimalDual)"),
+        (COMMITTED, "FairClassifier.fit (PrimalDual)"),
     ]
+    purpose = f"{type(one).__name__}.fit{SOLVERS.get(name, ' (PrimalDual)')}"
     assert lines(book) == [
         *(base if name == "FairPostProcessor" else []),
-        (RESERVED, f"{type(one).__name__}.fit"),
-        (COMMITTED, f"{type(one).__name__}.fit"),
+        (RESERVED, purpose),
+        (COMMITTED, purpose),
     ]
     parts = (
         [one.privacy_.plan]
@@ -264,7 +274,7 @@ def test_a_search_in_two_processes_spends_exactly_the_sum_of_its_fits(
     best = search.best_params_["fair__epsilon"]
     assert charged(book) == 2 * cost[0.5] + 2 * cost[2.0] + cost[best]
     assert Counter(lines(book)) == {
-        (kind, "FairClassifier.fit"): 5 for kind in (RESERVED, COMMITTED)
+        (kind, "FairClassifier.fit (PrimalDual)"): 5 for kind in (RESERVED, COMMITTED)
     }
     assert len({line.who for line in book.history()}) == 1
     assert sound(book, search.best_estimator_["fair"])
@@ -408,7 +418,7 @@ def test_a_frontier_is_one_spend_a_panel_and_is_refused_whole(book: fv.Ledger) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstraintNotMet)
         found = fv.frontier(X, LABELS, A, epsilons=(3.0, 4.0), **options)
-    purpose = "FairClassifier.fit, 4 models together"
+    purpose = "FairClassifier.fit (PrimalDual), 4 models together"
     assert lines(book) == [(RESERVED, purpose), (COMMITTED, purpose)] * 2
     models = found.models.values()
     assert {model.privacy_.ledger.entry for model in models} == {1, 3}

@@ -67,7 +67,7 @@ from .reading.fitted_parts import classes_of, parts_of
 from .reading.training import ReadOptions, Training
 from .reading.units import Whose
 from .reading.unread import Read, Unread
-from .settings import Settled, same
+from .settings import Setting, Settled, same
 
 # ------------------------------ recorded
 # An estimator whose fits a ledger records: not fitted yet, it takes the block's ledger along
@@ -416,7 +416,8 @@ class OpenedFit:
                 training, not_covered=(*training.not_covered, *(step.sentence for step in steps))
             )
         public_rows = public_rows_of(training, promise)
-        purpose = f"{type(estimator).__name__}.fit"
+        solver = type(estimator._setting("solver", Setting)).__name__
+        purpose = f"{type(estimator).__name__}.fit ({solver})"
         known, clips = origins.facts_of(estimator, training), origins.stated_clips(estimator)
         opened = OpenedFit(
             promise,
