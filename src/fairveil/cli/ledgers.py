@@ -164,7 +164,7 @@ def ledger_check(ask: Ask) -> None:
     Exit status: 0 all agrees, 1 there is a contradiction, 2 refused.
     """
     from ..ledger import findings, statement_findings
-    from ..statement.check import Finding
+    from ..statement.form import Finding
 
     place, shown = _place(ask.url), _urls.without_password(_place(ask.url))
     told: list[tuple[dict[str, Any], str, list[Finding]]] = []

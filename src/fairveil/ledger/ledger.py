@@ -60,8 +60,8 @@ from ..errors import (
 from ..facts import Schema
 from ..show.numbers import at_least, at_most, delta_words, left, printable, promised, spent
 from ..show.parts import Column, Facts, Note, Part, Shown, Table
-from ..statement.check import Finding
 from ..statement.document import Receipt, is_whole
+from ..statement.form import Finding
 from . import lines as entries
 from .lines import (
     ALL,

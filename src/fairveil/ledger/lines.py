@@ -78,9 +78,8 @@ from ..core.promise import Neighbours, Promise
 from ..errors import FairveilError, InputError, LedgerError
 from ..facts import Schema
 from ..privacy.accounting.calibration import scaled
-from ..statement.check import Finding
 from ..statement.document import UNPRICED, PrivacyStatement, Receipt, is_whole, versions_now
-from ..statement.importing import in_a_row
+from ..statement.form import Finding
 
 KINDS = ("created", "reserved", "resumed", "committed", "refunded")
 CREATED, RESERVED, RESUMED, COMMITTED, REFUNDED = KINDS
@@ -364,8 +363,10 @@ def _cost_of(terms: Terms, event: Event, relation: Neighbours, times: int) -> Co
     one removed and one added; all rows of a person are as many neighbours."""
     cap, expected = terms.filter, f"Gaussian or pure releases, charged for {times} in a row"
     with np.errstate(all="ignore"):  # what is too large for a number is inf, and refused
-        bound = in_a_row(event, relation, times)
-        fix = "Pass protects='records:replace-one' to what releases them, or let it protect persons."
+        bound = accounting.in_a_row(event, relation, times)
+        fix = (
+            "Pass protects='records:replace-one' to what releases them, or let it protect persons."
+        )
         if bound is None:
             raise LedgerError.expected(expected, of="events", got="others", remedy=fix)
         amount, leak = cap.cost(bound)

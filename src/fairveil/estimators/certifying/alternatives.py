@@ -60,8 +60,8 @@ from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent
 from ...show.parts import Column, Fact, Facts, Note, Part, Table
 from ...statement import signing
-from ...statement.form import Finding, canonical
 from ...statement.document import PrivacyStatement, PublicFact, write
+from ...statement.form import Finding, canonical
 from ...tables import keys
 from .. import wrapped
 from ..faces import as_array
