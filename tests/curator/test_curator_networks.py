@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from fairveil.core.events import Gaussian  # noqa: E402
-from fairveil.core.extra.torch_gradient import Wanted, engine  # noqa: E402
+from fairveil.core.extra.torch_gradient import Wanted, engine, rounding_of  # noqa: E402
 from fairveil.core.passes import Passes, totals  # noqa: E402
 from fairveil.core.pricing import constant_scale  # noqa: E402
 from fairveil.core.quiet import Troubles  # noqa: E402
@@ -507,16 +507,17 @@ def test_the_bound_has_the_rounding_of_every_number(clip: float) -> None:
     X = np.random.default_rng(4).uniform(1.0, 2.0, (300, 1)).astype(np.float32) * 1_000
     rows = Rows.from_arrays(X, np.zeros(300, int), classes=(0, 1))
     scale = NetworkGradient(model, clip).scale(rows.layout, None)
-    wanted = Wanted(clip, scale.unit, 1.0, 1.0, np.zeros(1, np.int64), None, None)
+    wanted = Wanted(clip, scale.unit, True, 1.0, 1.0, np.zeros(1, np.int64), None, None)
     ready = engine(skeleton)
     found = [ready.run(model.parameters, X[i : i + 1], wanted, Troubles())[1] for i in range(300)]
     norms = [abs(int(one[0])) * scale.unit for one in found]  # type: ignore[index]
-    assert clip * (1 - 2.0**-28) <= max(norms) <= scale.bound.norm
+    added = rounding_of(skeleton) * scale.unit
+    assert clip + 0.5 * added < max(norms) <= scale.bound.norm
     many = Skeleton.of(nn.Linear(5, 3), 5, 3)
     layout = Rows.from_arrays(np.zeros((3, 5)), np.arange(3), classes=(0, 1, 2)).layout
     for cap in (None, 2.0):
         scale = NetworkGradient(Network(many, many.start), clip).scale(layout, cap)
-        slack = scale.unit * math.sqrt(18) / 2
+        slack = scale.unit * rounding_of(many)
         assert scale.bound.norm >= clip * (cap or 1.0) + slack
         assert scale.bound.norm == pytest.approx(clip * (cap or 1.0) * (1 + 2.0**-28) + slack)
         assert scale.bound.diameter >= 2 * scale.bound.norm * (1 - 2.0**-50)

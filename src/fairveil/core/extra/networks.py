@@ -52,7 +52,7 @@ from ..sums import DECISIONS, SIMPLEX, Run, histogram, reads_of_gradient
 ROW_BITS = 36
 # the norm to which gradients are clipped where no privacy asks for a clip: they must stay on a
 # grid
-LARGEST = 2.0**14
+LARGEST = 2.0**20
 LOSSES = ("log", "none")
 
 
@@ -161,8 +161,10 @@ def network_gradient(
     Signed vectors: norm clip, difference 2 clip (theory.md#signed), under sensitive features alone
     too, where the caller asks for the centred costs' part by itself (`loss="none"`), and for the
     loss's, which is free, in a question of its own. `clip=None` is for what is free; gradients
-    longer than 2^14 are clipped to that even then, to stay on a grid.
+    longer than 2^20 are clipped to that even then, to stay on a grid.
     """
+    from .torch_gradient import rounding_of
+
     classes, count, name = model.check(facts.layout), cell_count(cells), "gradient sum of a network"
     most, troubles = LARGEST if clip is None else clip, _troubles or Troubles()
     facts.need_order_two(name)
@@ -191,7 +193,7 @@ def network_gradient(
     # bound.
     limit = most * (facts.cap or 1.0)
     exponent, size = ROW_BITS - math.frexp(limit)[1], (model.skeleton.size,)
-    rounding = math.sqrt(size[0]) / 2.0  # of each number, to a step
+    rounding = rounding_of(model.skeleton)
     slack = rounding * math.ldexp(1.0, -exponent)
     bound = of_signed(limit * (1.0 + 2.0**-28) + slack)
     within = 2.0 * slack / bound.norm
@@ -214,6 +216,7 @@ def network_gradient(
         wanted = Wanted(
             most,
             1.0 / float(np.atleast_1d(units)[0]),
+            clip is not None,
             model.sharpness,
             pull,
             own if loss == "log" else None,

@@ -1,10 +1,15 @@
-"""Clipped gradient sums of torch modules: every row's gradient, by `torch.func.vmap` over chunks of
-a few fixed, public shapes; row by row where that fails.
+"""Clipped gradient sums of torch modules, in chunks of rows of a few fixed, public shapes. Where all
+trainable parameters are of dense layers, a row's gradient is never built: that of a weight is d a',
+the slopes of the layer's output times its input, its norm |d| |a| (after Goodfellow 2015). Else each
+row's gradient is found by `torch.func.vmap`; row by row where that fails.
 
 A row's contribution is put on a grid, as theory.md#sums asks. The grid's step is u; a row's gradient
-is at most 2^36 u before each of its n numbers is rounded to u itself, which adds sqrt(n) / 2 steps
-to its norm at most: `rounding`. Sums over at most 2^15 rows are whole and below 2^52, so float64 has
-them exactly, in any order; these are added as int64, modulo 2^64. Noise is added to that remainder,
+is at most 2^36 u. What is built has each of its n numbers rounded to u itself, which adds sqrt(n) / 2
+steps to its norm at most. Of d a', a is rounded to whole multiples A of 2^(e - 16), where the largest
+|a| lies between 2^(e - 1) and 2^e, and d times the row's factor to whole multiples D of u / 2^(e -
+16): the norm is that of the rounded a, and rounding D adds sqrt(in x out) 2^15 steps at most. So
+|A D| <= 2^37. Sums over at most 2^15 rows are whole and below 2^52, so float64 has them exactly, in
+any order; these are added as int64, modulo 2^64. Noise is added to that remainder,
 which is then a function of the noisy total and as private as that is.
 
 What a library of linear algebra makes of a row may depend on how many rows there are, on the row's
@@ -32,10 +37,11 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
+from torch import nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -58,10 +64,90 @@ SIZES = (0.0, 1e-30, -1e-30, 1.0), (1e4, -1e6, 1e30), (np.inf, -np.inf, np.nan)
 AGREE = 1e-3
 """Relative, of float32 gradients that were found in two ways."""
 
+A_BITS = 16
+"""Of an input's largest number, in a product."""
+SMALLEST = 2.0**-60
+"""An input all of whose numbers are below counts as this large: its rounding is then absolute."""
+
 Slopes = Callable[[torch.Tensor], torch.Tensor]
 """From logits to the derivative of each row's objective with respect to them."""
-Found = tuple[torch.Tensor, torch.Tensor | None]
-"""Logits (rows, outputs), and gradients (rows, parameters)."""
+
+
+class Built:
+    """Rows' gradients that are there: (rows, parameters)."""
+
+    def __init__(self, gradients: torch.Tensor, exact: bool) -> None:
+        self.gradients, self._exact = gradients, exact
+
+    def seen(self) -> list[torch.Tensor]:
+        """All that is found of the rows, each on the first axis."""
+        return [self.gradients]
+
+    def squares(self) -> torch.Tensor:
+        """The squared norm of every row's gradient, float64."""
+        return torch.square(torch.linalg.vector_norm(self.gradients.double(), dim=1))
+
+    def scale(self, by: torch.Tensor) -> None:
+        """Each row's gradient x its factor, in whole numbers. Once."""
+        pieces = self.gradients.double()
+        pieces[by == 0.0] = 0.0
+        pieces.mul_(by.unsqueeze(1))
+        self.gradients = pieces.round_() if self._exact else pieces
+
+    def total(self, first: int, last: int) -> torch.Tensor:
+        """The sum of what is now there of these rows, (parameters,)."""
+        return self.gradients[first:last].sum(dim=0)
+
+
+class Products:
+    """The same of dense layers: inputs (rows, in) and slopes (rows, out) of each, and the places of
+    its weight and bias in the flat vector. A bias is one more input, which is always 1."""
+
+    def __init__(
+        self, size: int, layers: Sequence[tuple[Any, Any, int, int | None]], exact: bool
+    ) -> None:
+        self._size, self._exact, self._layers = size, exact, list[tuple[Any, ...]]()
+        for inputs, slopes, weight, bias in layers:
+            least = SMALLEST if bias is None else 1.0
+            top = inputs.abs().amax(dim=1, keepdim=True).clamp_min(least)
+            up = torch.frexp(top).exponent - A_BITS
+            # scaled by a power of two: whole numbers of at most 2^16
+            unit = torch.ldexp(torch.ones_like(top, dtype=torch.float64), up)
+            a = inputs.double() / unit
+            a = a if bias is None else torch.cat([a, 1.0 / unit], dim=1)
+            a = a.round_() if exact else a
+            self._layers.append((a, slopes.double(), unit, weight, bias))
+
+    def seen(self) -> list[torch.Tensor]:
+        return [one for a, d, unit, *_ in self._layers for one in (a, d, unit)]
+
+    def squares(self) -> torch.Tensor:
+        norms = [
+            torch.linalg.vector_norm(a, dim=1) * unit[:, 0] * torch.linalg.vector_norm(d, dim=1)
+            for a, d, unit, *_ in self._layers
+        ]
+        return torch.stack(norms).square().sum(dim=0)
+
+    def scale(self, by: torch.Tensor) -> None:
+        for a, d, unit, *_ in self._layers:
+            a[by == 0.0], d[by == 0.0] = 0.0, 0.0
+            d.mul_(torch.where(by.unsqueeze(1) == 0.0, 0.0, by.unsqueeze(1) * unit))
+            if self._exact:
+                d.round_()
+
+    def total(self, first: int, last: int) -> torch.Tensor:
+        kind: dict[str, Any] = {"dtype": torch.float64, "device": self._layers[0][0].device}
+        out = torch.zeros(self._size, **kind)
+        for a, d, _, weight, bias in self._layers:
+            found, width = d[first:last].T @ a[first:last], a.shape[1] - (bias is not None)
+            out[weight : weight + len(found) * width] += found[:, :width].reshape(-1)
+            if bias is not None:
+                out[bias : bias + len(found)] += found[:, width]
+        return out
+
+
+Found = tuple[torch.Tensor, Built | Products | None]
+"""Logits (rows, outputs), and gradients."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +157,7 @@ class Wanted:
 
     clip: float
     unit: float
+    exact: bool  # on the grid; else where nobody can move the answer
     sharpness: float
     loss_weight: float
     labels: Ints | None
@@ -110,20 +197,17 @@ class Wanted:
             out += s * costs * p * (1.0 - p) if one else s * p * (costs - mean)
         return out.to(logits.dtype)
 
-    def steps(self, found: Found) -> tuple[torch.Tensor, torch.Tensor]:
-        """Each row's clipped gradient in grid steps, float64, and which rows hold numbers; others
-        are zero."""
+    def scaled(self, found: Found) -> torch.Tensor:
+        """Clip each row's gradient, in grid steps; which rows hold numbers: others are zero."""
         logits, gradients = found
         assert gradients is not None
-        pieces = gradients.double()
-        norms = torch.linalg.vector_norm(pieces, dim=1)
-        good = torch.isfinite(logits).all(dim=1) & torch.isfinite(norms)
-        factor = torch.clamp(self.clip / norms.clamp_min(1e-300), max=1.0)
+        squares = gradients.squares()
+        good = torch.isfinite(logits).all(dim=1) & torch.isfinite(squares)
+        factor = torch.clamp(self.clip / torch.sqrt(squares).clamp_min(1e-300), max=1.0)
         if self.weights is not None:
             factor = factor * torch.from_numpy(self.weights).to(factor.device)
-        pieces[~good] = 0.0
-        pieces *= torch.where(good, factor / self.unit, 0.0).unsqueeze(1)
-        return pieces.round_(), good
+        gradients.scale(torch.where(good, factor / self.unit, 0.0))
+        return good
 
 
 # -- ways to find gradients ------------------------------------------------------------------------
@@ -150,7 +234,76 @@ def _linear(given: Any, weight: Any, bias: Any = None) -> torch.Tensor:
     return out if bias is None else out + bias
 
 
-def by_vmap(skeleton: Any, given: torch.Tensor, slopes: Slopes | None) -> Found:
+def dense_layers(skeleton: Any) -> dict[nn.Module, tuple[int, int | None]] | None:
+    """The dense layers that hold all trainable parameters, with the places of weight and bias; None
+    where others do."""
+    names = {id(p): name for name, p in skeleton.module.named_parameters() if p.requires_grad}
+    out, taken = dict[nn.Module, tuple[int, int | None]](), list[int]()
+    for layer in skeleton.module.modules():
+        own = {k: p for k, p in layer._parameters.items() if p is not None and p.requires_grad}
+        if own:
+            taken += [id(p) for p in own.values()]
+            places = {key: skeleton.places[names[id(p)]][0] for key, p in own.items()}
+            if type(layer) is not nn.Linear or "weight" not in own or len(set(taken)) < len(taken):
+                return None
+            out[layer] = places["weight"], places.get("bias")
+    return out
+
+
+def rounding_of(skeleton: Any) -> float:
+    """What rounding may add to the norm of a row's gradient, in grid steps, whichever way finds
+    it."""
+    errors = [math.sqrt(skeleton.size) / 2.0]
+    for layer, (_, bias) in (dense_layers(skeleton) or {}).items():
+        height, width = cast(nn.Linear, layer).weight.shape
+        errors.append(math.sqrt(height * (width + (bias is not None))) * 2.0 ** (A_BITS - 1))
+    return math.hypot(*errors)
+
+
+def by_layers(skeleton: Any, given: torch.Tensor, slopes: Slopes | None, exact: bool) -> Found:
+    """One pass forward and one back to the outputs of dense layers, each of which is called once
+    with rows alone."""
+    layers, calls = dense_layers(skeleton), list[tuple[Any, ...]]()
+    if not layers:
+        raise ValueError("other layers hold parameters")
+
+    def note(layer: nn.Module, args: tuple[Any, ...], out: torch.Tensor) -> None:
+        edge = torch.autograd.graph.get_gradient_edge(out)  # a step in place may follow
+        calls.append((layer, args[0].detach(), edge))
+
+    hooks = [layer.register_forward_hook(note) for layer in layers]
+    try:
+        with torch.enable_grad():
+            logits = skeleton.logits(given)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if [len(calls), *(one[1].ndim for one in calls)] != [len(layers)] + [2] * len(layers):
+        raise ValueError("layers that are called once, with rows")
+    if slopes is None:
+        return logits.detach(), None
+    edges = [edge for *_, edge in calls]
+    back: Any = torch.autograd.grad(logits, edges, grad_outputs=slopes(logits))
+    parts = [(a, d, *layers[one]) for (one, a, _), d in zip(calls, back, strict=True)]
+    return logits.detach(), Products(skeleton.size, parts, exact)
+
+
+Way = Callable[[Any, torch.Tensor, Slopes | None, bool], Found]
+"""From a skeleton, rows as it reads them, slopes (None: logits alone), and whether gradients are put
+on the grid."""
+
+
+def padded(way: Way) -> Way:
+    """The same by products of whole lines."""
+
+    def found(skeleton: Any, given: torch.Tensor, slopes: Slopes | None, exact: bool) -> Found:
+        with Padded():
+            return way(skeleton, given, slopes, exact)
+
+    return found
+
+
+def by_vmap(skeleton: Any, given: torch.Tensor, slopes: Slopes | None, exact: bool) -> Found:
     """All rows at once."""
     n, named = len(given), skeleton.module.named_parameters()
     parameters = {name: p.detach() for name, p in named if p.requires_grad}
@@ -169,16 +322,11 @@ def by_vmap(skeleton: Any, given: torch.Tensor, slopes: Slopes | None) -> Found:
         return logits, None
     each = torch.func.vmap(torch.func.grad(objective), in_dims=(None, 0, 0))
     found = each(parameters, given, slopes(logits))
-    return logits, torch.cat([found[name].reshape(n, -1) for name in skeleton.names], dim=1)
+    parts = [found[name].reshape(n, -1) for name in skeleton.names]
+    return logits, Built(torch.cat(parts, dim=1), exact)
 
 
-def by_padded_vmap(skeleton: Any, given: torch.Tensor, slopes: Slopes | None) -> Found:
-    """The same by products of whole lines."""
-    with Padded():
-        return by_vmap(skeleton, given, slopes)
-
-
-def by_row(skeleton: Any, given: torch.Tensor, slopes: Slopes | None) -> Found:
+def by_row(skeleton: Any, given: torch.Tensor, slopes: Slopes | None, exact: bool) -> Found:
     """Each row by itself, in memory of its own: where it would begin in a chunk's is nothing of the
     row's."""
     inputs = [p for _, p in skeleton.module.named_parameters() if p.requires_grad]
@@ -194,10 +342,16 @@ def by_row(skeleton: Any, given: torch.Tensor, slopes: Slopes | None) -> Found:
             row: Any = torch.autograd.grad(out, inputs, grad_outputs=own, allow_unused=True)
             flat = [torch.zeros_like(p) if g is None else g for p, g in zip(inputs, row)]  # noqa: B905
             gradients[i] = torch.cat([g.reshape(-1) for g in flat])
-    return logits, gradients
+    return logits, Built(gradients, exact)
 
 
-WAYS = {"vmap": by_vmap, "padded vmap": by_padded_vmap, "row by row": by_row}
+WAYS: dict[str, Way] = {
+    "layers": by_layers,
+    "padded layers": padded(by_layers),
+    "vmap": by_vmap,
+    "padded vmap": padded(by_vmap),
+    "row by row": by_row,
+}
 """The fastest first."""
 
 
@@ -261,24 +415,24 @@ class Trial:
         rng = np.random.default_rng(23)
         labels = rng.integers(0, skeleton.classes, len(rows))
         costs = rng.normal(size=(len(rows), skeleton.outputs))
-        self._wanted = Wanted(1.0, 2.0**-37, 1.7, 0.8, labels, costs, None)
+        self._wanted = Wanted(1.0, 2.0**-37, True, 1.7, 0.8, labels, costs, None)
         self._sizes = self._numbers()
 
     def gradients(self, way: str, order: Any, rows: Singles | None = None) -> Found:
         """Logits and gradients of the rows at `order`, or of others in their places."""
         given = self._skeleton.padded(self._rows[order] if rows is None else rows)
         with _settings(self._skeleton.device):
-            return WAYS[way](self._skeleton, given, self._wanted.of(order).slopes)
+            return WAYS[way](self._skeleton, given, self._wanted.of(order).slopes, True)
 
     def found(self, way: str, order: Any, rows: Singles | None = None) -> tuple[Any, Any]:
         """The bits of each row's logits, gradient and norm, zero and minus zero alike; and which
         rows hold numbers."""
         logits, gradients = self.gradients(way, order, rows)
         assert gradients is not None
-        norms = torch.linalg.vector_norm(gradients.double(), dim=1, keepdim=True)
-        both = torch.cat([logits, gradients], dim=1) + 0.0
-        bits = torch.cat([both.view(torch.int32), norms.view(torch.int32)], dim=1)
-        return bits, torch.isfinite(both).all(dim=1)
+        squares = gradients.squares().unsqueeze(1)
+        seen = [(one + 0.0).contiguous() for one in (logits, *gradients.seen(), squares)]
+        bits = torch.cat([one.view(torch.int32) for one in seen], dim=1)
+        return bits, torch.isfinite(logits).all(dim=1) & torch.isfinite(squares[:, 0])
 
     def passed(self, way: str, most: int) -> tuple[int, ...]:
         """The shapes in which every row is alone."""
@@ -350,7 +504,7 @@ def settle(skeleton: Any, most: int) -> Method:
                     trial = Trial(skeleton, rows, filler)
                 except Exception:  # a module that takes no such rows
                     continue
-                for way in ("vmap", "padded vmap"):
+                for way in list(WAYS)[:-1]:
                     shapes = trial.passed(way, most) if _agrees(trial, way) else ()
                     if shapes:
                         return Method(way, shapes, filler)
@@ -364,14 +518,18 @@ def _agrees(trial: Trial, way: str) -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            _, found = trial.gradients(way, order)
-            _, right = trial.gradients("row by row", order)
+            sums = [_rows(trial.gradients(one, order)) for one in (way, "row by row")]
     except Exception:  # whatever torch cannot do: the next way is tried
         return False
-    assert found is not None
-    assert right is not None
-    largest = float(right.norm(dim=1).max())
-    return bool((found - right).norm(dim=1).max() <= AGREE * (1e-6 + largest))
+    largest = float(sums[1].norm(dim=1).max())
+    return bool((sums[0] - sums[1]).norm(dim=1).max() <= AGREE * (1e-6 + largest))
+
+
+def _rows(found: Found) -> torch.Tensor:
+    """Three rows' gradients, each by itself."""
+    assert found[1] is not None
+    found[1].scale(torch.full((3,), 2.0**30, dtype=torch.float64, device=found[0].device))
+    return torch.stack([found[1].total(i, i + 1) for i in range(3)]) * 2.0**-30
 
 
 @contextmanager
@@ -464,14 +622,15 @@ class Engine:
         arithmetic stays what it was."""
         count = part.stop - part.start
         shape = next(n for n in method.shapes if count <= n)
-        given, pieces = self.skeleton.padded(rows[part], shape, method.filler), None
+        given = self.skeleton.padded(rows[part], shape, method.filler)
         filled = None if wanted is None else wanted.of(part, shape)
         slopes = None if filled is None else filled.slopes
         try:
             with _settings(self.skeleton.device):
-                found = WAYS[method.way](self.skeleton, given, slopes)
+                exact = filled is None or filled.exact
+                found = WAYS[method.way](self.skeleton, given, slopes, exact)
             if filled is not None:
-                pieces, good = filled.steps(found)
+                good = filled.scaled(found)
                 if not bool(good[:count].all()):
                     troubles.append(
                         "some rows gave NaN or infinite gradients; they contributed zero"
@@ -484,8 +643,8 @@ class Engine:
                     self._try(method, rows, half, wanted, logits, total, troubles)
             return
         logits[part] = found[0].detach().cpu().numpy()[:count]
-        if total is not None and pieces is not None:
-            total.add(pieces[:count], part)
+        if total is not None and found[1] is not None:
+            total.add(found[1], part)
 
 
 class Total:
@@ -499,21 +658,22 @@ class Total:
         self._persons, self._limit = wanted.persons, wanted.most / wanted.unit
         self._person, self._open = np.zeros_like(self._out), -1  # whose rows it is made of
 
-    def add(self, pieces: torch.Tensor, rows: slice) -> None:
+    def add(self, found: Built | Products, rows: slice) -> None:
         """What the rows at these places add: they come in their order."""
+        count = rows.stop - rows.start
         if self._persons is not None:
-            whose, whole = self._persons[rows], pieces.cpu().numpy().astype(np.int64)
-            begins = np.flatnonzero(np.r_[True, whose[1:] != whose[:-1]])
-            for person, line in zip(whose[begins], np.add.reduceat(whole, begins), strict=True):
-                if person != self._open:
+            whose = self._persons[rows]
+            cuts = [0, *(1 + np.flatnonzero(whose[1:] != whose[:-1])).tolist(), count]
+            for first, last in itertools.pairwise(cuts):
+                if whose[first] != self._open:
                     self._close()
-                self._open = person
-                self._person[0] += line
+                self._open = whose[first]
+                self._person[0] += found.total(first, last).cpu().numpy().astype(np.int64)
             return
-        if self._rows + len(pieces) > MOST_FLOATS:
+        if self._rows + count > MOST_FLOATS:
             self._flush()
-        self._sum += pieces.sum(dim=0)
-        self._rows += len(pieces)
+        self._sum += found.total(0, count)
+        self._rows += count
 
     def steps(self) -> Ints:
         """The total."""
