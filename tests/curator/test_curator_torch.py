@@ -16,6 +16,7 @@ from torch import nn  # noqa: E402
 from fairveil.core.extra.torch_gradient import (  # noqa: E402
     WAYS,
     Built,
+    Gradients,
     Wanted,
     engine,
     is_smooth,
@@ -155,6 +156,13 @@ def image(outputs: int = 3) -> nn.Module:
     return nn.Sequential(*layers, nn.Linear(48, outputs))
 
 
+def pictures() -> nn.Module:
+    """Convolutions and dense layers alone, one with stride, padding and dilation."""
+    first = nn.Conv2d(2, 4, 3, stride=2, padding=1, dilation=(1, 2))
+    layers = (first, nn.ReLU(inplace=True), nn.Conv2d(4, 3, 2, bias=False), nn.Tanh())
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(6, 3))
+
+
 def line() -> nn.Module:
     return nn.Sequential(
         nn.Conv1d(2, 3, 3), nn.LayerNorm([3, 5]), nn.Softplus(), nn.Flatten(), nn.Linear(15, 3)
@@ -169,6 +177,7 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int]] = {
     "elu, two outputs for two classes": (lambda: dense(5, 31, 2, nn.ELU), (5,), 2),
     "logistic": (lambda: nn.Linear(14, 3), (14,), 3),
     "images": (image, (2, 5, 5), 3),
+    "pictures": (pictures, (2, 6, 5), 3),
     "lines": (line, (2, 7), 3),
     "words": (Words, (9,), 2),
     "attention": (Attention, (5, 3), 3),
@@ -177,7 +186,8 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int]] = {
     "tied layers": (Tied, (6,), 2),
     "python in it": (Sized, (6,), 3),
 }
-DENSE = (
+LAYERS = (
+    "pictures",
     "dense",
     "odd widths",
     "sigmoid",
@@ -236,7 +246,7 @@ def test_sums_are_those_of_rows_one_by_one_and_rounding_is_bounded(name: str) ->
     skeleton = Skeleton.of(make(), int(np.prod(shape)), classes, input_shape=shape)
     ready = engine(skeleton)
     assert (ready.method.way == "row by row") == (name == SLOW)
-    assert ready.method.way.endswith("layers") == (name in DENSE)
+    assert ready.method.way.endswith("layers") == (name in LAYERS)
     X, wanted = asked(skeleton, exact=False)
     gradients = every_row(skeleton, X, wanted)
     assert (np.linalg.norm(gradients, axis=1) > CLIP).any()
@@ -468,7 +478,9 @@ def test_sums_whose_bits_hang_on_other_rows_get_small_chunks_or_none(
             "chance": lambda: torch.rand(len(x), 1) < 0.5,
         }[on]()
         last = torch.where(off, 1.0 + torch.tensor(2.0**-22), 1.0)
-        return logits, None if gradients is None else Built(gradients.gradients * last, exact)
+        return logits, None if gradients is None else Gradients(
+            gradients._size, [Built(gradients.pieces[0].pieces * last, 0, exact)]
+        )
 
     for way in list(WAYS)[:-1]:
         monkeypatch.setitem(WAYS, way, hanging)

@@ -1,7 +1,8 @@
 """Clipped gradient sums of torch modules, in chunks of rows of a few fixed, public shapes. Where all
-trainable parameters are of dense layers, a row's gradient is never built: that of a weight is d a',
-the slopes of the layer's output times its input, its norm |d| |a| (after Goodfellow 2015). Else each
-row's gradient is found by `torch.func.vmap`; row by row where that fails.
+trainable parameters are of dense layers and plain convolutions, a row's gradient is found of a layer's
+inputs a and the slopes d of its outputs: that of a dense weight is d a', its norm |d| |a|, and it is
+never built (after Goodfellow 2015). Else each row's gradient is found by `torch.func.vmap`; row by
+row where that fails.
 
 A row's contribution is put on a grid, as theory.md#sums asks. The grid's step is u; a row's gradient
 is at most 2^36 u. What is built has each of its n numbers rounded to u itself, which adds sqrt(n) / 2
@@ -37,7 +38,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -74,79 +75,94 @@ Slopes = Callable[[torch.Tensor], torch.Tensor]
 
 
 class Built:
-    """Rows' gradients that are there: (rows, parameters)."""
+    """Pieces of rows' gradients that are there, (rows, numbers), from a place of the flat vector on.
+    `exact`: on the grid."""
 
-    def __init__(self, gradients: torch.Tensor, exact: bool) -> None:
-        self.gradients, self._exact = gradients, exact
+    def __init__(self, pieces: torch.Tensor, start: int, exact: bool) -> None:
+        self.pieces, self._start, self._exact = pieces, start, exact
 
     def seen(self) -> list[torch.Tensor]:
         """All that is found of the rows, each on the first axis."""
-        return [self.gradients]
+        return [self.pieces]
+
+    def squares(self) -> torch.Tensor:
+        """The squared norm of every row's piece, float64."""
+        return torch.square(torch.linalg.vector_norm(self.pieces.double(), dim=1))
+
+    def scale(self, by: torch.Tensor) -> None:
+        """Each row's piece x its factor, in whole numbers where it is exact. Once."""
+        pieces = self.pieces.double()
+        pieces[by == 0.0] = 0.0
+        pieces.mul_(by.unsqueeze(1))
+        self.pieces = pieces.round_() if self._exact else pieces
+
+    def add(self, first: int, last: int, out: torch.Tensor) -> None:
+        """out += the sum of what is now there of these rows."""
+        found = self.pieces[first:last].sum(dim=0)
+        out[self._start : self._start + len(found)] += found
+
+
+class Product:
+    """The same of a dense layer, from its inputs (rows, in) and slopes (rows, out). A bias is one
+    more input, which is always 1."""
+
+    def __init__(self, a: Any, d: Any, weight: int, bias: int | None, exact: bool) -> None:
+        least = SMALLEST if bias is None else 1.0
+        top = a.abs().amax(dim=1, keepdim=True).clamp_min(least)
+        up = torch.frexp(top).exponent - A_BITS
+        # scaled by a power of two: whole numbers of at most 2^16
+        self._unit = torch.ldexp(torch.ones_like(top, dtype=torch.float64), up)
+        a = a.double() / self._unit
+        a = a if bias is None else torch.cat([a, 1.0 / self._unit], dim=1)
+        self._a, self._d = a.round_() if exact else a, d.double()
+        self._weight, self._bias, self._exact = weight, bias, exact
+
+    def seen(self) -> list[torch.Tensor]:
+        return [self._a, self._d, self._unit]
+
+    def squares(self) -> torch.Tensor:
+        norms = [torch.linalg.vector_norm(one, dim=1) for one in (self._a, self._d)]
+        return torch.square(norms[0] * self._unit[:, 0] * norms[1])
+
+    def scale(self, by: torch.Tensor) -> None:
+        self._a[by == 0.0], self._d[by == 0.0], self._unit[by == 0.0] = 0.0, 0.0, 1.0
+        self._d.mul_(by.unsqueeze(1) * self._unit)
+        if self._exact:
+            self._d.round_()
+
+    def add(self, first: int, last: int, out: torch.Tensor) -> None:
+        found = self._d[first:last].T @ self._a[first:last]
+        width = found.shape[1] - (self._bias is not None)
+        out[self._weight : self._weight + len(found) * width] += found[:, :width].reshape(-1)
+        if self._bias is not None:
+            out[self._bias : self._bias + len(found)] += found[:, width]
+
+
+class Gradients:
+    """Rows' gradients, in pieces."""
+
+    def __init__(self, size: int, pieces: Sequence[Built | Product]) -> None:
+        self._size, self.pieces = size, pieces
 
     def squares(self) -> torch.Tensor:
         """The squared norm of every row's gradient, float64."""
-        return torch.square(torch.linalg.vector_norm(self.gradients.double(), dim=1))
+        return torch.stack([one.squares() for one in self.pieces]).sum(dim=0)
 
     def scale(self, by: torch.Tensor) -> None:
-        """Each row's gradient x its factor, in whole numbers. Once."""
-        pieces = self.gradients.double()
-        pieces[by == 0.0] = 0.0
-        pieces.mul_(by.unsqueeze(1))
-        self.gradients = pieces.round_() if self._exact else pieces
+        """Each row's gradient x its factor. Once."""
+        for one in self.pieces:
+            one.scale(by)
 
     def total(self, first: int, last: int) -> torch.Tensor:
         """The sum of what is now there of these rows, (parameters,)."""
-        return self.gradients[first:last].sum(dim=0)
-
-
-class Products:
-    """The same of dense layers: inputs (rows, in) and slopes (rows, out) of each, and the places of
-    its weight and bias in the flat vector. A bias is one more input, which is always 1."""
-
-    def __init__(
-        self, size: int, layers: Sequence[tuple[Any, Any, int, int | None]], exact: bool
-    ) -> None:
-        self._size, self._exact, self._layers = size, exact, list[tuple[Any, ...]]()
-        for inputs, slopes, weight, bias in layers:
-            least = SMALLEST if bias is None else 1.0
-            top = inputs.abs().amax(dim=1, keepdim=True).clamp_min(least)
-            up = torch.frexp(top).exponent - A_BITS
-            # scaled by a power of two: whole numbers of at most 2^16
-            unit = torch.ldexp(torch.ones_like(top, dtype=torch.float64), up)
-            a = inputs.double() / unit
-            a = a if bias is None else torch.cat([a, 1.0 / unit], dim=1)
-            a = a.round_() if exact else a
-            self._layers.append((a, slopes.double(), unit, weight, bias))
-
-    def seen(self) -> list[torch.Tensor]:
-        return [one for a, d, unit, *_ in self._layers for one in (a, d, unit)]
-
-    def squares(self) -> torch.Tensor:
-        norms = [
-            torch.linalg.vector_norm(a, dim=1) * unit[:, 0] * torch.linalg.vector_norm(d, dim=1)
-            for a, d, unit, *_ in self._layers
-        ]
-        return torch.stack(norms).square().sum(dim=0)
-
-    def scale(self, by: torch.Tensor) -> None:
-        for a, d, unit, *_ in self._layers:
-            a[by == 0.0], d[by == 0.0] = 0.0, 0.0
-            d.mul_(torch.where(by.unsqueeze(1) == 0.0, 0.0, by.unsqueeze(1) * unit))
-            if self._exact:
-                d.round_()
-
-    def total(self, first: int, last: int) -> torch.Tensor:
-        kind: dict[str, Any] = {"dtype": torch.float64, "device": self._layers[0][0].device}
-        out = torch.zeros(self._size, **kind)
-        for a, d, _, weight, bias in self._layers:
-            found, width = d[first:last].T @ a[first:last], a.shape[1] - (bias is not None)
-            out[weight : weight + len(found) * width] += found[:, :width].reshape(-1)
-            if bias is not None:
-                out[bias : bias + len(found)] += found[:, width]
+        device = self.pieces[0].seen()[0].device
+        out = torch.zeros(self._size, dtype=torch.float64, device=device)
+        for one in self.pieces:
+            one.add(first, last, out)
         return out
 
 
-Found = tuple[torch.Tensor, Built | Products | None]
+Found = tuple[torch.Tensor, Gradients | None]
 """Logits (rows, outputs), and gradients."""
 
 
@@ -234,19 +250,22 @@ def _linear(given: Any, weight: Any, bias: Any = None) -> torch.Tensor:
     return out if bias is None else out + bias
 
 
-def dense_layers(skeleton: Any) -> dict[nn.Module, tuple[int, int | None]] | None:
-    """The dense layers that hold all trainable parameters, with the places of weight and bias; None
-    where others do."""
+def known_layers(skeleton: Any) -> dict[nn.Module, tuple[int | None, int | None]]:
+    """The dense layers and plain convolutions of images that hold all trainable parameters, with
+    the places of weight and bias; none where others do."""
     names = {id(p): name for name, p in skeleton.module.named_parameters() if p.requires_grad}
-    out, taken = dict[nn.Module, tuple[int, int | None]](), list[int]()
+    out, taken = dict[nn.Module, tuple[int | None, int | None]](), list[int]()
     for layer in skeleton.module.modules():
         own = {k: p for k, p in layer._parameters.items() if p is not None and p.requires_grad}
         if own:
             taken += [id(p) for p in own.values()]
             places = {key: skeleton.places[names[id(p)]][0] for key, p in own.items()}
-            if type(layer) is not nn.Linear or "weight" not in own or len(set(taken)) < len(taken):
-                return None
-            out[layer] = places["weight"], places.get("bias")
+            known = type(layer) is nn.Linear and "weight" in own
+            if type(layer) is nn.Conv2d and not isinstance(layer.padding, str):
+                known = layer.groups == 1 and layer.padding_mode == "zeros"
+            if not known or len(set(taken)) < len(taken):
+                return {}
+            out[layer] = places.get("weight"), places.get("bias")
     return out
 
 
@@ -254,18 +273,17 @@ def rounding_of(skeleton: Any) -> float:
     """What rounding may add to the norm of a row's gradient, in grid steps, whichever way finds
     it."""
     errors = [math.sqrt(skeleton.size) / 2.0]
-    for layer, (_, bias) in (dense_layers(skeleton) or {}).items():
-        height, width = cast(nn.Linear, layer).weight.shape
-        errors.append(math.sqrt(height * (width + (bias is not None))) * 2.0 ** (A_BITS - 1))
+    for layer, (_, bias) in known_layers(skeleton).items():
+        if isinstance(layer, nn.Linear):
+            height, width = layer.weight.shape
+            errors.append(math.sqrt(height * (width + (bias is not None))) * 2.0 ** (A_BITS - 1))
     return math.hypot(*errors)
 
 
 def by_layers(skeleton: Any, given: torch.Tensor, slopes: Slopes | None, exact: bool) -> Found:
-    """One pass forward and one back to the outputs of dense layers, each of which is called once
-    with rows alone."""
-    layers, calls = dense_layers(skeleton), list[tuple[Any, ...]]()
-    if not layers:
-        raise ValueError("other layers hold parameters")
+    """One pass forward and one back to the outputs of layers, each of which is called once, with
+    rows on the first axis."""
+    layers, calls = known_layers(skeleton), list[tuple[Any, ...]]()
 
     def note(layer: nn.Module, args: tuple[Any, ...], out: torch.Tensor) -> None:
         edge = torch.autograd.graph.get_gradient_edge(out)  # a step in place may follow
@@ -278,14 +296,31 @@ def by_layers(skeleton: Any, given: torch.Tensor, slopes: Slopes | None, exact: 
     finally:
         for hook in hooks:
             hook.remove()
-    if [len(calls), *(one[1].ndim for one in calls)] != [len(layers)] + [2] * len(layers):
-        raise ValueError("layers that are called once, with rows")
+    once = bool(layers) and len(calls) == len(layers) == len({id(one) for one, *_ in calls})
+    plain = all(
+        len(a) == len(given) and a.ndim == (2 if isinstance(one, nn.Linear) else 4)
+        for one, a, _ in calls
+    )
+    if not (once and plain):
+        raise ValueError("layers that are called once, with rows on the first axis")
     if slopes is None:
         return logits.detach(), None
-    edges = [edge for *_, edge in calls]
+    edges, pieces = [edge for *_, edge in calls], list[Built | Product]()
     back: Any = torch.autograd.grad(logits, edges, grad_outputs=slopes(logits))
-    parts = [(a, d, *layers[one]) for (one, a, _), d in zip(calls, back, strict=True)]
-    return logits.detach(), Products(skeleton.size, parts, exact)
+    for (layer, a, _), d in zip(calls, back, strict=True):
+        weight, bias = layers[layer]
+        if isinstance(layer, nn.Linear):
+            assert weight is not None
+            pieces.append(Product(a, d, weight, bias, exact))
+            continue
+        d = d.flatten(2)  # (rows, channels, places)
+        if weight is not None:
+            ways = (layer.kernel_size, layer.dilation, layer.padding, layer.stride)
+            patches = functional.unfold(a, *ways)
+            pieces.append(Built(torch.bmm(d, patches.mT).flatten(1), weight, exact))
+        if bias is not None:
+            pieces.append(Built(d.sum(dim=2), bias, exact))
+    return logits.detach(), Gradients(skeleton.size, pieces)
 
 
 Way = Callable[[Any, torch.Tensor, Slopes | None, bool], Found]
@@ -323,7 +358,7 @@ def by_vmap(skeleton: Any, given: torch.Tensor, slopes: Slopes | None, exact: bo
     each = torch.func.vmap(torch.func.grad(objective), in_dims=(None, 0, 0))
     found = each(parameters, given, slopes(logits))
     parts = [found[name].reshape(n, -1) for name in skeleton.names]
-    return logits, Built(torch.cat(parts, dim=1), exact)
+    return logits, Gradients(skeleton.size, [Built(torch.cat(parts, dim=1), 0, exact)])
 
 
 def by_row(skeleton: Any, given: torch.Tensor, slopes: Slopes | None, exact: bool) -> Found:
@@ -342,7 +377,7 @@ def by_row(skeleton: Any, given: torch.Tensor, slopes: Slopes | None, exact: boo
             row: Any = torch.autograd.grad(out, inputs, grad_outputs=own, allow_unused=True)
             flat = [torch.zeros_like(p) if g is None else g for p, g in zip(inputs, row)]  # noqa: B905
             gradients[i] = torch.cat([g.reshape(-1) for g in flat])
-    return logits, Built(gradients, exact)
+    return logits, Gradients(skeleton.size, [Built(gradients, 0, exact)])
 
 
 WAYS: dict[str, Way] = {
@@ -430,7 +465,8 @@ class Trial:
         logits, gradients = self.gradients(way, order, rows)
         assert gradients is not None
         squares = gradients.squares().unsqueeze(1)
-        seen = [(one + 0.0).contiguous() for one in (logits, *gradients.seen(), squares)]
+        parts = [tensor for piece in gradients.pieces for tensor in piece.seen()]
+        seen = [(one + 0.0).contiguous() for one in (logits, *parts, squares)]
         bits = torch.cat([one.view(torch.int32) for one in seen], dim=1)
         return bits, torch.isfinite(logits).all(dim=1) & torch.isfinite(squares[:, 0])
 
@@ -658,7 +694,7 @@ class Total:
         self._persons, self._limit = wanted.persons, wanted.most / wanted.unit
         self._person, self._open = np.zeros_like(self._out), -1  # whose rows it is made of
 
-    def add(self, found: Built | Products, rows: slice) -> None:
+    def add(self, found: Gradients, rows: slice) -> None:
         """What the rows at these places add: they come in their order."""
         count = rows.stop - rows.start
         if self._persons is not None:
