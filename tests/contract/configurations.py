@@ -203,6 +203,11 @@ def rule(X: Any) -> npt.NDArray[Any]:
     return np.where(np.asarray(X["age"], float) + np.asarray(X["hours"], float) > 100, "yes", "no")
 
 
+def other_rule(X: Any) -> npt.NDArray[Any]:
+    """Another."""
+    return np.where(np.asarray(X["age"], float) > 50, "yes", "no")
+
+
 def network() -> Any:
     """A small module with fixed weights."""
     import torch
@@ -435,10 +440,17 @@ def _releases() -> list[Configuration]:
         confidence=0.9,
     )
     tabled = releasing(lambda *args, **options: fv.private_audit(rule, *args, **options))
+    compared = releasing(
+        lambda *args, **options: fv.lda(rule, *args, **options),
+        candidates={"older": other_rule, "same": rule},
+        tolerance=0.1,
+    )
     groups = releasing(fv.release_groups, "neighbours")  # the sensitive column alone
     return [
         R("certify", judged, options=counts),
         R("certify-replaced", judged, **REPLACED, **BOTH),
+        R("lda", compared, options=counts),
+        R("lda-alone", compared, **ALONE, **BOTH, options={"delta": DELTA}),
         R("release-groups", groups, **ALONE, options=counts),
         R("release-groups-persons", groups, **ALONE, unit="person", most=8),
         R("private-table", tabled, options=counts),

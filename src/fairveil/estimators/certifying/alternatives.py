@@ -24,7 +24,6 @@ import json
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -96,7 +95,7 @@ class Alternatives(CountedResult):
     Attributes
     ----------
     plan : dict
-        What was fixed first: tolerance, costs, measure, candidates, confidence, budget, time.
+        What was fixed first: tolerance, costs, measure, candidates, confidence, budget.
     plan_signature : dict or None
         Signature of the plan, made before people were counted.
     counts : ndarray
@@ -125,7 +124,12 @@ class Alternatives(CountedResult):
         *("noise", "the statement's epsilon", "checksum"),
     )
     ON_TRUST: ClassVar = (
-        *("counts", "models", "independence of people and of drawn candidates", "the plan's time"),
+        *(
+            "counts",
+            "models",
+            "independence of people and of drawn candidates",
+            "the time of a signature",
+        ),
         "what the statement takes on trust",
     )
 
@@ -259,8 +263,10 @@ class Alternatives(CountedResult):
         allowed = f"{loss} at most {100 * plan['tolerance']:.3g} points above the base's"
         yield Fact("fixed first", allowed)
         yield Fact("measure", plan["measure"].replace("_", " "))
-        signed = "not signed" if self.plan_signature is None else "signed"
-        yield Fact("plan", f"{self.digest}, written {plan['written']}, {signed}")
+        made, signed = self.plan_signature, "not signed"
+        if made is not None:
+            signed = f"signed {signing.Signature.from_json(json.dumps(made)).time}"
+        yield Fact("plan", f"{self.digest}, {signed}")
         people = float(self.counts.sum()) / len(self.names)
         yield Fact("people", f"{people:,.0f}, as released")
         if self.rule.rate == SELECTION:
@@ -313,8 +319,8 @@ class Alternatives(CountedResult):
     def _of(cls, values: Mapping[str, Any], cells: Cells, common: dict[str, Any]) -> Alternatives:
         file, plan, totals = cls.FILE, values["plan"], values["totals"]
         names = [file.line(one["name"]) for one in plan["candidates"]]
-        for words in (plan["written"], *(one["kind"] for one in plan["candidates"])):
-            file.line(words)
+        for one in plan["candidates"]:
+            file.line(one["kind"])
         if plan.get("format") != PLAN or len(set(names)) < len(names) or not names:
             raise file.malformed("a plan that is none")
         if len(common["counts"]) != len(names) * cells.count * KINDS:
@@ -414,7 +420,7 @@ def rule_of(plan: Mapping[str, Any], cells: Cells) -> SearchRule:
 def lda(
     base: object,
     X: TableLike,
-    y: ColumnsLike,
+    y: ColumnsLike = None,
     *,
     sensitive_features: ColumnsLike = None,
     tolerance: float,
@@ -450,8 +456,8 @@ def lda(
         The model that an alternative is sought to. None: the first candidate.
     X : table or array
         Features of people whom no model has seen; None where all models are arrays.
-    y : array
-        Their known outcomes.
+    y : array, default=None
+        Their known outcomes. None: those of the schema's target.
     tolerance : float
         By how much the loss of an alternative may exceed the base's, as a share: 0.01 is one point
         of error. It is fixed before the search.
@@ -685,7 +691,6 @@ def _plan(models: Mapping[str, object], promise: Promise, **given: Any) -> dict[
         "epsilon": "inf" if promise.epsilon == math.inf else float(promise.epsilon),
         "delta": float(promise.delta),
         "protects": promise.protects,
-        "written": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
 
 
@@ -699,7 +704,7 @@ def _fixed(
     if place is not None and place.exists():
         known, beside = DOCUMENT.json(_text(place)), signing.signature_path(place)
         right = isinstance(known, dict) and set(known) == set(plan)
-        changed = [one for one in plan if one != "written" and right and known[one] != plan[one]]
+        changed = [one for one in plan if right and known[one] != plan[one]]
         if not right or changed:
             remedy = "Search as the plan says, or write another plan to another file."
             got = f"another {', '.join(changed)}" if right else "another document"
