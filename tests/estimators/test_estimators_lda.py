@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fairveil as fv
 from fairveil.core.events import Repeated
+from fairveil.data import Category, Schema
 from fairveil.errors import InputError, Overspent
 from fairveil.estimators.certifying.counted import checksum
 from fairveil.statement import signing
@@ -144,6 +145,28 @@ def test_a_page_says_all_of_it(found: fv.Alternatives) -> None:
     for words in ("blind", "less discriminatory", "What further search could find", "Assumed"):
         assert words in page
         assert words in text
+
+
+def test_groups_and_classes_of_decisions_made_elsewhere_may_be_stated() -> None:
+    listed = Schema(
+        {"sex": Category(("f", "m", "x")), "paid": Category((0, 1))},
+        target="paid",
+        sensitive=("sex",),
+    )
+    found = fv.lda(
+        BASE.predict(X),
+        None,
+        Y,
+        sensitive_features={"sex": A},
+        schema=listed,
+        tolerance=0.01,
+        candidates={"blind": BLIND.predict(X)},
+        epsilon=math.inf,
+        smallest=0.02,
+    )
+    assert found.cells.columns == (("f", "m", "x"),)
+    assert found.result.compared == (0, 1)
+    assert found.taken == "blind"
 
 
 @pytest.mark.parametrize(

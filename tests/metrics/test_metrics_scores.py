@@ -11,6 +11,7 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 import fairveil as fv
+from fairveil.data import Category, Schema
 from fairveil.errors import InputError
 from fairveil.facts import Cells
 from fairveil.methods.counts import EXACT, CountNoise
@@ -135,3 +136,16 @@ def test_what_it_costs_and_what_is_left_undefined() -> None:
         fv.score_audit([0.1, math.nan], [0, 1], sensitive_features=["a", "b"], epsilon=1.0)
     with pytest.raises(InputError, match="known group"):
         fv.score_audit(score, paid, sensitive_features=groups, reference="q", epsilon=1.0)
+    with pytest.raises(InputError, match="as many scores"):
+        fv.score_audit(score[:9], paid, sensitive_features=groups, epsilon=1.0)
+    listed = Schema(
+        {"sex": Category(("f", "m", "x")), "paid": Category((0, 1))},
+        target="paid",
+        sensitive=("sex",),
+    )
+    stated = fv.score_audit(
+        score, paid, sensitive_features={"sex": groups["sex"]}, schema=listed, epsilon=math.inf
+    )
+    assert [row.group for row in stated.rows] == [None, "f", "m", "x"]
+    assert stated.rows[-1].measures["scoring_rate"].low == 0.0  # nobody: nothing is known
+    assert stated.rows[-1].measures["scoring_rate"].high == 1.0

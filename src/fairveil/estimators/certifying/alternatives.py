@@ -555,13 +555,16 @@ def lda(
     chosen, signature = _fixed(written, plan, key)
     for model in models.values():
         seen.refuse(model, X)
+    known: tuple[Hashable, ...] = ()
     stated, facts = None, []
+    if X is None and schema is not None:  # decisions made elsewhere: groups and classes are stated
+        stated, known, schema = schema.cells(), tuple(schema.classes or ()), None
     if isinstance(sensitive_features, SoftGroups):
         stated, facts = Cells((sensitive_features.groups,)), [DRAWN]
         drawn_by = NoiseSource.of(wrapped.derived_seed(seed, 4))
         sensitive_features = sensitive_features.drawn(drawn_by)
     asked_of = y, sensitive_features, schema, promise, seed, whose
-    people = wrapped.people_of(models["base"], X, *asked_of, stated)
+    people = wrapped.people_of(models["base"], X, *asked_of, stated, known)
     if people.cells.count < 2 or len(people.classes) != 2:
         remedy = "Pass sensitive_features=...; more classes are not searched."
         got = f"{people.cells.count} groups and {len(people.classes)} classes"

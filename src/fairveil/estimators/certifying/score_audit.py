@@ -129,7 +129,13 @@ def score_audit(
     edges = np.unique(edges if cut is None else np.append(edges, float(cut)))
     first = None if cut is None else int(np.searchsorted(edges, cut)) + 1
     decided = y if y is not None else values >= (low + high) / 2.0
-    people = wrapped.people_of(decided, None, y, sensitive_features, schema, promise, seed, whose)
+    cells = None if schema is None else schema.cells()
+    known = () if schema is None or y is None else tuple(schema.classes or ())
+    given = y, sensitive_features, None, promise, seed, whose
+    people = wrapped.people_of(decided, None, *given, cells, known)
+    if len(values) != len(people.labels):
+        remedy, got = "Pass one score a person.", f"{len(values)}, and {len(people.labels)} people"
+        raise InputError.expected("as many scores as people", of="scores", got=got, remedy=remedy)
     good = people.classes.index(positive_class(positive, people.classes))
     cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
     named = reference if isinstance(reference, tuple) else (reference,)
