@@ -200,9 +200,10 @@ def ledger_check(ask: Ask) -> None:
         files.print_json({**head, "ledgers": plain[:n], "statements": plain[n:], "proves": PROVES})
     else:
         for _, words, found in told:
-            kinds = [("CONTRADICTION" if one.grave else "note", one.sentence) for one in found]
             click.echo(files.on_one_line(words))
-            files.print_lines("".join(f"  {kind}: {words}\n" for kind, words in kinds)[:-1] or "")
+            for one in found:
+                kind = "CONTRADICTION" if one.grave else "note"
+                click.echo(f"  {kind}: {files.on_one_line(one.sentence)}")
         click.echo(f"Consistent. {PROVES}" if agrees else "Inconsistent.")
     if not agrees:
         no()
@@ -314,11 +315,11 @@ def ledger_import(ask: Ask) -> None:
         told |= {"epsilon": price.epsilon, "delta": price.delta}
         files.print_json({**told, "dataset": ledger.dataset, "line": line})
         return
-    head = f"not charged: the budget {'suffices' if fits else 'does not suffice'},"
-    head = head if line is None else f"line {line} of"
+    head, rest = "not charged:" if line is None else f"line {line} of", str(ledger.balance())
+    rest += "" if line else f": the budget {'suffices' if fits else 'does not suffice'}"
     alone = f"epsilon={at_most(price.epsilon)} at delta={price.delta:g} alone"
     files.print_facts(
         ("charged", f"{head} {ledger.dataset} in {ledger.shown}"),
         (found.library, f"{alone} ({found.neighbours})"),
-        ("budget", str(ledger.balance())),
+        ("budget", rest),
     )

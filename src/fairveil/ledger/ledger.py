@@ -41,45 +41,19 @@ from functools import cached_property, partial
 from pathlib import PurePath
 from typing import Any
 
-from .. import _checks
+from .. import _checks, errors
 from ..core.events import Event, NoOp, compose, spelled_out
 from ..core.inventory import as_event
 from ..core.promise import Promise, Unit
 from ..core.runs import BLOCKS
-from ..errors import (
-    BudgetError,
-    FairveilError,
-    InputError,
-    LedgerError,
-    NotSettled,
-    Overspent,
-    PrivacyError,
-    WentOnElsewhere,
-    complaint,
-)
+from ..errors import FairveilError, InputError, LedgerError, Overspent, WentOnElsewhere
 from ..facts import Schema
 from ..show.numbers import at_least, at_most, delta_words, left, printable, promised, spent
 from ..show.parts import Column, Facts, Note, Part, Shown, Table
 from ..statement.document import Receipt, is_whole
 from ..statement.form import Finding
 from . import lines as entries
-from .lines import (
-    ALL,
-    COMMITTED,
-    CREATED,
-    NOTHING,
-    REFUNDED,
-    RESERVED,
-    RESUMED,
-    WHOLE,
-    Cost,
-    Entry,
-    Spent,
-    State,
-    Terms,
-    checked_words,
-    need,
-)
+from .lines import ALL, NOTHING, WHOLE, Cost, Entry, Spent, State, Terms, checked_words, need
 from .store import PAGE, Read, Store, missing
 
 NOTE = (
@@ -237,7 +211,7 @@ class Ledger(Shown):
             if columns is None and promise.protects == "sensitive_features":
                 columns = schema.sensitive or None
         terms = Terms(dataset, promise, kind, None, production, made_by, columns)  # type: ignore[arg-type]
-        first = Entry.following(None, CREATED, {"terms": terms.to_dict()}, who=_who(who))
+        first = Entry.following(None, entries.CREATED, {"terms": terms.to_dict()}, who=_who(who))
         return _begun(url, [first], who)
 
     @staticmethod
@@ -332,7 +306,7 @@ class Ledger(Shown):
         waiting = tuple(name for name, now in state.spends.items() if now.is_open)
         used = (min(1.0, head.spent / WHOLE), room / WHOLE, min(1.0, head.leaked / WHOLE))
         alone = (terms.as_release(head.spent), terms.as_release(room))
-        counts = (len(waiting), kinds[COMMITTED], kinds[REFUNDED])
+        counts = (len(waiting), kinds[entries.COMMITTED], kinds[entries.REFUNDED])
         about = (self.dataset, promise.epsilon, promise.delta, head.number + 1)
         return Balance(*about, *used, *alone, *counts, waiting, room // newest if newest else None)
 
@@ -401,12 +375,12 @@ class Ledger(Shown):
         place = self.shown if "://" in self.shown else PurePath(self.shown).name
         only = f", schema {terms.fingerprint}" * (terms.fingerprint is not None)
         columns = f" ({', '.join(terms.columns or ())})" * (terms.columns is not None)
-        verb = "is" if balance.open == 1 else "are"
+        verb, strict = "is" if balance.open == 1 else "are", terms.production
         waiting = f"; {balance.open:,} {verb} not settled (running, or dead), charged as reserved"
         facts = [
             ("guarantee", f"{whole}, for all that is recorded in {place} together"),
             ("protected", entries.under(terms.promise) + columns),
-            ("terms", f"filter {terms.kind}, {'' if terms.production else 'no '}production{only}"),
+            ("terms", f"filter {terms.kind}, production {'on' * strict or 'off'}{only}"),
             ("spent", gone),
             ("left", rest),
             ("releases", f"{balance.committed + balance.open:,}{waiting * (balance.open > 0)}"),
@@ -517,7 +491,9 @@ class Ledger(Shown):
                 refused.append(head)
                 return None
             more: dict[str, Any] = {"spend": secrets.token_hex(16), "purpose": words}
-            return Entry.following(head, RESERVED, content, who=self.who, change=charged, **more)
+            return Entry.following(
+                head, entries.RESERVED, content, who=self.who, change=charged, **more
+            )
 
         made = self._write(line)
         if made is None:
@@ -549,7 +525,7 @@ class Ledger(Shown):
                 return None
             got = f"sitting {sitting}, which went on before"
             need(sitting > now.sitting, of, "a run in one place", got, fix)
-            return self._step(head, RESUMED, now, {"sitting": sitting})
+            return self._step(head, entries.RESUMED, now, {"sitting": sitting})
 
         self._write(line)
         return Spend(self, self.standing(spend).reserved, sitting)
@@ -611,7 +587,7 @@ class Ledger(Shown):
         return state
 
     def _add(self, state: State, line: Entry) -> None:
-        wrong, of = " ".join(state.misfits(line)), f"{self.dataset} in {self.shown}"
+        wrong, of = "; ".join(state.misfits(line)), f"{self.dataset} in {self.shown}"
         fix = "Nothing was written. Look at `fairveil ledger check`, and restore an export."
         need(not wrong, of, "lines that fit each other", wrong, fix)
         state.add(line)
@@ -651,7 +627,7 @@ class Ledger(Shown):
             need(here, of, f"sitting {spend.sitting}", got, fix, WentOnElsewhere)
             fix, got = "A spend is settled once; reserve another.", f"one that was {now.last}"
             need(now.is_open, of, "one that is open", got, fix)
-            kept = NOTHING if kind == REFUNDED else now.charge(cost)
+            kept = NOTHING if kind == entries.REFUNDED else now.charge(cost)
             change = Cost(kept.units - now.units, kept.leak - now.leak)
             return self._step(head, kind, now, content, change)
 
@@ -722,11 +698,11 @@ class Spend:
         """
         done = None if events is None else compose([as_event(events)])
         told = {"events": None if done is None else done.to_dict(), "complete": bool(complete)}
-        self.ledger._settle(self, COMMITTED, told, done)
+        self.ledger._settle(self, entries.COMMITTED, told, done)
 
     def refund(self) -> None:
         """Give it back: only if nothing was asked of the rows."""
-        self.ledger._settle(self, REFUNDED, {}, None)
+        self.ledger._settle(self, entries.REFUNDED, {}, None)
 
     def __enter__(self) -> Spend:
         return self
@@ -779,7 +755,7 @@ def _overspent(terms: Terms, event: Event, asked: Promise, cost: Cost, head: Ent
     fix = f"The largest epsilon that fits is epsilon={largest:g} at delta={asked.delta:g}."
     fix = fix if largest else "Nothing of this kind fits any more."
     words, of = f"a release of at most {room} of {part}", f"ledger {terms.dataset!r}"
-    text = complaint(expected=words, of=of, got=got, remedy=fix, quote=False)
+    text = errors.complaint(expected=words, of=of, got=got, remedy=fix, quote=False)
     return Overspent(text, spent=gone, asked=tight, left=rest, largest_epsilon=largest)
 
 
@@ -892,7 +868,7 @@ class Recording:
         def agreed(sitting: int) -> None:
             same = journal.ledger == mark and events == tuple(x.event for x in journal.entries)
             words, fix = "one that nobody else writes", "Give each run a journal of its own."
-            need(same, "journal", words, "one that grew meanwhile", fix, PrivacyError)
+            need(same, "journal", words, "one that grew meanwhile", fix, errors.PrivacyError)
             if mark is None or self._plan is None:
                 return
             spend = self.ledger.resume(mark[1], sitting)
@@ -902,7 +878,7 @@ class Recording:
                 return
             words, whole = "one that is whole", is_whole(events, (self._plan,), self._neighbours)
             fix = "Its run went on elsewhere, to its end. Begin another, with its own spend."
-            need(whole, "journal", words, "a copy that is not", fix, PrivacyError)
+            need(whole, "journal", words, "a copy that is not", fix, errors.PrivacyError)
 
         return agreed
 
@@ -942,7 +918,7 @@ class Recording:
         except WentOnElsewhere as error:
             try:
                 self._charge_again(done)
-            except BudgetError as more:
+            except errors.BudgetError as more:
                 error.add_note(f"For that the budget does not suffice: {more}")
             raise
 
@@ -990,8 +966,8 @@ def settle(settle: Callable[[], None]) -> None:
     except (FairveilError, OSError) as error:
         words = "a ledger that can be told how the release ended"
         fix = "It stays charged as it was reserved: `fairveil ledger show` lists it as open."
-        text = complaint(expected=words, of="spend", got=str(error), remedy=fix)
+        text = errors.complaint(expected=words, of="spend", got=str(error), remedy=fix)
         if on_its_way is None:
-            warnings.warn(text, NotSettled, stacklevel=4)
+            warnings.warn(text, errors.NotSettled, stacklevel=4)
         else:
             on_its_way.add_note(text)

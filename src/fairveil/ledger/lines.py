@@ -62,16 +62,8 @@ from .. import _checks
 from .._json import Document
 from .._urls import without_password
 from ..core import cost as accounting
-from ..core.events import (
-    Composed,
-    Event,
-    NoOp,
-    PoissonSampled,
-    PrivateSelection,
-    Repeated,
-    VisiblySampled,
-    from_dict,
-)
+from ..core import events as ev
+from ..core.events import Composed, Event, NoOp, Repeated, from_dict
 from ..core.filters import Filter
 from ..core.inventory import as_event, counted, inventory
 from ..core.promise import Neighbours, Promise
@@ -286,7 +278,7 @@ class Terms:
         if math.isinf(high):
             return 0.0
         found = tight_epsilon(plan(high), promise.delta, promise.neighbours)
-        batches = PoissonSampled | VisiblySampled | PrivateSelection
+        batches = ev.PoissonSampled | ev.VisiblySampled | ev.PrivateSelection
         found *= 1.0 - PLANNED_ANEW * any(isinstance(one, batches) for one in counted(events))
         if found <= 0 or math.isinf(found):
             return 0.0
