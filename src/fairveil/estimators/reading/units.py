@@ -14,8 +14,8 @@ Guarantees (tests/estimators/test_estimators_persons.py):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,17 +43,6 @@ class Whose:
     unit: Unit
     column: str | None = None
     values: Any = None
-
-    @property
-    def given(self) -> Any:
-        """The same as another estimator's `unit`."""
-        if self.column is not None:
-            return self.column
-        return self.values if self.unit.name == PERSON else {self.unit.name: self.values}
-
-    def with_values(self, choose: Callable[[Any], Any]) -> Whose:
-        """The same of some of the rows."""
-        return self if self.column is not None else replace(self, values=choose(self.values))
 
     @property
     def columns(self) -> tuple[str, ...]:
