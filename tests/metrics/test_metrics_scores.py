@@ -149,3 +149,30 @@ def test_what_it_costs_and_what_is_left_undefined() -> None:
     assert [row.group for row in stated.rows] == [None, "f", "m", "x"]
     assert stated.rows[-1].measures["scoring_rate"].low == 0.0  # nobody: nothing is known
     assert stated.rows[-1].measures["scoring_rate"].high == 1.0
+
+
+@pytest.mark.parametrize("noise", [EXACT, LAPLACE], ids=["exact", "noisy"])
+def test_what_is_chosen_by_the_counts_is_covered(noise: CountNoise) -> None:
+    """The edge of the scoring rate, and the best group, come from each sample: the truth at that very
+    edge is the approval rate there, against the group that is truly the best."""
+    rng = np.random.default_rng(6)
+    law = rng.dirichlet(np.full(4 * 2 * 6, 2.0)).reshape(4, 2, 6)
+    q = 1.0 - math.exp(-1.0 / 2.0)
+    truth = [score_rows(law * 1e12, CELLS, at + 1, EXACT, 1e-12) for at in range(5)]
+    times, wrong = 60, 0
+    for _ in range(times):
+        counts = rng.multinomial(1500, law.ravel()).astype(float)
+        if noise is LAPLACE:
+            counts += rng.geometric(q, 48) - rng.geometric(q, 48)
+        counts = counts.reshape(law.shape)
+        below = np.cumsum(counts.sum(axis=(0, 1))) / counts.sum()
+        at = int(np.argmin(np.abs(np.clip(below[:-1], 0.0, 1.0) - 0.5)))
+        fails = False
+        for row, true in zip(score_rows(counts, CELLS, None, noise, 0.5), truth[at], strict=True):
+            for name in ("rate", "impact_ratio"):
+                if f"scoring_{name}" in row.measures:
+                    one = row.measures[f"scoring_{name}"]
+                    value = true.measures[f"approval_{name}"].value
+                    fails |= not one.low - 1e-9 <= value <= one.high + 1e-9
+        wrong += fails
+    assert wrong <= 0.5 * times
