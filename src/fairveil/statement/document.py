@@ -348,7 +348,7 @@ class PrivacyStatement(Shown):
             [entry.event for entry in told.entries],
             plan=None if told.plan is None else [told.plan],
             cap=told.room,
-            facts=[PublicFact(one.name, one.value, one.origin) for one in told.facts],
+            facts=[one if isinstance(one, PublicFact) else PublicFact(*one) for one in told.facts],
             bounds=[
                 StatedBound(one.question, one.norm, one.sensitivity, one.reason, one.origin)
                 for one in told.bounds
