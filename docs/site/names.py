@@ -77,7 +77,7 @@ def _lists(room: str, value: object) -> bool:
 def constant(room: ModuleType, name: str) -> list[str]:
     """A constant or an alias of a type, from the source: the assignment, and the text below it."""
     folder = Path(str(room.__file__)).parent
-    for path in [*sorted(folder.rglob("*.py")), *sorted(CORE.glob("*.py"))]:
+    for path in [*sorted(folder.rglob("*.py")), *sorted(CORE.rglob("*.py"))]:
         source = path.read_text("utf-8")
         body = ast.parse(source).body
         for here, below in zip(body, [*body[1:], None], strict=True):

@@ -43,23 +43,47 @@ class Schema:
     """Public facts of a table: its columns with kinds and bounds, the target, the groups, about how
     many rows.
 
-    `columns`: name to `Number`, `Category`, `Boolean` or `Ignored`, in the order that features
-    take. `target`: the column to predict: a category or boolean (its values are the classes) or a
-    number (its bounds are the target's). `sensitive`: the columns that make the groups (their
-    values are the group values). `rows`: about how many rows there are, if that is public.
-    `missing_values`: texts that mean "missing" unless a column lists them. `source`: where these
-    facts come from, in words. `unit`: the column that tells persons apart, where a person may have
-    several rows: `Ignored()`, or not declared; fits then protect persons, and read
-    `max_rows_per_unit` rows of each at most. `max_sample_weight`: larger weights are clipped to it;
-    it multiplies every sensitivity, and so the noise. `sensitive_as_feature`: whether sensitive
-    columns are features too, for ``protects="records"`` alone.
-
     Columns of a table that the schema does not name are not read. A schema without columns states
-    the other facts alone, and the columns are read from the table: of one whose target is a number,
-    `target_bounds` says within which it is. `unsafe_data_dependent_bounds`: numbers are scaled by
-    means and standard deviations of the rows, which no guarantee covers, and the statement is
-    flagged ``data-dependent-bounds``.
+    the other facts alone, and the columns are read from the table.
 
+    Parameters
+    ----------
+    columns : mapping, default={}
+        Name to `Number`, `Category`, `Boolean` or `Ignored`, in the order that features take.
+    target : str, default=None
+        The column to predict: a category or boolean (its values are the classes) or a number (its
+        bounds are the target's).
+    sensitive : str or list of str, default=()
+        The columns that make the groups; their values are the group values.
+    rows : int, default=None
+        About how many rows there are, if that is public. None: a noisy count is released where it
+        is needed.
+    name : str, default=""
+        What the table is called.
+    missing_values : list of str, default=("",)
+        Texts that mean "missing" unless a column lists them.
+    source : str, default=""
+        Where these facts come from, in words.
+    unit : str, default=None
+        The column that tells persons apart, where a person may have several rows: `Ignored()`, or
+        not declared. Fits then protect persons, with all of their rows.
+    max_rows_per_unit : int, default=None
+        Most rows of one person that a fit reads, a public number. A person with more rows has so
+        many of them drawn.
+    max_sample_weight : float, default=1.0
+        Larger sample weights are clipped to it, unless nothing is private. It multiplies every
+        sensitivity, and so the noise.
+    target_bounds : pair of float, default=None
+        Public bounds of y where no column states them; y is clipped to them. None: the range of y
+        where y is public. Otherwise (-1, 1), with a warning.
+    sensitive_as_feature : bool, default=False
+        Whether sensitive columns are features too, for ``protects="records"`` alone.
+    unsafe_data_dependent_bounds : bool, default=False
+        Scale numbers by means and standard deviations of the training rows, which no guarantee
+        covers. The statement is flagged ``data-dependent-bounds``.
+
+    Examples
+    --------
     >>> columns = {"age": Number(17, 90), "sex": Category(("f", "m")), "hired": Boolean()}
     >>> schema = Schema(columns, target="hired", sensitive=["sex"])
     >>> schema.features, schema.classes
@@ -169,7 +193,18 @@ class Schema:
 
     @staticmethod
     def of(given: object) -> Schema:
-        """What was given, checked: a schema without any fact where it was None."""
+        """What was given, checked: a schema without any fact where it was None.
+
+        Parameters
+        ----------
+        given : Schema or None
+            What was given.
+
+        Returns
+        -------
+        Schema
+            The same; one without any fact where it was None.
+        """
         if given is None:
             return Schema()
         if not isinstance(given, Schema):
@@ -204,7 +239,18 @@ class Schema:
         return tuple(self.listed(name) for name in self.sensitive)
 
     def listed(self, name: str) -> tuple[Value, ...]:
-        """The values of a category or boolean column."""
+        """The values of a category or boolean column.
+
+        Parameters
+        ----------
+        name : str
+            Of the column.
+
+        Returns
+        -------
+        tuple
+            Values, in the order of their codes.
+        """
         column = self.columns[name]
         if not isinstance(column, Category | Boolean):
             raise SchemaError.expected(
@@ -216,13 +262,37 @@ class Schema:
         return column.values
 
     def cells(self, mode: GroupMode = "product") -> Cells:
-        """The groups as cells of a histogram."""
+        """The groups as cells of a histogram.
+
+        Parameters
+        ----------
+        mode : {"product", "marginal"}, default="product"
+            Whether several sensitive columns are combined, or taken one by one.
+
+        Returns
+        -------
+        Cells
+            The cells.
+        """
         return Cells(self.groups, mode=mode, names=self.sensitive)
 
     def with_roles(
         self, *, target: str | None = None, sensitive: Iterable[str] | None = None
     ) -> Schema:
-        """The same columns with another target or other sensitive columns."""
+        """The same columns with another target or other sensitive columns.
+
+        Parameters
+        ----------
+        target : str, default=None
+            The column to predict. None: as it is.
+        sensitive : list of str, default=None
+            The columns that make the groups. None: as they are.
+
+        Returns
+        -------
+        Schema
+            Another schema.
+        """
         return dataclasses.replace(
             self,
             target=self.target if target is None else target,
@@ -231,7 +301,20 @@ class Schema:
 
     def with_unit(self, unit: str, max_rows_per_unit: int | None = None) -> Schema:
         """The same facts about persons, identified by a column that is no feature and has no other
-        role."""
+        role.
+
+        Parameters
+        ----------
+        unit : str
+            The column that tells persons apart.
+        max_rows_per_unit : int, default=None
+            Most rows of one person that are read. None: as it is.
+
+        Returns
+        -------
+        Schema
+            Another schema.
+        """
         most = self.max_rows_per_unit if max_rows_per_unit is None else max_rows_per_unit
         return dataclasses.replace(self, unit=unit, max_rows_per_unit=most)
 
@@ -243,6 +326,18 @@ class Schema:
     def without(self, *names: str) -> Schema:
         """The same facts without some columns, in whatever role: rows to predict have no target.
 
+        Parameters
+        ----------
+        *names : str
+            Of the columns.
+
+        Returns
+        -------
+        Schema
+            Another schema.
+
+        Examples
+        --------
         >>> Schema({"age": Number(0, 100), "hired": Boolean()}, target="hired").without(
         ...     "hired"
         ... ).features
@@ -354,7 +449,18 @@ class Schema:
 
     @staticmethod
     def from_dict(values: object) -> Schema:
-        """The inverse of `to_dict`, with every check of the constructor."""
+        """The inverse of `to_dict`, with every check of the constructor.
+
+        Parameters
+        ----------
+        values : mapping
+            Plain values, as `to_dict` gives them.
+
+        Returns
+        -------
+        Schema
+            The schema.
+        """
         if not isinstance(values, Mapping):
             raise of_keys(type(values).__name__)
         wrong: list[InputError] = []
@@ -391,7 +497,18 @@ class Schema:
 
     @staticmethod
     def from_json(text: str) -> Schema:
-        """A schema from JSON text."""
+        """A schema from JSON text.
+
+        Parameters
+        ----------
+        text : str
+            What `to_json` gave.
+
+        Returns
+        -------
+        Schema
+            The schema.
+        """
         return Schema.from_dict(JSON.json(text))
 
     def to_toml(self) -> str:
@@ -400,11 +517,28 @@ class Schema:
 
     @staticmethod
     def from_toml(text: str) -> Schema:
-        """A schema from TOML text."""
+        """A schema from TOML text.
+
+        Parameters
+        ----------
+        text : str
+            What `to_toml` gave.
+
+        Returns
+        -------
+        Schema
+            The schema.
+        """
         return Schema.from_dict(TOML.toml(text))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a `.toml` or `.json` file, whole or not at all."""
+        """Write a `.toml` or `.json` file, whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            A file that ends in .toml or .json.
+        """
         target = Path(path)
         text = self.to_toml() if suffix(target) == ".toml" else self.to_json()
         partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
@@ -421,7 +555,18 @@ class Schema:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Schema:
-        """Read a `.toml` or `.json` file."""
+        """Read a `.toml` or `.json` file.
+
+        Parameters
+        ----------
+        path : path
+            A file that ends in .toml or .json.
+
+        Returns
+        -------
+        Schema
+            The schema.
+        """
         source = Path(path)
         read = Schema.from_toml if suffix(source) == ".toml" else Schema.from_json
         text = read_text(
