@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from functools import partial
-from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -49,7 +47,6 @@ def _opened(ask: Ask, *, read_only: bool = True) -> Any:
     """URL? DATASET? --epsilon --delta --protects --unit | --max-rows-per-unit --production
     --schema --kind --sensitive --from""",
     "fairveil ledger create budget.db people --epsilon 4 --delta 1e-6",
-    "fairveil ledger create budget.db people --epsilon 4 --delta 1e-6 --production",
     "fairveil ledger create copy.db --from people.json",
     name="ledger create",
 )
@@ -120,7 +117,6 @@ def ledger_show(ask: Ask) -> None:
     "",
     "URL? --dataset --last --purpose --json",
     "fairveil ledger history budget.db",
-    "fairveil ledger history budget.db --last 100",
     'fairveil ledger history budget.db --purpose "spring model"',
     name="ledger history",
 )
@@ -154,7 +150,6 @@ def ledger_history(ask: Ask) -> None:
     "URL? --dataset --statement --json",
     "fairveil ledger check budget.db",
     "fairveil ledger check budget.db --statement model",
-    "fairveil ledger check people.json --json",
     name="ledger check",
 )
 def ledger_check(ask: Ask) -> None:
@@ -184,18 +179,14 @@ def ledger_check(ask: Ask) -> None:
                 found.append(Finding(True, f"{receipt.dataset!r}, of its receipt, is not checked"))
             else:
                 known = ledgers[receipt.dataset][0] if receipt else []
-                its = [line for line in known if receipt and line.spend == receipt.spend]
-                found += statement_findings(statement, its, partial(islice, known))
+                found += statement_findings(statement, known)
             if receipt and first.setdefault(receipt, file) != file:
                 words = f"{first[receipt]} has the same receipt: it holds one release"
                 found.append(Finding(False, words))
             told.append(({"file": file}, f"{file}: {at}", found))
     agrees = not any(one.grave for *_, found in told for one in found)
     if ask.json:
-        plain = [
-            {**of, "findings": [{"grave": x.grave, "sentence": x.sentence} for x in found]}
-            for of, _, found in told
-        ]
+        plain = [{**of, "findings": [vars(one) for one in found]} for of, _, found in told]
         n, head = len(ledgers), {"consistent": agrees, "address": shown}
         files.print_json({**head, "ledgers": plain[:n], "statements": plain[n:], "proves": PROVES})
     else:
@@ -219,13 +210,10 @@ def _lines_of(place: str, dataset: str | None) -> dict[str, tuple[list[Any], lis
     path, found = Path(place), {}
     if "://" not in place and path.is_file() and path.stat().st_size:
         with path.open("rb") as opened:
-            stored = opened.read(len(SQLITE)) == SQLITE
-        if not stored:
+            exported = opened.read(len(SQLITE)) != SQLITE
+        if exported:
             lines = parsed(_document(path))
-            try:
-                return {Terms.of(lines[0]).dataset: (lines, [])}
-            except UNPRICED as error:
-                return {"?": (lines, [str(error)])}
+            return {Terms.of(lines[0]).dataset: (lines, [])}
     known = Ledger.datasets(place)
     if not known or dataset not in (None, *known):
         expected, fix = f"one of {', '.join(known) or 'none'}", "Name one of these, or none."
@@ -264,7 +252,6 @@ def _document(file: Path) -> str:
     "",
     "URL? --dataset --out --force",
     "fairveil ledger export budget.db --out people.json",
-    "fairveil ledger export budget.db --dataset people --out people.json",
     "fairveil ledger export postgresql://team@host/base -o people.json",
     name="ledger export",
 )
@@ -286,7 +273,6 @@ def ledger_export(ask: Ask) -> None:
     "",
     "FILE URL? --dataset --purpose --fixed-in-advance --look --json",
     "fairveil ledger import spent.json budget.db",
-    'fairveil ledger import spent.json --dataset people --purpose "opacus fit"',
     "fairveil ledger import spent.json budget.db --look",
     name="ledger import",
 )

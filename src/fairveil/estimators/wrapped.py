@@ -1625,8 +1625,7 @@ def _holds(ledger: Ledger, statement: PrivacyStatement) -> bool:
     receipt = statement.ledger
     if receipt is None or receipt.dataset != ledger.dataset:
         return False
-    own = [line for line in ledger.history(receipt.entry) if line.spend == receipt.spend]
-    found = statement_findings(statement, own, lambda number: ledger.history(0, number))
+    found = statement_findings(statement, list(ledger.history()))
     return not any(one.grave for one in found)
 
 

@@ -47,7 +47,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, fields, replace
@@ -725,31 +725,27 @@ def _too_little(here: str, now: Spent, cost: Cost) -> Told:
         yield True, f"{here} is charged {now.units} units; its events cost {cost.units}"
 
 
-def statement_findings(
-    statement: PrivacyStatement, lines: Sequence[Entry], earlier: Callable[[int], Iterable[Entry]]
-) -> list[Finding]:
-    """What does not fit between a statement and its ledger. `lines`: of the spend that the receipt
-    names, in order; `earlier(n)`: the first n lines of the ledger, read where they are needed.
+def statement_findings(statement: PrivacyStatement, lines: Sequence[Entry]) -> list[Finding]:
+    """What does not fit between a statement and all lines of its ledger.
 
     A statement may be of several spends: a post-processor's of its base and its counts, one without
     a plan of each of its answers. And a line may be of several statements: of models that were
     fitted side by side. So what a statement's plan holds must be in the plan of its receipt's line
     and, where that is less, in those of earlier ones.
     """
-    return list(_told(_of_statement(statement, lines, earlier)))
+    return list(_told(_of_statement(statement, lines)))
 
 
-def _of_statement(
-    statement: PrivacyStatement, lines: Sequence[Entry], earlier: Callable[[int], Iterable[Entry]]
-) -> Told:
+def _of_statement(statement: PrivacyStatement, lines: Sequence[Entry]) -> Told:
     receipt = statement.ledger
-    if receipt is None or not lines:
+    own = [line for line in lines if receipt and line.spend == receipt.spend]
+    if receipt is None or not own:
         words = "it has no receipt: nothing shows that a ledger holds this release"
         if receipt is not None:
             words = f"line {receipt.entry} of its receipt is not there: lines were taken off"
         yield True, words
         return
-    now = Spent.of(*lines)
+    now = Spent.of(*own)
     first, n = now.reserved, now.reserved.number
     plan, noise = from_dict(first.values["plan"]), first.values["noise"]
     if (n, first.hash, first.digest()) != (receipt.entry, receipt.hash, first.hash):
@@ -767,18 +763,18 @@ def _of_statement(
     here = releases([plan])
     # What was given back had not been released: all of the plan was done, finer than planned, or what
     # the statement lists is among what is charged.
-    charged = lines[-1].values.get("events") if now.last == COMMITTED else None
+    charged = own[-1].values.get("events") if now.last == COMMITTED else None
     if charged is not None and (now.units, now.leak) != (first.units, first.leak):
         events = from_dict(charged)
         lacking = releases(statement.events) - (wanted - here) - releases([events])
         if lacking and not is_whole((events,), (plan,), statement.promise.neighbours):
-            words = f"of its releases are not among those that line {lines[-1].number} is"
+            words = f"of its releases are not among those that line {own[-1].number} is"
             yield True, f"{lacking.total()} {words} charged for"
     missing, numbers = wanted - here, [n]
     if not missing and here != wanted:
         yield False, f"line {n} holds other releases beside it: they were reserved together"
-    known = list(earlier(n)) if missing else []
-    refunded = {entry.spend for entry in known if entry.kind == REFUNDED}
+    known = [line for line in lines if line.number < n] if missing else []
+    refunded = {entry.spend for entry in lines if entry.kind == REFUNDED}
     for entry in reversed(known):
         if missing and entry.kind == RESERVED and entry.spend not in refunded:
             there = releases([from_dict(entry.values["plan"])])
