@@ -155,6 +155,11 @@ def test_what_the_terms_forbid_is_refused_before_and_at_a_reservation() -> None:
         with pytest.raises(LedgerError, match=r"nothing read from the data.*bounds of age, groups"):
             ask(PROMISE, read_from_data=["groups", "bounds of age", "groups"])
         ask(PROMISE, secure=True, read_from_data=())
+    loose = Ledger.create(None, "loose", 1.0, 1e-5)
+    for secure, noise in ((True, "secure"), (False, "seeded")):
+        spend = loose.reserve(SMALL, secure=secure, read_from_data=["age"])
+        told = loose.standing(spend.id).reserved.values
+        assert (told["noise"], told["read_from_data"]) == (noise, ["age"])
     strict.require(PROMISE, schema=schema)
     for wrong in (other, None):
         with pytest.raises(LedgerError, match=f"a schema of fingerprint {schema.fingerprint[:16]}"):
