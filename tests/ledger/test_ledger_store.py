@@ -92,6 +92,19 @@ def test_nothing_is_granted_on_damaged_lines(lasting: str, change: str) -> None:
         assert [found for found in reader.check([receipt]) if found.grave]
 
 
+def test_a_plan_that_was_changed_after_it_was_read_settles_nothing(lasting: str) -> None:
+    """Its promise says what the log costs."""
+    ledger = begun(lasting, 0)
+    spend = ledger.reserve([ONE, ONE])
+    with closing(link_to(lasting)) as link:
+        link.execute(f"UPDATE {TABLE} SET content = '{{}}' WHERE number = 1")
+        link.commit()
+    for ask in (lambda: ledger.standing(spend.id), lambda: spend.commit(ONE)):
+        with pytest.raises(LedgerError, match="one that was changed"):
+            ask()
+    assert numbers(ledger) == [0, 1]
+
+
 def test_an_older_copy_in_its_place_is_not_gone_on_with_unseen(tmp_path: Path) -> None:
     """A backup that was restored has forgotten what was spent since: who knew it is told."""
     path = tmp_path / "budget.db"

@@ -335,8 +335,10 @@ class Ledger(Shown):
             Id of the spend.
         """
         now = self._spent(self._now()[0], spend)
-        (reserved,) = self._store.lines(self.dataset, now.reserved.number, 1)
-        return replace(now, reserved=reserved)
+        found = [*self._store.lines(self.dataset, now.reserved.number, 1), now.reserved][0]
+        got, fix = "one that was changed", "Look at `fairveil ledger check`, or at an export."
+        self.terms.need(found.digest() == now.reserved.hash, "the line that was read", got, fix)
+        return replace(now, reserved=found)
 
     def check(self, receipts: Iterable[Receipt] = ()) -> list[Finding]:
         """Find every contradiction among the lines, and with receipts that were kept elsewhere.
