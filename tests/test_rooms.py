@@ -93,6 +93,7 @@ INSIDE = {
         ("fitting", "reports"),
         ("faces", "handed"),
         ("ways", "wrapped"),
+        ("counted",),
         ("certifying", "mixing", "released"),
         ("descending", "group_objective"),
         ("oracle_game", "tailored"),

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from .estimators import OracleGame as OracleGame
     from .estimators import PrimalDual as PrimalDual
     from .estimators import PrivateTable as PrivateTable
-    from .estimators import ReleasedClassifier as ReleasedClassifier
     from .estimators import ReleasedGroups as ReleasedGroups
     from .estimators import SetAside as SetAside
     from .estimators import SoftGroups as SoftGroups

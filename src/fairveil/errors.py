@@ -102,11 +102,6 @@ class ConstraintNotMet(FairveilWarning):
     how much."""
 
 
-class DecisionsReplaced(FairveilWarning):
-    """A fit was not certified as it was found, and part of its decisions was replaced by blind
-    ones, so that it is."""
-
-
 class WorseThanBaseline(FairveilWarning):
     """The model is worse than what costs nothing: one answer for everybody, or no constraint and
     some such answers."""

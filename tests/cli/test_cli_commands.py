@@ -376,10 +376,10 @@ def test_a_coded_store_is_read_like_its_table(
 def test_groups_are_released_once_also_by_the_attributes_holder(
     fairveil: Command, table: Path, schema: Path, tmp_path: Path
 ) -> None:
-    done = ok(fairveil("release-groups", table, "--schema", schema, "--seed", 1, "--out", "g"))
+    done = ok(fairveil("release-groups", table, "--schema", schema, "--seed", 1, "--out", "g0"))
     assert "groups      " in done.out
     assert "clusters    " in done.out
-    assert fv.ReleasedGroups.load(tmp_path / "g").privacy.check() == []
+    assert fv.ReleasedGroups.load(tmp_path / "g0").privacy.check() == []
     rows = [[f"p{at}", *row] for at, row in enumerate(applicants(400, 1))]
     head = ["id", "age", "score", "city", "hired"]
     write_csv(tmp_path / "c.csv", [[*row[:4], row[5]] for row in rows], head)

@@ -215,7 +215,7 @@ def test_guarantee_2_where_nothing_can_be_written_the_statement_is_said(
     assert json.loads(told.err[told.err.index("{") :])["ledger"]["entry"] == 1
 
 
-@pytest.mark.parametrize("kind", ["search", "frontier", "groups"])
+@pytest.mark.parametrize("kind", ["search", "frontier"])
 def test_guarantee_2_other_results_that_are_done_are_written_elsewhere(
     kind: str,
     fairveil: Command,
@@ -227,11 +227,10 @@ def test_guarantee_2_other_results_that_are_done_are_written_elsewhere(
 ) -> None:
     begun(tmp_path)
     fail(monkeypatch, model_folders.Staged, "free", OSError(28, "No space left on device"))
-    promise = () if kind == "groups" else ("--delta", "1e-7", "--ledger", "budget.db")
+    promise = ("--delta", "1e-7", "--ledger", "budget.db")
     words: dict[str, tuple[Any, ...]] = {
         "search": ("fit", small, "--grid", "clip=1,2", "--set", "way=all", "--epsilon", 0.5),
         "frontier": ("frontier", small, "--gaps", 0.1, "--epsilons", 0.5, "--keep", "models"),
-        "groups": ("release-groups", small, "--epsilon", 0.5),
     }
     told = fairveil(*words[kind], "--schema", schema, *promise, "--out", "made")
     assert told.code == 3, told.err

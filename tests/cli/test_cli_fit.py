@@ -157,12 +157,12 @@ def test_a_file_of_options_is_the_same_fit_and_words_override_it(
 def test_a_fit_certifies_with_one_option(
     fairveil: Command, table: Path, schema: Path, tmp_path: Path
 ) -> None:
-    words = ("--confidence", 0.9, "--epsilon", 8, "--set", "share=0.4", "--set", "if_refused=keep")
+    words = ("--confidence", 0.9, "--epsilon", 8, "--set", "share=0.4")
     loose = ("--constraint", "demographic_parity:60%")
     done = ok(fairveil("fit", table, "--schema", schema, *loose, *words, "--seed", 1, "--out", "m"))
     assert "certificate certified, with 0.9 confidence from" in done.out
     assert json.loads((tmp_path / "m" / "certificate.json").read_text())
-    assert fv.load(tmp_path / "m").certify == fv.SetAside(share=0.4, if_refused="keep")
+    assert fv.load(tmp_path / "m").certify == fv.SetAside(share=0.4)
     certify = ("--method", "fermi", "--certify", "demographic_parity:90%", "--epsilon", 8)
     done = ok(fairveil("fit", table, "--schema", schema, *certify, "--seed", 1, "--out", "n"))
     assert "with 0.95 confidence" in done.out

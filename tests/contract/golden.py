@@ -203,7 +203,7 @@ def _reported(model: Any) -> dict[str, Any]:
         if told is not None and hasattr(told, "to_dict"):
             kept[name] = leaves(told.to_dict())
     if getattr(model, "certificate_", None) is not None:
-        kept["certificate"] = leaves(json.loads(model.certificate_.to_json())["bounds"])
+        kept["certificate"] = leaves(model.certificate_.to_dict()["results"]["bounds"])
     return kept
 
 
@@ -757,7 +757,8 @@ def groups_released() -> dict[str, Any]:
     released = fv.release_groups(
         ROWS.X, ROWS.label, sensitive_features=ROWS.sex, clusters=4, **SEEDED
     )
-    model = released.fit(ROWS.X, ROWS.label, "demographic_parity:0.1")
+    model = fv.FairClassifier("demographic_parity:0.1", protects="sensitive_features")
+    model.fit(ROWS.X, ROWS.label, sensitive_features=released)
     kept = decided(model, ROWS.X, ROWS.label, ROWS.sex)
     return {**kept, "memberships": released.memberships(ROWS.X, ROWS.label)[:6].ravel().tolist()}
 
@@ -793,10 +794,17 @@ def certificate_of_persons() -> dict[str, Any]:
     return certified(found)
 
 
+def noise(law: dict[str, Any]) -> list[Any]:
+    """Kind and scale."""
+    return leaves({"kind": law["kind"], "scale": law["scale"]})
+
+
 def certified(found: Any) -> dict[str, Any]:
     """What is kept of a certificate."""
     content = json.loads(found.to_json())
-    told = {name: leaves(content[name]) for name in ("counts", "noise", "bounds")}
+    counted = content["counted"]
+    told = {"counts": leaves(counted["counts"]["values"]), "noise": noise(counted["noise"])}
+    told["bounds"] = leaves(content["results"]["bounds"])
     return {**told, "certified": found.certified, **stated(found.privacy_)}
 
 
@@ -810,8 +818,9 @@ def table_of_rates() -> dict[str, Any]:
         **SEEDED,
     )
     content = json.loads(found.to_json())
-    told = {name: leaves(content[name]) for name in ("counts", "noise") if name in content}
-    gaps = leaves([gap if isinstance(gap, Mapping) else vars(gap) for gap in content["gaps"]])
+    counted = content["counted"]
+    told = {"counts": leaves(counted["counts"]["values"]), "noise": noise(counted["noise"])}
+    gaps = leaves(content["results"]["gaps"])
     return {**told, "gaps": gaps, **stated(found.privacy_)}
 
 

@@ -161,8 +161,6 @@ def test_text_notebook_page_and_json_show_the_same_numbers(name: str, fitted: An
 
 def test_json_of_a_release_reads_back(release_row: Configuration, fitted: Any) -> None:
     result = fitted(release_row)
-    if isinstance(result, fv.ReleasedGroups):
-        return
     again = type(result).from_json(result.to_json())
     assert again.to_json() == result.to_json()
     assert str(again) == str(result)
@@ -171,7 +169,7 @@ def test_json_of_a_release_reads_back(release_row: Configuration, fitted: Any) -
 def test_a_certificate_is_computed_again_from_its_counts(fitted: Any) -> None:
     """One number of its file, changed: reading it computes the bounds anew and finds it."""
     document = json.loads(fitted(CONFIGURATIONS["certify"]).to_json())
-    document["certified"] = not document.get("certified", False)
+    document["results"]["certified"] = not document["results"]["certified"]
     with pytest.raises(fv.errors.FairveilError):
         fv.Certificate.from_json(json.dumps(document))
 

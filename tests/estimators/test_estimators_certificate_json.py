@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import fairveil as fv
-from fairveil.errors import FairveilError, InputError
-from fairveil.estimators.certifying.counted import checksum
+from fairveil.errors import FairveilError, InputError, SignatureError
+from fairveil.estimators.counted import checksum
 from fairveil.methods.counts import CountNoise
+from fairveil.statement import signing
 
 RNG = np.random.default_rng(0)
 GROUP = RNG.integers(3, size=3000)
@@ -29,8 +30,6 @@ FOUND = fv.certify(
     random_state=1,
 )
 TEXT = FOUND.to_json()
-STATED = {fv.Certificate: {"found": None}, fv.PrivateTable: {"stated": None}}
-"""What is computed again from other noise."""
 
 
 def test_the_same_again() -> None:
@@ -56,7 +55,7 @@ def test_a_refused_group_and_public_counts_too(tmp_path) -> None:  # type: ignor
         CHOSEN, None, sensitive_features=GROUP, constraints=NOTIONS[:2], epsilon=float("inf")
     )
     for found in (few, exact):
-        path = found.write(tmp_path / "certificate.json")
+        path = found.write(tmp_path / "certificate.json", overwrite=True)
         assert fv.Certificate.from_json(path.read_text()).bounds == found.bounds
 
 
@@ -71,22 +70,25 @@ def _set(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:
 
 
 TAMPERED = {
-    "a count": _set("counts", 0, to=lambda n: n + 40),
-    "a negative count": _set("counts", 1, to=-5.0),
-    "the confidence": _set("confidence", to=0.99),
-    "the noise": _set("noise", "scale", to=lambda s: s / 2),
-    "no noise": _set("noise", to={"kind": "none", "scale": 0.0}),
-    "a bound": _set("bounds", 0, "at_most", to=lambda b: b - 0.01),
-    "a verdict": _set("bounds", 2, "certified", to=lambda b: not b),
-    "people needed": _set("bounds", 0, "people_needed", to=17),
-    "a rate": _set("rates", 0, "high", to=lambda r: r - 0.01),
-    "a limit": _set("notions", 0, "max_gap", to=0.5),
-    "a ratio": _set("notions", 1, "min_ratio", to=0.1),
-    "a notion left out": lambda values: (values["notions"].pop(), values["bounds"].pop()),
-    "a rate left out": lambda values: values["rates"].pop(),
-    "a group left out": lambda values: values["groups"]["columns"][0].pop(),
-    "the whole verdict": _set("certified", to=lambda b: not b),
-    "the words": _set("verdict", to="certified: everything"),
+    "a count": _set("counted", "counts", "values", 0, to=lambda n: n + 40),
+    "a negative count": _set("counted", "counts", "values", 1, to=-5.0),
+    "the confidence": _set("counted", "confidence", to=0.99),
+    "the noise": _set("counted", "noise", "scale", to=lambda s: s / 2),
+    "no noise": _set("counted", "noise", to={"type": "CountNoise", "kind": "none", "scale": 0.0}),
+    "a bound": _set("results", "bounds", 0, "at_most", to=lambda b: b - 0.01),
+    "a verdict": _set("results", "bounds", 2, "certified", to=lambda b: not b),
+    "people needed": _set("results", "bounds", 0, "people_needed", to=17),
+    "a rate": _set("results", "rates", 0, "high", to=lambda r: r - 0.01),
+    "a limit": _set("counted", "notions", 0, "max_gap", to=0.5),
+    "a ratio": _set("counted", "notions", 1, "min_ratio", to=0.1),
+    "a notion left out": lambda values: (
+        values["counted"]["notions"].pop(),
+        values["results"]["bounds"].pop(),
+    ),
+    "a rate left out": lambda values: values["results"]["rates"].pop(),
+    "a group left out": lambda values: values["counted"]["cells"]["columns"][0].pop(),
+    "the whole verdict": _set("results", "certified", to=lambda b: not b),
+    "the words": _set("results", "verdict", to="certified: everything"),
     "the epsilon": _set("statement", "epsilon", to=0.1),
     "an event": _set("statement", "events", "event", "events", 0, "noise_multiplier", to=0.3),
 }
@@ -109,7 +111,7 @@ def test_noise_that_is_not_that_of_the_statement_is_found_though_all_else_follow
     less = CountNoise(FOUND.noise.kind, FOUND.noise.scale / 2)
     table = fv.private_audit(CHOSEN, sensitive_features=GROUP, epsilon=1.0, random_state=1)
     for found in (FOUND, table):
-        again = type(found).examine(replace(found, noise=less, **STATED[type(found)]).to_json())[1]
+        again = type(found).examine(replace(found, noise=less).to_json())[1]
         assert [one.grave for one in again] == [True]
         assert "the noise is said to be" in again[0].sentence
 
@@ -136,6 +138,20 @@ def test_all_contradictions_are_listed() -> None:
 def test_what_is_no_certificate_is_one_error(text: str) -> None:
     with pytest.raises(InputError):
         fv.Certificate.examine(text)
+
+
+def test_a_file_is_signed_whole(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    for name in ("mine", "other"):
+        signing.new_key(tmp_path / f"{name}.key")
+    path = FOUND.write(tmp_path / "c.json", key=tmp_path / "mine.key", note="for 2026")
+    assert fv.Certificate.load(path, key=tmp_path / "mine.pub").bounds == FOUND.bounds
+    with pytest.raises(SignatureError):
+        fv.Certificate.load(path, key=tmp_path / "other.pub")
+    with pytest.raises(InputError, match="not there yet"):
+        FOUND.write(path)
+    FOUND.write(path, overwrite=True)
+    with pytest.raises(SignatureError, match="a signature"):
+        fv.Certificate.load(path, key=tmp_path / "mine.pub")
 
 
 def test_a_million_changes_of_one_character_raise_nothing_else() -> None:

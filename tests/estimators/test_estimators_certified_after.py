@@ -37,10 +37,9 @@ PARITY, ODDS = fv.DemographicParity(0.2, confidence=0.95), fv.EqualizedOdds(0.1,
 SEEDED: dict[str, Any] = {"public_rows": 2000, "rounds": 20, "random_state": 0}
 
 
-def aside(way: str | None, notions: Any = None) -> Any:
-    """What is certified, and what becomes of a model that is refused; the usual where `way` is
-    None."""
-    return notions if way is None else fv.SetAside(if_refused=way, notions=notions)
+def aside(share: float | None, notions: Any = None) -> Any:
+    """What is certified, and on how much; the usual where `share` is None."""
+    return notions if share is None else fv.SetAside(share=share, notions=notions)
 
 
 MAKERS: dict[str, Any] = {
@@ -61,64 +60,26 @@ def _law(clf: Any) -> np.ndarray:
 
 
 @pytest.fixture(params=sorted(MAKERS), scope="module")
-def fits(request: pytest.FixtureRequest) -> tuple[Any, Any]:
-    """One fit that was kept as it was found, and one with replaced decisions, of one seed."""
+def fit(request: pytest.FixtureRequest) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        kept, handed = (
-            MAKERS[request.param](way).fit(X, Y, sensitive_features=A)
-            for way in ("keep", "replace")
-        )
-        return kept, handed
+        return MAKERS[request.param](0.4).fit(X, Y, sensitive_features=A)
 
 
-def test_distribution_reports_and_certificate_are_those_of_the_mixture(
-    fits: tuple[Any, Any],
-) -> None:
-    kept, handed = fits
-    assert not kept.certificate_.certified
-    found = handed.certificate_
-    assert found.certified
-    share, by = found.replaced.share, np.array(found.replaced.by)
-    assert 0 < share < 1
-    np.testing.assert_allclose(_law(handed), (1 - share) * _law(kept) + share * by, atol=1e-9)
-    assert (found.counts == kept.certificate_.counts).all()
+def test_certificate_file_and_aim(fit: Any, tmp_path: Path) -> None:
+    """Nothing is changed by a refusal; only what keeps bounds aims inside them."""
+    found = fit.certificate_
     assert not fv.Certificate.examine(found.to_json())[1]
-    assert certified_fits.SET_ASIDE in handed.privacy_.notes
-    assert certified_fits.SET_ASIDE not in handed.privacy_.not_covered
-    assert handed.privacy_.epsilon <= 1.0
-    assert found.privacy_.epsilon <= 1.0
-    draws = handed.predict(X, random_state=5)
-    assert (draws == handed.predict(X, random_state=5)).all()
-    # 5 deviations of 2,000 draws
-    assert abs(np.mean(draws == 1) - _law(handed)[:, 1].mean()) < 0.06
-    if ways.solver_of(handed) is fv.Fermi:
-        for one, other in zip(handed.gap_report_.lines, kept.gap_report_.lines, strict=True):
-            assert one.value == pytest.approx((1 - share) * other.value, abs=1e-9)
-    if ways.solver_of(handed) is fv.Tailored:
-        assert np.isnan(handed.objective_)
-        assert str(handed.tailoring_.to_dict()) == str(kept.tailoring_.to_dict())
-    if ways.solver_of(handed) is fv.GroupObjective:
-        assert np.isnan(handed.objective_)
-        gaps = zip(handed.constraint_report_.lines, kept.constraint_report_.lines, strict=True)
-        for one, other in [pair for pair in gaps if "group" in pair[0].target]:
-            assert one.value == pytest.approx((1 - share) * other.value, abs=1e-9)
-        assert not hasattr(handed.derandomise(), "certificate_")
-
-
-def test_only_what_aims_has_an_aim(fits: tuple[Any, Any]) -> None:
-    for clf in fits:
-        assert hasattr(clf, "certified_aim_") is (ways.solver_of(clf) is fv.GroupObjective)
-
-
-def test_files_keep_it(fits: tuple[Any, Any], tmp_path: Path) -> None:
-    for at, clf in enumerate(fits):
-        loaded = fv.load(fv.save(clf, tmp_path / str(at)))
-        assert (_law(loaded) == _law(clf)).all()
-        assert loaded.certificate_.to_json() == clf.certificate_.to_json()
-        assert loaded.certify == clf.certify
+    assert certified_fits.SET_ASIDE in fit.privacy_.notes
+    assert certified_fits.SET_ASIDE not in fit.privacy_.not_covered
+    assert max(fit.privacy_.epsilon, found.privacy_.epsilon) <= 1.0
+    assert hasattr(fit, "certified_aim_") is (ways.solver_of(fit) is fv.GroupObjective)
+    loaded = fv.load(fv.save(fit, tmp_path / "0"))
+    assert (_law(loaded) == _law(fit)).all()
+    assert loaded.certificate_.to_json() == found.to_json()
+    assert loaded.certify == fit.certify
     # a folder with a certificate is one of ours
-    assert fv.save(clf, tmp_path / "0", overwrite=True)
+    assert fv.save(fit, tmp_path / "0", overwrite=True)
 
 
 def test_a_fit_that_certifies_nothing_is_what_it_was() -> None:
@@ -150,13 +111,12 @@ def test_no_group_of_a_shared_budget_spends_more_for_its_certificate(allocation:
     assert certified_fits.BY_GROUP in clf.certificate_.assumptions
 
 
-def test_few_fits_against_a_penalty_exceed_what_was_certified() -> None:
-    """20 fits at 90 %, on people of known truth, whose decisions are replaced where it takes that.
-    A mixture is above the bound in at most 10 % of them: 8 or more of 20 have probability below
-    4e-4."""
+def test_few_fits_against_a_penalty_are_certified_wrongly() -> None:
+    """12 fits at 90 %, on people of known truth: one that is above the bound is certified with
+    probability at most 10 %, so 6 or more of 12 have probability below 1e-3."""
     big, _, of_big = _people(60_000, 99)
-    above = certified = 0
-    for seed in range(20):
+    wrongly = 0
+    for seed in range(12):
         x, y, a = _people(1000, seed)
         notion = fv.DemographicParity(0.15, confidence=0.9)
         clf = ways.fermi(
@@ -166,13 +126,10 @@ def test_few_fits_against_a_penalty_exceed_what_was_certified() -> None:
             solver=fv.PrimalDual(rounds=10),
             random_state=seed,
         )
-        law = clf.fit(x, y, sensitive_features=a).predict_proba(big)[:, 1]
-        if hasattr(clf, "coef_"):
-            law = clf.predict(big).astype(float)
-        above += abs(law[of_big == 1].mean() - law[of_big == 0].mean()) > 0.15
-        certified += clf.certificate_.certified
-    assert above < 8
-    assert certified == 20
+        law = clf.fit(x, y, sensitive_features=a).predict(big)
+        above = abs(law[of_big == 1].mean() - law[of_big == 0].mean()) > 0.15
+        wrongly += above and clf.certificate_.certified
+    assert wrongly < 6
 
 
 def test_a_ledger_charges_penalty_and_certificate_once() -> None:
@@ -189,7 +146,6 @@ LOSS = fv.BoundedGroupLoss(0.5, loss="squared", confidence=0.9)
     ("make", "words"),
     [
         (lambda: ways.fermi(certify=0.3), "a notion to certify"),
-        (lambda: ways.tailored(certify=fv.SetAside(if_refused="keep")), "if_refused"),
         (lambda: ways.fermi(certify="demographic_parity"), "a bound"),
         (lambda: ways.fermi(certify=fv.DemographicParity(None)), "notions with a bound"),
         (

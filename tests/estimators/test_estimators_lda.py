@@ -17,7 +17,7 @@ import fairveil as fv
 from fairveil.core.events import Repeated
 from fairveil.data import Category, Schema
 from fairveil.errors import InputError, Overspent
-from fairveil.estimators.certifying.counted import checksum
+from fairveil.estimators.counted import checksum
 from fairveil.statement import signing
 
 
@@ -125,10 +125,12 @@ def test_the_plan_is_written_and_signed_before_anybody_is_counted(tmp_path: Path
         lambda record: record["results"]["further"].__setitem__("any_model", 0.5),
         lambda record: record["plan"].__setitem__("tolerance", 0.5),
         lambda record: record["plan"].__setitem__("epsilon", 1.0),
-        lambda record: record["counts"].__setitem__(3, 4000.0),
-        lambda record: record["noise"].__setitem__("scale", 0.5),
-        lambda record: record.__setitem__("plan_digest", "sha256:" + "0" * 64),
-        lambda record: record.__setitem__("totals", [1.0] * 16),
+        lambda record: record["counted"]["counts"]["values"].__setitem__(3, 4000.0),
+        lambda record: record["counted"]["noise"].__setitem__("scale", 0.5),
+        lambda record: record["results"].__setitem__("plan_digest", "sha256:" + "0" * 64),
+        lambda record: record["counted"].__setitem__(
+            "totals", {"shape": [16], "values": [1.0] * 16}
+        ),
         lambda record: record["plan"]["candidates"].pop(),
     ],
 )

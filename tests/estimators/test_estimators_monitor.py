@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -96,20 +97,21 @@ def test_bounds_of_several_constraints_hold_together(tmp_path: Path) -> None:
     notions = [fv.FalseNegativeRate(0.5, group=group) for group in groups]
     fixed = {"groups": {"town": groups}, "classes": [0, 1], "epsilon": 20.0}
     watch = fv.Monitor.create(tmp_path / "m.json", notions, **fixed)
-    rng, share = np.random.default_rng(0), 1.0 - np.exp(-1.0 / watch.noise.scale)
+    rng, share = np.random.default_rng(0), 1.0 - np.exp(-1.0 / watch.watched.plan.noise.scale)
     missed = 0
     for _ in range(runs):
-        counts = rng.geometric(share, watch.layout.parts) - rng.geometric(share, watch.layout.parts)
+        counts = rng.geometric(share, watch.watched.layout.parts) - rng.geometric(
+            share, watch.watched.layout.parts
+        )
         for at, negative in enumerate(rng.binomial(people, true, len(groups))):
-            counts[watch.layout.part_of[at, 1, 0]] += negative
-            counts[watch.layout.part_of[at, 1, 1]] += people - negative
-        content = json.loads(watch.to_json())
-        content["periods"] = [{"name": "first", "counts": counts.tolist()}]
-        bounds = fv.Monitor(watch.path, content).bounds("first")
+            counts[watch.watched.layout.part_of[at, 1, 0]] += negative
+            counts[watch.watched.layout.part_of[at, 1, 1]] += people - negative
+        kept = replace(watch.watched, names=("first",), counts=(tuple(counts.tolist()),))
+        bounds = fv.Monitor(watch.path, kept).bounds("first")
         missed += any(one.at_most is not None and one.at_most < true for one in bounds)
     # All periods together have 0.05, the first one half of it. Without a share for each constraint
     # 55 of 400 missed.
-    assert missed <= stats.binom.ppf(0.999, runs, watch.false_alarm / 2.0)
+    assert missed <= stats.binom.ppf(0.999, runs, watch.watched.false_alarm / 2.0)
 
 
 def test_people_of_separate_periods_cost_what_one_period_costs(tmp_path: Path) -> None:
@@ -188,21 +190,23 @@ def test_two_writers_refuse_each_other(tmp_path: Path) -> None:
     assert [one.name for one in watch.periods] == ["May", "June"]
 
 
-@pytest.mark.parametrize("change", ["epsilon", "false_alarm", "periods", "format"])
+@pytest.mark.parametrize("change", ["epsilon", "false_alarm", "counts", "format"])
 def test_a_changed_file_is_refused(tmp_path: Path, change: str) -> None:
     path = tmp_path / "m.json"
     _begun(path)
     values = json.loads(path.read_text())
-    values[change] = {
+    place = values if change == "format" else values["watched"]
+    place[change] = {
         "epsilon": 2.0,
         "false_alarm": 0.5,
-        "periods": [{"name": "x", "counts": [1]}],
+        "counts": [[1.0]],
         "format": "other",
     }[change]
     path.write_text(json.dumps(values))
     with pytest.raises(InputError, match="monitor"):
         fv.Monitor.open(path)
-    if change == "periods":  # also where its checksum was made anew
+    if change == "counts":  # also where its checksum was made anew
+        values["watched"]["names"] = ["x"]
         values["checksum"] = monitor.checksum(values)
         path.write_text(json.dumps(values))
         with pytest.raises(InputError, match="monitor"):
@@ -264,10 +268,10 @@ def test_notions_of_labels_several_columns_and_models(tmp_path: Path) -> None:
     assert found.p == 1.0
     with pytest.raises(InputError, match="labels"):
         watch.add("June", y, sensitive_features=groups)
-    exact = np.zeros(watch.layout.parts)
-    ids = watch.cells.ids(
+    exact = np.zeros(watch.watched.layout.parts)
+    ids = watch.watched.cells.ids(
         np.stack([(groups["sex"] == "m").astype(np.uint16), groups["town"].astype(np.uint16)])
     )[0]
-    np.add.at(exact, watch.layout.part_of[ids, y, (X[:, 0] > 0.5).astype(int)], 1.0)
+    np.add.at(exact, watch.watched.layout.part_of[ids, y, (X[:, 0] > 0.5).astype(int)], 1.0)
     # scale 0.2: beyond with probability below 1e-15
     assert np.abs(np.array(found.counts) - exact).max() < 8

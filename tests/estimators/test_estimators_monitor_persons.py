@@ -53,9 +53,9 @@ def test_no_person_moves_the_periods_further_than_the_plan_says(tmp_path: Path) 
         assert (found <= 1.0).all()
         moved.append(found.sum())
         planted.append(sum(map(len, mine)))
-    assert max(moved) / watch.noise.scale <= 1.0
-    assert max(moved) / watch.noise.scale > 0.999
-    assert max(planted) / watch.noise.scale > 1.0
+    assert max(moved) / watch.watched.plan.noise.scale <= 1.0
+    assert max(moved) / watch.watched.plan.noise.scale > 0.999
+    assert max(planted) / watch.watched.plan.noise.scale > 1.0
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -155,14 +155,14 @@ def test_a_drift_is_found_and_the_file_says_who_is_protected(tmp_path: Path) -> 
         # while there are no more periods than a person may be in, nothing is taken on trust
         assert ("taken as said" in said[0]) == (month == "July")
     assert watch.alarm == "June"
-    assert watch.promise.unit is not None
+    assert watch.watched.promise.unit is not None
     again = fv.Monitor.open(path)
-    assert (again.periods, again.noise, again.promise) == (
+    assert (again.periods, again.watched.plan.noise, again.watched.promise) == (
         watch.periods,
-        watch.noise,
-        watch.promise,
+        watch.watched.plan.noise,
+        watch.watched.promise,
     )
-    assert '"version": 2' in path.read_text()
+    assert '"max_periods": ' in path.read_text()
     assert "patient" in str(again)
 
 

@@ -321,7 +321,8 @@ def test_groups_that_are_released_once_protect_all_rows_of_a_person():
         there = fv.release_groups({**X, "sex": changed}, y, epsilon=1e6, **options).counts.raw[0]
         worst = max(worst, float(np.abs(there - here).sum()))
     assert worst == pytest.approx(4.0, abs=1e-3)
-    clf = usual.fit(X, y, "demographic_parity:0.2")
+    clf = fv.FairClassifier("demographic_parity:0.2", protects="sensitive_features")
+    clf.fit(X, y, sensitive_features=usual)
     assert len(clf.predict(X, random_state=0)) == len(y)
     rest = {name: values for name, values in X.items() if name != "patient"}
     by_values = fv.release_groups(rest, y, epsilon=1.0, **{**options, "unit": X["patient"]})

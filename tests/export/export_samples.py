@@ -138,7 +138,8 @@ def _released() -> Any:
             epsilon=5.0,
             random_state=0,
         )
-        return groups.fit(columns, y, "demographic_parity:0.05")
+        clf = fv.FairClassifier("demographic_parity:0.05", protects="sensitive_features")
+        return clf.fit(columns, y, sensitive_features=groups)
 
 
 def _given() -> Any:

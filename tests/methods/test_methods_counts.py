@@ -29,8 +29,8 @@ from fairveil.facts import Cells
 from fairveil.methods.certificate import layout_of
 from fairveil.methods.counts import (
     EXACT,
-    Counted,
     CountNoise,
+    Pair,
     beside,
     consistent_counts,
     distribution_of_sum,
@@ -101,7 +101,7 @@ def test_the_plan_costs_nearly_all_of_the_promise_and_its_noise_is_what_the_cura
         codes = curator.attach_codes(
             lambda block: np.zeros(block.rows), 3000, columns_read={"features", "sensitive"}
         )
-        counts = asked.release(curator, codes, "a test")
+        counts = asked.release(curator, codes, "a test").raw[0]
         curator.finish()
     assert (counts == np.rint(counts)).all()
     seen, sd = counts[1:].std(), asked.noise.sd
@@ -283,7 +283,7 @@ SMALL = [CountNoise("discrete-laplace", 0.45), CountNoise("gaussian", 0.55)]
 def _bounds(noise: CountNoise) -> np.ndarray:
     """Upper bounds of every outcome that can occur: (selected, others, level)."""
     ends = range(-BEYOND, MOST + BEYOND + 1)
-    return np.array([[upper_bounds(Counted(s, m), noise, LEVELS) for m in ends] for s in ends])
+    return np.array([[upper_bounds(Pair(s, m), noise, LEVELS) for m in ends] for s in ends])
 
 
 @pytest.mark.parametrize("noise", SMALL, ids=str)
@@ -315,14 +315,14 @@ def test_bounds_of_much_noise_miss_as_rarely_as_they_say_where_those_of_people_a
     wilson = (share + z**2 / (2 * total) + z * wide) / (1 + z**2 / total)
     assert (wilson < p).mean() > 0.1
     pairs = zip(s[:100], m[:100], strict=True)
-    misses = sum(upper_bounds(Counted(*pair), noise, [0.05])[0] < p for pair in pairs)
+    misses = sum(upper_bounds(Pair(*pair), noise, [0.05])[0] < p for pair in pairs)
     assert misses <= stats.binom.isf(1e-5, 100, 0.05)
 
 
 def test_without_noise_it_is_clopper_and_pearson() -> None:
     for s, n in [(0, 12), (3, 40), (40, 40), (700, 20_000)]:
-        upper = upper_bounds(Counted(s, n - s), EXACT, [0.025])[0]
-        lower = lower_bounds(Counted(s, n - s), EXACT, [0.025])[0]
+        upper = upper_bounds(Pair(s, n - s), EXACT, [0.025])[0]
+        lower = lower_bounds(Pair(s, n - s), EXACT, [0.025])[0]
         high = stats.beta.ppf(0.975, s + 1, n - s) if s < n else 1.0
         low = stats.beta.ppf(0.025, s, n - s + 1) if s else 0.0
         assert high - 1e-9 <= upper <= high + 0.02 * (high - low)
@@ -338,7 +338,7 @@ def test_all_rates_above_a_bound_are_refused_and_one_just_below_is_not(
 ) -> None:
     """The p-value, by the sum over all outcomes of people and noise: nothing is assumed of how it
     runs, so a grid of rates above the bound finds none that is kept."""
-    counted, level = Counted(*seen), 0.2
+    counted, level = Pair(*seen), 0.2
     (bound,) = upper_bounds(counted, noise, [level])
     first, second = (distribution_of_sum(noise, k) for k in seen[2:])
     total = counted.selected + counted.others
@@ -371,9 +371,9 @@ def test_all_rates_above_a_bound_are_refused_and_one_just_below_is_not(
 
 def test_few_people_are_told_from_none() -> None:
     noise = CountNoise("discrete-laplace", 1.0)
-    assert fewest_people(Counted(1, 2), noise, 0.025) == 0
-    assert 25 < fewest_people(Counted(10, 30), noise, 0.025) < 40
-    assert fewest_people(Counted(1, 0), EXACT, 0.025) == 1
+    assert fewest_people(Pair(1, 2), noise, 0.025) == 0
+    assert 25 < fewest_people(Pair(10, 30), noise, 0.025) < 40
+    assert fewest_people(Pair(1, 0), EXACT, 0.025) == 1
     law = distribution_of_sum(noise, 2)  # as often as said: a group of nobody is taken for somebody
-    some = [fewest_people(Counted(int(z), 0), noise, 0.025) > 0 for z in law.values]
+    some = [fewest_people(Pair(int(z), 0), noise, 0.025) > 0 for z in law.values]
     assert law.weights[some].sum() <= 0.025

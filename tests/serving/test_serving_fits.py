@@ -470,7 +470,6 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
     ),
     "pipeline": ("of a pipeline", lambda d: searched(d, steps(), STEP), "no steps before remote"),
     "groups": ("release_groups", lambda d: fv.release_groups(d, epsilon=1.0), "features and label"),
-    "released": ("ReleasedClassifier", lambda d: fv.ReleasedClassifier().fit(d), "ReleasedGroups"),
     "persons": ("`unit`", lambda d: by(d, unit="town", max_rows_per_unit=3), "one row a person"),
     "weights": (ARRAYS, lambda d: with_arrays(d, sample_weight=np.ones(3)), NONE),
     "another": (ARRAYS, lambda d: with_arrays(d, sample_weight="a"), "serves no weights"),

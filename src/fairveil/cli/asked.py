@@ -100,9 +100,8 @@ def asked(ask: Ask) -> Asked:
         arguments["objective"] = ask.objective
     notions, wanted = _required(ask, fields)
     sets_aside = getattr(ask, "confidence", None) is not None or "certify" in wanted
-    for name in ("share", "if_refused"):
-        if name in given and not sets_aside:
-            raise alone(f"set {name}", "--confidence")
+    if "share" in given and not sets_aside:
+        raise alone("set share", "--confidence")
     arguments |= {**wanted, **_model(ask, fields, given)}
     by_group = {name: value for name, value in given.items() if isinstance(value, dict)}
     arguments |= {name: value for name, value in given.items() if name not in by_group}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,7 @@ from .files import (
     passphrase,
     print_facts,
     require_files,
-    require_folder,
     require_words,
-    staged,
     warnings_as_notes,
     write_file,
     written,
@@ -31,7 +29,6 @@ from .roles import Roles, schema_of, wrong_file
 if TYPE_CHECKING:
     from ..facts import Schema
 
-GROUPS = "groups.json"
 MOST_LISTED = 50
 READ = "read from the rows: public only if you know that it is"
 REMARKS = {
@@ -226,19 +223,20 @@ def encode(ask: Ask) -> None:
     """TABLE --out --schema --target --sensitive --epsilon=1.0 --attribute --id | --delta=0
     --protects=sensitive-features --clusters --query --ignore --ids --unmatched --attribute-query
     --count --key --note --seed --ledger --dataset --purpose --force""",
-    "fairveil release-groups t.csv --schema t.toml --out groups",
-    "fairveil release-groups t.csv --schema t.toml --epsilon 0.5 --out groups",
+    "fairveil release-groups t.csv --schema t.toml --out groups.json",
+    "fairveil release-groups t.csv --schema t.toml --epsilon 0.5 --key holder.key --out groups.json",
     "fairveil release-groups t.csv --attribute a.csv --id id --schema t.toml --out groups.json",
 )
 def release_groups(ask: Ask) -> None:
     """Release how many people of each group are in each public cluster, once, for any number of models
-    at no further cost: ReleasedGroups.load(OUT).fit(X, y, "equalized_odds:0.05").
+    at no further cost: fit(X, y, sensitive_features=ReleasedGroups.load(OUT)).
 
-    Features and the target are public, and only the sensitive columns are protected. With --attribute
-    they are joined by --id from a table of yours, and the release is one file, which may be signed.
+    Features and the target are public, and only the sensitive columns are protected. The release is
+    one file, which may be signed. With --attribute the columns are joined by --id from a table of
+    yours.
 
     Exit status: 0 written (with --count: some rows have an entry); 1 none has; 2 refused, nothing
-    written or spent; 3 spent, but written to another folder, which is named on standard error.
+    written or spent; 3 spent, but written elsewhere, which is named on standard error.
     """
     joins = ask.attribute is not None
     missing = next(
@@ -248,7 +246,7 @@ def release_groups(ask: Ask) -> None:
     if missing is not None:
         remedy = f"Pass --{missing}."
         raise wrong(missing, "a value", None, remedy)
-    beside = [] if joins else list(named(ask, "id ids attribute_query unmatched key note"))
+    beside = [] if joins else list(named(ask, "id ids attribute_query unmatched"))
     if (beside or ask.count) and not joins:
         remedy = "Pass --attribute FILE, or leave it out."
         of = beside[0] if beside else "count"
@@ -257,81 +255,65 @@ def release_groups(ask: Ask) -> None:
         remedy = "Name the key that signs."
         raise wrong("note", "--key beside it", "none", remedy)
     require_words(note=ask.note)
-    if joins:
-        _release_joined(ask)
-    else:
-        _release(ask)
+    how: dict[str, Any] = {"unmatched": "group"}
+    how |= {"ids": None, "query": None, "attribute_query": None}
+    how |= named(ask, "id ids query attribute_query unmatched")
+    if ask.count:
+        _count_entries(ask, how)
+        return
+    require_files(ask.out, force=ask.force)
+    from ..estimators import release_groups as release
+    from ..statement import signing
+
+    private = None if ask.key is None else signing.private_key(ask.key, passphrase)
+    book, done = opened(ask), list[Any]()
+    rows, groups = _to_release(ask, how)
+
+    def paid() -> Any:
+        return done[0].privacy if done else None
+
+    def save(to: Path) -> None:
+        done[0]._written(to, private, ask.note)
+
+    promise: Any = {**groups, **named(ask, "epsilon delta protects clusters")}
+    with already_charged(ask.out, paid, save, book):
+        with warnings_as_notes(), waiting("Releasing"):
+            done.append(release(*rows, ledger=book, random_state=ask.seed, **promise))
+        save(ask.out)
+    signed, check = ("not signed", "") if private is None else ("signed", " --key PUBLIC_KEY")
+    print_facts(
+        ("groups", ", ".join(map(str, done[0].groups))),
+        ("clusters", f"{done[0].clusters.count} of public rows"),
+        *written(ask.out, signed, done[0].privacy, book, check),
+    )
 
 
-def _release(ask: Ask) -> None:
-    require_folder(ask.out, GROUPS, force=ask.force)
+def _count_entries(ask: Ask, how: Mapping[str, Any]) -> None:
+    from ..data.joined import matched
+
+    with waiting("Joining the tables"):
+        found = matched(ask.table, ask.attribute, schema_of(ask.schema), **how)
+    print_facts(
+        ("matched", f"{found.matched:,} of {found.rows:,} rows have an entry"),
+        ("unused", f"{found.unused:,} entries belong to no row"),
+        ("private", "these counts are exact, and for you alone: they are part of no release"),
+    )
+    if not found.matched:
+        no()
+
+
+def _to_release(ask: Ask, how: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Rows and groups of one table, or of two that are joined, for whoever holds the sensitive
+    attribute of another's table."""
+    if ask.attribute is not None:
+        from ..data import load_joined
+
+        with waiting("Joining the tables"):
+            return (load_joined(ask.table, ask.attribute, schema_of(ask.schema), **how),), {}
     from .rows import sample_of
     from .tables import Place
 
-    book = opened(ask)
     roles = Roles.of(schema_of(ask.schema), ask.target, ask.sensitive, ask.ignore)
     with waiting("Reading the table"):
         X, y, groups = sample_of(roles, Place(ask.table, ask.query)).fit_arguments
-    done: list[Any] = []
-    with (
-        staged(ask.out, GROUPS, force=ask.force) as made,
-        already_charged(ask.out, lambda: _paid(done), lambda to: done[0].save(to), book),
-    ):
-        _count(ask, done, book, X, y, sensitive_features=groups)
-        made.free()
-        done[0].save(made.folder)
-        made.move()
-    _say_released(ask, done[0], book, "groups.json, statement.json")
-
-
-def _release_joined(ask: Ask) -> None:
-    """For whoever holds the sensitive attribute of another's table."""
-    from ..data.joined import matched
-
-    how = {"unmatched": "group", **named(ask, "id ids query attribute_query unmatched")}
-    how = {"ids": None, "query": None, "attribute_query": None, **how}
-    known = schema_of(ask.schema)
-    if ask.count:
-        with waiting("Joining the tables"):
-            found = matched(ask.table, ask.attribute, known, **how)
-        print_facts(
-            ("matched", f"{found.matched:,} of {found.rows:,} rows have an entry"),
-            ("unused", f"{found.unused:,} entries belong to no row"),
-            ("private", "these counts are exact, and for you alone: they are part of no release"),
-        )
-        if not found.matched:
-            no()
-        return
-    require_files(ask.out, force=ask.force)
-    from ..data import load_joined
-    from ..statement import signing as signing_keys
-
-    private = None if ask.key is None else signing_keys.private_key(ask.key, passphrase)
-    book, done = opened(ask), list[Any]()
-    with waiting("Joining the tables"):
-        rows = load_joined(ask.table, ask.attribute, known, **how)
-    with already_charged(ask.out, lambda: _paid(done), lambda to: done[0].save(to), book):
-        _count(ask, done, book, rows)
-        done[0]._written(ask.out, private, ask.note)
-    signed = "not signed" if private is None else "signed"
-    _say_released(ask, done[0], book, signed, "" if private is None else " --key PUBLIC_KEY")
-
-
-def _paid(done: Sequence[Any]) -> Any:
-    return done[0].privacy if done else None
-
-
-def _count(ask: Ask, done: list[Any], book: Any, *rows: Any, **groups: Any) -> None:
-    from ..estimators import release_groups as release
-
-    with warnings_as_notes(), waiting("Releasing"):
-        promise: Any = {**groups, **named(ask, "epsilon delta protects clusters")}
-        done.append(release(*rows, ledger=book, random_state=ask.seed, **promise))
-
-
-def _say_released(ask: Ask, found: Any, book: Any, files: str, check: str = "") -> None:
-    print_facts(
-        ("groups", ", ".join(map(str, found.groups))),
-        ("clusters", f"{found.clusters.count} of public rows"),
-        *written(ask.out, files, found.privacy, book, check),
-    )
+    return (X, y), {"sensitive_features": groups}

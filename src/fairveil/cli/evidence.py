@@ -37,10 +37,10 @@ EXPECTED = "expected rates: this classifier is randomized, and one draw varies a
 ONLY_NOISY = "delta confidence intervals depth protects seed ledger dataset purpose"
 LARGEST = 64 << 20
 CONSISTENT = {
-    "released": "the release costs no more than the stated epsilon",
+    "released groups": "the release costs no more than the stated epsilon",
     "certificate": "the bounds follow from the counts and their noise",
-    "table": "the intervals follow from the counts and their noise",
-    "search": "every interval and verdict follows from the counts and the plan",
+    "private table": "the intervals follow from the counts and their noise",
+    "search record": "every interval and verdict follows from the counts and the plan",
 }
 PROVES = "This does not prove who wrote it, nor that the events happened."
 BY_KEY = "It was signed with that key: its holder stands by it, not that the events happened."
@@ -203,7 +203,7 @@ def _private_audit(ask: Ask, files: dict[str, Path]) -> None:
             **given,
         )
     if ".json" in files:
-        found.write(files[".json"])
+        found.write(files[".json"], overwrite=ask.force)
     if ".html" in files:
         from ..show.report import Report
 
@@ -255,7 +255,7 @@ def certify(ask: Ask) -> None:
         raise wrong("epsilon", "a privacy budget", "none", remedy)
     files = require_files(ask.out, force=ask.force, endings=(".json", ".html"))
     from ..estimators import certify as certified
-    from ..estimators.certifying.counted import notions_of
+    from ..estimators.counted import notions_of
     from .models import drawn_decisions
     from .tables import Place
 
@@ -275,7 +275,7 @@ def certify(ask: Ask) -> None:
             **named(ask, "confidence epsilon delta protects"),
         )
     if ".json" in files:
-        found.write(files[".json"])
+        found.write(files[".json"], overwrite=ask.force)
     if ".html" in files:
         from ..show.report import Report
 
@@ -325,7 +325,6 @@ def lda(ask: Ask) -> None:
         raise wrong("candidate", "NAME=COLUMN or NAME=FOLDER", list(ask.candidate), remedy)
     first, colon, second = (ask.costs or "1:1").partition(":")
     from ..estimators import lda as search
-    from ..statement import signing
     from .models import drawn_decisions
     from .tables import Place
 
@@ -365,10 +364,7 @@ def lda(ask: Ask) -> None:
             ),
         )
     if ".json" in files:
-        path = result.write(files[".json"])
-        if ask.key is not None:
-            signed = signing.signed_text(path.read_text("utf-8"), signing.private_key(ask.key))
-            write_file(signing.signature_path(path), signed.to_json())
+        result.write(files[".json"], key=ask.key, overwrite=ask.force)
     if ".html" in files:
         title = "Search for a less discriminatory alternative"
         write_file(files[".html"], result.to_html(title))
@@ -429,10 +425,10 @@ def monitor(ask: Ask) -> None:
 def _count(found: Any, ask: Ask) -> None:
     from .tables import Place, picked
 
-    place, unit = Place(ask.table, ask.query), found.promise.unit
+    place, unit = Place(ask.table, ask.query), found.watched.promise.unit
     labels, whose = [ask.target] if ask.target else [], [] if unit is None else [unit.name]
-    known = dict(zip(found.cells.names, found.cells.columns, strict=True))
-    known |= dict.fromkeys((ask.prediction, *labels), found.classes)
+    known = dict(zip(found.watched.cells.names, found.watched.cells.columns, strict=True))
+    known |= dict.fromkeys((ask.prediction, *labels), found.watched.classes)
     # what the monitor has as texts are texts in the table, too
     words = [name for name, values in known.items() if all(isinstance(one, str) for one in values)]
     with waiting("Counting"):
@@ -444,7 +440,7 @@ def _count(found: Any, ask: Ask) -> None:
             columns[ask.prediction],
             None,
             columns[ask.target] if labels else None,
-            sensitive_features=picked(columns, found.cells.names, place.shown, "group"),
+            sensitive_features=picked(columns, found.watched.cells.names, place.shown, "group"),
             random_state=ask.seed,
             unit=picked(columns, whose, place.shown, "unit") or None,
         )
@@ -589,7 +585,7 @@ def verify(ask: Ask) -> None:
         raise wrong("signature", "--key beside it", "none", remedy)
     text = statement_text(ask.file / "statement.json" if ask.file.is_dir() else ask.file)
     kind, shown, found, recomputed, on_trust, plain = _examined(text)
-    valid, said, signature = _signature(ask, text, kind)
+    valid, said, signature = _signature(ask, text)
     grave = any(one.grave for one in found)
     if kind == "statement":
         from ..statement import command as answers
@@ -631,33 +627,23 @@ def statement_text(file: Path) -> str:
     )
 
 
+def _counted(text: str) -> Any:
+    """The class of results of counts that a file is of; None: it is another document."""
+    from ..estimators import Alternatives, Certificate, PrivateTable, ReleasedGroups
+
+    kinds: tuple[Any, ...] = (Certificate, PrivateTable, ReleasedGroups, Alternatives)
+    return next((one for one in kinds if f'"{one.FILE.format}"' in text[:200]), None)
+
+
 def _examined(text: str) -> tuple[str, str, Any, Any, Any, dict[str, Any]]:
     """What kind of document it is, its words, what was found, what was computed again and what is
     taken on trust, and numbers of its own."""
-    head = text[:200]
-    if '"fairveil certificate"' in head:
-        from ..estimators import Certificate
-
-        made, found = Certificate.examine(text)
-        plain = {"certified": made.recomputed.holds}
-        return "certificate", str(made), found, made.RECOMPUTED, made.ON_TRUST, plain
-    if '"fairveil search record"' in head:
-        from ..estimators import Alternatives
-
-        record, found = Alternatives.examine(text)
-        said = {"taken": record.taken, "verdict": record.verdict, "plan": record.digest}
-        return "search", str(record), found, record.RECOMPUTED, record.ON_TRUST, said
-    if '"fairveil private table"' in head:
-        from ..estimators import PrivateTable
-
-        table, found = PrivateTable.examine(text)
-        return "table", str(table), found, table.RECOMPUTED, table.ON_TRUST, {}
-    if '"fairveil released groups"' in head:
-        from ..estimators import released
-
-        counts, found = released.examine(text)
-        words = f"{counts.privacy.summary()}\n\n{counts!r}"
-        return "released", words, found, released.RECOMPUTED, released.ON_TRUST, {}
+    if (cls := _counted(text)) is not None:
+        made, found = cls.examine(text)
+        told, names = made.to_dict()["results"], ("certified", "taken", "verdict", "plan_digest")
+        plain = {name: told[name] for name in names if name in told}
+        words = str(made) if hasattr(made, "parts") else f"{made.privacy.summary()}\n\n{made!r}"
+        return cls.FILE.what, words, found, cls.FILE.recomputed, cls.FILE.on_trust, plain
     from ..statement.check import ON_TRUST, RECOMPUTED
     from ..statement.document import examine
 
@@ -665,29 +651,25 @@ def _examined(text: str) -> tuple[str, str, Any, Any, Any, dict[str, Any]]:
     return "statement", statement.summary(), found, RECOMPUTED, ON_TRUST, statement.to_dict()
 
 
-def _signature(ask: Ask, text: str, kind: str) -> tuple[bool | None, list[str], Any]:
+def _signature(ask: Ask, text: str) -> tuple[bool | None, list[str], Any]:
     """Whether the signature holds (None: not looked at), lines about it, and the same as values."""
     from ..errors import SignatureError
     from ..statement import signing as signatures
 
-    if kind == "released" and ask.signature is not None:
+    counted = _counted(text)
+    if counted is not None and ask.signature is not None:
         remedy = "Leave it out."
         raise wrong("signature", "none: it is in the file", str(ask.signature), remedy)
     if ask.key is None:
-        there = kind != "released" and signatures.signature_path(ask.file).is_file()
-        if kind == "released":
-            from ..estimators.released import read
-
-            there = read(text)[1] is not None
+        beside = counted is None and signatures.signature_path(ask.file).is_file()
+        there = beside or (counted is not None and counted.signature_in(text) is not None)
         words = "note: there is a signature, which was not checked: pass --key holder.pub"
         return None, [words] if there else [], {"valid": None} if there else None
     try:
         remarks: tuple[str, ...] = ()
-        if kind == "released":
-            from ..estimators.released import require_signed
-            from ..statement.signing import public_key
-
-            found = require_signed(text, public_key(ask.key), str(ask.file))
+        if counted is not None:
+            public = signatures.public_key(ask.key)
+            found = counted.require_signed(text, public, str(ask.file))
         else:
             found = signatures.verify_signature(ask.file, ask.key, signature=ask.signature)
             remarks = signatures.remarks(ask.file, found)

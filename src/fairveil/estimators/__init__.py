@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from .reading.additive import Additive as Additive
     from .reading.soft_groups import SoftGroups as SoftGroups
     from .reasons import reason_codes as reason_codes
-    from .released import ReleasedClassifier as ReleasedClassifier
-    from .released import ReleasedFrontier as ReleasedFrontier
     from .released import ReleasedGroups as ReleasedGroups
     from .released import release_groups as release_groups
     from .reports import ConstraintLine as ConstraintLine

@@ -33,7 +33,6 @@ from ..models import LinearModel, MixtureModel
 from ..statement.document import PrivacyStatement
 from . import faces, fitting, settings
 from .certifying.certified_fits import refuse_certify
-from .faces import Blindly
 from .fitting import OpenedFit, said, statement_of
 from .handed import handed
 from .reading import additive, cautions
@@ -183,19 +182,6 @@ class DescentWay(Way):
 
     def warn(self) -> None:
         """Say what is to be said once the model is there."""
-
-    def replace_decisions(self, blindly: Blindly) -> bool:
-        of = self.of
-        model = faces.mixture_of(of.model_, blindly)
-        if model is None:
-            return False
-        outcome = faces.outcome_of(of.outcome_, blindly)
-        of.baselines_ = faces.baselines_of(
-            of.baselines_, outcome.comparison, of.classes_.tolist(), blindly
-        )
-        of._set_model(model, of.coding_)
-        self.set_outcome(outcome)
-        return True
 
 
 class PrimalDualWay(DescentWay):

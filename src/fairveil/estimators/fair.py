@@ -244,7 +244,7 @@ class FairClassifier(ClassifierMixin, CodedEstimator):  # type: ignore[misc]  # 
 
         Warns
         -----
-        ConstraintNotMet, NotEnforced, WorseThanBaseline, RandomizedModel, DecisionsReplaced
+        ConstraintNotMet, NotEnforced, WorseThanBaseline, RandomizedModel
         """
         solver = self._setting("solver", Setting)
         if isinstance(sensitive_features, ReleasedGroups) and isinstance(solver, PrimalDual):

@@ -42,7 +42,6 @@ from ..methods.least_squares import RegressionOutcome
 from ..methods.objectives import Certain, Found
 from ..methods.oracles import AttachedRule, Rule
 from ..methods.postprocess import MixingGuarantee, Released
-from ..methods.released import SoftValue
 from ..models import (
     DerandomisedModel,
     GroupedLinearModel,
@@ -71,7 +70,6 @@ from .reading.coded_files import CODINGS
 from .reading.coding import Coding
 from .reading.fitted_parts import names_of_features, parts_of
 from .reading.targets import TargetScale
-from .released import ReleasedClassifier
 from .reports import (
     CONSTANT,
     ERROR,
@@ -222,7 +220,6 @@ CODEC = CODINGS.with_kinds(
     Kind(MixingGuarantee, check=_one_each("bounds", "values", "noise", "value_bounds")),
     Kind(ConstraintLine),
     Kind(ConstraintReport, without=("required",)),
-    Kind(SoftValue),
     Kind(Compared, check=_one_of(name=(CONSTANT, MIXING, FREE))),
     Kind(
         BaselineReport,
@@ -323,17 +320,6 @@ def _set_mixed(estimator: Any, read: Read) -> None:
         estimator._way.set_outcome(outcome, kept, given, read("certain"))
 
 
-def _set_released(estimator: ReleasedClassifier, read: Read) -> None:
-    model = read.model
-    linear: Any = model.models if isinstance(model, MixtureModel) else (model,)
-    if not isinstance(model, MixtureModel) or not all(isinstance(m, LinearModel) for m in linear):
-        raise broken("a mixture of linear models", type(model).__name__)
-    estimator.coding_, estimator.model_ = read.coding(linear), model
-    estimator.rules_, estimator.shares_ = list(linear), np.array(model.weights, np.float64)
-    estimator.classes_ = as_array(tuple(model.classes))
-    estimator.error_, estimator.report_ = read("error"), read("report")
-
-
 def _set_post_processor(estimator: FairPostProcessor, read: Read) -> None:
     model = read.model
     if not isinstance(model, PostProcessedModel | ShiftedModel):
@@ -407,10 +393,6 @@ SOLVED: dict[tuple[type[Any], type[Setting]], Written] = {
 }
 """How the fits of each solver are written."""
 KINDS: dict[type[Any], Written] = {
-    ReleasedClassifier: Written(
-        {**_coded, "error": (float, "error_"), "report": (tuple[SoftValue, ...], "report_")},
-        _set_released,
-    ),
     FairPostProcessor: Written(
         {
             "base": (str, "estimator_"),
@@ -582,12 +564,6 @@ def to_files(estimator: BaseEstimator, depth: int = 0) -> dict[str, bytes]:
             remedy="Models alone are saved with fairveil.models.save(model, path).",
         )
     check_is_fitted(estimator, "model_")
-    if isinstance(estimator, ReleasedClassifier) and estimator.model_ is None:
-        remedy = (
-            "Save the release, and these rules with their own library; or fit with estimator=None."
-        )
-        got = f"rules of {type(estimator.estimator).__name__}"
-        raise InputError.expected("linear rules", of="estimator", got=got, remedy=remedy)
     model = {} if estimator.model_ is None else model_files.to_files(estimator.model_)
     files = model | {STATEMENT_FILE: estimator.privacy_.to_json().encode()}
     parts = parts_of(estimator)

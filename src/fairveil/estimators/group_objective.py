@@ -42,9 +42,9 @@ from ..methods.oracles import (
 )
 from ..methods.quadratics import ROUNDS as CALLS
 from ..models import DerandomisedModel, LinearModel, Model, RegressionModel
-from . import faces, fitting, settings
+from . import fitting, settings
 from .certifying.certified_fits import refuse_certify
-from .faces import Blindly, in_coded_units
+from .faces import in_coded_units
 from .fitting import OpenedFit, said, statement_of
 from .mixing import (
     candidates_of,
@@ -53,7 +53,6 @@ from .mixing import (
     mixture_of_rules,
     model_of,
     needs_scale,
-    rule_of,
     shares_of,
     told_of,
 )
@@ -194,26 +193,6 @@ class ClassifiedWay(GroupObjectiveWay):
             excess=None,
         )
         self.set_outcome(unknown, model, (), None)
-
-    def replace_decisions(self, blindly: Blindly) -> bool:
-        """Publish a mixture with blind decisions, whose losses nobody released."""
-        of = self.of
-        model = faces.mixture_of(of.model_, blindly)
-        if model is None:
-            return False
-        found = of.outcome_
-        told = replace(
-            found,
-            rules=tuple(map(rule_of, model.models)),
-            weights=np.asarray(model.weights),
-            **blindly.told(found),
-            losses=np.full_like(found.losses, np.nan),
-            objective=float("nan"),
-            excess=None,
-        )
-        self.set_outcome(told, model, (), None)
-        of.baselines_ = None
-        return True
 
     # What is looked for, and by which oracle, from parameters and public facts.
 

@@ -30,10 +30,9 @@ from ..methods.oracles import (
     thresholds,
 )
 from ..models import DerandomisedModel, MixtureModel
-from . import faces, fitting, settings
+from . import fitting, settings
 from .certifying.certified_fits import refuse_certify
 from .descending import cells_of
-from .faces import Blindly
 from .fitting import READS_GROUPS, OpenedFit, said, statement_of
 from .handed import words_of
 from .mixing import (
@@ -42,7 +41,6 @@ from .mixing import (
     descent_of,
     mixture_of_rules,
     needs_scale,
-    rule_of,
     shares_of,
     told_of,
 )
@@ -150,28 +148,6 @@ class OracleGameWay(Way):
         found = self.of.outcome_
         unknown = replace(found, values=np.full_like(found.values, np.nan), guarantee=None)
         self.set_outcome(unknown, model, ())
-
-    def replace_decisions(self, blindly: Blindly) -> bool:
-        of = self.of
-        model = faces.mixture_of(of.model_, blindly)
-        if model is None:
-            return False
-        found = of.outcome_
-        told = replace(
-            found,
-            rules=tuple(map(rule_of, model.models)),
-            plays=tuple(round(WHOLE * share) for share in model.weights),
-            **blindly.told(found),
-            guarantee=None,
-            comparison=None
-            if found.comparison is None
-            else faces.comparison_of(found.comparison, blindly),
-        )
-        of.baselines_ = faces.baselines_of(
-            of.baselines_, told.comparison, of.classes_.tolist(), blindly
-        )
-        self.set_outcome(told, model, ())
-        return True
 
     # What is played, and by which oracle, from parameters and public facts.
 

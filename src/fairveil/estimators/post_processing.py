@@ -25,17 +25,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
+from ..core.errors import need
 from ..core.events import Event, NoOp, compose
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..core.quiet import Troubles, quietly
 from ..curator import Curator, Rows
 from ..data.elsewhere import Elsewhere, curator_of
-from ..errors import ConstraintNotMet, InputError, Overspent, PrivacyError
+from ..errors import ConstraintNotMet, Overspent, PrivacyError
 from ..facts import Cells, RowSource
 from ..fairness import ConstraintSystem, DemographicParity, Notion, deviations, resolve
-from ..methods import Outcome, forecast, parity, postprocess
+from ..methods import Outcome, forecast, parity, postprocess, score_bins
 from ..methods.counts import CountPlan
 from ..methods.counts import require_room as require_room_beside
 from ..methods.forecast import Forecast, Supposed
@@ -50,9 +52,9 @@ from ..models.model import draw_codes
 from ..statement.document import PrivacyStatement, Receipt
 from ..tables.columns import same_length
 from ..tables.distinct import in_words
-from . import faces, fitting, wrapped
+from . import fitting, wrapped
 from .certifying.certified_fits import certified, forget_certificate
-from .faces import Blindly, as_array, expected_accuracy
+from .faces import as_array, expected_accuracy
 from .fair import FairClassifier
 from .fitting import Planning, Recorded, require_room, said, warn_if_hidden
 from .reading import cautions, origins
@@ -70,7 +72,7 @@ from .reports import (
     warn_if_worse,
     warn_of_missed,
 )
-from .settings import Offsets, SetAside, Setting, Thresholds
+from .settings import ANSWERS, Offsets, SetAside, Setting, Thresholds
 from .words import described, worded
 from .wrapped import Answers, Base, BaseOptions, DecidedRows
 
@@ -90,40 +92,36 @@ def read(
 ) -> DecidedRows:
     """The rows of a fit, checked against the promise and the base. `labelled`: else nobody needs
     labels, and a base that is fitted says the classes."""
-    base, promise = estimator.estimator, wishes.promise
+    base, promise, fitted = estimator.estimator, wishes.promise, is_ready(estimator.estimator)
+    ours, known = base is None or wrapped.carries_a_promise(base), ()
+    if fitted:
+        known = tuple(np.asarray(classes_of(base)).tolist())
     ways: ReadOptions = fitting.ways_of(estimator.schema, promise, whose=wishes.whose)
-    fitted = is_ready(base)
-    known = as_tuple(classes_of(base)) if fitted else ()
     if labelled:
         asked = wrapped.labelled_rows(X, y, sensitive_features, sample_weight, ways, known)
     else:
         asked = wrapped.unlabelled_rows(X, sensitive_features, sample_weight, ways, known)
-    rows = fitting.public_rows_of(asked.training, promise)
-    ours = base is None or wrapped.carries_a_promise(base)
-    cautions.of_promise(
-        promise, asked.training.rows.exact_count if promise.rows_are_public else rows
-    )
-    steps = cautions.of_pipeline(asked.training, promise)
-    if steps:
-        said_of = (*asked.training.not_covered, *(step.sentence for step in steps))
-        asked = replace(asked, training=replace(asked.training, not_covered=said_of))
-    if isinstance(X, RowSource) and not ours:
-        remedy = "Pass arrays or a table, or a classifier of Fairveil, which takes coded rows."
-        raise InputError.expected(
-            "features for the base classifier", of="X", got=type(X).__name__, remedy=remedy
-        )
+    training = asked.training
+    rows = fitting.public_rows_of(training, promise)
+    cautions.of_promise(promise, training.rows.exact_count if promise.rows_are_public else rows)
+    if steps := cautions.of_pipeline(training, promise):
+        said_of = (*training.not_covered, *(step.sentence for step in steps))
+        asked = replace(asked, training=replace(training, not_covered=said_of))
+    fix = "Pass arrays or a table, or a classifier of Fairveil, which takes coded rows."
+    expected, coded = "features for the base classifier", isinstance(X, RowSource)
+    need(ours or not coded, expected, of="X", got=type(X).__name__, fix=fix)
     # Of ours that were fitted before, too: a column that was public to their guarantee may be
     # protected by this one.
     coding = parts_of(wrapped.thawed(base)).coding if ours and fitted else None
-    read_ones = read_by(base) if coding is None else coding.columns_read
-    names = set(read_ones) & set(asked.training.rows.layout.sensitive_names)
-    if names and promise.is_private and promise.protects == "sensitive_features":
-        raise PrivacyError.expected(
-            "a base classifier that does not read what is protected",
-            of="estimator",
-            got=f"one fitted with {sorted(names)} among its features",
-            remedy="Fit it without those columns.",
-        )
+    columns = read_by(base) if coding is None else coding.columns_read
+    names = set(columns) & set(training.rows.layout.sensitive_names)
+    apart = not (promise.is_private and promise.protects == "sensitive_features")
+    expected = "a base classifier that does not read what is protected"
+    got, fix = (
+        f"one fitted with {sorted(names)} among its features",
+        "Fit it without those columns.",
+    )
+    need(apart or not names, expected, of="estimator", got=got, fix=fix, error=PrivacyError)
     return asked
 
 
@@ -145,39 +143,17 @@ def known_rows(asked: DecidedRows, promise: Promise, base: Base) -> float | None
     return None if stated is None else float(stated)
 
 
-def base_of(
-    estimator: object, asked: DecidedRows, wishes: BaseOptions, given: Sequence[Any], *, spare: bool
-) -> Base:
-    """The base; ours read the table as it came, and leave the groups out by themselves."""
-    X, y, sensitive_features, sample_weight = given
-    if estimator is not None and not wrapped.carries_a_promise(estimator):
-        X, y, sensitive_features = asked.features, asked.labels, None
-    with cautions.said_around():
-        return wrapped.prepare(estimator, wishes, X, y, sensitive_features, sample_weight, spare)
-
-
-def shown_to_base(asked: DecidedRows, base: Base, X: TableLike) -> Any:
-    """What the base decides about in training."""
-    names = asked.training.rows.layout.sensitive_names
-    return X if set(read_by(base.estimator)) & set(names) else asked.features
-
-
 def features_of(
     base: object, X: TableLike, schema: object, names: Sequence[str], sensitive: Sequence[str]
 ) -> Any:
     """X as the base takes it: without sensitive columns, and, for another's base under a schema,
     features alone (`names`)."""
     wrapped.refuse_unseen(X)
-    read_ones = read_by(base)
     if schema is not None and not wrapped.carries_a_promise(base):
         dropped = [name for name in wrapped.names_of(X) if name not in names]
         return wrapped.without(X, dropped) if names else X
-    return wrapped.without(X, [name for name in sensitive if name not in read_ones])
-
-
-def as_tuple(classes: object) -> tuple[Any, ...]:
-    """Classes as plain Python values."""
-    return tuple(np.asarray(classes).tolist())
+    own = read_by(base)
+    return wrapped.without(X, [name for name in sensitive if name not in own])
 
 
 def read_by(estimator: object) -> tuple[str, ...]:
@@ -197,13 +173,9 @@ def system_of(
         return None, None
     cells = groups_of(training, either=False)
     system = resolve(notions, cells or NO_GROUPS, training.classes)
-    if not len(system):
-        raise InputError.expected(
-            "at least two groups to compare",
-            of="constraints",
-            got=f"groups {list((cells or NO_GROUPS).keys)}",
-            remedy="Pass sensitive_features with several groups, or constraints=None.",
-        )
+    got = f"groups {list((cells or NO_GROUPS).keys)}"
+    fix = "Pass sensitive_features with several groups, or constraints=None."
+    need(len(system), "at least two groups to compare", of="constraints", got=got, fix=fix)
     return (cells, system) if system.needs_groups else (None, system.without_groups())
 
 
@@ -218,6 +190,10 @@ OF_DECISIONS = (
 )
 CHOSEN = "the best table without chance was chosen"
 SEARCHED = "offsets by group were found by noisy steps, and the last histogram measured them"
+UNFITTED = (
+    "Pass it unfitted: then both are one plan. Or pass public_base=True if it has not seen these "
+    "rows, or solver=Thresholds()."
+)
 NOTHING_ASKED = "no constraint was required: decisions are the base classifier's"
 CLOSE = 1e-6  # how far probabilities of a base may be from a sum of one
 
@@ -272,9 +248,20 @@ class Tables:
     def answers(
         self, base: Base, shown: Any, training: Training, plan: Any, known: float | None, seed: Any
     ) -> Answers:
-        """What the base answers about the training rows."""
-        asked = self.solver.predict_method, self.solver.bins
-        return wrapped.answers_of(base.estimator, *asked, shown, training, plan, known, seed)
+        """What the base answers about the training rows. `known`: their number, where it is public
+        or was released."""
+        classes, bins, of = training.classes, self.solver.bins, base.estimator
+        method = wrapped.method_of(of, self.solver.predict_method, classes)
+        decides = method == wrapped.DECIDED
+        if isinstance(shown, Elsewhere):
+            edges = None if decides else wrapped.edges_of(bins, None, plan, known)
+            return Answers(method, wrapped.scores_rule(of, training, shown, edges), edges)
+        rows = training.rows.exact_count
+        if decides:
+            return Answers(method, wrapped.decisions_of(of, shown, classes, rows, seed), None)
+        scores = wrapped.scores_of(of, method, shown, classes, rows=rows)
+        edges = wrapped.edges_of(bins, scores, plan, known)
+        return Answers(method, score_bins.codes(scores, edges), edges)
 
     def run(
         self,
@@ -336,16 +323,16 @@ class Shifts:
     ) -> ParityPlan:
         """Its rounds, and the last histogram. Rounds beside a base that was looked at have no price
         here: theory.md#t10 is of one release."""
-        if spent and looked_at:
-            raise PrivacyError.expected(
-                "a base classifier that is fitted here, or was made without these rows",
-                of="estimator",
-                got="a fitted one, whose own fit is charged",
-                remedy=(
-                    "Pass it unfitted: then both are one plan. Or pass public_base=True if it "
-                    "has not seen these rows, or solver=Thresholds()."
-                ),
-            )
+        expected = "a base classifier that is fitted here, or was made without these rows"
+        got, fix = "a fitted one, whose own fit is charged", UNFITTED
+        need(
+            not (spent and looked_at),
+            expected,
+            of="estimator",
+            got=got,
+            fix=fix,
+            error=PrivacyError,
+        )
         heaviest = rows.max_sample_weight if promise.is_private else rows.largest_weight
         of_one = promise.rows_per_unit * (heaviest if rows.weighted else 1.0)
         return parity.plan(promise, self.solver.rounds, spent, of_one)
@@ -374,7 +361,7 @@ class Shifts:
             law = checked(wrapped.in_order(base.estimator, found, training.classes))
             count = training.rows.exact_count
             same_length({"X": count, "the base classifier's probabilities": len(law)})
-        return wrapped.in_blocks(law, training.rows)  # type: ignore[arg-type]
+        return wrapped.in_blocks(law, training.rows)
 
     def run(
         self,
@@ -454,16 +441,12 @@ def tables_report(
 
 def checked(law: Floats) -> Floats:
     """Points of the simplex, or an error that shows no row."""
-    if not np.isfinite(law).all():
-        remedy = "Its predict_proba must give a share to each of classes_."
-        raise InputError.expected(
-            "probabilities", of="estimator", got="NaN or infinite values", remedy=remedy
-        )
-    if law.min(initial=0.0) < -CLOSE or np.abs(law.sum(axis=1) - 1.0).max(initial=0.0) > CLOSE:
-        remedy = "Calibrate it, or divide by the sum."
-        raise InputError.expected(
-            "probabilities that sum to one", of="estimator", got="others", remedy=remedy
-        )
+    fix, finite = "Its predict_proba must give a share to each of classes_.", np.isfinite(law).all()
+    need(finite, "probabilities", of="estimator", got="NaN or infinite values", fix=fix)
+    off = np.abs(law.sum(axis=1) - 1.0).max(initial=0.0)
+    expected, fix = "probabilities that sum to one", "Calibrate it, or divide by the sum."
+    sound = law.min(initial=0.0) >= -CLOSE and off <= CLOSE
+    need(sound, expected, of="estimator", got="others", fix=fix)
     return law
 
 
@@ -703,7 +686,7 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
             If constraints contradict each other, or a group is too small for the noise of offsets.
         NotEnforced
             If noise hides a constraint: before anything is spent, where public facts say so.
-        WorseThanBaseline, DecisionsReplaced
+        WorseThanBaseline
         """
         wishes, notions = self._told()
         promise = wishes.promise
@@ -720,9 +703,15 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
                 counts = rule.plan(promise, spent, training.rows).event
                 require_room(ledger, [*spent, counts], promise, self._purpose)
         hidden = rule.system is not None and self._warn_if_hidden(rule, training, wishes)
-        given = (X, y, sensitive_features, sample_weight)
-        base = base_of(self.estimator, asked, wishes, given, spare=rule.system is not None)
-        shown = shown_to_base(asked, base, X)
+        theirs = self.estimator is not None and not wrapped.carries_a_promise(self.estimator)
+        # ours read the table as it came, and leave the groups out by themselves
+        table: Any = (X, y, sensitive_features)
+        table, labels, groups = (asked.features, asked.labels, None) if theirs else table
+        with cautions.said_around():
+            of_table = table, labels, groups, sample_weight, rule.system is not None
+            base = wrapped.prepare(self.estimator, wishes, *of_table)
+        own = set(read_by(base.estimator)) & set(training.rows.layout.sensitive_names)
+        shown = X if own else asked.features
         seed = wrapped.derived_seed(wishes.seed, 3)
         if rule.system is None:
             classes, count = training.classes, training.rows.exact_count
@@ -739,9 +728,8 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         with self._curator(asked, base, wishes, plan.event) as curator:
             found = rule.run(curator, plan, answers, training, inside, cap)
             curator.finish()
-        self._conclude(
-            asked, base, promise, curator, found, PrivacyStatement.of_run(curator).ledger
-        )
+        receipt = PrivacyStatement.of_run(curator).ledger
+        self._conclude(asked, base, promise, curator, found, receipt)
         warn_of(found, self.constraint_report_, hidden)
         return self
 
@@ -833,26 +821,27 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         """
         check_is_fitted(self, "model_")
         model = self.model_
-        if isinstance(model, ShiftedModel) and model.temperature is not None:
-            remedy = "Fit with randomised=False."
-            got = "offsets that draw"
-            raise InputError.expected(
-                "thresholds, or a table", of="derandomise", got=got, remedy=remedy
-            )
+        draws = isinstance(model, ShiftedModel) and model.temperature is not None
+        got, fix = "offsets that draw", "Fit with randomised=False."
+        need(not draws, "thresholds, or a table", of="derandomise", got=got, fix=fix)
         out = copy.copy(self)
         forget_certificate(out)
         if self.released_ is None or self.guarantee_ is None:
             return out
-        system = self._resolved()
-        if system.names != self.guarantee_.names:
-            remedy = "Fit again after a change of constraints."
-            raise InputError.expected(
-                "the constraints of the fit", of="constraints", got="others", remedy=remedy
-            )
+        system, fix = self._resolved(), "Fit again after a change of constraints."
+        alike = system.names == self.guarantee_.names
+        need(alike, "the constraints of the fit", of="constraints", got="others", fix=fix)
         shared = model.cells is None and len(self.released_.raw) > 1
         solved = postprocess.deterministic(Program.of(self.released_, system, shared=shared))
         table = solved.table[: len(model.mixing)]
-        out._remeasured(system, solved, CHOSEN, table, shared=shared)
+        sure = self.guarantee_.confidence
+        cap = heaviest(self.privacy_.promise, self._facts.max_sample_weight)
+        out.guarantee_ = postprocess.guarantee(
+            self.released_, system, solved.table, sure, shared=shared
+        )
+        report = tables_report(out.guarantee_, solved, CHOSEN, self.released_, system, cap)
+        out.constraint_report_ = report.saying(self.constraint_report_.required)
+        out.model_ = PostProcessedModel(table, model.classes, model.cells, model.base, model.edges)
         out.baselines_ = None
         return out
 
@@ -895,7 +884,8 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
             free = "without constraints" if self.constraints is None else None
             idle |= {"slack": free, "confidence": free}
             idle["bins"] = "with predict_method='predict'" if decides else None
-            wrapped.check_answers(solver.predict_method, solver.bins)
+            _checks.one_of(ANSWERS, predict_method=solver.predict_method)
+            wrapped.edges_given(solver.bins)
         fitting.refuse_unused(solver, idle)
         wishes = BaseOptions(
             promise,
@@ -1097,36 +1087,6 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         system = resolve(notions, self.cells_ or NO_GROUPS, self.model_.classes)
         return system if system.needs_groups else system.without_groups()
 
-    def _remeasured(
-        self, system: ConstraintSystem, solved: Mixed, reason: str, table: Floats, *, shared: bool
-    ) -> None:
-        """Another table over the same counts, with its own guarantee and report."""
-        released, before, model = self.released_, self.guarantee_, self.model_
-        assert released is not None
-        assert before is not None
-        self.guarantee_ = postprocess.guarantee(
-            released, system, solved.table, before.confidence, shared=shared
-        )
-        cap = heaviest(self.privacy_.promise, self._facts.max_sample_weight)
-        report = tables_report(self.guarantee_, solved, reason, released, system, cap)
-        self.constraint_report_ = report.saying(self.constraint_report_.required)
-        self.model_ = PostProcessedModel(table, model.classes, model.cells, model.base, model.edges)
-
-    def _replace_decisions(self, blindly: Blindly) -> bool:
-        """Change the table, so that a part of all decisions is blind."""
-        if self.released_ is None or self.guarantee_ is None:
-            return False
-        model, released, system = self.model_, self.released_, self._resolved()
-        shared = model.cells is None and len(released.raw) > 1
-        table = blindly.law(model.mixing)
-        whole = np.broadcast_to(table, (len(released.raw), *table.shape[1:]))
-        before = self.constraint_report_
-        solved = Mixed(whole, np.array([line.pressure for line in before.lines]), 0.0)
-        self._remeasured(system, solved, before.reason, table, shared=shared)
-        compared = postprocess.compared(released, system, whole)
-        self.baselines_ = faces.baselines_of(self.baselines_, compared, model.classes, blindly)
-        return True
-
 
 def _is_parity(notions: Sequence[Notion]) -> bool:
     """Whether demographic parity of every class is all that is required."""
@@ -1138,19 +1098,11 @@ def _is_parity(notions: Sequence[Notion]) -> bool:
 
 def _require_parity(base: object, notions: Sequence[Notion]) -> None:
     """What offsets need."""
-    if not _is_parity(notions):
-        remedy = "Pass constraints=DemographicParity(0.05), or solver=Thresholds()."
-        raise InputError.expected(
-            "demographic parity alone, with a bound below 1, for offsets",
-            of="constraints",
-            got=list(notions) or None,
-            remedy=remedy,
-        )
-    if base is not None and not hasattr(base, "predict_proba"):
-        remedy = "Pass one with probabilities, or solver=Thresholds(), which changes decisions."
-        raise InputError.expected(
-            "a classifier with predict_proba",
-            of="estimator",
-            got=type(base).__name__,
-            remedy=remedy,
-        )
+    expected = "demographic parity alone, with a bound below 1, for offsets"
+    fix = "Pass constraints=DemographicParity(0.05), or solver=Thresholds()."
+    got: Any = list(notions) or None
+    need(_is_parity(notions), expected, of="constraints", got=got, fix=fix)
+    expected, got = "a classifier with predict_proba", type(base).__name__
+    fix = "Pass one with probabilities, or solver=Thresholds(), which changes decisions."
+    has = base is None or hasattr(base, "predict_proba")
+    need(has, expected, of="estimator", got=got, fix=fix)

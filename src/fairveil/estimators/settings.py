@@ -678,16 +678,13 @@ def _of_descent() -> dict[str, Callable[[Any], object]]:
 # ------------------------------ keeping
 # A setting that has a plain form too: `SetAside` of a share.
 
-REPLACE = "replace"
-IF_REFUSED = (REPLACE, "keep")
-"""What becomes of a model that is not certified."""
 SHARE = 0.3
 """The share that is set aside."""
 
 
 @setting
 class SetAside(Setting):
-    """Rows set aside to certify a fitted model, and what becomes of one that is refused.
+    """Rows set aside to certify a fitted model, and what is certified of it.
 
     Pass it as ``certify=``; a share alone is a number, and what is certified may be passed alone.
 
@@ -695,10 +692,6 @@ class SetAside(Setting):
     ----------
     share : float, default=0.3
         Share of the rows that is set aside; each row by a coin of its own.
-    if_refused : {"replace", "keep"}, default="replace"
-        The final model if the bound cannot be certified of the fitted model. ``"replace"``: a
-        mixture in which as many decisions as necessary are replaced by blind ones; it is certified.
-        ``"keep"``: the model as it is, not certified.
     notions : notion, str or list of these, default=None
         What is certified without being aimed at. None: the constraints that have a `confidence`.
 
@@ -708,18 +701,16 @@ class SetAside(Setting):
 
     Examples
     --------
-    >>> SetAside(if_refused="keep")
-    SetAside(if_refused='keep')
+    >>> SetAside(share=0.4)
+    SetAside(share=0.4)
     """
 
     share: float = SHARE
-    if_refused: str = REPLACE
     notions: object = None
 
     def _rules(self) -> dict[str, Callable[[Any], object]]:
         return {
             "share": share_of,
-            "if_refused": lambda value: _checks.one_of(IF_REFUSED, if_refused=value),
         }
 
 

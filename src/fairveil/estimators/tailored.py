@@ -42,7 +42,6 @@ from ..statement.document import NamedGroups, PrivacyStatement
 from ..tables import keys
 from . import faces, fitting, settings
 from .certifying.certified_fits import refuse_certify
-from .faces import Blindly
 from .fitting import OpenedFit, statement_of
 from .group_objective import publish_regression, scales
 from .reading import additive, cautions, units
@@ -291,21 +290,6 @@ class TailoredClassifiedWay(TailoredWay):
 
     def _report(self, outcome: RegressionOutcome, required: tuple[str, ...]) -> ConstraintReport:
         return ConstraintReport.of_losses(outcome, "losses", required)
-
-    def replace_decisions(self, blindly: Blindly) -> bool:
-        """Publish a mixture with blind decisions, whose losses nobody released."""
-        of = self.of
-        model = faces.mixture_of(of.model_, blindly)
-        if model is None:
-            return False
-        found = of.outcome_
-        unknown = {
-            name: np.full_like(getattr(found, name), np.nan) for name in ("values", "losses")
-        }
-        of._set_model(model, of.coding_)
-        self.set_outcome(replace(found, **unknown, value=float("nan"), gap=None), of.tailoring_)
-        of.baselines_ = None
-        return True
 
 
 class TailoredRegressedWay(TailoredWay):

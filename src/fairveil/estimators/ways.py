@@ -7,7 +7,6 @@ solver reads them, plans, and publishes what was found.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,7 +19,6 @@ from ..fairness.objectives import Constraint
 from ..fairness.sentences import sentence
 from ..models import DerandomisedModel
 from . import fitting
-from .faces import Blindly
 from .fitting import OpenedFit
 from .reading.training import Training
 from .reading.unread import Read
@@ -90,19 +88,11 @@ class Way(ABC):
     def required(self) -> Constraint:
         """What was asked for: notions, and bounds on other functions of losses."""
 
-    def reported(self) -> Sequence[Any]:
-        """The notions whose values the fit reports."""
-        return self.required().notions
-
     def said(self, cells: Cells | None, classes: tuple[Any, ...]) -> tuple[str, ...]:
         """Every bound that requires something, in a sentence."""
         asked = self.required()
         listed: list[Any] = [*asked.bounds, *(one for one in asked.notions if not one.is_vacuous)]
         return tuple(sentence(one, cells, classes) for one in listed)
-
-    def replace_decisions(self, blindly: Blindly) -> bool:
-        """Publish a mixture with blind decisions; False where there is none that can be written."""
-        raise NotImplementedError
 
     def derandomised(self, model: DerandomisedModel) -> None:
         """Write decisions without chance, of which nobody released anything."""

@@ -86,7 +86,7 @@ certify : notion, str, list of these, float or SetAside, default=None
     ``DemographicParity(0.1, confidence=0.95)`` or ``"demographic_parity:0.1"``; the fit does not
     aim at them, as it does at `constraints` with a `confidence`. A notion without one has that of
     the others, else 0.95. A number is the share of the rows that is set aside for this, each by a
-    coin of its own, and a `SetAside` also says what becomes of a model that is refused. None: 0.3
+    coin of its own, and a `SetAside` says both. None: 0.3
     where a constraint has a confidence, else nothing is certified. The result is `certificate_`
     (docs/certificates.md).
 checkpoint : path, default=None
@@ -222,8 +222,6 @@ WorseThanBaseline
     If the result errs more than something that costs nothing further.
 RandomizedModel
     If the result is a mixture of models, which `PrimalDual(randomised=False)` forbids.
-DecisionsReplaced
-    If the fit was not certified as found, and part of its decisions was replaced by blind ones.
 """)
 """Errors and warnings of `fit`."""
 

@@ -23,7 +23,6 @@ from ..estimators.reading.coding import RowsCoding, SchemaCoding, TableCoding
 from ..estimators.reading.fitted_parts import parts_of
 from ..estimators.reading.shapes import Shapes
 from ..estimators.reading.standard import Standard
-from ..estimators.released import ReleasedClassifier
 from ..facts import Cells
 from ..facts.columns import Boolean, Category, Number, Value
 from ..models import PostProcessedModel, ShiftedModel
@@ -116,13 +115,13 @@ def refusal(
 def opened(model: object) -> Any:
     """The fitted estimator of this library that is inside, if its model is plain numbers."""
     inside = wrapped.thawed(model)
-    ours = CodedEstimator | FairPostProcessor | ReleasedClassifier
+    ours = CodedEstimator | FairPostProcessor
     if not isinstance(inside, ours):
         remedy = "Pass a fitted estimator of Fairveil, or fairveil.load(folder)."
         raise InputError.expected(
             "an estimator of Fairveil", of="model", got=type(model).__name__, remedy=remedy
         )
-    check_is_fitted(inside, "rules_" if isinstance(inside, ReleasedClassifier) else "model_")
+    check_is_fitted(inside, "model_")
     if inside.model_ is None:
         remedy = "Export each of them with its own library."
         raise refusal("one of classifiers that were made elsewhere", remedy)

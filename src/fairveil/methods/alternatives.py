@@ -58,7 +58,8 @@ from scipy import special
 
 from .._types import Floats
 from .._verdicts import MET, NOT_MET, UNCLEAR, Verdict, of_interval
-from .counts import EXACT, Counted, CountNoise, lower_bounds, upper_bounds
+from .counts import EXACT, CountNoise, lower_bounds, upper_bounds
+from .counts import Pair as Counted
 
 SELECTION, TRUE_POSITIVE = "selection_rate", "true_positive_rate"
 RATIO, DIFFERENCE = "ratio", "difference"

@@ -8,15 +8,6 @@ alpha, and so are all together (Berger 1982). For the same reason the bound on t
 several gaps is the largest of their bounds: the truly largest gap is one of them. Only the two
 rates of one gap share alpha, by a staircase where they are independent (`shares`).
 
-Replaced decisions. A share s of all decisions is made by chance alone, with the same probabilities
-for everybody. Every rate is then (1 - s) rate + s r, where r, the rate of the blind decisions, is a
-known number. A constraint sum c x rate <= b whose bound at the count is U, and whose blind sum is
-L <= b, holds wherever s is at least (U - b) / (U - L); the largest of these shares is taken. One
-constraint needs most in the population, whatever the count, and the share is too small only where
-the bound on that one is below its sum: so all hold with the confidence of one bound
-(docs/theory/certificates.md#replaced-decisions). Which blind decisions these are must not depend on
-the count: `blind_decisions` reads public facts, and shares of labels that the fit released.
-
 Margins. If a fit aims at the bound minus M on its own rows, the released value of the rows set
 aside is about normal around that, with the sampling of both parts, and the certificate's bound lies
 w above it. It is granted with probability `chance` where
@@ -47,8 +38,7 @@ multiplying bets (theory.md#monitor-persons).
 
 Guarantees (tests/methods/test_methods_certificate.py)
 1. A notion that is broken in the population is certified with probability at most 1 - confidence,
-   over people and noise; so is a mixture with blind decisions, whose share is the least, in
-   thousandths, that the same count certifies.
+   over people and noise.
 2. The population's largest value lies above `at_most` with probability at most 1 - confidence,
    whichever comparison it is. The area of levels that a staircase refuses is at most alpha.
 3. A group that may have nobody is refused, and is no number.
@@ -76,9 +66,9 @@ from ..fairness import Notion
 from ..fairness.notions import Rate, RateConstraint
 from ..fairness.systems import resolve
 from .counts import (
-    Counted,
     CountedRate,
     CountNoise,
+    Pair,
     distribution_of_sum,
     fewest_people,
     lower_bounds,
@@ -90,9 +80,6 @@ ANGLES = (0.245, 0.616, math.pi / 2 - 0.616, math.pi / 2 - 0.245)
 """Where the corners lie on the arc: chosen so that precisions that differ up to five times cost
 about the same."""
 MOST_PEOPLE = 10**10
-SAME = 1e-12
-STEP = 1000
-"""Shares of replaced decisions are whole thousandths, upwards."""
 LEVELS = tuple(2.0**-k for k in (1, 3, 6, 9, 13, 18, 24, 30))
 """Levels at which a monitor may refute a constraint."""
 
@@ -243,62 +230,24 @@ def shares(terms: int, independent: bool, alpha: float) -> tuple[tuple[float, ..
 # -- bounds ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Replaced:
-    """The `share` of decisions that are made blindly, and the probability of each class in them."""
-
-    share: float
-    by: tuple[float, ...]
-
-    def in_words(self, classes: Sequence[Hashable]) -> str:
-        """The final model.
-
-        >>> Replaced(0.073, (1.0, 0.0)).in_words(("no", "yes"))
-        "7.3 % of the model's decisions are replaced, whoever it is, by 'no'"
-        """
-        sure = [repr(classes[k]) for k, p in enumerate(self.by) if p == 1.0]
-        drawn = f"a class drawn at random, each of {len(self.by)} as often"
-        share = f"{100 * self.share:.3g} %"
-        instead = sure[0] if sure else drawn
-        return f"{share} of the model's decisions are replaced, whoever it is, by {instead}"
-
-
 class Evidence:
     """Released counts and their noise; ends of intervals are found when they are asked for, and
-    kept. `replaced`: what is certified is a mixture with such decisions; without effect where their
-    rates are no known numbers."""
+    kept."""
 
     def __init__(
-        self,
-        layout: Layout,
-        counts: Floats,
-        noise: CountNoise,
-        confidence: float,
-        replaced: Replaced | None = None,
+        self, layout: Layout, counts: Floats, noise: CountNoise, confidence: float
     ) -> None:
         self.layout, self.noise, self.alpha = layout, noise, 1.0 - confidence
         self.counted = [rate.counted(counts) for rate in layout.rates]
         self.fewest = [fewest_people(one, noise, self.alpha / 2.0) for one in self.counted]
-        self._share, self._blind = 0.0, [0.0] * len(self.counted)
-        rates = [] if replaced is None else [*rates_of(layout, replaced.by)]
-        self.is_mixed = replaced is not None and None not in rates
-        if replaced is not None and self.is_mixed:
-            self._share, self._blind = replaced.share, [rate or 0.0 for rate in rates]
         self._ends: dict[tuple[int, bool, float], float] = {}
-
-    def _mixed(self, rate: int, value: float) -> float:
-        """A rate of the final model, from that of the model that was counted."""
-        if not self.is_mixed:
-            return value
-        return (1.0 - self._share) * value + self._share * self._blind[rate]
 
     def end(self, rate: int, level: float, *, upper: bool) -> float:
         """A bound on a rate that fails with probability at most `level`."""
         key = (rate, upper, level)
         if key not in self._ends:
             find = upper_bounds if upper else lower_bounds
-            found = float(find(self.counted[rate], self.noise, [level])[0])
-            self._ends[key] = self._mixed(rate, found)
+            self._ends[key] = float(find(self.counted[rate], self.noise, [level])[0])
         return self._ends[key]
 
     def value(self, rate: int) -> float | None:
@@ -307,7 +256,7 @@ class Evidence:
         whole = one.selected + one.others
         if whole <= 0 or not self.fewest[rate]:
             return None
-        return self._mixed(rate, min(max(one.selected / whole, 0.0), 1.0))
+        return min(max(one.selected / whole, 0.0), 1.0)
 
     def released(self, line: Line) -> float:
         """The sum of a constraint as released."""
@@ -375,8 +324,7 @@ class NotionBound:
     of its comparisons, `worst` which one has the largest bound, `at_most` that bound. `ratio`: of
     notions of ratios, what the ratio is at least. `refused`: why there is no number.
     `people_needed`: about how many people set aside would do, at the released shares and rates;
-    None: no number would, or none is needed; `in_each_group`: where a group is lacking, how many of
-    each group would do at equal rates."""
+    None: no number would, or none is needed."""
 
     limit: float
     at_most: float | None
@@ -386,7 +334,6 @@ class NotionBound:
     ratio: float | None = None
     refused: str = ""
     people_needed: int | None = None
-    in_each_group: int | None = None
 
 
 @dataclass(frozen=True)
@@ -408,10 +355,9 @@ def certified(
     counts: Floats,
     noise: CountNoise,
     confidence: float,
-    replaced: Replaced | None = None,
 ) -> Certified:
     """Every notion's bound and every rate's interval, from released counts (parts,)."""
-    found = Evidence(layout, counts, noise, confidence, replaced)
+    found = Evidence(layout, counts, noise, confidence)
     lines = [[line for line in layout.lines if line.notion == at] for at in range(notions)]
     return Certified(
         tuple(_of_notion(found, own, counts) for own in lines),
@@ -433,11 +379,10 @@ def _of_notion(found: Evidence, lines: list[Line], counts: Floats) -> NotionBoun
     if not lines:
         return NotionBound(limit, limit, limit, True, "nothing is compared")
     lacking = [rate for line in lines for rate in found.lacking(line)]
-    if lacking and not found.is_mixed:
+    if lacking:
         name = found.layout.rates[lacking[0]].name
         why = f"perhaps nobody set aside belongs to the event of {name}"
-        few = _in_each_group(found, lines)
-        return NotionBound(limit, None, None, False, "", refused=why, in_each_group=few)
+        return NotionBound(limit, None, None, False, "", refused=why)
     worst, most = lines[0], -math.inf
     crude = [(found.crude(line) - line.bound, line) for line in lines]
     for over, line in sorted(crude, key=lambda one: -one[0]):
@@ -446,11 +391,9 @@ def _of_notion(found: Evidence, lines: list[Line], counts: Floats) -> NotionBoun
             break
         exact = found.at_most(line) - line.bound
         worst, most = (line, exact) if exact > most else (worst, most)
-    value = None
-    if not lacking:
-        value = max(found.released(line) - line.bound for line in lines) + worst.bound
+    value = max(found.released(line) - line.bound for line in lines) + worst.bound
     holds = most <= 0.0
-    needed = None if holds or found.is_mixed else _people_needed(found, lines, counts)
+    needed = None if holds else _people_needed(found, lines, counts)
     ratio, at_most = _ratio(found, lines), most + worst.bound
     return NotionBound(worst.bound, at_most, value, holds, worst.name, ratio, "", needed)
 
@@ -497,28 +440,7 @@ def _people_needed(found: Evidence, lines: list[Line], counts: Floats) -> int | 
     return None
 
 
-def _in_each_group(found: Evidence, lines: list[Line]) -> int | None:
-    """People of each group that would do if all rates were what they are together."""
-    selected = sum(max(one.selected, 0.0) for one in found.counted)
-    # Noise can make a count negative; a guess of people needs none that is.
-    whole = sum(max(one.selected, 0.0) + max(one.others, 0.0) for one in found.counted)
-    p, n = (selected + 1.0) / (whole + 2.0), 1.0
-
-    def sd(rate: int) -> float:
-        one = found.counted[rate]
-        like = Counted(p * n, (1 - p) * n, one.selected_noises, one.others_noises)
-        return deviation(like, found.noise, 1.0)
-
-    while n < MOST_PEOPLE:
-        if all(
-            sum(c for c, _ in line.terms) * p + found.away(line, sd) <= line.bound for line in lines
-        ):
-            return rounded_up(n)
-        n *= 1.05
-    return None
-
-
-def deviation(one: Counted, noise: CountNoise, factor: float) -> float:
+def deviation(one: Pair, noise: CountNoise, factor: float) -> float:
     """About the standard deviation of a released rate, if `factor` times as many people were set
     aside."""
     n = max((one.selected + one.others) * factor, 1.0)
@@ -587,74 +509,6 @@ def even_shares(
     one = np.full(cells, 1.0 / cells) if of_cells is None else of_cells
     other = np.full(labels, 1.0 / labels) if of_labels is None else of_labels
     return np.asarray(np.outer(one, other), np.float64)
-
-
-# -- replaced decisions ----------------------------------------------------------------------------
-
-
-def rates_of(layout: Layout, by: Sequence[float]) -> tuple[float | None, ...]:
-    """Each rate of blind decisions; None where it depends on how many people have which label."""
-    out: list[float | None] = []
-    for rate in layout.rates:
-        hits = np.isin(layout.part_of, rate.hits)
-        event = np.isin(layout.part_of, (*rate.hits, *rate.rest)).any(axis=2)
-        found = (hits @ np.asarray(by, np.float64))[event]
-        out.append(float(found[0]) if found.size and float(np.ptp(found)) <= SAME else None)
-    return tuple(out)
-
-
-def sums_of(layout: Layout, by: Sequence[float]) -> tuple[float, ...]:
-    """Each constraint's sum of blind decisions; NaN where it is no known number."""
-    rates = [math.nan if rate is None else rate for rate in rates_of(layout, by)]
-    return tuple(sum(c * rates[at] for c, at in line.terms) for line in layout.lines)
-
-
-def blind_decisions(
-    layout: Layout, labels: Sequence[float] | None = None
-) -> tuple[float, ...] | None:
-    """The blind decisions that keep all bounds and cost the least error if anything whatever had to
-    be certified: one class, or all alike. `labels`: the shares of the labels, as far as they are
-    known. None: none keeps them."""
-    classes = layout.part_of.shape[2]
-    alike = np.full(classes, 1.0 / classes)
-    right = alike if labels is None else np.asarray(labels, np.float64)
-    best, least = None, math.inf
-    for by in (alike, *np.eye(classes)):
-        sums = zip(layout.lines, sums_of(layout, by), strict=True)
-        # at the largest that a constraint's sum could be
-        needed = [_share(sum(max(c, 0.0) for c, _ in line.terms), line, own) for line, own in sums]
-        cost = max(needed, default=0.0) * (1.0 - float(by @ right))
-        # Ties go to the first option: the choice must not hang on a last digit.
-        if cost < least - SAME:
-            best, least = by, cost
-    return None if best is None else tuple(map(float, best))
-
-
-def least_replaced(
-    layout: Layout, counts: Floats, noise: CountNoise, confidence: float, by: Sequence[float]
-) -> Replaced | None:
-    """The smallest share with which all is certified; None where no share does."""
-    found = Evidence(layout, counts, noise, confidence)
-    lines = list(zip(layout.lines, sums_of(layout, by), strict=True))
-    crude = [(_share(found.crude(line), line, own), at) for at, (line, own) in enumerate(lines)]
-    needed = 0.0
-    for most, at in sorted(crude, reverse=True):
-        # Sorted: what the quick bounds still ask for is less than what is needed already.
-        if most <= needed:
-            break
-        line, own = lines[at]
-        needed = max(needed, _share(found.at_most(line), line, own))
-    if math.isinf(needed):
-        return None
-    share = min(1.0, math.ceil(STEP * needed + 1e-6) / STEP) if needed else 0.0
-    return Replaced(share, tuple(map(float, by)))
-
-
-def _share(most: float, line: Line, own: float) -> float:
-    """What a constraint needs whose sum is at most `most`, and of blind decisions `own`."""
-    if most <= line.bound:
-        return 0.0
-    return (most - line.bound) / (most - own) if own <= line.bound else math.inf
 
 
 # -- monitors --------------------------------------------------------------------------------------

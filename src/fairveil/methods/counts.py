@@ -342,14 +342,62 @@ class CountPlan:
         question = histogram_of(attached, self.cells, by_label, 0 if self.one_group else None)
         return Measurement(question, self.multiplier, self.kind if self.multiplier else GAUSSIAN)
 
-    def release(self, curator: Curator, attached: AttachedCodes, purpose: str) -> Floats:
-        """The noisy counts of codes, (codes,), of plans without cells."""
-        (found,) = curator.answer([self.measurement(attached)], purpose=purpose)
-        return np.asarray(found, np.float64).ravel()
+    def release(
+        self,
+        curator: Curator,
+        attached: Attached | AttachedCodes,
+        purpose: str,
+        *,
+        by_label: bool = False,
+        totals: Floats | None = None,
+        largest_weight: float = 1.0,
+    ) -> Counted:
+        """Ask once, and put the answer together: (cells, codes), or (cells, labels, codes). `totals`
+        over cells: where they are public and not given, they are asked exactly."""
+        asked = [self.measurement(attached, by_label=by_label)]
+        public = self.totals_are_public and (self.cells is not None or not self.multiplier)
+        if public and totals is None and self.cells is not None:
+            asked.append(Measurement(histogram_of(attached, None, by_label), 0.0))
+        answers = curator.answer(asked, purpose=purpose)
+        raw, last = (np.asarray(answers[at], np.float64) for at in (0, -1))
+        axes = raw.shape[-2 if by_label else -1 :]
+        raw = raw.reshape(-1, *axes)
+        if public and totals is None:
+            totals = last.reshape(-1, *axes)[0]
+        noise = self.law(largest_weight)
+        return Counted(raw if totals is None else self.whole(raw, totals), totals, noise)
 
     def whole(self, raw: Floats, totals: Floats) -> Floats:
         """Answers (cells, ...) of all groups, from what was asked and public totals."""
         return np.concatenate([raw, totals - raw]) if self.one_group else raw
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """One release of counts, as it came out: `raw` (cells, ...), noisy; `totals`: their sums over
+    cells, where these are public, else None; `noise`: the law of each one's noise. Counts of the
+    second of two groups with public totals are these less those of the first."""
+
+    raw: Floats
+    totals: Floats | None
+    noise: CountNoise
+
+    @property
+    def one_group(self) -> bool:
+        """Whether only the first cell's counts have noise of their own."""
+        return self.totals is not None and len(self.raw) == 2
+
+    @property
+    def independent(self) -> int:
+        """How many counts have noise of their own."""
+        return int(self.raw[0].size) if self.one_group else int(self.raw.size)
+
+    def box(self, probability: float) -> tuple[Floats, Floats]:
+        """Bounds between which all true counts lie, together, but for this probability."""
+        w = self.noise.tail(probability / self.independent)
+        most = np.broadcast_to(np.inf if self.totals is None else self.totals, self.raw.shape)
+        low = np.minimum(np.maximum(self.raw - w, 0.0), most)
+        return low, np.maximum(np.minimum(self.raw + w, most), low)
 
 
 def histogram_of(
@@ -558,7 +606,7 @@ def _projected(values: Floats, total: float) -> Floats:
 
 
 @dataclass(frozen=True)
-class Counted:
+class Pair:
     """Two released counts of one event, and of how many noises each is the sum."""
 
     selected: float
@@ -567,9 +615,9 @@ class Counted:
     others_noises: int = 1
 
     @property
-    def turned(self) -> Counted:
+    def turned(self) -> Pair:
         """The others as the selected ones."""
-        return Counted(self.others, self.selected, self.others_noises, self.selected_noises)
+        return Pair(self.others, self.selected, self.others_noises, self.selected_noises)
 
 
 @dataclass(frozen=True)
@@ -581,17 +629,17 @@ class CountedRate:
     hits: tuple[int, ...]
     rest: tuple[int, ...]
 
-    def counted(self, counts: Floats, noises: int = 1) -> Counted:
+    def counted(self, counts: Floats, noises: int = 1) -> Pair:
         """Its two released counts; each of `counts` is the sum of so many noises."""
         hits, rest = list(self.hits), list(self.rest)
         found = float(counts[hits].sum()), float(counts[rest].sum())
-        return Counted(*found, noises * len(hits), noises * len(rest))
+        return Pair(*found, noises * len(hits), noises * len(rest))
 
 
-def upper_bounds(counted: Counted, noise: CountNoise, levels: Sequence[float]) -> Floats:
+def upper_bounds(counted: Pair, noise: CountNoise, levels: Sequence[float]) -> Floats:
     """For each level a number that the population rate exceeds with at most that probability.
 
-    >>> upper_bounds(Counted(30, 270), CountNoise("none", 0.0), [0.025]).round(4)
+    >>> upper_bounds(Pair(30, 270), CountNoise("none", 0.0), [0.025]).round(4)
     array([0.1398])
     """
     search = _Search(counted, noise, min(levels))
@@ -603,13 +651,13 @@ def upper_bounds(counted: Counted, noise: CountNoise, levels: Sequence[float]) -
     return np.array([found[level] for level in levels])
 
 
-def lower_bounds(counted: Counted, noise: CountNoise, levels: Sequence[float]) -> Floats:
+def lower_bounds(counted: Pair, noise: CountNoise, levels: Sequence[float]) -> Floats:
     """For each level a number that the population rate falls below with at most that
     probability."""
     return 1.0 - upper_bounds(counted.turned, noise, levels)
 
 
-def fewest_people(counted: Counted, noise: CountNoise, level: float) -> int:
+def fewest_people(counted: Pair, noise: CountNoise, level: float) -> int:
     """A number that the people counted fall below with at most this probability; 0 where there may
     be none."""
     law = distribution_of_sum(noise, counted.selected_noises + counted.others_noises)
@@ -619,7 +667,7 @@ def fewest_people(counted: Counted, noise: CountNoise, level: float) -> int:
 class _Search:
     """The descent from 1, with all that does not depend on p."""
 
-    def __init__(self, counted: Counted, noise: CountNoise, smallest: float) -> None:
+    def __init__(self, counted: Pair, noise: CountNoise, smallest: float) -> None:
         self.seen, self.rest = float(counted.selected), float(counted.others)
         self.total = self.seen + self.rest
         noises = counted.selected_noises, counted.others_noises

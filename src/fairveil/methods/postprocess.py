@@ -55,7 +55,7 @@ from scipy import optimize, sparse
 from .._types import Floats
 from ..core.events import Event
 from ..core.promise import Promise
-from ..curator import Attached, AttachedCodes, Curator, Measurement
+from ..curator import Attached, AttachedCodes, Curator
 from ..errors import InputError
 from ..facts import Cells
 from ..fairness import ConstraintSystem
@@ -65,9 +65,8 @@ from ..show.parts import Column, Part, Shown, Table
 from . import score_bins
 from .comparison import Comparison, DecisionTable, Free, Limits
 from .counts import (
-    CountNoise,
+    Counted,
     CountPlan,
-    histogram_of,
     onto_totals,
     plan_counts,
     possible_counts,
@@ -89,27 +88,13 @@ CHANCE = 5e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
-    """The counts as they were released: `raw` (cells, labels, answers), noisy; `totals` (labels,
-    answers) over all groups, where they are public, else None; `noise`: the law of each; `rows`:
-    their number (the sum of weights), where public; `edges`: of the bins of the base's score that
-    are the answers, None where these are its decisions."""
+class Released(Counted):
+    """The counts (cells, labels, answers) as they were released. `rows`: their number (the sum of
+    weights), where public; `edges`: of the bins of the base's score that are the answers, None
+    where these are its decisions."""
 
-    raw: Floats
-    totals: Floats | None
-    noise: CountNoise
     rows: float | None
     edges: Floats | None = None
-
-    @property
-    def one_group(self) -> bool:
-        """Whether only the first cell's counts have noise of their own."""
-        return self.totals is not None and len(self.raw) == 2
-
-    @property
-    def independent(self) -> int:
-        """How many counts have noise of their own."""
-        return int(self.raw[0].size) if self.one_group else int(self.raw.size)
 
     @cached_property
     def counts(self) -> Floats:
@@ -120,13 +105,6 @@ class Released:
         return (
             np.maximum(self.raw, 0.0) if self.totals is None else onto_totals(self.raw, self.totals)
         )
-
-    def box(self, probability: float) -> tuple[Floats, Floats]:
-        """Bounds between which all true counts lie, together, but for this probability."""
-        w = self.noise.tail(probability / self.independent)
-        most = np.broadcast_to(np.inf if self.totals is None else self.totals, self.raw.shape)
-        low = np.minimum(np.maximum(self.raw - w, 0.0), most)
-        return low, np.maximum(np.minimum(self.raw + w, most), low)
 
 
 def plan(
@@ -159,21 +137,15 @@ def release(
 ) -> Released:
     """Ask, and put the answer together. `max_sample_weight`: the cap, where rows have weights.
     `edges`: of attached codes."""
-    asked = [plan.measurement(attached, by_label=True)]
-    if plan.totals_are_public and plan.cells is not None:
-        asked.append(Measurement(histogram_of(attached, None, by_label=True), 0.0))
     what = "base decision" if edges is None else "score"
-    answers = curator.answer(asked, purpose=f"rows by group, label and {what}")
-    raw, whole = (np.asarray(answers[at], np.float64) for at in (0, -1))
-    raw, whole = raw.reshape(-1, *raw.shape[-2:]), whole.reshape(-1, *raw.shape[-2:])
-    noise = plan.law(max_sample_weight or 1.0)
-    if plan.totals_are_public:
-        totals = whole[0]
-        return Released(plan.whole(raw, totals), totals, noise, float(totals.sum()), edges)
-    rows = float(raw.sum()) if not plan.promise.is_private else None
-    if plan.promise.is_private and plan.promise.rows_are_public and max_sample_weight is None:
+    purpose, most = f"rows by group, label and {what}", max_sample_weight or 1.0
+    found = plan.release(curator, attached, purpose, by_label=True, largest_weight=most)
+    rows = None if found.totals is None else float(found.totals.sum())
+    if rows is None and not plan.promise.is_private:
+        rows = float(found.raw.sum())
+    elif rows is None and plan.promise.rows_are_public and max_sample_weight is None:
         rows = float(curator.public_rows)
-    return Released(raw, None, noise, rows, edges)
+    return Released(found.raw, found.totals, found.noise, rows, edges)
 
 
 # -- the linear program ----------------------------------------------------------------------------

@@ -41,8 +41,7 @@ before (L-BFGS):
 
     mean log loss + mu sum_j max(0, value_j - b_j)^2,    b_j = 0 for a difference of rates, else its bound,
 
-with values of softened decisions, sharpened by `SHARP`. Candidates of any other learner come from
-exponentiated gradient on the same memberships. Each candidate's error and expected histogram are
+with values of softened decisions, sharpened by `SHARP`. Each candidate's error and expected histogram are
 numbers of public rows, so the best mixture for any bound is a small linear program.
 
 Guarantees (tests/methods/test_methods_released.py):
@@ -77,7 +76,7 @@ from ..errors import PrivacyError
 from ..facts import Cells, Reports
 from ..fairness import ConstraintSystem
 from ..fairness.systems import FixedCounts
-from .counts import CountNoise, CountPlan, onto_totals, plan_counts
+from .counts import Counted, CountPlan, onto_totals, plan_counts
 from .mixture import best_mixture
 from .public_rows import PublicRows, log_losses
 
@@ -99,7 +98,6 @@ SHARP = 2.0
 PENALTIES = tuple(np.geomspace(0.1, 100.0, 9).tolist())
 FIRST_STEPS, STEPS = 100, 50
 SHIFTS = (-0.6, -0.3, 0.3, 0.6)  # of the intercept: other cuts of the same score, two classes
-SPEED, LARGEST_DUAL = 6.0, 10.0
 EXCESS = 10.0  # errors that one unit of excess is worth: bounds come first
 SMALL = 1e-9
 
@@ -267,9 +265,8 @@ def release_groups(
 ) -> GroupCounts:
     """Ask once. `sizes`: the public number of rows of each cluster; `reports`: what the groups of
     the rows are."""
-    (answer,) = curator.answer([plan.measurement(attached)], purpose=PURPOSE)
-    raw = np.asarray(answer, np.float64).reshape(-1, len(sizes))
-    return GroupCounts(plan.whole(raw, sizes), sizes, plan.noise, reports)
+    found = plan.release(curator, attached, PURPOSE, totals=sizes)
+    return GroupCounts(found.raw, sizes, found.noise, reports)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,20 +281,18 @@ class Parts:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupCounts:
-    """Released counts. `raw` (cells, clusters), noisy and unbiased, columns of two cells sum to
-    `sizes` (clusters,), which are public; `noise`: the law of each count's noise; `reports`: how
-    the counted groups come from the true ones, None where they are the same."""
+class GroupCounts(Counted):
+    """Released counts (cells, clusters), unbiased; their totals are the public sizes of the
+    clusters. `reports`: how the counted groups come from the true ones, None where they are the
+    same."""
 
-    raw: Floats
-    sizes: Floats
-    noise: CountNoise
+    totals: Floats
     reports: Reports | None = None
 
     @property
-    def one_group(self) -> bool:
-        """Whether only the first cell's counts have noise of their own."""
-        return len(self.raw) == 2
+    def sizes(self) -> Floats:
+        """The number of rows of each cluster."""
+        return self.totals
 
     @cached_property
     def estimates(self) -> Floats:
@@ -601,37 +596,6 @@ def _penalised(soft: Soft, penalty: float) -> Callable[[Floats], tuple[float, Fl
         return value + penalty * float(excess @ excess), slopes + pulled
 
     return loss
-
-
-def reduced(
-    soft: Soft,
-    bounds: Floats,
-    fit: Callable[[Ints, Floats], Any],
-    decide: Callable[[Any], Ints],
-    rounds: int,
-) -> list[tuple[Any, Floats]]:
-    """Rules and their decisions (rows, classes), by exponentiated gradient on the duals.
-    `fit(targets, weights)`: a rule that is taught the cheapest class of each row, which weighs what
-    it saves. The first knows no constraint."""
-    rows, eye = soft.rows, np.eye(soft.rows.classes)
-    count, logs = len(rows.labels), np.zeros(len(soft.system))
-    first = fit(rows.labels, np.ones(count))
-    out = [(first, eye[decide(first)])]
-    for step in range(rounds if len(logs) else 0):
-        excess = soft.values(out[-1][1]) - bounds
-        logs = logs + SPEED / np.sqrt(1.0 + step) * excess
-        peak = max(0.0, float(logs.max()))
-        duals = LARGEST_DUAL * np.exp(logs - peak) / (np.exp(-peak) + np.exp(logs - peak).sum())
-        # What each decision costs, (rows, classes): its error, and what the duals say.
-        costs = rows.errors() + rows.costs(soft.fixed.cell_costs(duals))
-        targets, saved = costs.argmin(axis=1), costs.max(axis=1) - costs.min(axis=1)
-        rule: Any = int(targets[0])
-        if len(np.unique(targets)) == 1:
-            out.append((rule, eye[targets]))
-            continue
-        rule = fit(targets, saved * count)
-        out.append((rule, eye[decide(rule)]))
-    return out
 
 
 def constants(soft: Soft) -> list[tuple[int, Floats]]:

@@ -50,9 +50,9 @@ from ..tables.keys import shown
 from .certificate import shares
 from .counts import (
     EXACT,
-    Counted,
     CountedRate,
     CountNoise,
+    Pair,
     consistent_counts,
     distribution_of_sum,
     fewest_people,
@@ -242,7 +242,7 @@ class TableEvidence:
         """With which probability one interval may miss."""
         return self.alpha / self.intervals if self.together else self.alpha
 
-    def counted(self, group: int, name: str) -> Counted:
+    def counted(self, group: int, name: str) -> Pair:
         """The released counts of a share in a group."""
         return self.layout.shares[name].counted(*self._kinds(group))
 
@@ -308,7 +308,7 @@ class TableEvidence:
 
 
 @lru_cache(maxsize=1 << 14)  # released counts alone are kept
-def _upper_bounds(one: Counted, noise: CountNoise, levels: tuple[float, ...]) -> Floats:
+def _upper_bounds(one: Pair, noise: CountNoise, levels: tuple[float, ...]) -> Floats:
     """`upper_bounds`; where noise is so large that its tables would be, the bound of Clopper and
     Pearson at the worst counts.
 
@@ -321,7 +321,7 @@ def _upper_bounds(one: Counted, noise: CountNoise, levels: tuple[float, ...]) ->
     out = []
     for level in levels:
         away = [law.radius(0.01 * level) for law in laws]
-        widest = Counted(max(one.selected + away[0], 0.0), max(one.others - away[1], 0.0))
+        widest = Pair(max(one.selected + away[0], 0.0), max(one.others - away[1], 0.0))
         out.append(float(upper_bounds(widest, EXACT, [0.98 * level])[0]))
     return np.array(out)
 
@@ -329,32 +329,52 @@ def _upper_bounds(one: Counted, noise: CountNoise, levels: tuple[float, ...]) ->
 # -- gaps between groups ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class TableGap:
-    """The widest difference (or smallest ratio) of groups: as released, between which ends the
-    population's lies, and the pair (larger rate, smaller rate) that has it in the table. `others`:
-    further pairs that may be the widest, at this confidence. `named_with`: the confidence with
-    which the pair is the widest; None: not even with one half. `undefined`: groups without a
-    rate."""
+Keys = tuple[Hashable, ...]
 
-    name: str
+
+@dataclass(frozen=True)
+class Gap:
+    """The widest difference, or the smallest ratio, of one rate among groups.
+
+    `value`: as released; `low` and `high`: between them lies the population's. `pair`: the group
+    with the larger rate and that with the smaller one. `named_with`: the confidence with which this
+    pair is the widest in the population; None: less than one half. `others`: pairs that may be it
+    instead, at the table's confidence. `undefined`: groups without a rate; then there is no value,
+    and no upper end.
+    """
+
+    rate: str
     value: float | None
     low: float | None
     high: float | None
-    pair: tuple[int, int] | None
-    others: tuple[tuple[int, int], ...]
+    pair: Keys | None
     named_with: float | None
-    undefined: tuple[int, ...]
+    others: tuple[Keys, ...]
+    undefined: Keys
+
+    def __str__(self) -> str:
+        if self.value is None:
+            absent = ", ".join(map(shown, self.undefined))
+            return f"{self.rate}: undefined{f' (perhaps nobody: {absent})' if absent else ''}"
+        ends = f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
+        if self.pair is None:
+            return f"{self.rate}: {ends}"
+        sure = (
+            f"the widest pair with {self.named_with:.4g} confidence"
+            if self.named_with
+            else "which pair is the widest is unclear"
+        )
+        return f"{self.rate}: {ends}, {shown(self.pair[0])} above {shown(self.pair[1])}: {sure}"
 
 
-def difference(found: TableEvidence, groups: Sequence[int], name: str) -> TableGap:
+def difference(found: TableEvidence, groups: Sequence[int], name: str) -> Gap:
     """The widest difference of one rate, in the rate's own unit."""
     widest = _Widest(found, groups, name, lambda a, b: a - b)
     low = None if widest.least is None else max(widest.least, 0.0)
     return widest.told(widest.value, low, widest.most)
 
 
-def ratio(found: TableEvidence, groups: Sequence[int], name: str) -> TableGap:
+def ratio(found: TableEvidence, groups: Sequence[int], name: str) -> Gap:
     """The smallest ratio of one rate: the smaller over the larger, of numbers that are not
     negative."""
 
@@ -404,13 +424,14 @@ class _Widest:
                 for a, b in steps
             )
 
-    def told(self, value: float | None, low: float | None, high: float | None) -> TableGap:
+    def told(self, value: float | None, low: float | None, high: float | None) -> Gap:
         """With the pair, and how sure it is. The ends are moved to the value where rounding of
         counts put it outside."""
         low = low if low is None or value is None else min(low, value)
         high = high if high is None or value is None else max(high, value)
+        undefined, found = self._keys(self.undefined), (self.name, value, low, high)
         if len(self.groups) < 2:
-            return TableGap(self.name, value, low, high, None, (), None, self.undefined)
+            return Gap(*found, None, None, (), undefined)
         table = self._pairs(self.rates, self.rates)
         a, b = np.unravel_index(int(np.argmax(table)), table.shape)
         pair, named = (self.groups[a], self.groups[b]), None
@@ -419,8 +440,11 @@ class _Widest:
             if self._kept(miss) != (pair,):
                 break
             named = 1.0 - miss
-        others = tuple(one for one in self._kept(self.found.alpha) if one != pair)
-        return TableGap(self.name, value, low, high, pair, others, named, self.undefined)
+        others = [self._keys(one) for one in self._kept(self.found.alpha) if one != pair]
+        return Gap(*found, self._keys(pair), named, tuple(others), undefined)
+
+    def _keys(self, groups: Sequence[int]) -> Keys:
+        return tuple(self.found.layout.groups[at].key for at in groups)
 
     def _kept(self, miss: float) -> tuple[tuple[int, int], ...]:
         """The pairs that may be the widest: no other's lower bound is above their upper one."""

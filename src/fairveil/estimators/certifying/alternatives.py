@@ -23,7 +23,7 @@ import hashlib
 import json
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -32,7 +32,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
-from ..._json import Document
+from ..._codec import Kind
+from ..._json import Document, Node
 from ..._reading import read_text
 from ..._types import ColumnsLike, TableLike
 from ..._verdicts import MET, NOT_MET
@@ -57,18 +58,19 @@ from ...methods.alternatives import (
 from ...methods.counts import EXACT, CountNoise, noise_of, plan_counts
 from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent
-from ...show.parts import Column, Fact, Facts, Note, Part, Table
+from ...show.parts import Column, Fact, Facts, Note, Part, Shown, Table
 from ...statement import signing
 from ...statement.document import PrivacyStatement, PublicFact, write
 from ...statement.form import Finding, canonical
 from ...tables import keys
 from .. import wrapped
+from ..counted import CODEC, ONE_ROW, OWN_DECISIONS, CountedFile, CountsFile, asked
 from ..faces import as_array
 from ..reading import cautions
 from ..reading.soft_groups import SoftGroups
 from ..words import COUNTED, told
 from . import seen
-from .counted import ONE_ROW, OWN_DECISIONS, CountedResult, CountsFile, asked, differing
+from .certificate import require_counts
 from .private_table import DRAWN
 
 PLAN, PLAN_VERSION = "fairveil search plan", 1
@@ -89,7 +91,7 @@ REDRAWN = "the drawn candidates come independently from one procedure, and so wo
 
 
 @dataclass(frozen=True, eq=False)
-class Alternatives(CountedResult):
+class Alternatives(CountedFile, Shown):
     """What a search for less discriminatory alternatives found, and its record. Made by `lda`.
 
     Attributes
@@ -117,21 +119,18 @@ class Alternatives(CountedResult):
     """
 
     FILE: ClassVar = CountsFile(
-        "search record", frozenset(("plan", "plan_digest", "plan_signature", "totals", "results"))
-    )
-    RECOMPUTED: ClassVar = (
-        *("every interval and verdict", "what further search could find", "the plan's digest"),
-        *("noise", "the statement's epsilon", "checksum"),
-    )
-    ON_TRUST: ClassVar = (
-        *(
-            "counts",
-            "models",
-            "independence of people and of drawn candidates",
-            "the time of a signature",
+        "search record",
+        2,
+        (
+            *("every interval and verdict", "what further search could find", "the plan's digest"),
+            *("noise", "the statement's epsilon", "checksum"),
         ),
-        "what the statement takes on trust",
+        (
+            *("counts", "models", "independence of people and of drawn candidates"),
+            *("the time of a signature", "what the statement takes on trust"),
+        ),
     )
+    PLAIN: ClassVar = ("plan", "plan_signature")
 
     plan: dict[str, Any]
     plan_signature: dict[str, Any] | None
@@ -143,7 +142,6 @@ class Alternatives(CountedResult):
     privacy_: PrivacyStatement
     model: str
     totals: npt.NDArray[np.float64] | None = None
-    stated: dict[str, Any] | None = field(default=None, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -306,37 +304,9 @@ class Alternatives(CountedResult):
                 again = f"any of {more} more, at most {1.0 - (1.0 - p) ** more:.2g}"
                 yield Fact("drawn again", f"{words}; {again}")
 
-    def _content(self) -> dict[str, Any]:
-        return {
-            "plan": self.plan,
-            "plan_digest": self.digest,
-            "plan_signature": self.plan_signature,
-            "totals": None if self.totals is None else self.totals.ravel().tolist(),
-            "results": plain(self.result),
-        }
-
-    @classmethod
-    def _of(cls, values: Mapping[str, Any], cells: Cells, common: dict[str, Any]) -> Alternatives:
-        file, plan, totals = cls.FILE, values["plan"], values["totals"]
-        names = [file.line(one["name"]) for one in plan["candidates"]]
-        for one in plan["candidates"]:
-            file.line(one["kind"])
-        if plan.get("format") != PLAN or len(set(names)) < len(names) or not names:
-            raise file.malformed("a plan that is none")
-        if len(common["counts"]) != len(names) * cells.count * KINDS:
-            raise file.malformed("counts that are not those of its candidates and groups")
-        if plan["confidence"] != common["confidence"] or len(common["classes"]) != 2:
-            raise file.malformed("another confidence, or other classes, than its plan's")
-        if totals is not None:
-            totals = np.array(totals, np.float64).reshape(len(names), 2, 2, 2)
-            promise = common["privacy_"].promise
-            if promise.is_private and promise.protects != "sensitive_features":
-                raise file.malformed("known totals, where labels are private")
-        signature, stated = values["plan_signature"], values["results"]
-        return cls(plan, signature, cells, **common, totals=totals, stated=stated)
-
-    def _stated(self) -> tuple[Any, Any]:
-        return self.stated, plain(self.result)
+    def _results(self) -> dict[str, Any]:
+        said = {"taken": self.taken, "verdict": self.verdict, "plan_digest": self.digest}
+        return plain(self.result) | said
 
     def check(self) -> list[Finding]:
         """Find every contradiction between stated values and what follows from the counts.
@@ -359,20 +329,36 @@ class Alternatives(CountedResult):
         promised = math.inf if self.plan["epsilon"] == "inf" else self.plan["epsilon"]
         if promised != statement.promise.epsilon:
             out.append(Finding(True, "the budget of the statement is not that of the plan"))
-        stated, again = self._stated()
-        places = [] if stated is None else list(differing(stated, again, ""))
-        return out + [Finding(True, f"{at} does not follow from the counts") for at in places[:10]]
-
-    def _contradictions(self, values: Mapping[str, Any]) -> list[Finding]:
-        out = []
-        if values["plan_digest"] != self.digest:
-            out.append(Finding(True, "the plan is not the one whose digest is stated"))
         if self.plan_signature is not None:
             try:
                 require_signed(self.plan, self.plan_signature)
             except SignatureError as error:
                 out.append(Finding(True, f"the signature of the plan: {error}"))
         return out
+
+
+def _check(found: dict[str, Any], node: Node) -> None:
+    plan, totals = found["plan"], found["totals"]
+    names = [one["name"] for one in plan["candidates"]]
+    words = [*names, found["model"], *(one["kind"] for one in plan["candidates"])]
+    if not all(isinstance(one, str) and one.isprintable() for one in words):
+        node.refuse("words that can be printed", "others")
+    require_counts(found["counts"], node["counts"])
+    if plan.get("format") != PLAN or len(set(names)) < len(names) or not names:
+        node.refuse("a plan", "none")
+    if len(found["counts"]) != len(names) * found["cells"].count * KINDS:
+        node["counts"].refuse("counts of its candidates and groups", len(found["counts"]))
+    if plan["confidence"] != found["confidence"] or len(found["classes"]) != 2:
+        node.refuse("the confidence of its plan, and two classes", "others")
+    promise = found["privacy_"].promise
+    if totals is not None and (
+        totals.shape != (len(names), 2, 2, 2)
+        or (promise.is_private and promise.protects != "sensitive_features")
+    ):
+        node["totals"].refuse("null, where labels are private", "totals")
+
+
+Alternatives.CODEC = CODEC.with_kinds(Kind(Alternatives, check=_check))
 
 
 def _column(name: str, unit: str, found: Sequence[Between]) -> Column:
@@ -601,7 +587,7 @@ def lda(
                 title="group, label, base's and candidate's decision of each person",
             )
             words = "people by group, label, base's and candidate's decision"
-            counts.append(releases.release(curator, attached, words))
+            counts.append(releases.release(curator, attached, words).raw[0])
         curator.finish()
     more = [OWN_DECISIONS, *([] if whose is None else [ONE_ROW])]
     told = [*people.not_covered, *more]

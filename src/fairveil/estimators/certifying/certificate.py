@@ -15,16 +15,18 @@ Guarantees (tests/estimators/test_estimators_certify.py):
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from ..._codec import Kind
+from ..._json import Node
 from ..._types import ColumnsLike, TableLike
-from ...errors import InputError
+from ...core.errors import need
 from ...facts import Cells, Schema
 from ...fairness import Notion
 from ...fairness.notions import SelectionRateRatio, uses_groups
@@ -34,32 +36,28 @@ from ...methods.certificate import (
     Layout,
     NotionBound,
     RateInterval,
-    Replaced,
     certified,
     layout_of,
-    rates_of,
 )
 from ...methods.counts import CountNoise, CountPlan, plan_counts
 from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent
-from ...show.parts import Column, Fact, Facts, Note, Part, Table
+from ...show.parts import Column, Fact, Facts, Note, Part, Shown, Table
 from ...statement.document import PrivacyStatement
-from ...statement.form import Finding
 from .. import wrapped
-from ..reading import cautions
-from ..words import COUNTED, told
-from ..wrapped import DecidedPeople
-from . import seen
-from .counted import (
+from ..counted import (
+    CODEC,
     ONE_ROW,
     OWN_DECISIONS,
-    CountedResult,
+    CountedFile,
     CountsFile,
     asked,
     count,
-    notion_from,
     notions_of,
 )
+from ..reading import cautions
+from ..words import COUNTED, told
+from . import seen
 
 FEW = 30
 CERTIFIED, REFUSED = "certified", "not certified"
@@ -74,7 +72,7 @@ ASSUMED = (
 
 
 @dataclass(frozen=True, eq=False)
-class Certificate(CountedResult):
+class Certificate(CountedFile, Shown):
     """Bounds on population rates and gaps of a finished model, from private counts.
 
     People who were set aside are counted by group, label and decision. Make a certificate with
@@ -101,10 +99,6 @@ class Certificate(CountedResult):
         The model in words.
     assumptions : tuple of str
         Sentences that have to be true as well.
-    found : Certified or None
-        Bounds as they were stated; None: recomputed from the counts.
-    replaced : Replaced or None
-        Decisions that were replaced so that the rest can be certified; None: none.
     certified : bool
         Whether all notions are certified together.
     bounds : tuple of NotionBound
@@ -122,18 +116,15 @@ class Certificate(CountedResult):
 
     FILE: ClassVar = CountsFile(
         "certificate",
-        frozenset(
-            ("certified", "verdict", "assumptions", "notions", "bounds", "rates", "replaced")
+        3,
+        (
+            *("rates", "bounds", "verdicts", "people needed", "noise"),
+            *("the statement's epsilon", "checksum"),
         ),
-        version=2,
-    )
-    RECOMPUTED: ClassVar = (
-        *("rates", "bounds", "verdicts", "people needed", "noise"),
-        *("the statement's epsilon", "checksum"),
-    )
-    ON_TRUST: ClassVar = (
-        *("counts", "model", "assumptions", "groups", "classes"),
-        "what the statement takes on trust",
+        (
+            *("counts", "model", "assumptions", "groups", "classes"),
+            "what the statement takes on trust",
+        ),
     )
 
     notions: tuple[Notion, ...]
@@ -145,8 +136,6 @@ class Certificate(CountedResult):
     privacy_: PrivacyStatement
     model: str = "a model"
     assumptions: tuple[str, ...] = ASSUMED
-    found: Certified | None = field(default=None, repr=False)
-    replaced: Replaced | None = None
 
     @cached_property
     def layout(self) -> Layout:
@@ -154,15 +143,10 @@ class Certificate(CountedResult):
         return layout_of(self.notions, self.cells, self.classes)
 
     @cached_property
-    def recomputed(self) -> Certified:
-        """All bounds again, from the counts, the noise and the confidence."""
-        asked = (self.layout, len(self.notions))
-        return certified(*asked, self.counts, self.noise, self.confidence, self.replaced)
-
-    @property
     def result(self) -> Certified:
-        """The bounds as they were stated."""
-        return self.recomputed if self.found is None else self.found
+        """All bounds, from the counts, the noise and the confidence."""
+        asked = self.layout, len(self.notions), self.counts, self.noise, self.confidence
+        return certified(*asked)
 
     @property
     def certified(self) -> bool:
@@ -206,18 +190,11 @@ class Certificate(CountedResult):
     def verdict(self) -> str:
         """Certified or not, and why."""
         head = CERTIFIED if self.certified else REFUSED
-        after = "" if self.replaced is None else f" (of what is handed out: {self.handed_out})"
-        return f"{head} with {self.confidence:.6g} confidence: {'; '.join(self.sentences)}{after}"
-
-    @property
-    def handed_out(self) -> str:
-        """What is certified, where decisions of the model were replaced; else nothing to say."""
-        return "" if self.replaced is None else self.replaced.in_words(self.classes)
+        return f"{head} with {self.confidence:.6g} confidence: {'; '.join(self.sentences)}"
 
     def parts(self) -> Iterator[Part]:
         """The verdict, a line a notion, every rate with its interval, and what is assumed."""
-        after = f", of what is returned: {self.handed_out}" if self.handed_out else ""
-        sure = f"with {percent(self.confidence)} confidence{after}"
+        sure = f"with {percent(self.confidence)} confidence"
         facts = [Fact("verdict", sure, CERTIFIED if self.certified else REFUSED)]
         facts += [
             Fact("certified" if one.certified else "required", words)
@@ -254,12 +231,7 @@ class Certificate(CountedResult):
     def _sentence(self, notion: Notion, bound: NotionBound) -> str:
         asked = in_words_of(notion, self.cells, self.classes)
         if bound.refused:
-            few = (
-                ""
-                if bound.in_each_group is None
-                else f"; about {bound.in_each_group:,} people of each group would do"
-            )
-            return f"{asked}: not certified, {bound.refused}{few}"
+            return f"{asked}: not certified, {bound.refused}"
         if isinstance(notion, SelectionRateRatio):
             ratio = math.floor(1000 * max(bound.ratio or 0.0, 0.0) + 1e-9) / 1000
             found = f"the ratio is at least {ratio:g} in the population"
@@ -279,63 +251,40 @@ class Certificate(CountedResult):
     def _gap(notion: Notion) -> bool:
         return hasattr(notion, "max_gap")
 
-    def _content(self) -> dict[str, Any]:
-        replaced = self.replaced
+    def _results(self) -> dict[str, Any]:
+        def numbers(one: Any) -> dict[str, Any]:
+            """A ratio of two empty rates is infinite, and no JSON number."""
+            return {
+                name: None if isinstance(value, float) and not math.isfinite(value) else value
+                for name, value in asdict(one).items()
+            }
+
         return {
             "certified": self.certified,
             "verdict": self.verdict,
-            "assumptions": list(self.assumptions),
-            "notions": [notion.to_dict() for notion in self.notions],
-            **plain(self.result),
-            "replaced": None if replaced is None else asdict(replaced) | {"by": list(replaced.by)},
+            "bounds": [*map(numbers, self.bounds)],
+            "rates": [*map(numbers, self.rates)],
         }
 
-    @classmethod
-    def _of(cls, values: Mapping[str, Any], cells: Cells, common: dict[str, Any]) -> Certificate:
-        file, replaced = cls.FILE, values["replaced"]
-        if replaced is not None:
-            share, by = float(replaced["share"]), tuple(map(float, replaced["by"]))
-            sure = set(replaced) == {"share", "by"} and math.isclose(sum(by), 1.0)
-            if not sure or not 0.0 < share <= 1.0 or min(by) < 0.0:
-                raise file.malformed("replaced decisions that are no share and no probabilities")
-            replaced = Replaced(share, by)
-        found = cls(
-            notions=tuple(notion_from(one) for one in values["notions"]),
-            cells=cells,
-            **common,
-            assumptions=tuple(file.line(one) for one in values["assumptions"]),
-            found=Certified(
-                tuple(NotionBound(**one) for one in values["bounds"]),
-                tuple(RateInterval(**one) for one in values["rates"]),
-            ),
-            replaced=replaced,
-        )
-        if found.counts.shape != (found.layout.parts,):
-            raise file.malformed("counts that are not those of its notions and groups")
-        if replaced is not None and None in rates_of(found.layout, replaced.by):
-            raise file.malformed("replaced decisions whose rates are no known numbers")
-        return found
 
-    def _stated(self) -> tuple[Any, Any]:
-        return None if self.found is None else plain(self.found), plain(self.recomputed)
-
-    def _contradictions(self, values: Mapping[str, Any]) -> list[Finding]:
-        if values["certified"] is self.certified and values["verdict"] == self.verdict:
-            return []
-        return [Finding(True, "the verdict in words is not that of the bounds")]
+def _check(found: dict[str, Any], node: Node) -> None:
+    if not 0.5 <= found["confidence"] < 1.0:
+        node["confidence"].refuse("a confidence", found["confidence"])
+    require_counts(found["counts"], node["counts"])
+    layout = layout_of(found["notions"], found["cells"], found["classes"])
+    if found["counts"].shape != (layout.parts,):
+        node["counts"].refuse("counts of its notions and groups", list(found["counts"].shape))
+    if not all(one.isprintable() for one in (found["model"], *found["assumptions"])):
+        node.refuse("words that can be printed", "others")
 
 
-def plain(found: Certified) -> dict[str, Any]:
-    """Bounds and rates as plain JSON values, in which infinite numbers have no place: a ratio of
-    two empty rates."""
+def require_counts(counts: npt.NDArray[np.float64], node: Node) -> None:
+    """Whole numbers."""
+    if (np.abs(counts) > 2.0**53).any() or (counts != np.rint(counts)).any():
+        node.refuse("whole numbers", "others")
 
-    def numbers(one: Any) -> dict[str, Any]:
-        return {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in asdict(one).items()
-        }
 
-    return {"bounds": [*map(numbers, found.notions)], "rates": [*map(numbers, found.rates)]}
+Certificate.CODEC = CODEC.with_kinds(Kind(Certificate, check=_check))
 
 
 def in_words_of(notion: Notion, cells: Cells, classes: tuple[Hashable, ...]) -> str:
@@ -468,44 +417,35 @@ def certify_beside(
     notions = notions_of(constraints)
     seen.refuse(model, X)
     people = wrapped.people_of(model, X, y, sensitive_features, schema, promise, seed, whose)
-    _require_groups(notions, people)
+    compared = [one for one in notions if isinstance(one, SelectionRateRatio) or uses_groups(one)]
+    expected = f"groups, which {type(compared[0]).__name__} compares" if compared else ""
+    there, of = not compared or people.rows.layout.sensitive, "sensitive_features"
+    need(there, expected, of=of, got=None, fix=wrapped.WITH_GROUPS)
     layout = layout_of(notions, people.cells, people.classes)
     require_compared(layout, notions, people.cells)
-    wrapped.require_labels(
-        people.labelled, layout.needs_labels, [notion.kind.replace("_", " ") for notion in notions]
-    )
+    names = [notion.kind.replace("_", " ") for notion in notions]
+    wrapped.require_labels(people.labelled, layout.needs_labels, names)
     cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
-    read = {
-        "features",
-        *(["label"] if layout.needs_labels else ()),
-        *(["sensitive"] if layout.needs_groups or people.by_group else ()),
-    }
-    plan = plan_counts(promise, reads_groups="sensitive" in read) if plan is None else plan
+    if plan is None:
+        groups = layout.needs_groups or people.by_group
+        plan = plan_counts(promise, reads_groups=groups)
     counts, statement = count(
         people,
         promise,
         plan,
         people.parts(layout.part_of),
         layout.parts,
-        read=read,
+        labels=layout.needs_labels,
+        groups=layout.needs_groups,
         seed=wrapped.derived_seed(seed, 2),
         purpose="certify",
         what="people set aside by group, label and decision",
         ledger=ledger,
         not_covered=[OWN_DECISIONS],
     )
-    return Certificate(
-        tuple(notions),
-        people.cells,
-        people.classes,
-        counts,
-        plan.noise,
-        sure,
-        statement,
-        people.model,
-        (*ASSUMED, *([] if whose is None else [ONE_ROW]), *(str(one) for one in assumptions)),
-        certified(layout, len(notions), counts, plan.noise, sure),
-    )
+    assumed = *ASSUMED, *([] if whose is None else [ONE_ROW]), *map(str, assumptions)
+    found = tuple(notions), people.cells, people.classes, counts, plan.noise, sure
+    return Certificate(*found, statement, people.model, assumed)
 
 
 def require_compared(layout: Layout, notions: Sequence[Notion], cells: Cells) -> None:
@@ -513,21 +453,9 @@ def require_compared(layout: Layout, notions: Sequence[Notion], cells: Cells) ->
     does."""
     compared = {line.notion for line in layout.lines}
     for at, notion in enumerate(notions):
-        if at not in compared:
-            remedy = (
-                "Pass people of all groups, or schema=, which lists groups of whom nobody is there."
-            )
-            expected = f"at least two groups, which {type(notion).__name__} compares"
-            raise InputError.expected(
-                expected, of="sensitive_features", got=list(cells.keys), remedy=remedy
-            )
-
-
-def _require_groups(notions: list[Notion], people: DecidedPeople) -> None:
-    compared = [one for one in notions if isinstance(one, SelectionRateRatio) or uses_groups(one)]
-    if compared and not people.rows.layout.sensitive:
-        remedy = "Pass sensitive_features=...: columns, or names of columns of X."
-        name = type(compared[0]).__name__
-        raise InputError.expected(
-            f"groups, which {name} compares", of="sensitive_features", got=None, remedy=remedy
+        fix = "Pass people of all groups, or schema=, which lists groups of whom nobody is there."
+        expected, of = (
+            f"at least two groups, which {type(notion).__name__} compares",
+            "sensitive_features",
         )
+        need(at in compared, expected, of=of, got=list(cells.keys), fix=fix)

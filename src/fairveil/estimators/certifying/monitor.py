@@ -1,4 +1,23 @@
-"""A model's decisions watched period by period, and the file that keeps what was released."""
+"""A model's decisions watched period by period, and the file that keeps what was released: does it
+still hold?
+
+Each period counts its own people once, with the whole budget. A person is in one period, so all
+periods together cost what one costs (theory.md#monitor-cost). What the counts say is gathered by
+bets (`methods/certificate.py`): one may look after each period, for as long as one likes, and stop
+or go on. With a unit people may come back, in a stated number of periods at most: noise and alarm
+are then made for that (theory.md#monitor-persons).
+
+Guarantees (tests/estimators/test_estimators_monitor.py, test_estimators_monitor_persons.py):
+1. The stream of all periods keeps the promise under add-remove, for people who are in one period,
+   or in as many as was said.
+2. If the constraints hold in every period, an alarm is raised with probability at most
+   `false_alarm` over the whole run.
+3. The bounds on all constraints of all periods hold together with confidence 1 - `false_alarm`,
+   however many constraints there are.
+4. A process that is killed leaves the file as it was, or with the new period, and nothing between.
+   While one process writes, another is refused; a lock dies with its process. A file in which
+   anything was changed is refused.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +25,7 @@ import json
 import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,11 +34,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
-from ..._json import Document
+from ..._codec import Kind
+from ..._json import MALFORMED, Node
 from ..._reading import read_text
 from ..._types import ColumnsLike, TableLike
+from ...core.errors import need
 from ...core.promise import Promise, Unit
-from ...errors import InputError, PrivacyError
+from ...errors import FairveilError, InputError, PrivacyError
 from ...facts import Cells
 from ...fairness import Notion
 from ...ledger import current, given_ledger
@@ -39,34 +60,67 @@ from ...show.parts import Column, Facts, Part, Shown, Table
 from ...statement.document import PrivacyStatement, write
 from ...tables import keys
 from .. import fitting, wrapped
+from ..counted import CODEC, CountsFile, checksum, count, notions_of, required_promise
 from ..reading import units
 from ..reading.units import Whose
 from ..words import COUNTED, told
-from .counted import (
-    checksum,
-    columns_of,
-    count,
-    groups_to_dict,
-    notion_from,
-    notions_of,
-    required_promise,
-)
 
-# ------------------------------ monitor_state
-# The file of a monitor: read whole, written whole, by one writer at a time.
-#
-# Guarantees (tests/estimators/test_estimators_monitor.py):
-# 1. A process that is killed leaves the file as it was, or with the new period, and nothing between.
-# 2. While one process writes, another is refused; a lock dies with its process.
-# 3. A file in which anything was changed is refused.
-
-FORMAT, FORMAT_VERSION = "fairveil monitor", 1
-OF_PERSONS = 2
-"""The version where people may come back: what knows version 1 alone would add too little noise."""
+FILE = CountsFile("monitor", 3, (), ())
+FIELDS = ("format", "version", "watched", "checksum")
 LARGEST = 1 << 28
-DOCUMENT = Document(
-    "monitor", "It is written by fv.Monitor; restore it from a backup.", largest=LARGEST
+IN_PARALLEL = (
+    "a monitor's periods: each person was taken to be in one period alone, so that all of them "
+    "together cost what one costs"
 )
+COME_BACK = (
+    "a monitor's other periods: a person may be counted in {most}, which together cost at "
+    "most the budget{taken}"
+)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What the file keeps: all that was fixed in advance, and the name and released counts of each
+    period. `unit`: whose rows may come back, in at most `max_periods`."""
+
+    constraints: tuple[Notion, ...]
+    cells: Cells
+    classes: tuple[Hashable, ...]
+    epsilon: float
+    delta: float
+    false_alarm: float
+    unit: str | None
+    max_periods: int
+    names: tuple[str, ...]
+    counts: tuple[tuple[float, ...], ...]
+
+    @cached_property
+    def promise(self) -> Promise:
+        """Of the whole stream."""
+        whose = coming_back(self.unit, None if self.unit is None else self.max_periods)
+        return required_promise(self.epsilon, self.delta, "records", whose)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """What is counted."""
+        return layout_of(self.constraints, self.cells, self.classes)
+
+    @cached_property
+    def plan(self) -> CountPlan:
+        """What each period releases, at which noise."""
+        return plan_counts(self.promise, times=self.max_periods)
+
+
+def _check(found: dict[str, Any], node: Node) -> None:
+    made = Watched(**found)
+    parts, times = made.layout.parts, made.plan.times
+    if len(made.names) != len(made.counts) or any(len(one) != parts for one in made.counts):
+        node["counts"].refuse("counts of these groups, for each period", len(made.counts))
+    if not 0.0 < made.false_alarm < 1.0 or (made.unit is None and times != 1):
+        node.refuse("a chance of an alarm, and one period without a unit", "others")
+
+
+STATES = CODEC.with_kinds(Kind(Watched, check=_check))
 
 
 @contextmanager
@@ -85,33 +139,29 @@ def only_writer(path: Path) -> Iterator[None]:
         yield
 
 
-def load_file(path: Path) -> dict[str, Any]:
+def load_file(path: Path) -> Watched:
     """The content, with its checksum checked."""
     remedy = "Begin one with fv.Monitor.create(path, ...)."
-    values = DOCUMENT.json(
-        read_text(path, what="the file of a monitor", most=LARGEST, remedy=remedy, error=InputError)
-    )
-    if (
-        not isinstance(values, dict)
-        or values.get("format") != FORMAT
-        or values.get("version") != _version(values)
-    ):
-        raise DOCUMENT.refusal(f"{FORMAT!r} of version 1 or 2", "another document")
-    if values.get("checksum") != checksum(values):
-        raise DOCUMENT.refusal("a file as it was written", "a changed one")
-    return values
+    what = "the file of a monitor"
+    text = read_text(path, what=what, most=LARGEST, remedy=remedy, error=InputError)
+    node = FILE.opened(text, FIELDS)
+    if node["checksum"].value != checksum(node.mapping()):
+        node.refuse("a file as it was written", "a changed one")
+    try:
+        found: Watched = STATES.read(node["watched"], Watched)
+    except InputError:
+        raise
+    except (FairveilError, *MALFORMED) as error:
+        raise FILE.document.refusal("the file of a monitor", type(error).__name__) from None
+    return found
 
 
-def save_file(path: Path, values: dict[str, Any], *, new: bool = False) -> None:
+def save_file(path: Path, watched: Watched, *, new: bool = False) -> None:
     """Write it whole: to a file beside it, flushed to the disk, then renamed; and the folder,
     too."""
-    if new and path.exists():
-        remedy = "Open it with fv.Monitor.open(path), or name another."
-        raise InputError.expected(
-            "a file that is not there yet", of="path", got=str(path), remedy=remedy
-        )
-    out = {"format": FORMAT, "version": _version(values)} | values
-    write(path, json.dumps(out | {"checksum": checksum(out)}, indent=2, allow_nan=False) + "\n")
+    free, fix = not (new and path.exists()), "Open it with fv.Monitor.open(path), or name another."
+    need(free, "a file that is not there yet", of="path", got=str(path), fix=fix)
+    write(path, text_of(watched))
     folder = os.open(path.absolute().parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -119,21 +169,10 @@ def save_file(path: Path, values: dict[str, Any], *, new: bool = False) -> None:
         os.close(folder)
 
 
-def _version(values: dict[str, Any]) -> int:
-    return OF_PERSONS if "unit" in values else FORMAT_VERSION
-
-
-# ------------------------------ monitored
-# The decisions, groups and persons of a period, in terms of what a monitor was begun with.
-
-IN_PARALLEL = (
-    "a monitor's periods: each person was taken to be in one period alone, so that all of them "
-    "together cost what one costs"
-)
-COME_BACK = (
-    "a monitor's other periods: a person may be counted in {most}, which together cost at "
-    "most the budget{taken}"
-)
+def text_of(watched: Watched) -> str:
+    """The document."""
+    content = FILE.sealed(watched=STATES.write(watched))
+    return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
 
 def places_of(found: Cells, known: Cells) -> npt.NDArray[np.intp]:
@@ -146,11 +185,8 @@ def places_of(found: Cells, known: Cells) -> npt.NDArray[np.intp]:
     grid = np.indices(found.sizes).reshape(len(found.sizes), -1)
     for at, (column, values) in enumerate(zip(columns, known.columns, strict=True)):
         strange = [value for value in found.columns[column] if value not in values]
-        if strange:
-            remedy = f"Groups of {known.names[at]}: {', '.join(map(keys.shown, values))}."
-            raise InputError.expected(
-                "a known group", of="sensitive_features", got=strange, remedy=remedy
-            )
+        fix = f"Groups of {known.names[at]}: {', '.join(map(keys.shown, values))}."
+        need(not strange, "a known group", of="sensitive_features", got=strange, fix=fix)
         codes.append(
             np.array([values.index(value) for value in found.columns[column]])[grid[column]]
         )
@@ -160,11 +196,8 @@ def places_of(found: Cells, known: Cells) -> npt.NDArray[np.intp]:
 def codes_in(found: tuple[Hashable, ...], known: tuple[Hashable, ...]) -> npt.NDArray[np.intp]:
     """Classes as codes of the monitor's."""
     strange = [value for value in found if value not in known]
-    if strange:
-        remedy = f"Classes of this monitor: {', '.join(map(keys.shown, known))}."
-        raise InputError.expected(
-            "a known class", of="y and the decisions", got=strange, remedy=remedy
-        )
+    fix = f"Classes of this monitor: {', '.join(map(keys.shown, known))}."
+    need(not strange, "a known class", of="y and the decisions", got=strange, fix=fix)
     return np.array([known.index(value) for value in found], np.intp)
 
 
@@ -173,39 +206,36 @@ def coming_back(unit: object, most: object) -> Whose | None:
     period, in `most` periods at most. None: rows, of people who do not."""
     if unit is None and most is None:
         return None
-    if not isinstance(unit, str):
-        remedy = 'Pass unit="patient", its name; `add` takes whose each row is.'
-        raise InputError.expected(
-            "the name of a column", of="unit", got=unit, remedy=remedy, quote=False
-        )
+    fix = 'Pass unit="patient", its name; `add` takes whose each row is.'
+    named = isinstance(unit, str)
+    need(named, "the name of a column", of="unit", got=unit, fix=fix, quote=False)
     remedy = (
         "Pass max_periods_per_unit=12, for example: in how many periods a person may be at most, "
         "known in advance."
     )
     _checks.whole(at_least=1, max_periods_per_unit=most, remedy=remedy)
-    return Whose(Unit(unit, 1), column=unit)
+    return Whose(Unit(str(unit), 1), column=str(unit))
 
 
 def whose_of(given: ColumnsLike, unit: Unit | None, X: TableLike) -> Whose | None:
     """Whose each row of a period is: the values that were given, or the unit's column of X."""
     if unit is None:
-        if given is None:
-            return None
-        remedy = 'Begin a monitor with unit="patient", max_periods_per_unit=12, for example.'
-        raise InputError.expected(
-            "None: this monitor has no unit", of="unit", got="values", remedy=remedy, quote=False
-        )
+        fix = 'Begin a monitor with unit="patient", max_periods_per_unit=12, for example.'
+        expected = "None: this monitor has no unit"
+        need(given is None, expected, of="unit", got="values", fix=fix, quote=False)
+        return None
     if given is not None and not isinstance(given, str):
         return units.whose(
             {unit.name: next(iter(given.values())) if isinstance(given, Mapping) else given},
             1,
             None,
         )
-    if X is None or given not in (None, unit.name):
-        remedy = "Pass unit=ids, one value a row, or X with this column."
-        raise InputError.expected(
-            f"whose each row is, by {unit.name!r}", of="unit", got=given, remedy=remedy, quote=False
-        )
+    expected, there = (
+        f"whose each row is, by {unit.name!r}",
+        X is not None and given in (None, unit.name),
+    )
+    fix = "Pass unit=ids, one value a row, or X with this column."
+    need(there, expected, of="unit", got=given, fix=fix, quote=False)
     return Whose(unit, column=unit.name)
 
 
@@ -216,28 +246,6 @@ def about_others(most: int | None, periods: int) -> str:
         return IN_PARALLEL
     taken = "; that nobody is in more was taken as said" if periods > most else ""
     return COME_BACK.format(most="one" if most == 1 else f"at most {most}", taken=taken)
-
-
-# ------------------------------ monitor
-# `Monitor`: does it still hold? Private counts of each period, and an alarm that is rarely false
-# over the whole run.
-#
-# Each period counts its own people once, with the whole budget. A person is in one period, so all
-# periods together cost what one costs (theory.md#monitor-cost). What the counts say is gathered by
-# bets (`methods/certificate.py`): one may look after each period, for as long as one
-# likes, and stop or go on.
-#
-# With a unit people may come back, in a stated number of periods at most: noise and alarm are then
-# made for that (theory.md#monitor-persons).
-#
-# Guarantees (tests/estimators/test_estimators_monitor.py, test_estimators_monitor_persons.py):
-# 1. The stream of all periods keeps the promise under add-remove, for people who are in one period,
-#    or in as many as was said.
-# 2. If the constraints hold in every period, an alarm is raised with probability at most
-#    `false_alarm` over the whole run.
-# 3. The bounds on all constraints of all periods hold together with confidence 1 - `false_alarm`,
-#    however many constraints there are.
-# 4. A process that is killed loses nothing that was shown; two writers refuse each other.
 
 
 @dataclass(frozen=True)
@@ -260,6 +268,8 @@ class Monitor(Shown):
     ----------
     path : path
         File that keeps the released counts.
+    watched : Watched
+        All that was fixed in advance, and the released counts.
     periods : tuple of Period
         Released results of each period.
     alarm : str or None
@@ -289,8 +299,8 @@ class Monitor(Shown):
     'June'
     """
 
-    def __init__(self, path: Path, values: dict[str, Any]) -> None:
-        self.path, self._values = path, values
+    def __init__(self, path: Path, watched: Watched) -> None:
+        self.path, self.watched = path, watched
         self.privacy_: PrivacyStatement | None = None
         self._known: dict[tuple[float, ...], float] = {}  # p-values by released counts
 
@@ -342,49 +352,49 @@ class Monitor(Shown):
         """
         whose = coming_back(unit, max_periods_per_unit)
         promise = required_promise(epsilon, delta, "records", whose)
-        if not promise.is_private:
-            remedy = "Pass epsilon=1.0, for example; for public people fv.certify counts exactly."
-            raise PrivacyError.expected("a finite number", of="epsilon", got=epsilon, remedy=remedy)
+        fix, finite = (
+            "Pass epsilon=1.0, for example; for public people fv.certify counts exactly.",
+            promise.is_private,
+        )
+        need(finite, "a finite number", of="epsilon", got=epsilon, fix=fix, error=PrivacyError)
         notions = notions_of(constraints)
         rate = _checks.fraction(
             false_alarm=false_alarm, low_open=True, high_open=True, remedy="Pass false_alarm=0.05."
         )
-        given: Any = groups
-        if not isinstance(given, Mapping) or not given:
-            remedy = 'Pass groups={"sex": ["f", "m"]}: the values that are public.'
-            raise InputError.expected("groups by column", of="groups", got=given, remedy=remedy)
+        fix, by_column = (
+            'Pass groups={"sex": ["f", "m"]}: the values that are public.',
+            isinstance(groups, Mapping),
+        )
+        need(by_column and groups, "groups by column", of="groups", got=groups, fix=fix)
         cells = Cells(
             tuple(tuple(values) for values in groups.values()), names=tuple(map(str, groups))
         )
-        listed = known_classes(list(classes))
+        listed, given_unit = known_classes(list(classes)), promise.unit
+        watched = Watched(
+            tuple(notions),
+            cells,
+            listed,
+            promise.epsilon,
+            promise.delta,
+            rate,
+            None if given_unit is None else given_unit.name,
+            1 if given_unit is None else int(max_periods_per_unit or 1),
+            (),
+            (),
+        )
         # constraints that these groups or classes do not bear are refused now
-        layout_of(notions, cells, listed)
-        values = {
-            "constraints": [notion.to_dict() for notion in notions],
-            "groups": groups_to_dict(cells),
-            "classes": [keys.to_json(value, of="class") for value in listed],
-            "epsilon": promise.epsilon,
-            "delta": promise.delta,
-            "false_alarm": rate,
-            "periods": [],
-        }
-        if promise.unit is not None:
-            values["unit"] = {
-                "name": promise.unit.name,
-                "max_periods": int(max_periods_per_unit or 1),
-            }
-        found = Monitor(Path(path), values)
-        place, book = Path(path), given_ledger(ledger) or current()
+        place, book, plan = Path(path), given_ledger(ledger) or current(), watched.plan
+        _ = watched.layout
         with only_writer(place):
-            save_file(place, values, new=True)
+            save_file(place, watched, new=True)
             if book is not None:
                 try:
-                    with book.reserve(found._asked.together, promise, purpose="monitor"):
+                    with book.reserve(plan.together, promise, purpose="monitor"):
                         pass
                 except BaseException:
                     place.unlink()
                     raise
-        return found
+        return Monitor(place, watched)
 
     @staticmethod
     def open(path: str | Path) -> Monitor:
@@ -400,12 +410,7 @@ class Monitor(Shown):
         Monitor
             The monitor.
         """
-        found = Monitor(Path(path), load_file(Path(path)))
-        try:
-            found.layout, found.periods, found._asked  # noqa: B018
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DOCUMENT.refusal("the file of a monitor", type(error).__name__) from None
-        return found
+        return Monitor(Path(path), load_file(Path(path)))
 
     def add(
         self,
@@ -444,51 +449,41 @@ class Monitor(Shown):
             The released results.
         """
         name: Any = period
-        if not isinstance(name, str) or not name.strip() or not name.isprintable():
-            raise InputError.expected(
-                "a name", of="period", got=period, remedy='Pass "2026-05", for example.'
-            )
+        sound = isinstance(name, str) and name.strip() and name.isprintable()
+        need(sound, "a name", of="period", got=period, fix='Pass "2026-05", for example.')
         with only_writer(self.path):
-            # another process may have written meanwhile
-            self._values = load_file(self.path)
-            self.__dict__.pop("periods", None)
-            if any(one.name == period for one in self.periods):
-                remedy = (
-                    "Give it another name, if these are other people; the same people must not be "
-                    "counted twice."
-                )
-                raise InputError.expected(
-                    "a period that is new", of="period", got=period, remedy=remedy
-                )
-            counts = self._counted(
-                model, X, y, sensitive_features, fitting.seed_of(random_state), unit
-            )
-            released = {"name": period, "counts": [float(count) for count in counts]}
-            written = [*self._values["periods"], released]
-            save_file(self.path, {**self._content, "periods": written})
-            self._values["periods"] = written
-            self.__dict__.pop("periods", None)
+            self.watched = load_file(self.path)  # another process may have written meanwhile
+            fix = "Give it another name, if these are other people; the same people must not be counted twice."
+            new = period not in self.watched.names
+            need(new, "a period that is new", of="period", got=period, fix=fix)
+            seed = fitting.seed_of(random_state)
+            counts = self._counted(model, X, y, sensitive_features, seed, unit)
+            before, released = self.watched, tuple(map(float, counts))
+            made = replace(before, names=(*before.names, period), counts=(*before.counts, released))
+            save_file(self.path, made)
+            self.watched = made
         return self.periods[-1]
 
     @property
     def alarm(self) -> str | None:
         """The first period after which the wealth reached 1 / false_alarm."""
         return next(
-            (one.name for one in self.periods if one.wealth >= 1.0 / self.false_alarm), None
+            (one.name for one in self.periods if one.wealth >= 1.0 / self.watched.false_alarm), None
         )
 
-    @cached_property
+    @property
     def periods(self) -> tuple[Period, ...]:
         """All periods, recomputed from their released counts."""
         out: list[Period] = []
         bet = self._begun
-        for one in self._values["periods"]:
-            counts = np.array([float(count) for count in one["counts"]])
-            if counts.shape != (self.layout.parts,):
-                raise DOCUMENT.refusal("counts of these groups", f"{len(counts)} counts")
-            p = self._p(counts)
+        for name, counts in zip(self.watched.names, self.watched.counts, strict=True):
+            if counts not in self._known:
+                self._known[counts] = p_value(
+                    self.watched.layout, np.array(counts), self.watched.plan.noise
+                )
+            p = self._known[counts]
             bet = bet.after(p) if isinstance(bet, Clearest) else bet.after(e_value(p))
-            out.append(Period(str(one["name"]), tuple(counts.tolist()), p, bet.wealth))
+            out.append(Period(name, counts, p, bet.wealth))
         return tuple(out)
 
     def bounds(self, period: str) -> tuple[NotionBound, ...]:
@@ -508,12 +503,12 @@ class Monitor(Shown):
         for at, one in enumerate(self.periods, 1):
             if one.name == period:
                 # Each constraint may miss by itself: all of a period share its level.
-                level = self.false_alarm / (at * (at + 1.0)) / len(self.constraints)
+                level = self.watched.false_alarm / (at * (at + 1.0)) / len(self.watched.constraints)
                 found = certified(
-                    self.layout,
-                    len(self.constraints),
+                    self.watched.layout,
+                    len(self.watched.constraints),
                     np.array(one.counts),
-                    self.noise,
+                    self.watched.plan.noise,
                     1.0 - level,
                 )
                 return found.notions
@@ -522,58 +517,11 @@ class Monitor(Shown):
             "a period", of="period", got=period, remedy=f"Known: {', '.join(known)}."
         )
 
-    @cached_property
-    def constraints(self) -> tuple[Notion, ...]:
-        """What should go on holding."""
-        return tuple(notion_from(one) for one in self._values["constraints"])
-
-    @cached_property
-    def cells(self) -> Cells:
-        """The groups."""
-        groups = self._values["groups"]
-        return Cells(columns_of(groups), names=tuple(groups["names"]))
-
-    @cached_property
-    def classes(self) -> tuple[Hashable, ...]:
-        """The classes."""
-        return tuple(keys.plain(value, of="class") for value in self._values["classes"])
-
-    @cached_property
-    def layout(self) -> Layout:
-        """What is counted."""
-        return layout_of(self.constraints, self.cells, self.classes)
-
-    @cached_property
-    def promise(self) -> Promise:
-        """Of the whole stream."""
-        unit = self._values.get("unit")
-        whose = None if unit is None else coming_back(unit["name"], unit["max_periods"])
-        return required_promise(self._values["epsilon"], self._values["delta"], "records", whose)
-
-    @property
-    def max_periods_per_unit(self) -> int:
-        """In how many periods a person may be: one, unless there is a unit."""
-        return int(self._values.get("unit", {"max_periods": 1})["max_periods"])
-
-    @cached_property
-    def _asked(self) -> CountPlan:
-        """What each period releases, at which noise."""
-        return plan_counts(self.promise, times=self.max_periods_per_unit)
-
-    @property
-    def false_alarm(self) -> float:
-        """The probability of an alarm over the whole run, if the constraints hold."""
-        return float(self._values["false_alarm"])
-
-    @property
-    def noise(self) -> Any:
-        """Of each count."""
-        return self._asked.noise
-
     @property
     def wealth(self) -> float:
         """Of the bets, now; 1 / `false_alarm` raises the alarm."""
-        return self.periods[-1].wealth if self.periods else self._begun.wealth
+        periods = self.periods
+        return periods[-1].wealth if periods else self._begun.wealth
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the monitor as plain JSON values.
@@ -583,7 +531,8 @@ class Monitor(Shown):
         dict
             Released counts and everything that was fixed in advance, as in the file.
         """
-        return self._content
+        found: dict[str, Any] = json.loads(text_of(self.watched))
+        return found
 
     def to_json(self) -> str:
         """Released counts and everything that was fixed in advance, as in the file.
@@ -593,17 +542,17 @@ class Monitor(Shown):
         str
             The document.
         """
-        return json.dumps(self._content, indent=2, allow_nan=False) + "\n"
+        return text_of(self.watched)
 
     def parts(self) -> Iterator[Part]:
         """Whether there was an alarm, and a line a period."""
         raised = "no alarm" if self.alarm is None else f"alarm in {self.alarm}"
-        rate = f"false alarm over the whole run at most {self.false_alarm:g}"
+        rate = f"false alarm over the whole run at most {self.watched.false_alarm:g}"
         yield Facts.of(
             (
                 ("verdict", f"{raised}; {len(self.periods)} periods"),
                 ("chance", rate),
-                ("privacy", self.promise),
+                ("privacy", self.watched.promise),
             )
         )
         columns = (
@@ -611,26 +560,14 @@ class Monitor(Shown):
             Column("p", tuple(one.p for one in self.periods), "plain"),
             Column("wealth", tuple(one.wealth for one in self.periods), "plain"),
         )
-        yield Table(columns, f"Periods; wealth of {1.0 / self.false_alarm:g} raises the alarm")
-
-    def _p(self, counts: npt.NDArray[np.float64]) -> float:
-        key = tuple(counts.tolist())
-        if key not in self._known:
-            self._known[key] = p_value(self.layout, counts, self.noise)
-        return self._known[key]
+        yield Table(
+            columns, f"Periods; wealth of {1.0 / self.watched.false_alarm:g} raises the alarm"
+        )
 
     @property
     def _begun(self) -> Bet | Clearest:
         """What stands before the first period."""
-        return Bet() if self.promise.unit is None else Clearest()
-
-    @property
-    def _content(self) -> dict[str, Any]:
-        return {
-            name: value
-            for name, value in self._values.items()
-            if name not in ("format", "version", "checksum")
-        }
+        return Bet() if self.watched.promise.unit is None else Clearest()
 
     def _counted(
         self,
@@ -642,33 +579,36 @@ class Monitor(Shown):
         unit: ColumnsLike,
     ) -> npt.NDArray[np.float64]:
         """The noisy counts of these people: one release."""
-        whose, at = whose_of(unit, self.promise.unit, X), len(self.periods)
-        rows = X, y, sensitive_features, None, self.promise, seed, whose
-        people = wrapped.people_of(model, *rows, stated=self.cells, classes=self.classes)
-        if set(people.cells.names) != set(self.cells.names) and len(people.cells.names) != len(
-            self.cells.names
-        ):
-            remedy = f"Pass the columns {', '.join(self.cells.names)}."
-            got = list(people.cells.names)
-            raise InputError.expected(
-                "the groups of this monitor", of="sensitive_features", got=got, remedy=remedy
-            )
+        whose, at = whose_of(unit, self.watched.promise.unit, X), len(self.watched.names)
+        rows = X, y, sensitive_features, None, self.watched.promise, seed, whose
+        people = wrapped.people_of(
+            model, *rows, stated=self.watched.cells, classes=self.watched.classes
+        )
+        names, own, of = people.cells.names, self.watched.cells.names, "sensitive_features"
+        fits, fix = (
+            set(names) == set(own) or len(names) == len(own),
+            f"Pass the columns {', '.join(own)}.",
+        )
+        need(fits, "the groups of this monitor", of=of, got=list(names), fix=fix)
         wrapped.require_labels(
-            people.labelled, self.layout.needs_labels, [one.kind for one in self.constraints]
+            people.labelled,
+            self.watched.layout.needs_labels,
+            [one.kind for one in self.watched.constraints],
         )
-        places = places_of(people.cells, self.cells)
-        kinds = codes_in(people.classes, self.classes)
+        places = places_of(people.cells, self.watched.cells)
+        kinds = codes_in(people.classes, self.watched.classes)
         codes = people.codes_by(
-            lambda ids, y, found: self.layout.part_of[places[ids], kinds[y], kinds[found]]
+            lambda ids, y, found: self.watched.layout.part_of[places[ids], kinds[y], kinds[found]]
         )
-        returns = self.max_periods_per_unit if whose is not None else None
+        returns = self.watched.max_periods if whose is not None else None
         counts, self.privacy_ = count(
             people,
-            self.promise,
-            self._asked,
+            self.watched.promise,
+            self.watched.plan,
             codes,
-            self.layout.parts,
-            read=("features", "label", "sensitive"),
+            self.watched.layout.parts,
+            labels=True,
+            groups=True,
             seed=wrapped.derived_seed(seed, 1000 + at),
             purpose="monitor",
             what="people of a period by group, label and decision",

@@ -8,8 +8,8 @@ Guarantees (tests/estimators/test_estimators_private_audit.py):
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -17,79 +17,39 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _checks
+from ..._codec import Kind
+from ..._json import Node
 from ..._types import ColumnsLike, TableLike
 from ...core.attached import MOST_CODES
+from ...core.errors import need
 from ...core.noise import NoiseSource
-from ...core.promise import Promise
 from ...data.elsewhere import Elsewhere, RowsElsewhere
 from ...errors import InputError
 from ...facts import Cells, Schema
 from ...methods import tables as table_gaps
 from ...methods.counts import CountNoise, plan_counts
-from ...methods.tables import (
-    EVERYONE,
-    TableEvidence,
-    TableGap,
-    TableLayout,
-    TableLine,
-    TableRate,
-)
+from ...methods.tables import EVERYONE, Gap, TableEvidence, TableLayout, TableLine, TableRate
 from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent, printable
-from ...show.parts import Column, Note, Part, Table, draw_on
+from ...show.parts import Column, Note, Part, Shown, Table, draw_on
 from ...statement.document import PrivacyStatement, PublicFact
 from ...tables import keys
 from ...tables.frames import pandas_for
 from .. import wrapped
+from ..counted import CODEC, ONE_ROW, OWN_DECISIONS, CountedFile, CountsFile, asked, count
 from ..reading import cautions
 from ..reading.soft_groups import SoftGroups
 from ..words import COUNTED, told
 from ..wrapped import DecidedPeople
-from .counted import ONE_ROW, OWN_DECISIONS, CountedResult, CountsFile, asked, count
+from .certificate import require_counts
 
 EACH, ALL = "each", "all"
-Keys = tuple[Hashable, ...]
-
-
-@dataclass(frozen=True)
-class Gap:
-    """The widest difference, or the smallest ratio, of one rate among groups.
-
-    `value`: as released; `low` and `high`: between them lies the population's. `pair`: the group
-    with the larger rate and that with the smaller one. `named_with`: the confidence with which this
-    pair is the widest in the population; None: less than one half. `others`: pairs that may be it
-    instead. `undefined`: groups without a rate; then there is no value, and no upper end.
-    """
-
-    rate: str
-    value: float | None
-    low: float | None
-    high: float | None
-    pair: Keys | None
-    named_with: float | None
-    others: tuple[Keys, ...]
-    undefined: Keys
-
-    def __str__(self) -> str:
-        if self.value is None:
-            absent = ", ".join(keys.shown(key) for key in self.undefined)
-            return f"{self.rate}: undefined{f' (perhaps nobody: {absent})' if absent else ''}"
-        ends = f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
-        if self.pair is None:
-            return f"{self.rate}: {ends}"
-        sure = (
-            f"the widest pair with {self.named_with:.4g} confidence"
-            if self.named_with
-            else "which pair is the widest is unclear"
-        )
-        return (
-            f"{self.rate}: {ends}, {keys.shown(self.pair[0])} above {keys.shown(self.pair[1])}: "
-            f"{sure}"
-        )
+OUTCOMES = "the outcomes themselves"
+DRAWN = "each drawn from that person's distribution over groups"
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateTable(CountedResult):
+class PrivateTable(CountedFile, Shown):
     """Rates, counts and gaps by group from one private count, with a hierarchy of groups.
 
     `private_audit` makes it. `by_group`, `overall`, `difference`, `ratio` and `to_frame` are as in
@@ -117,8 +77,6 @@ class PrivateTable(CountedResult):
         Statement of the release.
     model : str
         The model in words.
-    stated : dict or None
-        Results as a file states them; None: recomputed.
     by_group : dict
         Rates of the finest groups, by key and name.
     overall : dict
@@ -132,15 +90,15 @@ class PrivateTable(CountedResult):
 
     FILE: ClassVar = CountsFile(
         "private table",
-        frozenset(("intervals", "small_below", "depth", "labelled", "known", "lines", "gaps")),
-    )
-    RECOMPUTED: ClassVar = (
-        *("counts that fit", "rates", "gaps", "intervals", "noise"),
-        *("the statement's epsilon", "checksum"),
-    )
-    ON_TRUST: ClassVar = (
-        *("counts as released", "known totals", "model", "groups", "classes"),
-        "what the statement takes on trust",
+        2,
+        (
+            *("counts that fit", "rates", "gaps", "intervals", "noise"),
+            *("the statement's epsilon", "checksum"),
+        ),
+        (
+            *("counts as released", "known totals", "model", "groups", "classes"),
+            "what the statement takes on trust",
+        ),
     )
     ABOUT_ROWS: ClassVar[str] = "counts are about these rows"
     ABOUT_PEOPLE: ClassVar[str] = (
@@ -155,7 +113,6 @@ class PrivateTable(CountedResult):
     small_below: int
     privacy_: PrivacyStatement
     model: str = "a model"
-    stated: dict[str, Any] | None = field(default=None, repr=False)
 
     @cached_property
     def evidence(self) -> TableEvidence:
@@ -217,9 +174,7 @@ class PrivateTable(CountedResult):
         Gap
             The difference, its interval and its pair of groups.
         """
-        return self._gap(
-            table_gaps.difference(self.evidence, self._groups(columns), self._rate(rate))
-        )
+        return table_gaps.difference(self.evidence, self._groups(columns), self._rate(rate))
 
     def ratio(self, rate: str | None = None, *columns: str) -> Gap:
         """Smallest ratio of a rate among groups: the smaller over the larger.
@@ -236,8 +191,7 @@ class PrivateTable(CountedResult):
         Gap
             The ratio, its interval and its pair of groups.
         """
-        name = self._rate(rate)
-        return self._gap(table_gaps.ratio(self.evidence, self._groups(columns), name))
+        return table_gaps.ratio(self.evidence, self._groups(columns), self._rate(rate))
 
     @cached_property
     def gaps(self) -> dict[tuple[int, ...], tuple[Gap, ...]]:
@@ -259,11 +213,6 @@ class PrivateTable(CountedResult):
     def held(self) -> str:
         """Whether intervals hold by themselves or together, in words."""
         return "all of them together" if self.intervals == ALL else "each by itself"
-
-    @cached_property
-    def results(self) -> dict[str, Any]:
-        """All that follows from the counts, as plain JSON values."""
-        return results(self)
 
     def to_frame(self) -> Any:
         """A pandas frame with a line a group.
@@ -354,23 +303,6 @@ class PrivateTable(CountedResult):
         for name in self.layout.main:
             yield self._chart(name, [(key, line) for (_, key), line in self.lines.items()])
 
-    def _gap(self, found: TableGap) -> Gap:
-        def named(groups: Sequence[int]) -> Keys:
-            return tuple(self.layout.groups[at].key for at in groups)
-
-        pair = None if found.pair is None else named(found.pair)
-        others = tuple(named(one) for one in found.others)
-        return Gap(
-            found.name,
-            found.value,
-            found.low,
-            found.high,
-            pair,
-            found.named_with,
-            others,
-            named(found.undefined),
-        )
-
     def _groups(self, columns: tuple[str, ...]) -> list[int]:
         level = self._level(columns)
         return [at for at, one in enumerate(self.layout.groups) if one.columns == level]
@@ -385,12 +317,10 @@ class PrivateTable(CountedResult):
         ):
             return self.levels[-1]
         found = tuple(sorted(names.index(name) for name in columns if name in names))
-        if found not in self.levels or len(found) != len(columns):
-            known = [" and ".join(names[j] for j in level) for level in self.levels]
-            remedy = f"Name the columns of one level: {', '.join(known)}."
-            raise InputError.expected(
-                "a level of this table", of="columns", got=list(columns) or None, remedy=remedy
-            )
+        known = [" and ".join(names[j] for j in level) for level in self.levels]
+        got, fix = list(columns) or None, f"Name the columns of one level: {', '.join(known)}."
+        there = found in self.levels and len(found) == len(columns)
+        need(there, "a level of this table", of="columns", got=got, fix=fix)
         return found
 
     def _rate(self, name: str | None) -> str:
@@ -419,43 +349,24 @@ class PrivateTable(CountedResult):
         """Classes of decisions and labels."""
         return self.layout.classes
 
-    def _content(self) -> dict[str, Any]:
-        return {
-            "intervals": self.intervals,
-            "small_below": self.small_below,
-            "depth": self.layout.depth,
-            "labelled": self.layout.labelled,
-            "known": None if self.known is None else np.asarray(self.known).tolist(),
-            **(self.results if self.stated is None else self.stated),
-        }
-
-    @classmethod
-    def _of(cls, values: Mapping[str, Any], cells: Cells, common: dict[str, Any]) -> PrivateTable:
-        file, statement = cls.FILE, common["privacy_"]
-        if values["intervals"] not in (EACH, ALL):
-            raise file.malformed("intervals that hold in no known way")
-        labelled, depth = values["labelled"] is True, int(values["depth"])
-        layout = TableLayout(cells, common.pop("classes"), labelled, depth)
-        if common["counts"].shape != (layout.parts,):
-            raise file.malformed("counts that are not those of its groups and classes")
-        known = None if values["known"] is None else np.array(values["known"], np.float64)
-        shapes = (), (layout.kinds,)
-        if known is not None:
-            if known.shape not in shapes or not ((known >= 0) & (known < 2.0**53)).all():
-                raise file.malformed("known totals that are none")
-            if statement.is_private and not statement.promise.rows_are_public:
-                raise file.malformed("known totals, where the number of rows is private")
-        return cls(
-            layout=layout,
-            known=known,
-            intervals=str(values["intervals"]),
-            small_below=int(values["small_below"]),
-            stated={"lines": values["lines"], "gaps": values["gaps"]},
-            **common,
-        )
-
-    def _stated(self) -> tuple[Any, Any]:
-        return self.stated, self.results
+    def _results(self) -> dict[str, Any]:
+        names = self.layout.cells.names
+        lines = [
+            {
+                "columns": [names[j] for j in columns],
+                "group": keys.to_json(key, of="group"),
+                "people": asdict(line.people),
+                "labels": [asdict(one) for one in line.labels],
+                "small": line.small,
+                "rates": {name: asdict(rate) for name, rate in line.rates.items()},
+            }
+            for (columns, key), line in self.lines.items()
+        ]
+        gaps = [
+            {"columns": [names[j] for j in level], "differences": [asdict(gap) for gap in found]}
+            for level, found in self.gaps.items()
+        ]
+        return {"lines": lines, "gaps": gaps}
 
 
 def _ends(rate: TableRate) -> tuple[float | None, float | None, float | None]:
@@ -464,45 +375,23 @@ def _ends(rate: TableRate) -> tuple[float | None, float | None, float | None]:
     return rate.value, rate.low, rate.high
 
 
-def results(table: PrivateTable) -> dict[str, Any]:
-    """All that follows from the counts."""
-    names = table.layout.cells.names
-    lines = [
-        {
-            "columns": [names[j] for j in columns],
-            "group": keys.to_json(key, of="group"),
-            "people": asdict(line.people),
-            "labels": [asdict(one) for one in line.labels],
-            "small": line.small,
-            "rates": {name: asdict(rate) for name, rate in line.rates.items()},
-        }
-        for (columns, key), line in table.lines.items()
-    ]
-    gaps = [
-        {"columns": [names[j] for j in level], "differences": [_gap(gap) for gap in found]}
-        for level, found in table.gaps.items()
-    ]
-    return {"lines": lines, "gaps": gaps}
+def _check(found: dict[str, Any], node: Node) -> None:
+    layout, known = found["layout"], found["known"]
+    node["intervals"].one_of((EACH, ALL))
+    if not 0.5 <= found["confidence"] < 1.0 or not found["model"].isprintable():
+        node.refuse("a confidence, and a model in words", "others")
+    require_counts(found["counts"], node["counts"])
+    if found["counts"].shape != (layout.parts,):
+        node["counts"].refuse("counts of its groups and classes", list(found["counts"].shape))
+    if known is not None:
+        if known.shape not in ((), (layout.kinds,)) or not ((known >= 0) & (known < 2.0**53)).all():
+            node["known"].refuse("totals", "others")
+        promise = found["privacy_"].promise
+        if found["privacy_"].is_private and not promise.rows_are_public:
+            node["known"].refuse("null, where the number of rows is private", "totals")
 
 
-def _gap(gap: Gap) -> dict[str, Any]:
-    def key(value: object) -> Any:
-        return keys.to_json(value, of="group")
-
-    return {
-        "rate": gap.rate,
-        "value": gap.value,
-        "low": gap.low,
-        "high": gap.high,
-        "pair": None if gap.pair is None else [key(one) for one in gap.pair],
-        "named_with": gap.named_with,
-        "others": [[key(one) for one in pair] for pair in gap.others],
-        "undefined": [key(one) for one in gap.undefined],
-    }
-
-
-OUTCOMES = "the outcomes themselves"
-DRAWN = "each drawn from that person's distribution over groups"
+PrivateTable.CODEC = CODEC.with_kinds(Kind(PrivateTable, check=_check), Kind(TableLayout))
 
 
 @told(COUNTED)
@@ -596,85 +485,66 @@ def private_audit(
         stated, facts = Cells((sensitive_features.groups,)), [DRAWN]
         source = NoiseSource.of(wrapped.derived_seed(seed, 4))
         sensitive_features = sensitive_features.drawn(source)
-    if model is None and y is None and not isinstance(X, Elsewhere):
-        remedy = "Pass a model or decisions, or y, whose rates by group are then counted."
-        raise InputError.expected("something to count", of="model", got=None, remedy=remedy)
-    decides = y if model is None and not isinstance(X, Elsewhere) else model
+    away = isinstance(X, Elsewhere)
+    fix = "Pass a model or decisions, or y, whose rates by group are then counted."
+    some = away or model is not None or y is not None
+    need(some, "something to count", of="model", got=None, fix=fix)
+    decides = y if model is None and not away else model
     given = X, y, sensitive_features, schema, promise, seed, whose, stated
     people = wrapped.people_of(decides, *given)
-    labelled = people.labelled and model is not None
-    layout = _layout(people, labelled, depth)
+    layout = _layout(people, people.labelled and model is not None, depth)
     cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
-    read = {
-        "features",
-        *(["label"] if labelled else ()),
-        *(["sensitive"] if people.rows.layout.sensitive or people.by_group else ()),
-    }
-    plan = plan_counts(promise, reads_groups="sensitive" in read)
+    groups = bool(people.rows.layout.sensitive)
+    plan = plan_counts(promise, reads_groups=groups or people.by_group)
     counts, statement = count(
         people,
         promise,
         plan,
         people.codes_by(layout.part_of),
         layout.parts,
-        read=read,
+        labels=layout.labelled,
+        groups=groups,
         seed=wrapped.derived_seed(seed, 2),
         purpose="private audit",
         what="rows by group, label and decision",
-        facts=[*people.facts, *(PublicFact("recorded groups", one, "argument") for one in facts)],
+        facts=[PublicFact("recorded groups", one, "argument") for one in facts],
         ledger=ledger,
         not_covered=[
             *([] if whose is None else [ONE_ROW]),
             *([] if model is None else [OWN_DECISIONS]),
         ],
     )
-    return PrivateTable(
-        layout,
-        counts,
-        plan.noise,
-        _known(promise, people, layout),
-        sure,
-        intervals,
-        small,
-        statement,
-        OUTCOMES if model is None else people.model,
-    )
+    known = None
+    if (
+        promise.is_private
+        and promise.protects == "sensitive_features"
+        and not people.by_group
+        and not isinstance(people.rows, RowsElsewhere)
+    ):
+        # how many there are of each label and decision is public
+        parts = layout.part_of(np.zeros_like(people.ids), people.labels, people.decisions)
+        known = np.bincount(parts, minlength=layout.kinds).astype(np.float64)
+    elif promise.rows_are_public or not promise.is_private:
+        known = np.array(float(people.rows.exact_count))
+    words = OUTCOMES if model is None else people.model
+    found = layout, counts, plan.noise, known, sure, intervals, small
+    return PrivateTable(*found, statement, words)
 
 
 def _layout(people: DecidedPeople, labelled: bool, depth: int | None) -> TableLayout:
     most = len(people.cells.columns)
     deep = most if depth is None else _checks.whole(at_least=1, depth=depth)
     layout = TableLayout(people.cells, people.classes, labelled, min(deep, most))
-    if layout.parts > MOST_CODES:
-        remedy = "Take fewer sensitive columns at once, or merge groups or classes."
-        got = f"{people.cells.count} groups x {layout.kinds} kinds of rows"
-        raise InputError.expected(
-            f"at most {MOST_CODES} counts", of="the table", got=got, remedy=remedy
-        )
-    if len({keys.shown(name) for name in people.classes}) < len(people.classes):
-        remedy = "Give classes names that differ when they are printed."
-        raise InputError.expected(
-            "different names", of="classes", got=list(people.classes), remedy=remedy
-        )
+    expected, fix = (
+        f"at most {MOST_CODES} counts",
+        "Take fewer sensitive columns at once, or merge groups or classes.",
+    )
+    got = f"{people.cells.count} groups x {layout.kinds} kinds of rows"
+    need(layout.parts <= MOST_CODES, expected, of="the table", got=got, fix=fix)
+    names, fix = (
+        {keys.shown(name) for name in people.classes},
+        "Give classes names that differ when they are printed.",
+    )
+    differ = len(names) == len(people.classes)
+    need(differ, "different names", of="classes", got=list(people.classes), fix=fix)
     return layout
-
-
-def _known(
-    promise: Promise,
-    people: DecidedPeople,
-    layout: TableLayout,
-) -> npt.NDArray[np.float64] | None:
-    """What is public of the counts: the number of rows, or how many of each label and decision
-    there are. Read nowhere else."""
-    here = not isinstance(people.rows, RowsElsewhere)
-    if (
-        promise.is_private
-        and promise.protects == "sensitive_features"
-        and not people.by_group
-        and here
-    ):
-        parts = layout.part_of(np.zeros_like(people.ids), people.labels, people.decisions)
-        return np.bincount(parts, minlength=layout.kinds).astype(np.float64)
-    if promise.is_private and not promise.rows_are_public:
-        return None
-    return np.array(float(people.rows.exact_count))

@@ -20,9 +20,9 @@ from ...fairness.notions import positive_class
 from ...methods.counts import plan_counts
 from ...metrics.scores import ScoreTable, score_rows
 from .. import wrapped
+from ..counted import ONE_ROW, OWN_DECISIONS, asked, count
 from ..reading import cautions
 from ..words import COUNTED, told
-from .counted import ONE_ROW, OWN_DECISIONS, asked, count
 
 
 @told(COUNTED)
@@ -152,7 +152,8 @@ def score_audit(
         plan,
         people.codes_by(lambda ids, *_: ids * labels * size + codes),
         people.cells.count * labels * size,
-        read={"features", "sensitive", *(["label"] if people.labelled else ())},
+        labels=people.labelled,
+        groups=True,
         seed=wrapped.derived_seed(seed, 2),
         purpose="score audit",
         what="people by group, label and bin of the score",
