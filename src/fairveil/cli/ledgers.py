@@ -19,10 +19,8 @@ from .frame import Ask, command, no, parts, wrong
 from .words import LEDGER_VARIABLE
 
 SQLITE, LARGEST = b"SQLite format 3\x00", 1 << 30
-PROVES = (
-    "This proves that the lines agree with each other, and with the statements that were given; not "
-    "that all was recorded, nor that this is the newest copy: hold it against copies kept elsewhere."
-)
+PROVES = """Lines and statements agree. That proves neither that all was recorded, nor that this is \
+the newest copy: hold it against copies kept elsewhere."""
 
 parts("ledger", "Budget", "Privacy budgets that many releases share, and their history.")
 
@@ -67,15 +65,15 @@ def ledger_create(ask: Ask) -> None:
             raise wrong(name, "nothing beside --from", value, "The exported ledger says it.")
         begun = Ledger.restore(_place(ask.url), _document(export))
     else:
-        for name in ("dataset", "epsilon", "delta"):
-            if getattr(ask, name) is None:
-                remedy = "Say: fairveil ledger create budget.db census --epsilon 1 --delta 1e-6."
-                raise wrong(name, "a value", None, remedy)
+        lacking = [name for name in ("dataset", "epsilon", "delta") if getattr(ask, name) is None]
+        if lacking:
+            remedy = "Say: fairveil ledger create budget.db census --epsilon 1 --delta 1e-6."
+            raise wrong(lacking[0], "a value", None, remedy)
         more: dict[str, Any] = {"production": ask.production, "schema": schema_of(ask.schema)}
         more |= {"columns": ask.sensitive or None, **files.named(ask, names)}
         begun = Ledger.create(_place(ask.url), ask.dataset, **more)
-    where = f"--ledger {quote(begun.shown)} --dataset {quote(begun.dataset)}"
     files.print_lines(str(begun))
+    where = f"--ledger {quote(begun.shown)} --dataset {quote(begun.dataset)}"
     files.print_facts(("use", f"fairveil fit ... {where}"))
 
 
@@ -83,8 +81,7 @@ def ledger_create(ask: Ask) -> None:
     "",
     "URL? --dataset --out --json --force",
     "fairveil ledger show budget.db",
-    "fairveil ledger show budget.db --dataset people --out budget.html",
-    "fairveil ledger show postgresql://team@host/base --json",
+    "fairveil ledger show budget.db --out budget.html",
     name="ledger show",
 )
 def ledger_show(ask: Ask) -> None:
@@ -139,9 +136,9 @@ def ledger_history(ask: Ask) -> None:
     rows = []
     for line in found:
         given = "-" * (line.units < 0) + spent(abs(line.units) / WHOLE) if line.units else ""
-        charged, at = spent(min(1.0, line.spent / WHOLE)), line.at[:19].replace("T", " ")
-        about = (line.who, line.kind, line.purpose or "-")
-        rows.append((str(line.number), at, *about, given, charged, line.spend[:8]))
+        sums = (given, spent(min(1.0, line.spent / WHOLE)), line.spend[:8])
+        about = (line.at[:19].replace("T", " "), line.who, line.kind, line.purpose or "-")
+        rows.append((str(line.number), *about, *sums))
     files.print_table(heads, rows)
 
 
@@ -187,8 +184,8 @@ def ledger_check(ask: Ask) -> None:
     agrees = not any(one.grave for *_, found in told for one in found)
     if ask.json:
         plain = [{**of, "findings": [vars(one) for one in found]} for of, _, found in told]
-        n, head = len(ledgers), {"consistent": agrees, "address": shown}
-        files.print_json({**head, "ledgers": plain[:n], "statements": plain[n:], "proves": PROVES})
+        lists = {"ledgers": plain[: len(ledgers)], "statements": plain[len(ledgers) :]}
+        files.print_json({"consistent": agrees, "address": shown, **lists, "proves": PROVES})
     else:
         for _, words, found in told:
             click.echo(files.on_one_line(words))
@@ -216,8 +213,11 @@ def _lines_of(place: str, dataset: str | None) -> dict[str, tuple[list[Any], lis
             return {Terms.of(lines[0]).dataset: (lines, [])}
     known = Ledger.datasets(place)
     if not known or dataset not in (None, *known):
-        expected, fix = f"one of {', '.join(known) or 'none'}", "Name one of these, or none."
-        raise DataNotFoundError.expected(expected, of="dataset", got=dataset, remedy=fix)
+        got, fix = (
+            dataset,
+            f"Known in {_urls.without_password(place)}: {', '.join(known) or 'none'}.",
+        )
+        raise DataNotFoundError.expected("one that is there", of="dataset", got=got, remedy=fix)
     for name in known if dataset is None else [dataset]:
         lines, unread = [], []
         try:
@@ -292,9 +292,8 @@ def ledger_import(ask: Ask) -> None:
         raise type(error)(within(str(ask.file), error)) from None
     ledger, fixed = _opened(ask, read_only=ask.look), ask.fixed_in_advance
     fits = ledger.fits(found.events, found.promise(ledger), fixed=fixed)
-    line = None
-    if not ask.look:
-        line = found.record(ledger, ask.purpose or "", fixed_in_advance=fixed).entry
+    told = {"purpose": ask.purpose or "", "fixed_in_advance": fixed}
+    line = None if ask.look else found.record(ledger, **told).entry
     price = found.price(ledger.promise.delta)
     if ask.json:
         told = {"library": found.library, "neighbours": found.neighbours, "fits": fits}
