@@ -13,7 +13,7 @@ import pytest
 from fairveil.core import events as ev
 from fairveil.core.promise import Promise
 from fairveil.ledger import Entry, Ledger, Spend, findings, statement_findings
-from fairveil.ledger.lines import COMMITTED, CREATED, KINDS, RESERVED, encoded
+from fairveil.ledger.lines import COMMITTED, CREATED, KINDS, MOST, RESERVED, encoded
 from fairveil.privacy import PrivacyStatement
 from fairveil.privacy.accounting.calibration import calibrate
 from fairveil.statement.document import Receipt
@@ -173,6 +173,11 @@ def test_every_line_taken_out_doubled_or_moved_is_found_however_it_is_chained(pl
 
 
 # -- what a line may not say -----------------------------------------------------------------------
+
+
+def test_a_charge_beyond_the_cap_is_found() -> None:
+    forged = chained(edited(3, units=MOST + 1), sums=True)
+    assert any("passes the cap" in sentence for sentence in grave(forged))
 
 
 @pytest.mark.parametrize(

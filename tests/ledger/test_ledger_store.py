@@ -187,6 +187,24 @@ def test_a_file_is_its_owners_alone_and_every_commit_is_on_the_disk(
     assert [file.name for file in tmp_path.iterdir()] == ["budget.db"]
 
 
+def test_nobody_can_charge_between_reading_and_charging(
+    tmp_path: Path, after_statements: Hook
+) -> None:
+    path, tried = tmp_path / "budget.db", []
+    ledger = begun(path)
+
+    def other(count: int, ours: Any) -> None:
+        if ours.in_transaction:
+            with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as link:
+                tried.append(count)
+                with pytest.raises(sqlite3.OperationalError, match="locked"):
+                    link.execute("BEGIN IMMEDIATE")
+
+    with after_statements(other):
+        ledger.reserve(ONE)
+    assert len(tried) == 3
+
+
 def test_whoever_waits_too_long_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = begun(tmp_path / "budget.db")
     monkeypatch.setattr("fairveil.ledger.store.PATIENCE", 0.3)
