@@ -197,10 +197,6 @@ REFUSALS: dict[tuple[str, ...], tuple[str, str]] = {
     (*NEW, "--holdout", "1"): ("--holdout: expected a number in [0, 1)", "inside"),
     (*NEW, "--holdout", "0.2", "--test", "t.csv"): ("--holdout: expected no --test", "Measure"),
     (*NEW, "--objective", "gmean"): ("--objective: expected nothing", "--method group-objective"),
-    (*NEW, "--method", "post-processing", "--certify", "demographic_parity:5%"): (
-        "--certify: expected nothing",
-        "primal-dual",
-    ),
     (*NEW, "--confidence", "0.95"): ("--confidence: expected --constraint", "--constraint"),
     (*NEW, "--set", "rouns=5"): ("--set: expected a parameter of primal", "Did you mean rounds?"),
     (*NEW, "--set", "rounds"): ("--set: expected NAME=VALUE", "--set rounds=100"),

@@ -105,13 +105,13 @@ def test_a_share_that_leaves_a_part_empty_is_refused() -> None:
 
 def test_guarantee_2_a_split_keeps_persons_whole_and_3_takes_one_row_of_each() -> None:
     whose = np.random.default_rng(0).integers(0, 100, 700)
-    sample = rows.RawSample({"y": np.arange(700)}, target="y", own=whose)
+    sample = rows.RawSample({"y": np.arange(700), "who": whose}, target="y", unit="who")
     for seed in (None, 1):
         fitted, apart = sample.split(0.4, seed)
-        assert not set(fitted.own) & set(apart.own)  # type: ignore[arg-type]
+        assert not set(fitted.rows["who"]) & set(apart.rows["who"])
         assert fitted.size + apart.size == 700
         once = apart.one_of_each(seed)
-        assert sorted(once.own) == sorted(set(apart.own))  # type: ignore[arg-type]
+        assert sorted(once.rows["who"]) == sorted(set(apart.rows["who"]))
         assert set(once.rows["y"]) <= set(apart.rows["y"])
     firsts = [sample.one_of_each(None).rows["y"].tolist() for _ in range(4)]
     assert len({tuple(one) for one in firsts}) == 4  # drawn, not the first of each

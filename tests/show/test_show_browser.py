@@ -12,7 +12,9 @@ from test_show_report import FULL
 from browsing import Audit, Look, needs_axe, needs_browser
 from fairveil.show import Report
 
-LEDGER = Report("A budget", sections=(("The ledger", RESULTS["ledger"]),))
+LEDGER = Report(
+    "A budget", sections=(("The ledger", RESULTS["ledger"]), ("Counts", RESULTS["private"]))
+)
 PAGES = {"report": FULL.to_html(), "ledger": LEDGER.to_html()}
 
 

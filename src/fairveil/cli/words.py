@@ -96,7 +96,7 @@ confidence SHARE number : set rows aside, target a tighter bound, and certify th
 audit:confidence SHARE number : with --epsilon: of the intervals [default: 0.95]
 certify:confidence SHARE number : certify a broken bound with probability at most one minus this
 attack:confidence SHARE number : refute a true claim with probability at most one minus this
-certify NAME:BOUND texts : of fermi and tailored: set rows aside, and certify this bound
+certify NAME:BOUND texts : set rows aside, and certify this bound, which the fit does not aim at
 gaps NUMBERS text : require these bounds, one a model: 0.2,0.1 or 20%,10%
 group COLUMN:VALUE,... texts : begin with these groups; repeat for more columns
 classes VALUE,... text : begin with these classes
