@@ -224,7 +224,7 @@ def with_network(estimator: Callable[..., Any], *args: Any, **fixed: Any) -> Cal
 
 def of(estimator: Callable[..., Any], *args: Any, **fixed: Any) -> Callable[..., Any]:
     """The estimator with these arguments."""
-    return lambda **options: estimator(*args, **(fixed | options))
+    return lambda **options: estimator(*args, **ways.flat(fixed | options))
 
 
 def searched(**options: Any) -> Any:
