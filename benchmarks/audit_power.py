@@ -34,7 +34,7 @@ SCHEMA = Schema(COLUMNS | {"hired": Boolean()}, target="hired", sensitive=("sex"
 WAGES = Schema(COLUMNS | {"wage": Number(0, 100)}, target="wage", sensitive=("sex",), rows=1_000)
 RELATIONS: dict[str, dict[str, Any]] = {
     "add-remove": {},
-    "replace-one": {"neighbours": "replace-one"},
+    "replace-one": {"protects": "records:replace-one"},
     "sensitive": {"protects": "sensitive_features"},
 }
 PARITY = "demographic_parity:0.1"
@@ -71,7 +71,7 @@ def mechanisms() -> list[tuple[str, str, Any]]:
 def caught(estimator: Any, pairs: int) -> list[str]:
     """A line a bug: after how many pairs it is refuted, and after how long, pilot and all."""
     facts = estimator.get_params()
-    promise = Promise(*(facts[name] for name in ("epsilon", "delta", "protects", "neighbours")))
+    promise = Promise(*(facts[name] for name in ("epsilon", "delta", "protects")))
     tables = pairs_of(facts["schema"], promise.protects, promise.neighbours)
     made = [FitTarget(estimator, facts["schema"], pair, 0) for pair in tables]
     target = max(made, key=lambda one: one.distance)

@@ -155,7 +155,7 @@ def fitted(
         epsilon=epsilon,
         delta=delta,
         protects=asked.protects,
-        unsafe_data_dependent_bounds=asked.scaling == "unsafe",
+        schema=fv.Schema(unsafe_data_dependent_bounds=asked.scaling == "unsafe"),
         random_state=seed,
     )
     with warnings.catch_warnings():

@@ -150,7 +150,7 @@ def _less(gaps: Any, errors: Any, error: float, gap: float) -> float:
 
 def _constrained(epsilon: float, delta: float, bound: float | None, seed: int) -> Any:
     asked = None if bound is None else f"demographic_parity:{bound}"
-    scaled: Any = {"unsafe_data_dependent_bounds": True, "random_state": seed}
+    scaled: Any = {"schema": Schema(unsafe_data_dependent_bounds=True), "random_state": seed}
     return fv.FairClassifier(asked, epsilon=epsilon, delta=delta, **scaled)
 
 

@@ -103,7 +103,7 @@ def fig2_parkinsons(asked: Asked) -> Iterator[Line]:
     unit="held-out error, per cent, at the published gap",
 )
 def fig2_replace_one(asked: Asked) -> Iterator[Line]:
-    yield from figure_2("adult", asked, 0.1, neighbours="replace-one")
+    yield from figure_2("adult", asked, 0.1, protects="records:replace-one")
 
 
 @PAPER.target(
@@ -166,7 +166,8 @@ def table_2(asked: Asked) -> Iterator[Line]:
     rival is the public code of DP-FERMI, which is not here; ratios to DP-SGD are."""
     train, _ = splits_of("adult", 1, asked.folder)[0]
     rows, rounds = train.block.rows, 100 if asked.quick else 400
-    shared: Any = {"epsilon": 1.0, "delta": 1.0 / rows**2, "random_state": 0, "public_rows": rows}
+    shared: Any = {"epsilon": 1.0, "delta": 1.0 / rows**2, "random_state": 0}
+    shared["schema"] = Schema(rows=rows)
     of_rate: Any = {"sampling_rate": 512 / rows}
     ways = {
         "DP-SGD": fv.FairClassifier(None, **shared),
