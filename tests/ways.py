@@ -41,7 +41,7 @@ def flat(options: Mapping[str, Any]) -> dict[str, Any]:
     if relation is not None:
         given["protects"] = f"{given.get('protects', 'records')}:{relation}"
     facts = {name: value for name, value in facts.items() if value is not None}
-    if facts:
+    if facts and isinstance(given.get("schema"), Schema | None):
         given["schema"] = replace(given.get("schema") or Schema(), **facts)
     return given
 

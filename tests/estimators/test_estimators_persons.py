@@ -529,12 +529,12 @@ def test_a_ledger_keeps_persons_and_rows_apart():
     ledger = fv.Ledger.create(None, "clinic", 5.0, 1e-4, unit="patient")
     fitted(X, y, unit="patient", max_rows_per_unit=3, ledger=ledger)
     assert ledger.check() == []
-    with pytest.raises(LedgerError, match="a guarantee for persons, by 'patient'"):
+    with pytest.raises(LedgerError, match="expected a promise for records, add-remove, by patient"):
         fitted(rest, y, ledger=ledger)
     others = {**rest, "doctor": X["patient"]}
-    with pytest.raises(LedgerError, match="by 'doctor'"):
+    with pytest.raises(LedgerError, match="got 'records, add-remove, by doctor'"):
         fitted(others, y, unit="doctor", max_rows_per_unit=3, ledger=ledger)
-    with pytest.raises(LedgerError, match="a guarantee for rows"):
+    with pytest.raises(LedgerError, match="expected a promise for records, add-remove, got"):
         fitted(
             X,
             y,

@@ -94,7 +94,7 @@ FITS: dict[str, tuple[str, Any]] = {
     ),
     "weighed": (
         "weighed",
-        lambda: BY("demographic_parity:0.1", solver=FEW, max_sample_weight=0.5),
+        lambda: ways.classifier("demographic_parity:0.1", solver=FEW, max_sample_weight=0.5),
     ),
     "weighed game": (
         "weighed",
@@ -138,7 +138,7 @@ def test_a_fit_with_a_holder_is_the_local_fit_to_the_bit(name: str, worlds: Any)
         assert getattr(here.privacy_, field) == getattr(elsewhere.privacy_, field), field
     told = {fact.name: fact.value for fact in elsewhere.privacy_.facts}
     assert told.get("bounds of the target") == ("0 to 10" if kind == "wide" else None)
-    cap = f"{here.max_sample_weight:g}" if weighed else None
+    cap = f"{here.schema.max_sample_weight:g}" if weighed else None
     assert told.get("largest sample weight") == cap
     if "certified" in name:
         assert "each row with probability 0.7" in told["rows read"]
@@ -422,7 +422,7 @@ def of_another_coding(data: Any) -> Any:
 
 def network(data: Any) -> Any:
     torch = pytest.importorskip("torch")
-    return BY(model=torch.nn.Linear(5, 1), solver=FEW, public_rows=1500).fit(data)
+    return BY(model=torch.nn.Linear(5, 1), solver=FEW, schema=fv.Schema(rows=1500)).fit(data)
 
 
 def searched(data: Any, one: Any, name: str, **how: Any) -> Any:
@@ -486,7 +486,7 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
         "a door can do",
     ),
     "no privacy": ("epsilon=inf", lambda d: by(d, epsilon=float("inf")), "expected"),
-    "relation": ("", lambda d: BY(neighbours="replace-one").fit(d), "add-remove"),
+    "relation": ("", lambda d: BY(protects="records:replace-one").fit(d), "add-remove"),
     "groups alone": ("", lambda d: BY(protects="sensitive_features").fit(d), "a public number"),
     "ledger": ("ledger=", lambda d: by(d, ledger=ledger()), "the holder's"),
     "checkpoint": ("checkpoint=", lambda d: by(d, checkpoint="folder"), "a checkpoint of the"),

@@ -342,7 +342,7 @@ def test_rows_of_one_person_are_all_charged() -> None:
 
 
 def test_a_relation_that_the_ledger_cannot_add_is_refused(ledger: Ledger) -> None:
-    with pytest.raises(LedgerError, match="number of rows"):
+    with pytest.raises(LedgerError, match="got 'records, replace-one'"):
         spent(Gaussian(20.0), "replace-one").record(ledger)
     assert ledger.is_untouched
     replaced = Ledger.create(None, "people", 1.0, 1e-6, neighbours="replace-one")

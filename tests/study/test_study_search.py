@@ -78,7 +78,7 @@ def test_guarantee_1_a_winner_that_is_fitted_again_is_charged(way) -> None:
     assert epsilon(own.events, last.delta, "add-remove") <= epsilon(
         stated.events[-1], last.delta, "add-remove"
     ) * (1 + 1e-6)
-    assert last.public_rows == 500
+    assert last.schema.rows == 500
     assert "fitted again to all rows" in stated.summary()
     assert ledger.balance().committed == 1
 

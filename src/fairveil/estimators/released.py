@@ -400,6 +400,7 @@ def release_groups(
     >>> A = rng.integers(2, size=2000)
     >>> X = rng.normal(size=(2000, 3)) + 0.7 * A[:, None]
     >>> y = (X.sum(axis=1) + rng.normal(size=2000) > 1).astype(int)
+    >>> from fairveil import FairClassifier
     >>> released = release_groups(X, y, sensitive_features=A, epsilon=1.0, random_state=0)
     >>> released.memberships(X, y).shape, released.privacy.epsilon <= 1.0, released.privacy.check()
     ((2000, 2), True, [])

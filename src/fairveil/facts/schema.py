@@ -35,6 +35,7 @@ HANDLED: Mapping[str, Any] = {
     "unsafe_data_dependent_bounds": False,
 }
 """Facts that say how a fit handles rows, with their defaults."""
+COUNTED = ("rows", "max_rows_per_unit")
 TOML = Document("schema in TOML", "Mend the TOML there.", SchemaError, largest=LARGEST_FILE)
 
 
@@ -395,10 +396,15 @@ class Schema:
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical JSON of what is public about the table: equal exactly when every
-        such fact, its type and the order of columns are equal. How many rows there are, and how
-        weights, targets and bounds are handled, is no part of it: it changes no coded row."""
+        such fact, its type and the order of columns are equal. How many rows there are, how many
+        of a person are read, and how weights, targets and bounds are handled, is no part of it: it
+        changes no coded row."""
         text = json.dumps(
-            {key: value for key, value in self.to_dict().items() if key not in (*HANDLED, "rows")},
+            {
+                key: value
+                for key, value in self.to_dict().items()
+                if key not in (*HANDLED, *COUNTED)
+            },
             sort_keys=True,
             separators=(",", ":"),
             ensure_ascii=True,
@@ -409,7 +415,9 @@ class Schema:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schema):
             return NotImplemented
-        beside = [(one.rows, one._handled()) for one in (self, other)]
+        beside = [
+            ([getattr(one, name) for name in COUNTED], one._handled()) for one in (self, other)
+        ]
         return self.fingerprint == other.fingerprint and beside[0] == beside[1]
 
     def _handled(self) -> dict[str, Any]:

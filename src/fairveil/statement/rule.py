@@ -415,7 +415,9 @@ def two_steps(whole: Event, delta: float, neighbours: str) -> tuple[float, bool]
         reference = ("gaussian", (1 - 1e-15) / math.sqrt(last.square))
     lost = [one for one in counted(before, neighbours).items() if one[0][0] == "approximate"]
     stays = math.fsum(times * math.log1p(-one[2]) for one, times in lost)
-    share = min(delta, max(0.0, -math.expm1(stays) * (1 - 1e-12)))
+    rounded = max(0.0, -math.expm1(stays) * (1 - 1e-12))
+    once = len(lost) == 1 and lost[0][1] == 1
+    share = min(delta, lost[0][0][2] if once else rounded)
     return price(("composed", (before, reference)), share + (delta - share) / 2, neighbours)
 
 

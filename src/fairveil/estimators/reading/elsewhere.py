@@ -78,7 +78,7 @@ def training_of(
         weight_cap=ways.max_sample_weight if weighted else None,
         target_as_number=ways.target is not None and ways.target.as_number,
     )
-    stated = ways.public_rows if data.schema.rows is None else data.schema.rows
+    stated = data.schema.rows if ways.public_rows is None else ways.public_rows
     return replace(found, rows=rows, rows_stated=stated, supposed=None)
 
 
