@@ -46,7 +46,9 @@ def test_it_is_the_mixture_of_the_release_at_no_price(released):
 
 def test_a_fit_leaves_nothing_of_an_earlier_one_by_another_solver(released):
     X, y, group = people()
-    one = classifier(solver=fv.OracleGame(rounds=2)).fit(X, y, sensitive_features=group)
+    one = classifier(solver=fv.OracleGame(rounds=2), random_state=0).fit(
+        X, y, sensitive_features=group
+    )
     one.set_params(solver=None).fit(X, y, sensitive_features=released)
     assert not hasattr(one, "guarantee_")
     with pytest.raises(InputError, match="derandomise: expected a mixture by OracleGame or"):
