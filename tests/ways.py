@@ -16,20 +16,8 @@ from fairveil.estimators.settings import Setting, changed
 from fairveil.facts import Schema
 from fairveil.fairness.objectives import LargestGroupLoss
 
-FACTS = {
-    "public_rows": "rows",
-    **{
-        name: name
-        for name in (
-            "max_sample_weight",
-            "target_bounds",
-            "sensitive_as_feature",
-            "unsafe_data_dependent_bounds",
-            "unit",
-            "max_rows_per_unit",
-        )
-    },
-}
+SAME = "max_sample_weight target_bounds sensitive_as_feature unsafe_data_dependent_bounds unit"
+FACTS = {"public_rows": "rows"} | {name: name for name in (*SAME.split(), "max_rows_per_unit")}
 """Options that a schema states, by their names there."""
 
 
