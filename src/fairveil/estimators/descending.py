@@ -106,13 +106,7 @@ class DescentWay(Way):
         fitting.refuse_unused(solver, {"learning_rate": of_modules, "device": of_modules})
         notions = self.notions()
         settings = self._with_knobs(self.usual(promise))
-        ways = fitting.own_ways(
-            of,
-            promise,
-            whose,
-            additive.wanted(of.model),
-            standardise=of._facts.unsafe_data_dependent_bounds,
-        )
+        ways = fitting.own_ways(of, promise, whose, additive.wanted(of.model))
         training = read(ways if self.module is None else dataclasses.replace(ways, thin=False))
         opening = OpenedFit.of(
             of,

@@ -221,11 +221,12 @@ def own_ways(
     whose: Whose | None,
     steps: Additive | None,
     *,
-    standardise: bool,
+    scaled: bool = False,
 ) -> ReadOptions:
-    """`ways_of` what an estimator that fits a model of its own was told."""
-    how: Any = {"trains": True, "standardise": bool(standardise), "additive": steps}
-    return ways_of(estimator.schema, promise, **how, whose=whose)
+    """`ways_of` what an estimator that fits a model of its own was told. `scaled`: its search needs
+    numbers in their own deviations."""
+    how: Any = {"standardise": scaled or estimator._facts.unsafe_data_dependent_bounds}
+    return ways_of(estimator.schema, promise, trains=True, additive=steps, whose=whose, **how)
 
 
 def ledger_of(estimator: BaseEstimator, promise: Promise, inside: object = None) -> Ledger | None:

@@ -14,7 +14,7 @@ from .._types import Array, Floats, TableLike
 from ..core.promise import Promise
 from ..curator import Curator
 from ..errors import InputError
-from ..facts import Cells, RowLayout, RowSource
+from ..facts import Cells, RowLayout
 from ..fairness import BoundedGroupLoss
 from ..fairness.objectives import Constraint, Error, Objective, parse_constraint, parse_objective
 from ..methods.descent import Progress, Reason
@@ -125,8 +125,8 @@ class ClassifiedWay(GroupObjectiveWay):
         if solver.loss != LOG:
             constraint = constraint.of_decisions()
         self._refuse_idle()
-        scaled = of._facts.unsafe_data_dependent_bounds or self._needs_scale(promise, X)
-        ways = fitting.own_ways(of, promise, whose, additive.of_rows(of.model), standardise=scaled)
+        scaled = self._needs_scale(promise, X)
+        ways = fitting.own_ways(of, promise, whose, additive.of_rows(of.model), scaled=scaled)
         training = read(ways)
         opening = OpenedFit.of(of, promise, ledger, training, numbers=self._numbers(promise))
         cells = _cells(objective, constraint, training)
@@ -353,16 +353,9 @@ class RegressedWay(GroupObjectiveWay):
             expected = f"None with method={solver.method!r}"
             raise InputError.expected(expected, of="decisions", got="a list", remedy=remedy)
         # a grid is of coefficients of numbers in public units
-        plain = of._facts.declared is None and not isinstance(X, RowSource)
-        unsafe = of._facts.unsafe_data_dependent_bounds
-        scaled = unsafe or (plain and chosen and promise.protects == "sensitive_features")
-        ways = fitting.own_ways(of, promise, whose, additive.of_rows(of.model), standardise=scaled)
-        target = NumericTarget(
-            of._facts.target_bounds,
-            open_range=promise.features_are_public,
-            unsafe=unsafe,
-            as_number=not chosen,
-        )
+        scaled = chosen and needs_scale(promise, of._facts, X)
+        ways = fitting.own_ways(of, promise, whose, additive.of_rows(of.model), scaled=scaled)
+        target = NumericTarget.of(of._facts, promise, as_number=not chosen)
         # numbers are scaled inside: how empty private rows are decides nothing
         training = read(replace(ways, target=target, thin=ways.thin and chosen))
         units: Numbers = "as given" if chosen else "scaled"

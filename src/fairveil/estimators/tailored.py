@@ -215,13 +215,7 @@ class TailoredClassifiedWay(TailoredWay):
         ledger = fitting.ledger_of(of, promise)
         self.check()
         self._check_model(promise)
-        ways = fitting.own_ways(
-            of,
-            promise,
-            whose,
-            additive.wanted(of.model),
-            standardise=of._facts.unsafe_data_dependent_bounds,
-        )
+        ways = fitting.own_ways(of, promise, whose, additive.wanted(of.model))
         thin = ways.thin and self.module is None
         numbers: Numbers = "scaled" if self.module is None else "as given"
         opening = OpenedFit.of(of, promise, ledger, read(replace(ways, thin=thin)), numbers=numbers)
@@ -311,14 +305,8 @@ class TailoredRegressedWay(TailoredWay):
         if moments:
             of_descent = ("region", "step_size", "iterate")
             fitting.refuse_unused(self.solver, dict.fromkeys(of_descent, "with by='moments'"))
-        unsafe = of._facts.unsafe_data_dependent_bounds
-        ways = fitting.own_ways(of, promise, whose, additive.of_rows(of.model), standardise=unsafe)
-        target = NumericTarget(
-            of._facts.target_bounds,
-            open_range=promise.features_are_public,
-            unsafe=unsafe,
-            as_number=moments,
-        )
+        ways = fitting.own_ways(of, promise, whose, additive.of_rows(of.model))
+        target = NumericTarget.of(of._facts, promise, as_number=moments)
         # how empty private rows are decides nothing: see `scales`
         training = read(replace(ways, target=target, thin=False))
         opening = replace(OpenedFit.of(of, promise, ledger, training), one_group=True)

@@ -153,16 +153,12 @@ class Fits:
             one.fit(X, y, sensitive_features=groups)
         search_price.require_covered(one.privacy_, price)
         noise = NoiseSource.of(derived_seed(self._seed, 2 * number + 1))
-        schema, seed = (
-            one.get_params(deep=False).get("schema"),
-            derived_seed(self._seed, 2 * number),
-        )
-        aside = self._scored
+        aside, seed = self._scored, derived_seed(self._seed, 2 * number)
         unit = self.counting.unit
         whose = None if aside.whose is None or unit is None else replace(aside.whose, unit=unit)
         rows = (aside.X, aside.y, aside.groups)
         found = search_scores.counted(
-            one, rows, self.scoring, schema, self.counting, price, noise, seed, whose
+            one, rows, self.scoring, one.schema, self.counting, price, noise, seed, whose
         )
         return Run(at, one, self.scoring.of(found.counts, found.cells, found.classes), found)
 

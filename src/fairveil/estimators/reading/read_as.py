@@ -170,7 +170,6 @@ def by_schema(
         raise InputError.expected("a schema with a target", of="schema", got=schema, remedy=remedy)
     encoding = Encoding(schema, sensitive_as_feature)
     if number is not None:
-        number.refuse_both()
         need_number(encoding.target is not None, "the schema's target")
     coded = encode(
         X,

@@ -17,9 +17,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from ..._types import Floats
+from ...core.promise import Promise
 from ...data.encoding import Encoding
 from ...errors import InputError, UnstatedBounds, complaint
-from ...facts import RowBlock
+from ...facts import RowBlock, Schema
 from ...facts.columns import Number
 from ...statement.document import Origin, PublicFact
 from ...statement.form import READ_FROM_DATA
@@ -86,6 +87,12 @@ class NumericTarget:
     open_range: bool = False
     unsafe: bool = False
     as_number: bool = False
+
+    @staticmethod
+    def of(facts: Schema, promise: Promise, *, as_number: bool) -> NumericTarget:
+        """As a schema and a promise say."""
+        public, unsafe = promise.features_are_public, facts.unsafe_data_dependent_bounds
+        return NumericTarget(facts.target_bounds, public, unsafe, as_number)
 
     def scale(self, targets: Floats) -> TargetScale:
         """The scale of targets as they came."""
