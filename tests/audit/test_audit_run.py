@@ -270,7 +270,7 @@ def test_what_is_not_private_is_found_at_once() -> None:
         (fv.FairClassifier(schema=SCHEMA, epsilon=float("inf")), {}, "private"),
         (
             fv.FairClassifier(schema=replace(SCHEMA, unit="person")),
-            {"schema": None},
+            {},
             "the most rows of one person",
         ),
         (

@@ -162,6 +162,18 @@ FIT: dict[str, tuple[Any, str]] = {
         ).fit({"a": X[:, 0] / 6, "s": A}),
         "target",
     ),
+    "rows coded by facts alone": (
+        lambda: fv.data.encode({"a": X[:, 0]}, Schema(rows=3)),
+        "one with columns",
+    ),
+    "a ledger of facts alone": (
+        lambda: fv.Ledger.create(None, "p", 1.0, 1e-6, schema=Schema(rows=3)),
+        "one with columns",
+    ),
+    "an audit of facts alone": (
+        lambda: fv.audit.run(fv.FairClassifier(), schema=Schema(rows=3)),
+        "one with columns",
+    ),
 }
 
 

@@ -30,6 +30,29 @@ MODEL = LogisticRegression().fit(*_people(500, 9)[:2])
 GAP = fv.DemographicParity(0.3)
 
 
+def test_facts_without_columns_change_no_count_of_people() -> None:
+    """Groups and classes are the model's all the same, and none is looked for among the rows."""
+    model = fv.FairClassifier(random_state=0, solver=fv.PrimalDual(rounds=2))
+    others = _people(600, 9)
+    model.fit(*others[:2], sensitive_features=np.where(np.arange(600) < 60, 2, others[2]))
+    decided = model.predict(X)
+    how = {"sensitive_features": A, "epsilon": 1.0, "random_state": 0}
+    tables = {
+        "certificate": lambda **o: fv.certify(model, X, Y, constraints=GAP, **how, **o).counts,
+        "table": lambda **o: fv.private_audit(model, X, Y, **how, **o).counts,
+        "scores": lambda **o: fv.score_audit(X[:, 0], Y, low=-9.0, high=9.0, **how, **o).rows,
+        "search": lambda **o: (
+            fv.lda(
+                decided, None, Y, tolerance=0.1, candidates={"other": 1 - decided}, **how, **o
+            ).counts
+        ),
+    }
+    for name, table in tables.items():
+        assert repr(table()) == repr(table(schema=Schema(rows=4000))), name
+    counts = tables["certificate"](schema=Schema(rows=4000))
+    assert len(counts) == 3 * 2  # also of the group of whom nobody is here
+
+
 def test_any_model_and_its_decisions_give_one_certificate() -> None:
     decided = MODEL.predict(X)
     ways = [MODEL, MODEL.predict, decided, decided.tolist()]

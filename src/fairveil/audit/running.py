@@ -580,6 +580,13 @@ def _of_function(schema: object, said: dict[str, Any]) -> tuple[Schema, Promise]
     return facts, Promise(**said, unit=None if told is None else told.unit)
 
 
+STATED = (
+    *("unit", "max_rows_per_unit", "max_sample_weight"),
+    *("sensitive_as_feature", "unsafe_data_dependent_bounds"),
+)
+"""What an estimator's schema says beside columns."""
+
+
 def _of_estimator(target: Any, schema: object) -> tuple[Schema, Promise]:
     """The same of an estimator: of persons, the attacked one has as many rows as are read of
     one."""
@@ -592,7 +599,12 @@ def _of_estimator(target: Any, schema: object) -> tuple[Schema, Promise]:
         )
     coding = parts_of(target).coding
     coded = coding.encoding.schema if isinstance(coding, SchemaCoding) else None
-    facts = _schema(schema if schema is not None else target._facts.declared or coded)
+    given: Schema = target._facts
+    facts = _schema(given.declared or coded if schema is None else schema)
+    # what the estimator states beside columns holds of the tables that are made up
+    usual = vars(Schema())
+    stated = {name: one for name in STATED if (one := getattr(given, name)) != usual[name]}
+    facts = replace(facts, **stated)
     told = whose(None, None, facts, own["epsilon"])
     asked = {name: own[name] for name in said}
     return facts, Promise(**asked, unit=None if told is None else told.unit)
@@ -600,7 +612,7 @@ def _of_estimator(target: Any, schema: object) -> tuple[Schema, Promise]:
 
 def _schema(schema: object) -> Schema:
     remedy = "Pass schema=Schema.load('schema.toml'): tables are made up from it."
-    return _checks.instance(Schema, "schema", schema, remedy)
+    return _checks.instance(Schema, "schema", schema, remedy).require_columns()
 
 
 def _audited(

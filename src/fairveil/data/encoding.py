@@ -65,6 +65,7 @@ class Encoding:
 
     def __post_init__(self) -> None:
         _checks.one_of(PRECISIONS, precision=self.precision)
+        self.schema.require_columns()
 
     @cached_property
     def features(self) -> tuple[str, ...]:

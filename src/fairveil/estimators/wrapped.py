@@ -631,7 +631,7 @@ def people_of(
     given, by_group = _given(model), _cells_read(model) is not None
     of, name = (BASES, type(thawed(model)).__name__) if given is None else (GIVEN, GIVEN)
     name = model.name if isinstance(model, Made) else name
-    if schema is not None or isinstance(X, RowSource):
+    if ways.schema is not None or isinstance(X, RowSource):
         asked = labelled_rows(X, y, sensitive_features, None, ways, ())
         training, rows, grouped = asked.training, asked.training.rows, True
         labels = np.concatenate([np.asarray(one.labels, np.intp) for one in rows.blocks()])

@@ -218,6 +218,13 @@ class Schema:
         """The schema, where it declares columns; None of one that states other facts alone."""
         return self if self.columns else None
 
+    def require_columns(self) -> Schema:
+        """The schema, where it declares columns; else an error."""
+        if not self.columns:
+            remedy = "Declare the columns of the table; Schema.load(path) reads them."
+            raise SchemaError.expected("one with columns", of="schema", got=self, remedy=remedy)
+        return self
+
     @property
     def features(self) -> tuple[str, ...]:
         """Columns that are features: neither ignored, nor the target, nor sensitive."""

@@ -207,7 +207,7 @@ class Ledger(Shown):
         promise, made_by = Promise(epsilon, delta, protects, neighbours, whose), None
         if schema is not None:
             _checks.instance(Schema, "schema", schema, "Read it with Schema.load(path).")
-            made_by = schema.fingerprint
+            made_by = schema.require_columns().fingerprint
             if columns is None and promise.protects == "sensitive_features":
                 columns = schema.sensitive or None
         terms = Terms(dataset, promise, kind, None, production, made_by, columns)  # type: ignore[arg-type]

@@ -520,7 +520,7 @@ def lda(
         unit=unit,
         most=max_rows_per_unit,
     )
-    models = _models(base, candidates)
+    models, schema = _models(base, candidates), Schema.of(schema).declared
     if isinstance(X, Elsewhere) or (y is None and schema is None):
         remedy = "Pass y; of a group that another holds see docs/lda.md."
         got = "no labels" if y is None else "another's rows"

@@ -129,8 +129,9 @@ def score_audit(
     edges = np.unique(edges if cut is None else np.append(edges, float(cut)))
     first = None if cut is None else int(np.searchsorted(edges, cut)) + 1
     decided = y if y is not None else values >= (low + high) / 2.0
-    cells = None if schema is None else schema.cells()
-    known = () if schema is None or y is None else tuple(schema.classes or ())
+    stated = Schema.of(schema).declared
+    cells = None if stated is None else stated.cells()
+    known = () if stated is None or y is None else tuple(stated.classes or ())
     given = y, sensitive_features, None, promise, seed, whose
     people = wrapped.people_of(decided, None, *given, cells, known)
     if len(values) != len(people.labels):
