@@ -199,6 +199,8 @@ def test_what_is_published_and_what_it_costs() -> None:
     assert aim.wide_enough
     assert clf.constraints is NOTION
     assert (clf.certify, clf.schema) == (None, Schema(rows=3000))
+    rows = [fact.value for fact in clf.privacy_.facts if fact.name == "number of rows"]
+    assert rows == ["2100"]  # the part that is fitted
     plain = clf.set_params(constraints="demographic_parity:0.3").fit(X, Y, sensitive_features=A)
     assert not hasattr(plain, "certificate_")
 

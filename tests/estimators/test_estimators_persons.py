@@ -523,6 +523,31 @@ def test_a_base_that_protects_persons_is_not_priced_with_rows():
     assert other.privacy_.check() == []
 
 
+def test_a_base_of_its_own_facts_protects_the_persons_around_it():
+    X, y = table()
+    base = fv.FairClassifier(schema=Schema(max_sample_weight=0.5), solver=fv.PrimalDual(rounds=3))
+    clf = fv.FairPostProcessor(
+        base,
+        "equalized_odds:0.1",
+        epsilon=3.0,
+        schema=Schema(unit="patient", max_rows_per_unit=3),
+        random_state=0,
+    ).fit(X, y, sensitive_features="sex")
+    assert clf.estimator_.privacy_.promise.unit == Unit("patient", 3)
+    assert clf.estimator_.schema.max_sample_weight == 0.5
+    assert clf.privacy_.check() == []
+
+
+def test_a_schemas_number_is_of_all_rows_so_those_that_are_read_are_counted():
+    X, y = table()
+    of_rows, of_persons = (
+        fitted(X, y, schema=Schema(rows=600, **who)).outcome_.rows
+        for who in ({}, {"unit": "patient", "max_rows_per_unit": 3})
+    )
+    assert of_rows == 600
+    assert of_persons != 600
+
+
 def test_a_ledger_keeps_persons_and_rows_apart():
     X, y = table()
     rest = {name: values for name, values in X.items() if name != "patient"}

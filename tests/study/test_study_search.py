@@ -364,6 +364,12 @@ def people(count=300, seed=0):
     return pd.DataFrame({"x": x, "who": [f"p{i}" for i in ids], "group": group}), y
 
 
+def test_candidates_are_fitted_as_to_the_rows_that_are_not_held_out() -> None:
+    X, y, A = rows()
+    found = search(way="all", holdout=0.4).fit(X, y, sensitive_features=A)
+    assert found.best_estimator_.schema.rows == 300  # of 500 that are stated
+
+
 def of_persons(**more):
     return made(
         fv.FairClassifier,
