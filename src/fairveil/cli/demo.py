@@ -1,5 +1,5 @@
-"""`fairveil demo`: the main job on made-up people: one certified model at epsilon 1 and, below it, a sweep
-with its own price."""
+"""`fairveil demo`: the main job on made-up people: one model at epsilon 1 with its certificate and,
+below it, a sweep with its own price."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def show(ask: Ask) -> None:
     known: Any = {"delta": DELTA, "schema": people.schema(round(PEOPLE * (1 - SHARE)))}
     asked = DemographicParity(CHOSEN[1], confidence=CONFIDENCE)
     click.echo(f"Data: {PEOPLE:,} people who do not exist")
-    click.echo(f"One certified model, then {len(EPSILONS) * len(GAPS)} private ones ...")
+    click.echo(f"One model to be certified, then {len(EPSILONS) * len(GAPS)} private ones ...")
     template = FairClassifier(**known)
     sweep: Any = {"gaps": GAPS, "test": held.fit_arguments, "estimator": template}
     X = train.fit_arguments[0]
