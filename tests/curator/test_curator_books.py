@@ -93,7 +93,7 @@ def test_guarantee_3_of_books_the_statement_has_the_largest_bound_of_all_sitting
     rows, tmp_path
 ) -> None:
     wide, narrow = FeatureSums(rows.cells(), 4.0), FeatureSums(rows.cells(), 1.0)
-    for clips in ((narrow, wide), (wide, narrow), (narrow,)):
+    for clips in ((narrow, wide), (narrow, wide, narrow), (narrow,)):
         curator = Curator(
             rows, PROMISE, earlier=Journal(tmp_path / "run"), noise=NoiseSource.seeded(0)
         )

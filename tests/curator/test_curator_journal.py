@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 from fairveil.core.choices import Score
 from fairveil.core.events import Composed, Exponential, Gaussian, OnPart, Repeated, spelled_out
 from fairveil.core.filters import Filter
-from fairveil.core.journal import SITTING, Given, LogEntry, digest_of
+from fairveil.core.journal import SITTING, LogEntry, digest_of
 from fairveil.curator import (
     CellCounts,
     Curator,
@@ -100,23 +99,9 @@ def test_guarantee_1_where_it_cannot_be_written_there_is_no_answer(
         follow(curator, rows, 1, 1)
     curator.close()
     again = curator_of(rows, Journal(tmp_path / "j"))
-    # a line that may be there is charged
-    follow(again, rows, 11 if failing == "write" else 10, 1 if failing == "write" else 2)
+    assert len(again.log) == 1 + (failing == "fsync")  # a line that may be there is charged
+    follow(again, rows, 12)
     again.finish()
-
-
-def test_it_reads_back_what_was_logged_and_holds_no_answer(rows, tmp_path) -> None:
-    curator = curator_of(rows, Journal(tmp_path / "j"))
-    answers = follow(curator, rows, 12)
-    assert Journal(tmp_path / "j").entries == curator.log.entries
-    curator.finish()
-    text = (tmp_path / "j").read_text()
-    lines = [json.loads(line) for line in text.splitlines()]
-    assert set(lines[2]) == {"event", "number", "purpose", "batch", "questions"}
-    assert max(len(line) for line in text.splitlines()[1:]) < 400
-    numbers = {str(value) for answer in answers for value in answer.ravel()}
-    assert not any(number in text for number in numbers if len(number) > 4)
-    assert list(lines[0]) == ["format", "version", "promise", "plan", "cap", "rows", "secure"]
 
 
 @pytest.mark.parametrize(
@@ -141,12 +126,9 @@ def test_a_run_goes_on_where_its_journal_ends(rows, tmp_path) -> None:
     one = curator_of(rows, Journal(tmp_path / "j"))
     follow(one, rows, 5)
     one.close()
+    assert Journal(tmp_path / "j").entries == one.log.entries
     two = curator_of(rows, Journal(tmp_path / "j"))
-    with pytest.raises(PrivacyError, match="plan's next event"):
-        two.answer([(CellCounts(rows.cells()), 30.0)])
-    two.close()
-    two = curator_of(rows, Journal(tmp_path / "j"))
-    follow(two, rows, 7, 5)
+    follow(two, rows, 12)
     assert list(spelled_out(two.finish())) == list(spelled_out(PLAN))
     statement = PrivacyStatement.of_run(two)
     assert statement.check() == []
@@ -160,7 +142,7 @@ def test_guarantee_4_a_sitting_never_numbers_as_one_before(rows, tmp_path) -> No
     """Free answers are not in the log, and a Poisson batch of one draws its rows: their numbers are
     not given again either."""
     drawn = []
-    for _ in range(3):
+    for sitting in range(3):
         journal = Journal(tmp_path / "j")
         source = NoiseSource.seeded(0)
         source = _Listening(source, drawn)
@@ -168,7 +150,8 @@ def test_guarantee_4_a_sitting_never_numbers_as_one_before(rows, tmp_path) -> No
             rows, Promise(9.0, 1e-6, "sensitive_features"), noise=source, earlier=journal
         )
         curator.answer([(FeatureSums(None, 1.0), 0.0)], Poisson(0.5))
-        curator.answer([(CellCounts(rows.cells()), 90.0)])
+        for _ in range(1 + sitting):  # all but the last are given again
+            curator.answer([(CellCounts(rows.cells()), 90.0)])
         curator.answer([(FeatureSums(None, 1.0), 0.0)], Poisson(0.5))
         curator.close()
     assert len(drawn) == len(set(drawn)) == 9
@@ -193,22 +176,9 @@ class _Listening(NoiseSource):
         return super().stream(name, *path)
 
 
-def test_guarantee_2_a_line_that_lacks_its_end_alone_is_whole(rows, tmp_path) -> None:
-    path = tmp_path / "j"
-    curator = curator_of(rows, Journal(path))
-    follow(curator, rows, 5)
-    curator.close()
-    path.write_bytes(path.read_bytes()[:-1])
-    again = curator_of(rows, Journal(path))
-    assert again.log.entries == curator.log.entries
-    follow(again, rows, 7, 5)
-    again.close()
-    assert Journal(path).entries == again.log.entries
-
-
 def test_a_header_that_never_became_whole_is_begun_again(rows, tmp_path) -> None:
     path = tmp_path / "j"
-    for start in (b"", b'{"form', b'{"format":"fairveil journal","version":2,"prom'):
+    for start in (b"", b'{"form', b'{"format":"fairveil journal","version":3,"prom'):
         path.write_bytes(start)
         assert Journal(path).is_new
         curator = curator_of(rows, Journal(path))
@@ -223,11 +193,11 @@ def test_a_header_that_never_became_whole_is_begun_again(rows, tmp_path) -> None
         b"{}\n",
         b"hello",
         b"hello\n",
-        b'{"format":"fairveil journal","version":3}\n',
+        b'{"format":"fairveil journal","version":2}\n',
         b"\xff\xfe\n",
         b"[1]\n",
         b'{"format":"fairveil '
-        b'journal","version":2,"promise":{},"plan":null,"cap":null,"secure":true}\n',
+        b'journal","version":3,"promise":{},"plan":null,"cap":null,"secure":true}\n',
     ],
 )
 def test_guarantee_3_what_is_no_journal_is_refused_and_left_alone(tmp_path, content) -> None:
@@ -285,7 +255,7 @@ def test_a_filter_is_charged_for_what_came_before(rows, tmp_path) -> None:
     two = Curator(rows, PROMISE, cap=cap, earlier=Journal(path))
     left = int(spent.room() * 9)
     assert left >= 1
-    for _ in range(left):
+    for _ in range(2 + left):  # two are given again
         two.answer(ask)
     with pytest.raises(BudgetError):
         two.answer(ask)
@@ -302,7 +272,7 @@ def test_earlier_is_a_journal_and_heard_is_told_beside_it(rows, tmp_path) -> Non
     heard, path = [], tmp_path / "deep" / "j"
     for start in (0, 1):
         curator = curator_of(rows, Journal(path), heard=heard.append)
-        follow(curator, rows, 1, start)
+        follow(curator, rows, 1 + start)
         assert (len(heard), len(Journal(path).entries)) == (1 + start, 1 + start)
         curator.close()
 
@@ -314,6 +284,8 @@ def test_a_statement_tells_the_bounds_user_code_and_noise_of_every_sitting(rows,
     one.answer([(RowFunction(lambda block: np.ones((block.rows, 1)), 1, 2.0), 30.0)])
     one.close()
     two = Curator(rows, PROMISE, plan=plan, earlier=Journal(tmp_path / "j"))
+    two.answer([(CellCounts(rows.cells()), 30.0)])
+    two.answer([(RowFunction(lambda block: np.ones((block.rows, 1)), 1, 2.0), 30.0)])
     two.answer([(GroupLosses(Linear(np.zeros(3)), rows.cells()), 30.0)])
     two.finish()
     statement = PrivacyStatement.of_run(two)
@@ -323,15 +295,6 @@ def test_a_statement_tells_the_bounds_user_code_and_noise_of_every_sitting(rows,
         bound.question for bound in statement.bounds
     }
     assert set(statement.stamps) == {"seeded-noise", "user-code-trusted"}
-
-
-def test_without_privacy_a_journal_is_kept_too(rows, tmp_path) -> None:
-    promise = Promise(math.inf, 0.0)
-    for _ in range(2):
-        curator = Curator(rows, promise, plan=PLAN, earlier=Journal(tmp_path / "j"))
-        curator.answer([(RowCount(), 0.0)])
-        curator.close()
-    assert len(Journal(tmp_path / "j").entries) == len(curator.log) == 2
 
 
 def test_another_number_of_rows_is_refused_where_it_is_public(tmp_path) -> None:
@@ -351,45 +314,20 @@ def test_another_number_of_rows_is_refused_where_it_is_public(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("plan", [PLAN, None], ids=["planned", "as it goes"])
-@pytest.mark.parametrize("answers", [False, True])
-def test_guarantee_2_an_answer_whose_line_was_cut_ends_the_run(
-    rows, tmp_path, plan, answers
-) -> None:
+def test_guarantee_2_an_answer_whose_line_was_cut_ends_the_run(rows, tmp_path, plan) -> None:
     """Wherever it was cut; nothing of the file is changed."""
     path = tmp_path / "j"
-    curator = curator_of(rows, Journal(path, answers=answers), plan)
+    curator = curator_of(rows, Journal(path), plan)
     follow(curator, rows, 5)
     curator.close()
     *whole, last = path.read_bytes().splitlines(keepends=True)
-    for cut in [1, 2, 3, *range(7, len(last) - 1, 11), len(last) - 2]:
+    for cut in [1, 2, 3, *range(7, len(last) - 1, 31), len(last) - 1]:
         content = b"".join(whole) + last[:cut]
         path.write_bytes(content)
         assert len(Journal(path).entries) == 4
         with pytest.raises(PrivacyError, match="stays charged whole"):
-            curator_of(rows, Journal(path, answers=answers), plan)
+            curator_of(rows, Journal(path), plan)
         assert path.read_bytes() == content
-
-
-@pytest.mark.parametrize("cut", [3, 8, 15, 25])
-def test_guarantee_2_a_crash_while_nothing_is_released_ends_nothing(rows, tmp_path, cut) -> None:
-    """A torn first line of the sitting that was to go on, and a torn bound: the next sitting
-    does."""
-    path = tmp_path / "j"
-    curator = curator_of(rows, Journal(path))
-    follow(curator, rows, 5)
-    curator.close()
-    kept = path.read_bytes()
-    for begun in (b'{"sitting":1,"secure":false}', b'{"bound":{"question":"cell counts"}}'):
-        path.write_bytes(kept + begun[:cut])
-        again = curator_of(rows, Journal(path))
-        assert again.log.entries == curator.log.entries
-        again.close()
-        assert path.read_bytes().startswith(kept)
-    last = curator_of(rows, Journal(path))
-    follow(last, rows, 7, 5)
-    last.finish()
-    assert PrivacyStatement.of_run(last).check() == []
-    assert Journal(path).entries == last.log.entries
 
 
 def test_guarantee_3_one_writer_at_a_time(rows, tmp_path) -> None:
@@ -417,7 +355,7 @@ def rows_of(seed: int) -> Rows:
 
 
 def kept(path, *, seed=0, people=0, plan=PAIRS) -> Curator:
-    return curator_of(rows_of(people), Journal(path, answers=True), plan, GIVEN, seed)
+    return curator_of(rows_of(people), Journal(path), plan, GIVEN, seed)
 
 
 def search(curator: Curator, pairs: int, weights=(0.0, 0.0, 0.0)) -> list[object]:
@@ -456,11 +394,14 @@ def test_guarantee_5_a_run_that_broke_off_is_given_the_same_and_goes_on(tmp_path
 
 
 def test_guarantee_5_arrays_that_are_given_again_are_the_callers_own(tmp_path) -> None:
-    with kept(tmp_path / "j", plan=[Gaussian(30.0)] * 2) as first:
-        first.answer([(RowCount(), 30.0)])
-    with kept(tmp_path / "j", plan=[Gaussian(30.0)] * 2) as second:
-        ((count,),) = (second.answer([(RowCount(), 30.0)]),)
-        count += 1.0
+    plan, ask = [Gaussian(30.0)] * 2, [(CellCounts(rows_of(0).cells()), 30.0)]
+    with kept(tmp_path / "j", plan=plan) as first:
+        (before,) = first.answer(ask)
+    with kept(tmp_path / "j", plan=plan) as second:
+        (again,) = second.answer(ask)
+        again += 1.0
+        (entry,) = second.log.entries
+    np.testing.assert_array_equal(entry.given[0], before)
 
 
 @pytest.mark.parametrize(
@@ -522,9 +463,9 @@ def test_a_digest_tells_values_apart() -> None:
     "values", [np.array([0.1, -np.inf, np.nan, -0.0]), np.zeros((0, 3)), np.array(1e-320)]
 )
 def test_arrays_come_back_to_the_bit(values) -> None:
-    entry = LogEntry(0, Gaussian(1.0), ("q",), "all rows", "", Given.of("x", [values]))
+    entry = LogEntry(0, Gaussian(1.0), ("q",), "all rows", "", "x", (values,))
     read = LogEntry.from_line(json.loads(json.dumps(entry.to_line())))
-    assert read == entry
-    (back,) = read.given.answers
+    assert (read, read.asked) == (entry, "x")
+    (back,) = read.given
     assert back.shape == values.shape
     assert back.tobytes() == values.tobytes()

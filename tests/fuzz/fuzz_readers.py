@@ -611,7 +611,7 @@ def _runs(folder: Path) -> list[Reader]:
     def read_journal(raw: bytes) -> None:
         path = folder / "journal.jsonl"
         path.write_bytes(raw)
-        found = Journal(path, answers=True)
+        found = Journal(path)
         repr((found.entries, found.bounds, found.marks, found.ledger, found.is_secure))
 
     return [Reader("journal", of_journal, read_journal)]

@@ -67,7 +67,7 @@ def run(
         plan=search.plan,
         noise=NoiseSource.seeded(seed),
         public_rows=None if promise.rows_are_public else 400,
-        earlier=None if file is None else Journal(file, answers=True),
+        earlier=None if file is None else Journal(file),
     )
 
     def progress(done: int, _: int) -> None:
@@ -93,7 +93,7 @@ def test_a_killed_search_goes_on_and_one_that_ended_is_told_all_again(
     if plan:
         with pytest.raises(Killed):
             run(kind, promise, file, kill_at=7)
-        told = Journal(file, answers=True).entries
+        told = Journal(file).entries
         found, curator = run(kind, promise, file, seed=1)
         assert list(spelled_out(compose(curator.log.events))) == plan
         assert curator.log.entries[: len(told)] == told

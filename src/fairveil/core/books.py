@@ -47,7 +47,7 @@ from .events import (
     spelled_out,
 )
 from .filters import Filter
-from .journal import Bounded, Given, Journal, Log, LogEntry, digest_of
+from .journal import Bounded, Journal, Log, LogEntry, digest_of
 from .layout import Floats
 from .promise import Promise
 from .public import READ_FROM_DATA
@@ -368,7 +368,7 @@ class Books:
             journal.close()
             raise
         self._bounds.update({(bound.question, bound.norm): bound for bound in journal.bounds})
-        self._given.extend(entries if journal.keeps_answers else ())
+        self._given.extend(entries)
         self._marks.update(journal.marks)
         return entries
 
@@ -386,28 +386,28 @@ class Books:
             admit()
             yield number
 
-    def again(self, event: Event, *asked: object) -> Given | None:
+    def again(self, event: Event, *asked: object) -> list[Floats] | None:
         """What an earlier sitting was given for the same question; None where it is new, or shows
         nothing of anybody."""
         if not self._given or isinstance(event, NoOp):
             return None
         entry, number = self._given[0], len(self.log) - len(self._given) + 1
-        given = entry.given
-        if given is not None and entry.event == event and given.asked == digest_of(*asked):
+        if entry.event == event and entry.asked == digest_of(*asked):
             self._given.popleft()
-            return given
+            return [array.copy() for array in entry.given]
         self.budget.close()
         words = f"the question that answer {number} was given to"
         fix = "Resume with the rows, the arguments and the version that the run began with, or "
         fix += "begin another."
         raise PrivacyError.expected(words, of="journal", got="another question", remedy=fix)
 
-    def release(self, entry: LogEntry, answers: Sequence[Floats] | int, *asked: object) -> None:
+    def release(self, entry: LogEntry, answers: Sequence[Any], *asked: object) -> None:
         """Write an answer down, unless it showed nothing of anybody."""
         if isinstance(entry.event, NoOp):
             return
-        if self.journal is not None and self.journal.keeps_answers:
-            entry = replace(entry, given=Given.of(digest_of(*asked), answers))
+        if self.journal is not None:
+            given = tuple(np.array(one, np.float64) for one in answers)
+            entry = replace(entry, asked=digest_of(*asked), given=given)
         self.log.append(entry)
 
     def state(self, question: str, norm: str, moved: float, reason: str, origin: Any) -> None:

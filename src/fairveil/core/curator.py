@@ -531,7 +531,7 @@ class Curator(Asks):
             batch = batch if isinstance(batch, Part) else FULL
         ready = self._prepared(wanted, batch)
         if (given := self._books.again(ready.event, asked, batch, purpose)) is not None:
-            return given.answers
+            return given
         # what is found for this answer alone is found before anything is charged
         laid_out = ready.laid_out or self._laid_out(self._jobs(wanted), batch)
         again = wanted if ready.laid_out else None
@@ -579,7 +579,7 @@ class Curator(Asks):
         names = tuple(dict.fromkeys(f"choice by {one.name}" for one in asked))
         weighed = (asked, cell_weights, costs, score, purpose)
         if (given := self._books.again(event, *weighed)) is not None:
-            return given.chosen
+            return int(given[0])
         if isinstance(event, Exponential) and contest.stated is not None:
             why = "scores of candidates move apart by no more"
             self._books.state(names[0], "range", contest.stated, why, "by definition")
@@ -589,7 +589,7 @@ class Curator(Asks):
             else:
                 index = contest.best()
             entry = LogEntry(number, event, names, "all rows", purpose)
-            self._books.release(entry, int(index), *weighed)
+            self._books.release(entry, [index], *weighed)
         return index
 
     def attach(

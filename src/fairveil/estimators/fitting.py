@@ -1400,7 +1400,7 @@ def run(
 
 def journal_in(folder: str | os.PathLike[str] | None) -> Journal | None:
     """The journal of a search that keeps its answers there; None: nothing is kept."""
-    return None if folder is None else Journal(folder_of(folder) / FILE, answers=True)
+    return None if folder is None else Journal(folder_of(folder) / FILE)
 
 
 def folder_of(given: object) -> Path:

@@ -46,7 +46,6 @@ from ..core.attached import MOST_CODES, RowFunction, rehearse
 from ..core.errors import need
 from ..core.events import Event, compose, from_json_dict, to_json_dict
 from ..core.inventory import counted
-from ..core.journal import read as read_journal
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..curator import Attached, AttachedCodes, Block, Curator, Journal
@@ -643,7 +642,7 @@ class Server:
 
     def _curate(self, run: Run, who: str, *, is_new: bool) -> None:
         assert run.opening is not None
-        journal = Journal(self.records.journal(run.id), answers=True)
+        journal = Journal(self.records.journal(run.id))
         fix, right = "Restore it from a copy.", journal.is_new == is_new
         need(right, "its journal", of="run", got="another", fix=fix, error=PrivacyError)
         run.curator = run.opening.curator(run.id, who, journal)
@@ -839,12 +838,12 @@ class Server:
             return True
         released, sitting, lost = None, 0, True
         with suppress(PrivacyError):
-            written = read_journal(self.records.journal(id))
+            written = Journal(self.records.journal(id))
             if written.entries:
                 done = compose(entry.event for entry in written.entries)
                 released = json.dumps(to_json_dict(done))
             # an answer that was not written whole may have been seen
-            lost, sitting = written.cut or written.header is None, written.sitting
+            lost, sitting = written.is_cut or written.is_new, written.sitting
         how = f"{how}{WHOLE}" if lost and not how.endswith(WHOLE) else how
         self.records.put(id, state=SETTLING, how=how, released=released, sitting=sitting)
         if how != FINISHED:
