@@ -12,13 +12,14 @@ Guarantees (tests/curator/test_curator_quiet.py):
 3. Afterwards all is as it was, also after an exception or an interrupt, and when nested.
 
 Not covered: time, files, the network, other processes, threads that go on after the code has
-returned, and displays of notebooks.
+returned, displays of notebooks, and streams without a descriptor that the code held before.
 """
 
 from __future__ import annotations
 
 import contextvars
 import ctypes
+import io
 import logging
 import os
 import sys
@@ -82,14 +83,14 @@ class _Away:
     nested pieces the inner one hears."""
 
     def __init__(self) -> None:
-        self._told, self._begun = list[Troubles](), dict[str, str]()
-        self._undo = list[Callable[[], object]]()  # each can be done again
+        self._told, self._undo = list[Troubles](), list[Callable[[], object]]()
+        self._file: io.FileIO | None = None  # without a name; all that is printed goes there
         self._lock = threading.RLock()
 
     def enter(self, troubles: Troubles) -> None:
         """One more piece of user code."""
         with self._lock:
-            self._end_lines()
+            self._read()
             self._told.append(troubles)
             if len(self._told) == 1:
                 self._back()  # what an interrupt left
@@ -98,64 +99,73 @@ class _Away:
     def leave(self, troubles: Troubles) -> None:
         """It has ended."""
         with self._lock:
-            self._end_lines()
+            self._read()
             if len(self._told) == 1:
                 self._back()
             with suppress(ValueError):  # interrupted before it was there
                 self._told.remove(troubles)
 
-    def say(self, what: str, text: object) -> None:
-        """A sentence, and how it was said."""
+    def _say(self, what: str, text: object) -> None:
         if self._told and str(text).strip():
             self._told[-1].append(f"{what}: {text}")
 
-    def write(self, what: str, text: str) -> int:
-        """A part of a line, or lines."""
-        *lines, rest = (self._begun.get(what, "") + text).split("\n")
-        for line in lines:
-            self.say(what, line)
-        self._begun[what] = rest[: LONGEST + 1]
-        return len(text)
-
-    def _end_lines(self) -> None:
-        for what in list(self._begun):
-            self.say(what, self._begun.pop(what))
+    def _read(self) -> None:
+        """Tell what was printed since the last look."""
+        if self._file is not None:
+            _flush()
+            self._file.seek(0)
+            found = self._file.read(MOST_BYTES).decode("utf-8", "replace")
+            self._file.seek(0)
+            self._file.truncate()
+            for line in found.splitlines():
+                self._say("printed", line)
 
     def _back(self) -> None:
         while self._undo:
-            self._undo[-1]()
+            self._undo[-1]()  # each can be done again
             self._undo.pop()
 
     def _put(self, owner: Any, name: str, value: object) -> None:
-        """`value` in the place of an attribute, which was the owner's own or its class's."""
-        own, there = getattr(owner, name), name in vars(owner)
+        """`value` in the place of an attribute, unless somebody puts another there meanwhile."""
+        own = getattr(owner, name)
 
         def back() -> None:
-            if vars(owner).get(name) is value:  # else somebody has put another there since
-                setattr(owner, name, own) if there else delattr(owner, name)
+            if getattr(owner, name) is value:
+                setattr(owner, name, own)
 
         self._undo.append(back)
         setattr(owner, name, value)
 
     def _lead_away(self) -> None:
-        self._descriptors()
-        for what, name in (("printed", "stdout"), ("written to standard error", "stderr")):
-            for attribute in (name, f"__{name}__"):
-                stream = getattr(sys, attribute)
-                held, writer = getattr(stream, "__dict__", None), _Writer(self, what)
-                if isinstance(held, dict):  # also for who holds the stream itself
-                    if not isinstance(held.get("write"), _Writer):
-                        self._put(stream, "write", writer)
-                elif stream is not None:
-                    self._put(sys, attribute, writer)
+        file: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # closed by `back`
+        kept = {at: os.dup(at) for at in (1, 2) if _is_open(at)}
+        self._file = file
+
+        def back() -> None:
+            _flush()
+            while kept:
+                at, was = next(iter(kept.items()))
+                os.dup2(was, at)
+                os.close(was)
+                kept.pop(at)
+            self._file = None
+            file.close()
+
+        _flush()
+        self._undo.append(back)
+        for at in kept:  # where compiled code and other programs write; what is closed stays so
+            os.dup2(file.fileno(), at)
         hooks: tuple[tuple[Any, str, Callable[[Any], None]], ...] = (
-            (warnings, "_showwarnmsg", lambda it: self.say(it.category.__name__, it.message)),
+            (warnings, "_showwarnmsg", lambda it: self._say(it.category.__name__, it.message)),
             (logging.Logger, "handle", self._logged),
-            (sys, "unraisablehook", lambda it: self.say(it.exc_type.__name__, it.exc_value)),
-            (threading, "excepthook", lambda it: self.say(it.exc_type.__name__, it.exc_value)),
+            (sys, "unraisablehook", lambda it: self._say(it.exc_type.__name__, it.exc_value)),
+            (threading, "excepthook", lambda it: self._say(it.exc_type.__name__, it.exc_value)),
         )
         for owner, name, say in hooks:
             self._put(owner, name, lambda *args, say=say: say(args[-1]))
+        for name in ("stdout", "stderr"):
+            if getattr(sys, name) is not None:
+                self._put(sys, name, _Stream(file))
         filters: Any = warnings.filters
         self._undo.append(lambda: [one.remove(ALWAYS) for one in (filters,) if ALWAYS in one])
         filters.insert(0, ALWAYS)
@@ -169,48 +179,25 @@ class _Away:
             text = record.getMessage()
         except Exception:  # a format and its arguments that do not fit
             text = str(record.msg)
-        self.say("logged", f"{record.levelname} {record.name}: {text}")
-
-    def _descriptors(self) -> None:
-        """Descriptors 1 and 2, where compiled code and other programs write, lead into a file that
-        has no name. One that is closed stays closed."""
-        _flush()
-        memory = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # closed when it was read
-        kept = {at: os.dup(at) for at in (1, 2) if _is_open(at)}
-
-        def back() -> None:
-            _flush()
-            while kept:
-                at, was = next(iter(kept.items()))
-                os.dup2(was, at)
-                os.close(was)
-                kept.pop(at)
-            if not memory.closed:
-                memory.seek(0)
-                for line in memory.read(MOST_BYTES).decode("utf-8", "replace").splitlines():
-                    self.say("written to descriptor 1 or 2", line)
-                memory.close()
-
-        self._undo.append(back)
-        for at in kept:
-            os.dup2(memory.fileno(), at)
+        self._say("logged", f"{record.levelname} {record.name}: {text}")
 
 
-class _Writer:
-    """In the place of a stream, or of its `write`."""
+class _Stream(io.TextIOBase):
+    """In the place of a stream: the file, for as long as it is there."""
 
-    def __init__(self, away: _Away, what: str) -> None:
-        self._away, self._what = away, what
+    encoding = "utf-8"
 
-    def __call__(self, text: str) -> int:
-        if not isinstance(text, str):
-            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        return self._away.write(self._what, text)
+    def __init__(self, file: io.FileIO) -> None:
+        self.buffer = file
 
-    write = __call__
+    def fileno(self) -> int:
+        return self.buffer.fileno()
 
-    def flush(self) -> None:
-        """Nothing is kept."""
+    def write(self, text: str) -> int:
+        data = text.encode("utf-8", "replace")
+        with suppress(ValueError):  # a thread that went on
+            self.buffer.write(data)
+        return len(text)
 
 
 def _is_open(descriptor: int) -> bool:
