@@ -23,7 +23,7 @@ PARAMETERS: dict[str, tuple[dict[str, Any], str]] = {
     "negative delta": ({"delta": -1e-9}, "delta"),
     "delta that is no number": ({"delta": float("nan")}, "delta"),
     "unknown protection": ({"protects": "rows"}, "protects"),
-    "unknown relation": ({"neighbours": "swap"}, "neighbours"),
+    "unknown relation": ({"neighbours": "swap"}, "protects"),
     "a seed that is no whole number": ({"random_state": 1.5}, "random_state"),
     "a negative seed": ({"random_state": -1}, "random_state"),
     "a ledger that is none": ({"ledger": "budget.db"}, "ledger"),

@@ -270,7 +270,7 @@ WRONG: list[dict[str, Any]] = [
     {"delta": 0.0},
     {"delta": 1.0},
     {"protects": "labels"},
-    {"neighbours": "swap"},
+    {"protects": "records:swap"},
     {"protects": "sensitive_features", "neighbours": "add-remove"},
     {"public_rows": 0},
     {"max_sample_weight": 0.0},

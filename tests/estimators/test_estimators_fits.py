@@ -265,7 +265,7 @@ def test_knobs_go_to_the_algorithm(people: Columns) -> None:
         {"delta": 1.0},
         {"delta": 0.0},
         {"protects": "labels"},
-        {"neighbours": "swap"},
+        {"protects": "records:swap"},
         {"protects": "sensitive_features", "neighbours": "add-remove"},
         {"public_rows": 0},
         {"max_sample_weight": 0.0},

@@ -145,7 +145,10 @@ class Promise:
         fix = "Pass delta=1e-6, say: well below one over the rows."
         delta = checks.fraction(delta=delta, high_open=True, remedy=fix)
         if neighbours is None and ":" in str(protects):
-            protects, _, neighbours = protects.partition(":")
+            what, _, neighbours = str(protects).partition(":")
+            if what not in PROTECTS or neighbours not in NEIGHBOURS:
+                checks.one_of(("records", "records:replace-one", PROTECTS[1]), protects=protects)
+            protects = what
         protects = checks.one_of(PROTECTS, protects=protects)
         if neighbours is None:
             neighbours = "add-remove" if protects == "records" else "replace-one"
