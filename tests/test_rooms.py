@@ -81,7 +81,7 @@ INSIDE = {
         ("outcome", "postprocess", "tables"),
         ("parity", "primal_dual"),
         ("networks", "oracles"),
-        ("fermi", "game", "objectives", "quadratics"),
+        ("fermi", "game", "objectives"),
         ("least_squares", "objective_loop"),
         ("objective_descent", "tailoring"),
         ("forecast",),

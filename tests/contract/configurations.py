@@ -195,7 +195,6 @@ SHORT = fv.PrimalDual(rounds=6)
 FEW = fv.GroupObjective(rounds=4)
 
 
-LINES = np.random.default_rng(1).normal(0, 0.5, (40, 6)).round(2)  # coefficients to choose among
 
 
 def rule(X: Any) -> npt.NDArray[Any]:
@@ -360,18 +359,6 @@ def _rows() -> list[Configuration]:
             weights=True,
         ),
         R("regressor", of(ways.objective_regression, "error", "largest_group_loss:0.1"), **PAY),
-        R(
-            "regressor-exponential",
-            of(
-                ways.objective_regression,
-                "largest_group_loss",
-                None,
-                "exponential",
-                decisions=LINES,
-            ),
-            **PAY,
-            **REPLACED,
-        ),
         # budgets by group
         R(
             "tailored-alone",

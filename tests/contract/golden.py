@@ -602,21 +602,6 @@ def objective_moments_replaced() -> dict[str, Any]:
     return of_table(model, ROWS.money)
 
 
-@golden(LIBRARIES)
-def objective_grid() -> dict[str, Any]:
-    model = ways.objective_regression(
-        "largest_group_loss",
-        method="exponential",
-        decisions=[(0.5, 0.5, 0.0, 0.0), (1.0, 0.0, 0.0, 0.25), (0.0, 1.0, 0.0, 0.0)],
-        target_bounds=(-4, 4),
-        public_rows=360,
-        unsafe_data_dependent_bounds=True,
-        **{**SEEDED, "delta": 0.0},
-        **REPLACED,
-    )
-    return of_arrays(model, ROWS.money)
-
-
 # -------------------------------------------------------------- a budget by group (Alabi and Wiggins)
 
 

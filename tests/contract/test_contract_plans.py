@@ -46,5 +46,4 @@ BY_GROUP = {
     "odds-alone",
     "parity-grades",
     "objective-exponential",
-    "regressor-exponential",
 }

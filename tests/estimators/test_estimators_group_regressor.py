@@ -131,11 +131,10 @@ def test_without_privacy_the_error_is_least_squares() -> None:
     assert "not-private" in reg.privacy_.stamps
 
 
-@pytest.mark.parametrize("method", ["linear-oracle", "frank-wolfe"])
 @pytest.mark.parametrize("relation", [{"epsilon": INF}, *RELATIONS], ids=str)
-def test_the_largest_group_loss_is_below_that_of_least_squares(relation: Any, method: str) -> None:
+def test_the_largest_group_loss_is_below_that_of_least_squares(relation: Any) -> None:
     plain = losses(regressor(epsilon=INF).fit(X, Y))
-    reg = regressor(LARGEST, method=method, **BOUNDS, **relation).fit(X, Y, sensitive_features=SEX)
+    reg = regressor(LARGEST, **BOUNDS, **relation).fit(X, Y, sensitive_features=SEX)
     found = losses(reg)
     assert max(found.values()) < 0.85 * max(plain.values())
     if relation.get("epsilon") == INF:
@@ -368,25 +367,6 @@ def test_how_empty_private_rows_are_decides_nothing_that_is_asked() -> None:
     assert len(one.events) == 2
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_a_choice_that_reads_no_group_is_free_and_exact_where_groups_alone_are_protected(
-    delta: float,
-) -> None:
-    data = people(200)
-    X = data["skill"][:, np.newaxis]
-    options: dict[str, Any] = {
-        "method": "exponential",
-        "decisions": np.array([[10.0, 2.0], [10.0, 0.0]]),
-    }
-    reg = made(ways.objective_regression, **options, protects="sensitive_features", delta=delta)
-    reg.fit(X, data["pay"], sensitive_features=data["sex"])
-    assert reg.privacy_.epsilon == 0.0
-    assert reg.intercept_ == pytest.approx(10.0)
-    errors = [((data["pay"] - 10.0 - slope * data["skill"]) ** 2).mean() for slope in (2.0, 0.0)]
-    assert reg.coef_[0] == pytest.approx([2.0, 0.0][int(np.argmin(errors))])
-    assert reg.objective_ == pytest.approx(min(errors), rel=1e-6)
-
-
 def test_columns_in_any_units_and_words() -> None:
     frame = pd.DataFrame(
         {"age": TABLE["age"] * 1e4, "skill": TABLE["skill"] * 1e-4, "job": TABLE["job"]}
@@ -430,37 +410,6 @@ def test_a_group_that_is_listed_but_empty() -> None:
         assert reg.score(TABLE, Y) > 0.3
 
 
-# -- the exponential method ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("relation", [{"epsilon": INF}, {"delta": 0.0}, *RELATIONS], ids=str)
-def test_a_choice_among_public_coefficients_in_the_units_of_x_and_y(relation: Any) -> None:
-    listed = np.array([[10.0, 1.5, slope] for slope in np.linspace(-4, 8, 25)])
-    reg = regressor(
-        LARGEST, method="exponential", decisions=listed, **{"epsilon": 4.0, **relation}, **BOUNDS
-    )
-    reg.fit(X, Y, sensitive_features=SEX)
-    found = np.array([reg.intercept_, *reg.coef_])
-    assert np.abs(listed - found).max(axis=1).min() < 1e-9
-    worst = [
-        max(((Y - one[0] - X @ one[1:]) ** 2)[key == SEX].mean() for key in "fm")
-        for one in (found, *listed)
-    ]
-    assert worst[0] <= min(worst) * (1.0001 if relation.get("epsilon") == INF else 2.5)
-    assert reg.privacy_.epsilon <= 4.0 or relation.get("epsilon") == INF
-    assert (relation.get("delta") == 0.0) == math.isnan(reg.objective_)
-
-
-def test_a_choice_by_schema_from_a_grid() -> None:
-    schema = SCHEMA.without("job").without("age")
-    reg = regressor(LARGEST, method="exponential", schema=schema).fit(TABLE)
-    assert reg.score(TABLE, Y) > 0.2
-    with pytest.raises(InputError, match="Markov"):
-        regressor(LARGEST, method="exponential", schema=SCHEMA).fit(TABLE)
-    with pytest.raises(InputError, match="decisions"):
-        regressor(decisions=np.zeros((2, 3)), **BOUNDS).fit(X, Y)
-
-
 # -- errors, copies, files -------------------------------------------------------------------------
 
 
@@ -471,6 +420,9 @@ def test_a_choice_by_schema_from_a_grid() -> None:
         ({"objective": LARGEST}, "sensitive_features"),
         ({"constraint": fv.DemographicParity(0.1)}, "squared|sensitive"),
         ({"ledger": "a handle"}, "ledger"),
+        ({"method": "exponential"}, "method"),
+        ({"decisions": np.zeros((2, 3))}, "decisions"),
+        ({"delta": 0.0}, "delta"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_written(options: Any, words: str) -> None:
@@ -518,11 +470,6 @@ def test_in_pipelines_and_cross_validation() -> None:
             "objective": LARGEST,
             "constraint": ["gini:0.2", f"{LARGEST}:4"],
             "protects": "sensitive_features",
-        },
-        {
-            "method": "exponential",
-            "decisions": np.array([[10.0, 1.5, 3.0], [9.0, 0.0, 0.0]]),
-            "delta": 0.0,
         },
         {"epsilon": INF},
         {"unsafe_data_dependent_bounds": True, "target_bounds": None},

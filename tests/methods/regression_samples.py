@@ -8,7 +8,7 @@ import numpy as np
 
 from fairveil.curator import Rows
 from fairveil.facts import Cells
-from fairveil.methods.quadratics import GroupQuadratics
+from fairveil.methods.least_squares import GroupQuadratics
 
 
 def sample(

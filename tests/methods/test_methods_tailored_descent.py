@@ -26,7 +26,7 @@ from fairveil.curator import Rows
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness.objectives import GroupLoss, LargestGroupLoss
 from fairveil.methods.allocation import ALLOCATIONS, Allocation
-from fairveil.methods.quadratics import Ended
+from fairveil.methods.least_squares import Ended
 from fairveil.methods.tailoring import TailoredDescent, plan_tailored_descent
 from fairveil.privacy import Promise
 from group_prices import by_group

@@ -23,8 +23,7 @@ from fairveil.core.events import Gaussian
 from fairveil.errors import InputError, PrivacyError
 from fairveil.fairness.objectives import GroupLoss, LargestGroupLoss
 from fairveil.methods.allocation import ALLOCATIONS, Allocation
-from fairveil.methods.least_squares import RegressionTask
-from fairveil.methods.quadratics import Ended
+from fairveil.methods.least_squares import Ended, RegressionTask
 from fairveil.methods.tailoring import (
     TailoredRegression,
     plan_tailored_descent,

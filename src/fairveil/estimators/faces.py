@@ -33,7 +33,6 @@ from .reading.coding import Coding, SchemaCoding, TableCoding
 from .reading.columns import read_labels
 from .reading.inputs import weights_of
 from .reading.shapes import Side
-from .reading.targets import TargetScale
 from .reading.training import Training
 from .reading.unread import Read
 from .settings import Setting
@@ -252,23 +251,6 @@ def _column_names(X: TableLike) -> list[str] | None:
 
     wrapped = nw.from_native(X, pass_through=True, eager_only=True)
     return list(map(str, wrapped.columns)) if isinstance(wrapped, nw.DataFrame) else None
-
-
-def in_coded_units(coefficients: Floats, coding: Coding, target: TargetScale) -> Floats:
-    """Coefficients (vectors, 1 + width) for X and y as they came, the intercept first, as
-    coefficients of coded rows.
-
-    A coding's way back is linear in weights and intercept: it is asked for the unit vectors, and
-    undone.
-    """
-    width = coding.layout.width
-    weights, intercepts = coding.in_input_units(
-        np.vstack([np.zeros(width), np.eye(width)]), np.eye(1 + width)[0]
-    )
-    # line j: what the j-th coefficient of coded rows is
-    back = np.column_stack([intercepts, weights])
-    slopes, shifts = target.in_coded_units(coefficients[:, 1:], coefficients[:, 0])
-    return np.asarray(np.linalg.solve(back.T, np.column_stack([shifts, slopes]).T).T)
 
 
 # ------------------------------ curves

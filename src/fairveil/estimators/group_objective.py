@@ -18,13 +18,8 @@ from ..facts import Cells, RowLayout
 from ..fairness import BoundedGroupLoss
 from ..fairness.objectives import Constraint, Error, Objective, parse_constraint, parse_objective
 from ..methods.descent import Progress, Reason
-from ..methods.least_squares import (
-    RegressionOutcome,
-    RegressionTask,
-    checked,
-    plan_choice,
-    plan_regression,
-)
+from ..methods.least_squares import ROUNDS as CALLS
+from ..methods.least_squares import RegressionOutcome, RegressionTask, plan_regression
 from ..methods.objective_descent import LossDescent, plan_descent
 from ..methods.objective_loop import ROUNDS, Loop, PublicSearch, plan_loop, plan_public
 from ..methods.objectives import Certain, Found, Problem, Sampling, plan_sampling
@@ -40,11 +35,9 @@ from ..methods.oracles import (
     directions,
     thresholds,
 )
-from ..methods.quadratics import ROUNDS as CALLS
 from ..models import DerandomisedModel, LinearModel, Model, RegressionModel
 from . import fitting, settings
 from .certifying.certified_fits import refuse_certify
-from .faces import in_coded_units
 from .fitting import OpenedFit, said, statement_of
 from .mixing import (
     candidates_of,
@@ -77,6 +70,7 @@ from .ways import PlannedFit, Way
 
 NAMED = ("thresholds", "directions", "labellings")
 LINEAR, EXPONENTIAL, LOG = "linear-oracle", "exponential", "log"
+OF_CLASSIFIERS = ("method", "decisions", "loss", "oracle", "alpha", "confidence")
 
 
 class GroupObjectiveWay(Way):
@@ -335,37 +329,16 @@ class RegressedWay(GroupObjectiveWay):
         return super().said(cells, ())
 
     def intend(self, read: Read, X: TableLike, shape: tuple[int, ...] | None) -> PlannedFit:
-        of, solver = self.of, self.solver
-        refuse_functions(X, solver.method)
+        of = self.of
         whose, promise = fitting.asked(of)
         ledger = fitting.ledger_of(of, promise)
         objective, constraint = self.asked()
-        chosen = solver.method == EXPONENTIAL
-        self.idle({"with a regression": ("loss", "oracle", "alpha", "confidence")})
-        if chosen:
-            self.idle({"with method='exponential'": ("clip", "rounds")})
-            self.idle({"with decisions": ("radius",) if solver.decisions is not None else ()})
-        elif solver.decisions is not None:
-            remedy = (
-                "A list is chosen from by method='exponential'; the other methods find "
-                "coefficients themselves."
-            )
-            expected = f"None with method={solver.method!r}"
-            raise InputError.expected(expected, of="decisions", got="a list", remedy=remedy)
-        # a grid is of coefficients of numbers in public units
-        scaled = chosen and needs_scale(promise, of._facts, X)
-        ways = fitting.own_ways(of, promise, whose, additive.of_rows(of.model), scaled=scaled)
-        target = NumericTarget.of(of._facts, promise, as_number=not chosen)
+        self.idle({"with a regression": OF_CLASSIFIERS})
+        ways = fitting.own_ways(of, promise, whose, additive.of_rows(of.model))
+        target = NumericTarget.of(of._facts, promise, as_number=True)
         # numbers are scaled inside: how empty private rows are decides nothing
-        training = read(replace(ways, target=target, thin=ways.thin and chosen))
-        units: Numbers = "as given" if chosen else "scaled"
-        opening = OpenedFit.of(
-            of,
-            promise,
-            ledger,
-            training,
-            numbers="unread" if solver.decisions is not None else units,
-        )
+        training = read(replace(ways, target=target, thin=False))
+        opening = OpenedFit.of(of, promise, ledger, training, numbers="scaled")
         cells = _cells_of(objective, constraint, training)
         planned = self._plan(opening, objective, constraint, cells)
         return PlannedFit(opening, groups_of(training, either=False), planned)
@@ -386,18 +359,11 @@ class RegressedWay(GroupObjectiveWay):
             max_sample_weight=opening.max_sample_weight,
             penalty=solver.penalty,
         )
-        if solver.method == EXPONENTIAL:
-            listed = None
-            if solver.decisions is not None:
-                listed = checked(solver.decisions, training.coding.layout.width)
-                listed = in_coded_units(listed, training.coding, training.target)
-            return plan_choice(task, listed, radius=solver.radius)
         return plan_regression(
             task,
             scales=scales(training, promise),
             clip=solver.clip,
             radius=solver.radius,
-            method=solver.method,
             rounds=solver.rounds or CALLS,
         )
 

@@ -471,22 +471,21 @@ class GroupObjective(Setting):
 
     `objective` and `constraints` say the functions. Classifiers are a mixture of decisions, one
     decision of a list, or one linear model; regressions are least squares from Gram matrices that
-    are released once, or a private choice among coefficients. See docs/group_objective.md.
+    are released once. See docs/group_objective.md.
 
     Parameters
     ----------
     method : {"linear-oracle", "frank-wolfe", "exponential"}, default="linear-oracle"
-        ``"linear-oracle"`` and ``"frank-wolfe"`` (Algorithm 4) find a mixture, or coefficients, by
-        linear oracles. ``"exponential"`` chooses one decision, or one vector of coefficients, of a
-        finite list; it works at ``delta=0`` and for functions that are not convex.
+        Of classifiers. ``"linear-oracle"`` and ``"frank-wolfe"`` (Algorithm 4) find a mixture by
+        linear oracles. ``"exponential"`` chooses one decision of a finite list; it works at
+        ``delta=0`` and for functions that are not convex.
     decisions : str, array or list of classifiers, default=None
-        What is decided among. ``"thresholds"``: one column against one number. ``"directions"``:
-        100 x 100 linear rules in a ball, of two classes, fixed without the data. ``"labellings"``:
-        those that cuts of public scores induce, for two classes where sensitive features are
-        protected. An array (m, 1 + width): weights of linear rules, or coefficients of a
-        regression, the intercept first. A list: fitted classifiers, which are trusted to be made
-        without these rows. None: linear rules; with ``"exponential"`` thresholds, or a grid of
-        coefficients.
+        What classifiers decide among. ``"thresholds"``: one column against one number.
+        ``"directions"``: 100 x 100 linear rules in a ball, of two classes, fixed without the data.
+        ``"labellings"``: those that cuts of public scores induce, for two classes where sensitive
+        features are protected. An array (m, 1 + width): weights of linear rules, the intercept
+        first. A list: fitted classifiers, which are trusted to be made without these rows. None:
+        linear rules; with ``"exponential"`` thresholds.
     loss : {"zero_one", "log"}, default="zero_one"
         Of classifiers. ``"zero_one"``: errors of decisions. ``"log"``: the log loss of
         probabilities, for one linear model and objectives that grow with every group's loss.
@@ -508,12 +507,11 @@ class GroupObjective(Setting):
         noise is small.
     radius : float, default=None
         Of regressions: the largest norm of the coefficients, intercept included, where y and dense
-        numbers are in their released standard deviations; with ``"exponential"`` that of the grid,
-        where y and a schema's numbers are in [-1, 1]. None: no limit, but 10 where losses may get
-        negative weights, and 1.5 for the grid.
+        numbers are in their released standard deviations. None: no limit, but 10 where losses may
+        get negative weights.
     penalty : float, default=None
-        G in f + G max(0, g). None: 20 for mixtures, 5 for ``"frank-wolfe"`` and grids, and that of
-        Corollary 4.2, or a smaller one, for ``"exponential"`` and regressions.
+        G in f + G max(0, g). None: 20 for mixtures, 5 for ``"frank-wolfe"``, and that of Corollary
+        4.2, or a smaller one, for ``"exponential"`` and regressions.
     alpha : float, default=None
         With ``"exponential"``: how far f and g may be above the best; not beside a `penalty`. None:
         the penalty is chosen without it.

@@ -32,8 +32,8 @@ from ..fairness.objectives import (
 )
 from ..methods import networks
 from ..methods.allocation import STANDARD_ERROR, Allocation, Shares, checked_rule, each_column
+from ..methods.least_squares import ROUNDS as CALLS
 from ..methods.least_squares import RegressionOutcome, RegressionTask
-from ..methods.quadratics import ROUNDS as CALLS
 from ..methods.tailoring import plan_tailored_descent, plan_tailored_regression
 from ..models import LinearModel
 from ..show.numbers import at_most

@@ -1,6 +1,5 @@
 """Least squares for objectives of the groups' losses (Alabi, sec. 1.3.1; theory.md#gram): one
-release of the groups' Gram matrices, then linear oracles for free; or a private choice out of a
-list.
+release of the groups' Gram matrices, then linear oracles for free.
 
 With r = (1, x, y) and M_k = the sum of r r' over the rows of group k, the loss of coefficients c is
 
@@ -11,16 +10,14 @@ targets coded to [-1, 1], over 4; bounds are given, and values reported, in squa
 
 `Differs:`
 - the paper asks a private gradient descent for every weighted sum of losses; here the M_k are
-  released once, and the least value of w.l(c) is post-processing for any w, solved exactly
-  (`quadratics`): any number of rounds costs the same;
+  released once, and the least value of w.l(c) is arithmetic on that release for any w, solved
+  exactly: any number of rounds costs the same;
 - rows longer than a clip are clipped, and count as the square of what is left of them; dense numbers
   are scaled by released moments before, for the noise of a Gram matrix is as large in every
   direction;
 - where records are protected, the matrix of everybody is in the same release; where features are
   public it is exact, and what clipping takes of it is given back by the groups' shares;
-- losses that noise hides are followed part of the way (`quadratics.steadied`);
-- sampling from a convex set needs Markov chains, whose distance from the right distribution enters
-  delta and has no bound that could be checked: coefficients are chosen from a list or a grid.
+- losses that noise hides are not followed (`as_known`).
 
 Guarantees (tests/methods/test_methods_least_squares.py):
 1. The log is the plan: the same releases, whatever is answered and however often oracles are asked.
@@ -28,7 +25,9 @@ Guarantees (tests/methods/test_methods_least_squares.py):
    coefficients.
 3. Losses at coefficients that were fixed before have the noise that is stated of them; those at
    coefficients found in the same release are off by less than twice what is stated.
-4. No neighbour changes the probability of a choice by more than its epsilon says.
+4. No point of a ball has less than that of `least_in_ball`, but for rounding; `Least.lower` <=
+   h(l(c)) for every c in reach, and for convex h that grows with every loss the answer is within the
+   tolerance of it, unless the rounds end first.
 """
 
 from __future__ import annotations
@@ -37,10 +36,12 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from .. import _checks
 from .._types import Floats
@@ -49,17 +50,12 @@ from ..core.events import Event, compose
 from ..core.promise import Promise
 from ..curator import (
     FULL,
-    CellCounts,
     GramMatrices,
-    GroupLosses,
-    Linear,
     Measurement,
     NumberMoments,
     Question,
     RowCount,
-    Score,
     describe,
-    describe_choice,
     largest_of_one,
     moved_by_one,
 )
@@ -88,25 +84,14 @@ from ..fairness.objectives import (
     Objective,
     WeightedError,
 )
-from ..privacy import calibrate
 from .allocation import by_column
 from .comparison import Rival
 from .descent import Batch, Progress
-from .gaussian import OR_EXPONENTIAL, quietest
+from .gaussian import quietest
+from .mixture import lowest
 from .oracles import LEAST_ROWS, Asks
 from .outcome import not_met
-from .quadratics import (
-    CERTAIN,
-    LEAST_SHARE,
-    METHODS,
-    ROUNDS,
-    Ended,
-    GroupQuadratics,
-    Least,
-    least,
-    steadied,
-)
-from .systems import NO_GROUPS, heaviest, onto_totals
+from .systems import NO_GROUPS, columns_of, heaviest
 
 LENGTH = 1.5  # of the usual length of a row: the longest that counts in full, unless noise is small
 LONGEST, HEARD = 4.0, 0.04
@@ -116,12 +101,15 @@ the clip, and losses of clipped rows are not the rows'."""
 RADIUS = 10.0  # of coefficients whose losses may get negative weights
 MOMENTS_SHARE = 0.05  # of the squared budget
 WHOLE_SHARE = 0.3  # of the rest, where records are protected, for one matrix of everybody
-CLIP = 4.0  # of the squared error of codes, where coefficients are chosen: that of the range
-GRID_RADIUS, GRID_POINTS, GRID_DIMENSIONS = 1.5, 21, 3
-PENALTY = 5.0  # G of a choice, whose noise is in proportion to it
-SHARES = (0.05, 0.9, 0.05)  # of the squared budget of a choice: counts, choice, losses
-PURE_SHARES = (0.1, 0.9)  # of epsilon
-CHOSEN = "drawn by the exponential mechanism from {0} candidates"
+THIN = 1e-13  # of the largest eigenvalue: below it a direction counts as flat
+CUT = 1e-10  # of the largest spread: below it a direction is one that no row has, but for rounding
+LEAST_SHARE = 1e-12
+RIDGE = 0.4  # of the noise's spectral norm: s
+CERTAIN = 3.0  # deviations of the noise
+TOLERANCE = 1e-7
+ROUNDS = 200
+KEPT = 150  # cuts, and points of the hull: the latest
+SURE = 1.0  # of the deviation of the noise of what is minimised
 
 
 # ------------------------------------------------------------- what is asked for, and what is said
@@ -227,13 +215,13 @@ class RegressionTask:
         frame = Frame(self.cells or NO_GROUPS, (), shares, least)
         return self.objective.at(frame), _in_ranges(self.constraint, self.unit).at(frame)
 
-    def joint(self, f: GroupFunction, bounds: list[GroupFunction], width: float = 0.0) -> Joint:
-        """h = f + G max(0, g), smoothed over `width`."""
+    def joint(self, f: GroupFunction, bounds: list[GroupFunction]) -> Joint:
+        """h = f + G max(0, g)."""
         if not bounds:
             return Joint(f, None, 0.0)
         g: LossFunction = bounds[0] if len(bounds) == 1 else Worst(tuple(bounds))
         penalty = corollary_4_2(f, self.alpha) if self.penalty is None else self.penalty
-        return Joint(f, g, penalty, width)
+        return Joint(f, g, penalty)
 
     def _lines(
         self,
@@ -388,6 +376,334 @@ def _lines(
     return [(title, unit * function.bound, value, unit * size)]
 
 
+# -- losses of released matrices, and what makes a function of them least
+
+
+def least_in_ball(matrix: Floats, vector: Floats, radius: float = math.inf) -> Floats:
+    """The c that makes c'A c - 2 b'c least over |c| <= radius, A symmetric with eigenvalues of any
+    sign. Without a radius A must have no direction of descent for ever.
+
+    c is a solution exactly if (A + m I) c = b for some m >= 0 with A + m I positive semi-definite,
+    and m (radius - |c|) = 0 (More and Sorensen). In the eigenbasis of A, m is the root of the
+    secular equation 1/|c(m)| = 1/radius, nearly linear in m.
+    """
+    values, basis = np.linalg.eigh((matrix + matrix.T) / 2.0)
+    b = basis.T @ vector
+    flat = THIN * max(float(np.abs(values).max(initial=0.0)), 1e-300)
+    # A flat direction with a slope falls for ever; without one it adds nothing.
+    still = np.abs(b) <= THIN * max(float(np.linalg.norm(b)), 1e-300)
+    if values[0] > -flat and (still | (values > flat)).all():
+        inside = np.where(values > flat, b / np.where(values > flat, values, 1.0), 0.0)
+        if float(np.linalg.norm(inside)) <= radius:
+            return np.asarray(basis @ inside)
+    if math.isinf(radius):
+        raise InputError.expected(
+            "a sum of squares, which has a least value",
+            of="radius",
+            got="one that falls for ever, and no radius",
+            remedy="Pass a radius: the largest norm of coefficients.",
+        )
+    return np.asarray(basis @ _on_sphere(values, b, radius, flat))
+
+
+def _on_sphere(values: Floats, b: Floats, radius: float, flat: float) -> Floats:
+    """In the eigenbasis: the solution of length `radius`."""
+    least = max(0.0, -float(values[0]))
+    lowest = values <= values[0] + flat if values[0] < 0 else values <= flat
+
+    def length(m: float) -> float:
+        return float(np.linalg.norm(b / (values + m)))
+
+    if float(np.abs(b[lowest]).max(initial=0.0)) <= THIN * max(float(np.linalg.norm(b)), 1e-300):
+        # The hard case of a trust region: nothing pulls along the lowest eigenvector, which then
+        # fills up the length.
+        rest = np.where(lowest, 0.0, b / np.where(lowest, 1.0, values + least))
+        inside = float(np.linalg.norm(rest))
+        if inside <= radius:
+            rest[int(np.argmax(lowest))] = math.sqrt(max(0.0, radius**2 - inside**2))
+            return rest
+        b = np.where(lowest, 0.0, b)
+    # |c(least + above)| <= radius, since every eigenvalue + least is at least 0
+    above = float(np.linalg.norm(b)) / radius
+    high = least + above
+    low = least + max(float(np.abs(b[lowest]).max(initial=0.0)) / radius / 2.0, 1e-16 * high)
+    while low > least and length(low) < radius:
+        low = least + (low - least) / 2.0
+    if length(high) >= radius:  # by rounding alone
+        root = high
+    elif length(low) < radius:
+        root = low
+    else:
+        # 1/radius - 1/|c(m)| is nearly linear in m, where |c(m)| itself has a pole.
+        root = brentq(lambda m: 1.0 / radius - 1.0 / length(m), low, high, xtol=1e-300)
+    c = b / (values + root)
+    return np.asarray(c * (radius / float(np.linalg.norm(c))))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupQuadratics:
+    """Group losses as functions of coefficients (1 + width,): released values alone. Make one with
+    `of`.
+
+    `released`: M_k u / n0, (cells, d, d); `forms`: those that are minimised; `noise` (cells,): the
+    standard deviation of a diagonal entry of M_k; `shares`: the groups' of all rows; `least`: the
+    least share of one; `has_rows`: whether the released number of rows can be told from none.
+    """
+
+    released: Floats
+    forms: Floats
+    shares: Floats
+    rows: float
+    noise: Floats
+    unit: float
+    least: float
+    radius: float
+    has_rows: bool
+
+    @staticmethod
+    def of(
+        answer: Floats,
+        *,
+        noise: float | Floats,
+        cells: Cells | None,
+        total: Floats | None = None,
+        total_noise: float = 0.0,
+        lost: Floats | None = None,
+        unit: float = 0.25,
+        radius: float = math.inf,
+    ) -> GroupQuadratics:
+        """From released matrices (cells, d, d), made usable by public and released numbers alone.
+
+        `noise`: the deviation of a diagonal entry, one for all or one a cell; `total`: of all rows,
+        public or released with `total_noise`: what is missing to it is shared in proportion to the
+        variances of the groups' noise, which is likeliest; `lost`: what clipping took from a public
+        total, given back by the groups' shares. A group counts two deviations of its noise at least.
+        Each form is the nearest positive semi-definite one (losses are then convex), raised in
+        directions in which a group's rows are spread less than the noise: by s^2 / max(e, s), e the
+        spread and s `RIDGE` of the noise's spectral norm. So a group of n rows tells
+        about n e / s in a direction, e the spread of one row. Losses that are reported are those
+        of matrices as they were released.
+        """
+        answer = np.array(answer, np.float64)
+        noise = np.array(np.broadcast_to(noise, len(answer)), np.float64)
+        columns = columns_of(cells or NO_GROUPS)
+        for column in columns if total is not None else ():
+            variance = noise[column] ** 2
+            share = np.full(len(variance), 1.0 / len(variance))
+            if variance.any():
+                share = variance / (variance.sum() + total_noise**2)
+            missing = np.asarray(total).reshape(answer.shape[1:]) - answer[column].sum(axis=0)
+            answer[column] = answer[column] + share[:, np.newaxis, np.newaxis] * missing
+            noise[column] = noise[column] * np.sqrt(np.maximum(1.0 - share, 0.0))
+        # A released size may be below 0 by its noise; what divides is two deviations at least.
+        least = np.where(noise > 0.0, np.maximum(LEAST_ROWS, 2.0 * noise), LEAST_SHARE)
+        counts = np.maximum(answer[:, 0, 0], least)
+        for column in columns if lost is not None else ():
+            part = counts[column] / counts[column].sum()
+            answer[column] += part[:, np.newaxis, np.newaxis] * lost
+        # The first entry of a matrix is its number of rows, as the intercept's coordinate is 1.
+        counted = float(answer[:, 0, 0].sum()) > CERTAIN * float(np.linalg.norm(noise))
+        has_rows = counted or (total is not None and not total_noise)
+        counts = np.maximum(answer[:, 0, 0], least)
+        n0 = float(max(counts.sum() / (1 if cells is None else cells.per_row), LEAST_SHARE))
+        # The spectral norm of a symmetric matrix of noise is about deviation x sqrt(2 d), with s on
+        # the diagonal and s / sqrt(2) beside it.
+        raises = RIDGE * noise * math.sqrt(2.0 * answer.shape[-1])
+        forms = np.stack(
+            [
+                _raised(_sum_of_squares(one, exact=bool(s == 0)), float(size))
+                for one, s, size in zip(answer, noise, raises, strict=True)
+            ]
+        )
+        of, share_of_one = unit / n0, float(least.min()) / n0
+        return GroupQuadratics(
+            answer * of,
+            forms * of,
+            counts / n0,
+            n0,
+            noise,
+            unit,
+            share_of_one,
+            radius,
+            has_rows,
+        )
+
+    def losses(self, c: Floats) -> Floats:
+        """l(c), (..., cells), of coefficients (..., 1 + width)."""
+        return _values(self.forms, c)
+
+    def measured(self, c: Floats) -> Floats:
+        """The same by the matrices as they were released: unbiased at coefficients that do not
+        depend on them."""
+        return _values(self.released, c)
+
+    def deviation(self, c: Floats) -> Floats:
+        """The standard deviation of each of `measured(c)` at a c that does not depend on the noise:
+        that has one size in every direction, so it is that times |v|^2."""
+        return np.asarray(self.noise * (self.unit / self.rows * (1.0 + float(c @ c))))
+
+    def spread(self, c: Floats) -> Floats:
+        """The same where c was found in the same matrices, and follows their noise: half of the
+        most that it can be in any direction, the spectral norm (sqrt(2 d) deviations). Losses at
+        such c are rather too low than too high."""
+        return self.deviation(c) * max(1.0, math.sqrt(self.forms.shape[-1] / 2.0))
+
+    def best(self, weights: Floats) -> Floats:
+        """The linear oracle: the c in the ball that makes w.l(c) least, for weights of any sign."""
+        form = np.einsum("k,kij->ij", weights, self.forms)
+        matrix, vector = form[:-1, :-1], form[:-1, -1]
+        if math.isfinite(self.radius) or weights.min(initial=0.0) < 0:
+            return least_in_ball(matrix, vector, self.radius)
+        # without a ball no unit is special: columns of one length lose few digits
+        squares = np.diag(matrix)
+        sizes = np.where(squares > 0.0, np.sqrt(np.maximum(squares, 0.0)), 1.0)
+        values, basis = np.linalg.eigh(matrix / np.outer(sizes, sizes))
+        told = values > CUT * max(float(values[-1]), 1e-300)
+        return np.asarray(
+            basis[:, told] @ (basis[:, told].T @ (vector / sizes) / values[told]) / sizes
+        )
+
+
+def _values(forms: Floats, c: Floats) -> Floats:
+    c = np.asarray(c, np.float64)
+    v = np.concatenate([c, np.full((*c.shape[:-1], 1), -1.0)], axis=-1)
+    return np.asarray(np.einsum("...i,kij,...j->...k", v, forms, v))
+
+
+def _sum_of_squares(matrix: Floats, *, exact: bool) -> Floats:
+    """The nearest positive semi-definite matrix (Frobenius). Of an exact one, in units in which all
+    columns have one length, and without what rounding alone has left in directions that no row has,
+    and in columns that never change."""
+    squares = np.diag(matrix)
+    there = squares > CUT**2 * squares.max(initial=0.0) if exact else np.ones(len(matrix), bool)
+    sizes = np.where(there & exact, np.sqrt(np.maximum(squares, 0.0)), 1.0)
+    values, basis = np.linalg.eigh(
+        (matrix + matrix.T) / 2.0 * np.outer(there / sizes, there / sizes)
+    )
+    kept = np.where(values > CUT * max(float(values[-1]), 1e-300), values, 0.0)
+    return np.asarray((basis * kept) @ basis.T * np.outer(there * sizes, there * sizes))
+
+
+def _raised(matrix: Floats, size: float) -> Floats:
+    """With more where rows are spread less than `size`; the target's own line and column are left
+    as they are."""
+    if size == 0.0:
+        return matrix
+    values, basis = np.linalg.eigh(matrix[:-1, :-1])
+    out = matrix.copy()
+    out[:-1, :-1] += (basis * (size**2 / np.maximum(values, size))) @ basis.T
+    return out
+
+
+class Ended(Enum):
+    """Why a search for coefficients stopped."""
+
+    GAP = "no coefficients in reach are better by more than the tolerance"
+    ROUNDS = "all rounds were done; coefficients in reach may be better by the gap"
+    NOISE = (
+        "the groups' losses are known through too much noise to be followed: the coefficients are "
+        "least squares of everybody"
+    )
+    NOTHING = (
+        "the released number of rows cannot be told from none: the coefficients were left at zero"
+    )
+    SHORTENED = (
+        "numbers are so large that rows, clipped, are hidden by the noise: the coefficients were "
+        "left at zero; pass schema=, with bounds of the columns, or scale numbers to [-1, 1] by "
+        "public constants"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Least:
+    """The answer: coefficients, h of their losses, the bound below all, and how often the oracle
+    was asked. `gap`: how much better any coefficients in reach can be."""
+
+    coefficients: Floats
+    value: float
+    lower: float
+    calls: int
+    reason: Ended
+
+    @property
+    def gap(self) -> float:
+        return self.value - self.lower
+
+
+def least(
+    quadratics: GroupQuadratics,
+    h: LossFunction,
+    *,
+    rounds: int = ROUNDS,
+    tolerance: float = TOLERANCE,
+    progress: Progress | None = None,
+) -> Least:
+    """Coefficients that make a convex h of their losses least, by cutting planes (Kelley's, on both
+    sides), until the bound is `tolerance` below the best value, or the rounds end.
+
+    A point of the convex hull of the losses seen so far, with weights q, makes the highest tangent of
+    h least. With t the multipliers of the tangents and w = sum_s t_s w_s the oracle's answer gives the
+    bound sum_s t_s (h(l_s) - w_s.l_s) + min_c w.l(c) for every c in reach, since tangents are below h.
+    Its answer is the next point, the mean's is the next tangent. Where h grows with every loss, the
+    mean coefficients sum_j q_j c_j are at least as good as the hull's point (Jensen, twice): the
+    answer is one vector. Where it does not, the answer is the best of all vectors seen, and the bound
+    says how far from the best it may be.
+    """
+    if not h.convex:
+        raise InputError.expected(
+            "a convex function of group losses",
+            of="objective",
+            got="another",
+            remedy="Minimize a largest, mean or weighted loss, or the error.",
+        )
+    if not h.monotone and math.isinf(quadratics.radius):
+        remedy = "Some weights may be negative: pass a radius, the largest norm of coefficients."
+        raise InputError.expected("a finite radius", of="radius", got=math.inf, remedy=remedy)
+    points, losses, slopes, levels = list[Floats](), list[Floats](), list[Floats](), list[float]()
+    best, value, lower = np.zeros(0), math.inf, -math.inf
+
+    def see(c: Floats) -> None:
+        """Take coefficients in, and the tangent of h at their losses."""
+        nonlocal best, value
+        points.append(c)
+        losses.append(quadratics.losses(c))
+        slopes.append(h.gradient(losses[-1]))
+        found = float(h.value(losses[-1]))
+        levels.append(found - float(slopes[-1] @ losses[-1]))
+        if found < value:
+            best, value = c, found
+
+    # A first point: any will do, and least squares of everybody is mostly near.
+    first = np.maximum(h.gradient(np.zeros(len(quadratics.forms))), 0.0)
+    see(quadratics.best(np.where(first.any(), first, 1.0)))
+    for call in range(1, rounds + 1):
+        w, level = np.array(slopes[-KEPT:]), np.array(levels[-KEPT:])
+        shares, prices, _ = lowest(w, level, np.array(losses[-KEPT:]))
+        mean = np.asarray(shares @ np.array(points[-KEPT:]))
+        weights = np.asarray(prices @ w)
+        new = quadratics.best(weights)
+        lower = max(lower, float(prices @ level) + float(weights @ quadratics.losses(new)))
+        see(new)
+        see(mean)
+        if progress is not None:
+            progress(call, rounds)
+        if value - lower <= tolerance:
+            return Least(best, value, min(lower, value), call, Ended.GAP)
+    return Least(best, value, min(lower, value), rounds, Ended.ROUNDS)
+
+
+def as_known(quadratics: GroupQuadratics, f: LossFunction, found: Least, free: Floats) -> Least:
+    """What was found for an f that grows with every loss, where nothing is constrained; or least
+    squares of everybody, `free`, where that is not better by `SURE` deviations of its noise. What was found
+    follows the luckiest noise, and a largest loss the noisiest group."""
+    losses = quadratics.losses(free)
+    value = float(f.value(losses))
+    doubt = float(np.linalg.norm(f.gradient(losses) * quadratics.spread(found.coefficients)))
+    if value - found.value > SURE * doubt or value - found.value <= TOLERANCE:
+        return found
+    return Least(free, value, min(found.lower, value), found.calls, Ended.NOISE)
+
+
 # ------------------------------------------------------------------------- one release for all
 
 
@@ -453,15 +769,13 @@ class GroupRegression:
     The task's layout has the target as its last number. `scales`: whether numbers are scaled by
     their moments. `clip`: the longest row that counts in full; `radius`: of the ball of
     coefficients, in the units of the search; None: none, or `RADIUS` where weights of losses may be
-    negative. `ridge`: s of `GroupQuadratics.of`.
+    negative.
     """
 
     task: RegressionTask
     scales: bool = False
     clip: float | None = None
     radius: float | None = None
-    ridge: float | None = None
-    method: str = "linear-oracle"
     rounds: int = ROUNDS
     moments_multiplier: float = 0.0
     multiplier: float = 0.0
@@ -526,7 +840,6 @@ class GroupRegression:
             "cells": task.cells,
             "unit": 0.25 if scaling is None else 0.25 * float(scaling.scale[-1]) ** 2,
             "radius": math.inf if self.radius is None else self.radius,
-            "ridge": self.ridge,
         }
         if task.is_exact or not task.sees_features:
             clip: float | None = self._clip
@@ -612,23 +925,15 @@ class GroupRegression:
     ) -> RegressionOutcome:
         """The coefficients, for losses that were released: post-processing."""
         task = self.task
-        # Frank-Wolfe has no rate at a kink.
-        width = task.alpha if self.method == "frank-wolfe" else 0.0
-
-        def h_of(one: GroupQuadratics) -> Joint:
-            return task.joint(*task.functions(one.shares, one.least), width)
-
-        def find(one: GroupQuadratics) -> Floats:
-            held = replace(one, radius=quadratics.radius)
-            return least(held, h_of(one), self.method, rounds=self.rounds).coefficients
-
+        # everybody's least squares, from the same release
+        free = quadratics.best(np.ones(len(quadratics.forms)))
         if quadratics.has_rows:
-            h = h_of(quadratics)
+            h = task.joint(*task.functions(quadratics.shares, quadratics.least))
             if not h.monotone and self.radius is None:
                 quadratics = replace(quadratics, radius=RADIUS)
-            best = least(quadratics, h, self.method, rounds=self.rounds, progress=progress)
+            best = least(quadratics, h, rounds=self.rounds, progress=progress)
             if h.monotone and task.constraint.is_vacuous:
-                best = steadied(quadratics, h, best, find)
+                best = as_known(quadratics, h, best, free)
         else:
             # rows teach nothing: few, or clipped so far that they count for few
             counted = 0.0 if scaling is None else scaling.rows
@@ -665,18 +970,16 @@ class GroupRegression:
                 **told,
             )
 
-        # the mean of all targets for everybody, and least squares, from the same release
+        # the mean of all targets for everybody
         whole = quadratics.released.sum(axis=0)
         mean = np.zeros(len(whole) - 1)
         mean[0] = whole[0, -1] / max(float(whole[0, 0]), 1e-300)
-        free = quadratics.best(np.ones(len(quadratics.forms)))
         return replace(outcome, constant=beside(mean), free=beside(free))
 
 
 def plan_regression(task: RegressionTask, **options: Any) -> GroupRegression:
     """The regression whose noise is the least that keeps the promise. `options`: fields of
     `GroupRegression`."""
-    _checks.one_of(METHODS, method=options.get("method", "linear-oracle"))
     _checks.whole(at_least=1, rounds=options.get("rounds", ROUNDS))
     for name in ("clip", "radius"):
         if options.get(name) is not None:
@@ -696,177 +999,4 @@ def plan_regression(task: RegressionTask, **options: Any) -> GroupRegression:
             whole_multiplier=of_matrices / math.sqrt(whole) if whole else 0.0,
         )
 
-    return quietest(
-        task.promise, at, GroupRegression.event, exact=task.is_exact, way_out=OR_EXPONENTIAL
-    )
-
-
-# --------------------------------------------------------------------------- a choice out of a list
-
-
-@dataclass(frozen=True, eq=False)
-class CoefficientChoice:
-    """A choice by the exponential mechanism that is planned and priced: public values alone. Made
-    by `plan_choice`.
-
-    Three releases: the groups' counts, which losses are divided by; the choice, by a function of
-    clipped losses; the losses of what was chosen. With delta = 0 the counts get discrete Laplace
-    noise, and the last is left out. `candidates` (m, 1 + width), of coded rows, the intercept first.
-    `scale`: z; more is more noise.
-    """
-
-    task: RegressionTask
-    candidates: Floats
-    scale: float = 0.0
-
-    @cached_property
-    def plan(self) -> Event | None:
-        """The events of the run; None without privacy."""
-        return self.event() if self.task.promise.is_private else None
-
-    @property
-    def is_pure(self) -> bool:
-        """Without delta no noise may be Gaussian."""
-        return not self.task.is_exact and self.task.promise.delta == 0.0
-
-    def event(self) -> Event:
-        """What the run costs."""
-        before, *after = (self.task.event([one]) for one in (self._counts, *self._measure(0)))
-        choice = describe_choice(self._question(self.candidates), self._epsilon, self.task.promise)
-        return compose([before, choice, *after])
-
-    def run(self, curator: Asks, _: Progress | None = None) -> RegressionOutcome:
-        """Count, choose, measure; the curator is closed afterwards, in every case."""
-        with curator:
-            outcome = self._run(curator)
-            curator.finish()
-        return outcome
-
-    def _run(self, curator: Asks) -> RegressionOutcome:
-        task, cells = self.task, self.task.cells or NO_GROUPS
-        (counts,) = curator.answer([self._counts], purpose="counts of the groups")
-        count_noise = self._noise(self._counts)
-        if task.sees_features and not task.is_exact:
-            ((total,),) = curator.answer([(CellCounts(None), 0.0)])
-            counts = onto_totals(counts, np.asarray(total), cells, axis=0)
-        least = max(LEAST_ROWS, 2.0 * count_noise) if count_noise > 0 else LEAST_SHARE
-        counts = np.maximum(counts, least)
-        rows = float(task.stated_rows or max(counts.sum() / cells.per_row, LEAST_ROWS))
-        shares = counts / rows
-        h, unit = task.joint(*task.functions(shares, least / rows)), 1.0 / (4.0 * rows)
-        low, high = h.slopes
-        score = Score(lambda sums: h.value(sums * unit), low * unit, high * unit, trusted=h.trusted)
-        question = self._question(self.candidates)
-        at = curator.choose(question, self._epsilon, score=score, purpose="coefficients")
-        losses, noise = np.full(cells.count, np.nan), math.nan
-        for measurement in self._measure(at):
-            (sums,) = curator.answer([measurement], purpose="losses of the coefficients")
-            losses, noise = np.asarray(sums) * unit, self._noise(measurement) * unit
-        return task.outcome(
-            self.candidates[at],
-            losses,
-            shares,
-            least=least / rows,
-            noise=noise,
-            count_noise=count_noise / rows,
-            rows=rows,
-            gap=None,
-            calls=1,
-            reason=CHOSEN.format(len(self.candidates)),
-        )
-
-    def _question(self, coefficients: Floats) -> Question:
-        models = coefficients[:, np.newaxis] if coefficients.ndim == 2 else coefficients
-        return GroupLosses(Linear(models), self.task.cells, "squared", clip=CLIP)
-
-    @property
-    def _counts(self) -> Measurement:
-        question = CellCounts(self.task.cells)
-        if self.is_pure:
-            return Measurement(question, self.scale / PURE_SHARES[0], "discrete-laplace")
-        return Measurement(question, self._multiplier(SHARES[0]))
-
-    @property
-    def _epsilon(self) -> float:
-        if self.task.is_exact:
-            return math.inf
-        share = PURE_SHARES[1] if self.is_pure else 2.0 * math.sqrt(SHARES[1])
-        return share / self.scale
-
-    def _measure(self, at: int) -> list[Measurement]:
-        """The losses of a candidate, unless there is no room for them."""
-        question = self._question(self.candidates[at])
-        return [] if self.is_pure else [Measurement(question, self._multiplier(SHARES[2]))]
-
-    def _multiplier(self, share: float) -> float:
-        """Of a Gaussian: 1/z^2 times the share is its 1/multiplier^2, and a choice of epsilon e
-        counts as e^2/4."""
-        return 0.0 if self.task.is_exact else self.scale / math.sqrt(share)
-
-    def _noise(self, measurement: Measurement) -> float:
-        """A bound on the standard deviation of one number of an answer."""
-        if self.task.is_exact:
-            return 0.0
-        moved = self.task.move(measurement.question, measurement.order)
-        size = math.sqrt(2.0) if measurement.order == 1 else 1.0
-        return float(measurement.multiplier) * moved * size
-
-
-def plan_choice(
-    task: RegressionTask, candidates: object = None, *, radius: float | None = None
-) -> CoefficientChoice:
-    """The choice whose noise is the least that keeps the promise. `candidates`: None: a grid of the
-    ball of that radius."""
-    task = replace(task, penalty=PENALTY) if task.penalty is None else task
-    width = task.layout.width
-    listed = grid(1 + width, radius) if candidates is None else checked(candidates, width)
-    if task.is_exact:
-        return CoefficientChoice(task, listed)
-
-    def event(z: float) -> Event:
-        return CoefficientChoice(task, listed, z).event()
-
-    return CoefficientChoice(task, listed, calibrate(task.promise, event).multiplier)
-
-
-def grid(dimensions: int, radius: float | None = None) -> Floats:
-    """Evenly spaced points of the ball, (points, dimensions), in at most three dimensions.
-
-    >>> len(grid(1, 1.0)), grid(2, 1.0).shape, float(np.linalg.norm(grid(3), axis=1).max()) <= 1.5
-    (21, (317, 2), True)
-    """
-    if dimensions > GRID_DIMENSIONS:
-        raise InputError.expected(
-            f"at most {GRID_DIMENSIONS} coefficients, the intercept's included, for a grid",
-            of="decisions",
-            got=dimensions,
-            remedy=(
-                "Pass decisions=, a public list of coefficients, or method='linear-oracle'. "
-                "A Markov chain is no way out: how far it is from the right one would enter delta, "
-                "and nothing here could prove a bound of that."
-            ),
-        )
-    reach = GRID_RADIUS if radius is None else _checks.positive(radius=radius)
-    line = np.linspace(-reach, reach, GRID_POINTS)
-    points = np.array(list(itertools.product(line, repeat=dimensions)))
-    return np.asarray(points[np.linalg.norm(points, axis=1) <= reach * (1.0 + 1e-12)])
-
-
-def checked(candidates: object, width: int) -> Floats:
-    """A public list of coefficients as an array (m, 1 + width)."""
-    try:
-        listed = np.array(candidates, np.float64)
-    except (TypeError, ValueError):
-        listed = np.empty(0)
-    fits = listed.ndim == 2 and len(listed) > 0 and listed.shape[1] == 1 + width
-    if not fits or not np.isfinite(listed).all():
-        raise InputError.expected(
-            f"finite numbers (candidates, {1 + width})",
-            of="decisions",
-            got=f"shape {listed.shape}",
-            remedy=(
-                "One line a candidate: the intercept, then one for each of coef_names_; public "
-                "numbers, not fitted to rows."
-            ),
-        )
-    return listed
+    return quietest(task.promise, at, GroupRegression.event, exact=task.is_exact)

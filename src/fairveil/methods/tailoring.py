@@ -117,8 +117,11 @@ from .descent import Batch, Progress, Reason
 from .duals import AscentState, PrimalState, ProjectedAscent
 from .gaussian import quietest
 from .least_squares import (
+    CERTAIN,
     LENGTH,
     MOMENTS_SHARE,
+    Ended,
+    GroupQuadratics,
     GroupRegression,
     RegressionOutcome,
     RegressionTask,
@@ -127,7 +130,6 @@ from .least_squares import (
 )
 from .oracles import LEAST_ROWS
 from .primal_dual import of_persons, usual_clip
-from .quadratics import CERTAIN, Ended, GroupQuadratics
 from .systems import NO_GROUPS, columns_of
 
 if TYPE_CHECKING:

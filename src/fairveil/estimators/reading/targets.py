@@ -64,10 +64,6 @@ class TargetScale:
         of the input."""
         return weights * self.half, intercept * self.half + self.centre
 
-    def in_coded_units(self, weights: Floats, intercept: Floats) -> tuple[Floats, Floats]:
-        """The inverse of `in_input_units`."""
-        return weights / self.half, (intercept - self.centre) / self.half
-
     def fact(self) -> PublicFact:
         """For the statement."""
         return PublicFact("bounds of the target", f"{self.low:g} to {self.high:g}", self.origin)
