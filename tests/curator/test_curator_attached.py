@@ -12,11 +12,10 @@ import pytest
 from curator_pools import COMBINATIONS, WIDTH, attribute_move, largest_moves, pool
 
 from fairveil.core import pricing
-from fairveil.core.attached import Attached, ShiftedHistogram
+from fairveil.core.attached import ShiftedHistogram, attached_codes, attached_model
 from fairveil.core.events import DiscreteLaplace, Gaussian
 from fairveil.core.passes import totals
 from fairveil.curator import (
-    AttachedCodes,
     AttachedHistogram,
     CellCounts,
     CodeHistogram,
@@ -90,12 +89,12 @@ def offsets_of(cells, far):
 def every(rows, cells):
     """Histograms of all kinds, and whether their bound is attained to within ten percent."""
     fixed, reads, soft = (
-        Attached(read, rows, columns, "model")
+        attached_model(read, rows, columns, "model")
         for read, columns in ((by_class, FEATURES), (by_group, READS), (shares, FEATURES))
     )
     codes = [
-        AttachedCodes(by_code, rows, CODES, FEATURES, "codes"),
-        AttachedCodes(by_group_code, rows, CODES, READS, "groups"),
+        attached_codes(by_code, rows, CODES, FEATURES, "codes"),
+        attached_codes(by_group_code, rows, CODES, READS, "groups"),
     ]
     kinds = itertools.product((fixed, reads, soft), ("hard", "soft"))
     models = [(model, decisions, model is not soft) for model, decisions in kinds]
@@ -112,7 +111,7 @@ def every(rows, cells):
         for model, how, tight in models:
             yield AttachedHistogram(model, cells, True, how, last), tight
         for one in codes:
-            yield CodeHistogram(one, cells, True, last), True
+            yield CodeHistogram(one, cells, True, group=last), True
         for label in labelled:
             yield CellCounts(cells, label, group=last), True
         for (model, how, _), far in itertools.product(models, labelled):
@@ -177,12 +176,12 @@ def test_guarantee_3_one_group_alone_costs_half_the_laplace_noise_where_rows_are
         read, code = (by_group, by_group_code) if reads else (by_class, by_code)
         columns = READS if reads else FEATURES
         model, codes = (
-            Attached(read, rows, columns, "m"),
-            AttachedCodes(code, rows, CODES, columns, "c"),
+            attached_model(read, rows, columns, "m"),
+            attached_codes(code, rows, CODES, columns, "c"),
         )
         return (
             lambda cells, group: AttachedHistogram(model, cells, True, "hard", group),
-            lambda cells, group: CodeHistogram(codes, cells, True, group),
+            lambda cells, group: CodeHistogram(codes, cells, True, group=group),
         )  # fmt: skip
 
     for reads, cells, group, promise, steps in (
@@ -238,9 +237,7 @@ def test_histograms_count_what_numpy_counts(rows_of, weights):
         (found,) = curator.answer([(question, 0)])
         assert np.allclose(found, wanted, atol=1e-4), question.name
         if question.kind not in (GroupedHistogram, MixtureHistogram):
-            more = {"decisions": question.decisions} if question.decisions else {}
-            kind, of = question.kind, question.attached
-            each = [kind(of, cells, True, group=g, **more) for g in range(cells.count)]
+            each = [question.but(group=g) for g in range(cells.count)]
             parts = curator.answer([(one, 0) for one in each])
             assert np.allclose(np.concatenate(parts), wanted, atol=1e-4)
     for question, added in (
@@ -278,13 +275,10 @@ def test_rules_of_two_classes_are_those_of_numpy(rows_of, sparse):
 
 def test_guarantee_1_a_handle_shows_nothing_of_a_row(rows_of):
     curator = Curator(rows_of(classes=3), NOT_PRIVATE)
-    for handle, own in (
-        (curator.attach(by_class), "classes"),
-        (curator.attach_codes(by_code, CODES), "count"),
-    ):
+    for handle in (curator.attach(by_class), curator.attach_codes(by_code, CODES)):
         assert not hasattr(handle, "__dict__")
         shown = {name for name in dir(handle) if not name.startswith("_")}
-        assert shown <= {own, "columns_read", "is_of", "of", "title", "unseen"}
+        assert shown == {"columns_read", "count", "is_code", "is_of", "of", "title"}
 
 
 def test_guarantee_2_whatever_code_returns_is_a_point_of_the_simplex_or_one_code(rows_of):

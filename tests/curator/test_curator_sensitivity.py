@@ -25,7 +25,7 @@ from curator_pools import (
 )
 
 from covering import pairs
-from fairveil.core.attached import Attached
+from fairveil.core.attached import attached_model
 from fairveil.core.events import Gaussian, compose
 from fairveil.core.passes import needs_rows, public_scales
 from fairveil.curator import (
@@ -293,8 +293,12 @@ def test_guarantee_2_groups_that_nobody_is_in_count_too():
 def test_guarantee_1_for_attached_models_and_user_code(mode):
     rows = pool(3)
     cells = rows.cells(mode)
-    wild = Attached(lambda block: np.stack([block.numbers[0], block.numbers[1], 1.0 + 0 * block.numbers[2]], 1), rows,
-                    frozenset({"features"}), "wild")  # fmt: skip
+    wild = attached_model(
+        lambda block: np.stack([block.numbers[0], block.numbers[1], np.ones(block.rows)], 1),
+        rows,
+        {"features"},
+        "wild",
+    )
     function = RowFunction(
         lambda block: np.column_stack([block.numbers.T * 1e3, block.labels, block.sensitive.T]),
         6,

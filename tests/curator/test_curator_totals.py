@@ -10,7 +10,7 @@ import pytest
 from covering import pairs
 from fairveil.core import passes as totals_module
 from fairveil.core import sums
-from fairveil.core.attached import Attached
+from fairveil.core.attached import attached_model
 from fairveil.core.passes import totals
 from fairveil.core.rows import MOST_ROWS
 from fairveil.curator import (
@@ -216,7 +216,7 @@ def test_attached_models_and_user_code_keep_their_integers_too(rows_of):
         return np.column_stack([block.numbers.T, block.labels])
 
     for table in (rows, permuted):
-        table.attached = Attached(decide, table, frozenset({"features"}), "codes")
+        table.attached = attached_model(decide, table, {"features"}, "codes")
     cells = rows.cells()
     scale = AttachedHistogram(rows.attached, cells).scale(rows.layout, None)
     for make in (lambda table: AttachedHistogram(table.attached, cells, by_label=True),):

@@ -11,8 +11,8 @@ Guarantees (tests/curator/test_curator_attached.py, test_curator_row_function.py
        alone: a vector within the clip, a point of the simplex (or its shrinking), or one code.
        A row whose output is not finite, or that fails, contributes zero, and no other row does.
     3. No neighbour moves a histogram, of all groups or of one, of soft or of hard decisions,
-       further than `scale` and `scale_of_change` say, under every relation, whatever models, codes,
-       offsets and shares are. Its bound does not depend on how many codes there are.
+       further than its bound, under every relation, whatever models, codes, offsets and shares are;
+       it does not depend on how many codes there are.
     4. An exception does not end the fit and is not shown before it has ended, nor is what the code
        warns of, prints or logs (`quiet`): `Curator.trouble()` then tells the data holder.
     5. Codes given as an array are taken only where features and labels are public, one whole number
@@ -22,8 +22,7 @@ Guarantees (tests/curator/test_curator_attached.py, test_curator_row_function.py
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import checks
-from .bound import Bound, of_histogram, of_signed
+from .bound import Bound, of_signed
 from .errors import PrivacyError, need
 from .layout import Cells, Floats, RowLayout
 from .promise import Promise
@@ -45,13 +44,12 @@ from .questions import (
     Question,
     Sum,
     cell_count,
-    checked_group,
     classes_of,
     read_columns,
 )
 from .quiet import Troubles, quietly
 from .rows import EMPTY_FLOAT, EMPTY_INT, Block, Rows
-from .sums import SIMPLEX, Run, added, comes_or_goes, gridded, whole_steps
+from .sums import SIMPLEX, Run, gridded, histogram, whole_steps
 
 COLUMNS = frozenset({FEATURES, LABEL, SENSITIVE})
 MOST_CODES = 1 << 16
@@ -229,26 +227,25 @@ RowFunction = Kind("row function", row_function, OUTPUTS_CLIPPED, reads=_reads_s
 # -- what is attached to rows ----------------------------------------------------------------------
 
 
-class Handle:
-    """What the curator keeps of each row, attached; nothing of it can be read. Abstract."""
+class Attached:
+    """A handle on what the curator keeps of each row, of which nothing can be read: a point of the
+    simplex over `count` classes, the prediction of a model (`Curator.attach` makes it), or one of
+    `count` codes, such as the bin of a score (`Curator.attach_codes`)."""
 
-    __slots__ = ("_kept", "_rows", "columns_read", "title")
+    __slots__ = ("_kept", "_rows", "columns_read", "count", "is_code", "title")
 
-    def __init__(self, rows: Rows, columns_read: frozenset[str], title: str) -> None:
-        self._rows, self.columns_read, self.title = rows, columns_read, title
-        self._kept: list[npt.NDArray[Any]] = []
-
-    def _found(
+    def __init__(
         self,
-        function: Callable[[Block], Floats],
-        width: int,
-        clip: float,
-        troubles: Troubles | None,
-    ) -> list[Floats]:
-        """What a caller's function gives of each row that was given, bounded, block by block."""
-        told = troubles or Troubles()
-        code = Code(function, width, clip, self.columns_read, self.title, told)
-        return [code.bounded(block, 1) for block in self._rows.given.blocks()]
+        count: int,
+        columns_read: Iterable[str],
+        title: str,
+        *,
+        is_code: bool = False,
+        rows: Rows | None = None,
+        kept: Sequence[npt.NDArray[Any]] = (),
+    ) -> None:
+        self.count, self.columns_read, self.title = count, frozenset(columns_read), title
+        self.is_code, self._rows, self._kept = is_code, rows, kept
 
     def is_of(self, rows: Rows) -> bool:
         """Whether it is of these rows."""
@@ -260,71 +257,49 @@ class Handle:
         return np.asarray(whole[a:b] if block.chosen is None else whole[block.chosen[a:b]])
 
 
-class Attached(Handle):
-    """A handle on a model whose predictions for the rows the curator keeps. `Curator.attach` makes
-    it."""
+def attached_model(
+    function: Callable[[Block], Any],
+    rows: Rows,
+    columns_read: Collection[str],
+    title: str,
+    troubles: Troubles | None = None,
+) -> Attached:
+    """A model made elsewhere: from a block to class codes (rows,) or shares (rows, classes)."""
+    count = classes_of(rows.layout, "an attached model")
 
-    __slots__ = ("classes",)
+    def shares(block: Block) -> Floats:
+        out = np.asarray(function(block))
+        out = out.astype(np.int64) if out.dtype == np.bool_ else out
+        return np.asarray(np.eye(count)[out] if out.ndim == 1 else out, np.float64)
 
-    def __init__(
-        self,
-        function: Callable[[Block], Any],
-        rows: Rows,
-        columns_read: frozenset[str],
-        title: str,
-        troubles: Troubles | None = None,
-    ) -> None:
-        super().__init__(rows, columns_read, title)
-        self.classes = classes_of(rows.layout, "an attached model")
-
-        def shares(block: Block) -> Floats:
-            out = np.asarray(function(block))
-            out = out.astype(np.int64) if out.dtype == np.bool_ else out
-            return np.asarray(np.eye(self.classes)[out] if out.ndim == 1 else out, np.float64)
-
-        found = [np.maximum(p, 0.0) for p in self._found(shares, self.classes, 1.0, troubles)]
-        # nonnegative rows whose sum is at most 1
-        self._kept = rows.of_given(
-            [p / np.maximum(1.0, p.sum(axis=1, keepdims=True)) for p in found]
-        )
-
-    @staticmethod
-    def unseen(layout: RowLayout, columns_read: Collection[str], title: str) -> Attached:
-        """A handle without rows, for plans: what may be asked about it, and at what price."""
-        out = Attached.__new__(Attached)
-        out.classes, out.title = classes_of(layout, "an attached model"), title
-        out.columns_read = frozenset(columns_read)
-        return out
+    code = Code(shares, count, 1.0, frozenset(columns_read), title, troubles or Troubles())
+    found = [np.maximum(code.bounded(block, 1), 0.0) for block in rows.given.blocks()]
+    # nonnegative rows whose sum is at most 1
+    kept = rows.of_given([p / np.maximum(1.0, p.sum(axis=1, keepdims=True)) for p in found])
+    return Attached(count, columns_read, title, rows=rows, kept=kept)
 
 
-class AttachedCodes(Handle):
-    """A handle on a code for each row, such as the bin of a score, which the curator keeps.
-    `Curator.attach_codes` makes it."""
+def attached_codes(
+    function: Callable[[Block], Any],
+    rows: Rows,
+    count: int,
+    columns_read: Collection[str],
+    title: str,
+    troubles: Troubles | None = None,
+) -> Attached:
+    """Codes made elsewhere: from a block to whole numbers (rows,) from 0 to `count` - 1."""
+    count = checks.whole(at_least=1, count=count)
+    few, words = count <= MOST_CODES, f"at most {MOST_CODES} codes"
+    need(few, words, of="count", got=count, fix="Take wider bins.")
 
-    __slots__ = ("count",)
+    def column(block: Block) -> Floats:
+        return np.asarray(function(block), np.float64).reshape(block.rows, -1)
 
-    def __init__(
-        self,
-        function: Callable[[Block], Any],
-        rows: Rows,
-        count: int,
-        columns_read: frozenset[str],
-        title: str,
-        troubles: Troubles | None = None,
-    ) -> None:
-        super().__init__(rows, columns_read, title)
-        self.count = checks.whole(at_least=1, count=count)
-        few, words = self.count <= MOST_CODES, f"at most {MOST_CODES} codes"
-        need(few, words, of="count", got=count, fix="Take wider bins.")
-
-        def column(block: Block) -> Floats:
-            return np.asarray(function(block), np.float64).reshape(block.rows, -1)
-
-        found = self._found(column, 1, float(self.count), troubles)
-        self._kept = [
-            np.clip(np.rint(codes), 0, self.count - 1).astype(np.intp)
-            for codes in rows.of_given([codes[:, 0] for codes in found])
-        ]
+    told = troubles or Troubles()
+    code = Code(column, 1, float(count), frozenset(columns_read), title, told)
+    found = [code.bounded(block, 1)[:, 0] for block in rows.given.blocks()]
+    kept = [np.clip(np.rint(codes), 0, count - 1).astype(np.intp) for codes in rows.of_given(found)]
+    return Attached(count, columns_read, title, is_code=True, rows=rows, kept=kept)
 
 
 def given_codes(codes: object, rows: Rows, promise: Promise) -> Callable[[Block], Any]:
@@ -343,63 +318,6 @@ def given_codes(codes: object, rows: Rows, promise: Promise) -> Callable[[Block]
 # -- histograms ------------------------------------------------------------------------------------
 
 
-def by_decision(
-    facts: Facts,
-    name: str,
-    cells: Cells | None,
-    by_label: bool,
-    group: int | None,
-    outputs: int,
-    decided: Callable[[Run], npt.NDArray[Any]],
-    reads: Collection[str],
-    *,
-    whole: bool,
-    codes: int = 0,
-) -> Sum:
-    """A histogram by cell (and label) of what `decided` says of rows: a code each, (rows,), or
-    unless `whole` a point of the simplex each, (rows, outputs).
-
-    A row is in one cell (one of each column, of marginal groups), with one label, and adds one for
-    one code, or a point of the simplex: L1 and L2 are those of any histogram, 1 and 1 (add-remove),
-    2 and sqrt 2. Whole counts may have discrete Laplace noise. `group`: that one cell alone, of
-    product cells. With sensitive features alone protected L1 and L2 are then 1, for a row keeps its
-    place and only comes or goes (theory.md#post-processing), so long as what it adds does: that is
-    not read from the sensitive columns, or all of them make the cells, and within the group they
-    are fixed. `codes`: how many there are, of which the last are told.
-    """
-    group, per_row = checked_group(cells, group), 1 if cells is None else cells.per_row
-    labels = classes_of(facts.layout, name) if by_label else 1
-    codes = codes or outputs
-    buckets = cell_count(cells) * labels
-    own = slice(None) if group is None else slice(group * labels, (group + 1) * labels)
-    shape = (cell_count(cells) if group is None else 1, *((labels,) if by_label else ()), outputs)
-
-    def total(run: Run, units: Any) -> npt.NDArray[Any]:
-        found, unit = decided(run), float(np.atleast_1d(units)[0])
-        lines = run.cells(cells, labels)
-        if found.ndim == 2:
-            table = added(lines, whole_steps(found.T, run.weights, unit), buckets)
-        else:
-            ones = whole_steps(np.ones((1, run.n)), run.weights, unit)
-            table = added(lines * codes + found, ones, buckets * codes).reshape(-1, codes)
-            table = table[:, codes - outputs :]
-        return table[own].reshape(1, *shape)
-
-    bound = of_histogram(facts.cap or 1.0, per_row, facts.order)
-    read = frozenset(reads) | ({SENSITIVE} if cells is not None else set())
-    read |= {LABEL} if by_label else set()
-    apart = cells if per_row == 1 and group is None else None
-    head = (name, shape, read, bound, 0, total, math.sqrt(2), 0.0, apart)
-    one = Sum(*head, coordinates=per_row * (1 if whole else outputs), is_own=True)
-    most = facts.promise.rows_per_unit
-    one = gridded(one, most, whole=whole and facts.cap is None)
-    if facts.alone and group is not None and cells is not None:
-        made_of_all = set(cells.names) == set(facts.layout.sensitive_names)
-        if SENSITIVE not in reads or made_of_all:
-            one = replace(one, limits=comes_or_goes(one.bound))
-    return one
-
-
 def _read_by_handle(question: Question) -> frozenset[str]:
     return read_columns(question, question.attached.columns_read)
 
@@ -411,90 +329,50 @@ def attached_histogram(
     by_label: bool = False,
     decisions: str = "soft",
     group: int | None = None,
-) -> Sum:
-    """How an attached model's predictions fall in each cell (and label): shape (cells[, labels],
-    classes). See `by_decision` for bounds and `group`.
-
-    `decisions="soft"`: a row adds its probabilities; `"hard"`: one for the class of the largest,
-    the first of equal ones (even of zeros).
-    """
-    hard = checks.one_of(("soft", "hard"), decisions=decisions) == "hard"
-
-    def decided(run: Run) -> npt.NDArray[Any]:
-        shares = attached.of(run.block, run.a, run.a + run.n)
-        return np.asarray(shares.argmax(axis=1)) if hard else shares
-
-    of = (facts, "histogram of an attached model", cells, by_label, group, attached.classes)
-    return by_decision(*of, decided, attached.columns_read, whole=hard)
-
-
-AttachedHistogram = Kind(
-    "histogram of an attached model", attached_histogram, SIMPLEX, reads=_read_by_handle
-)
-
-
-def shifted_histogram(
-    facts: Facts,
-    attached: Attached,
-    cells: Cells | None = None,
-    by_label: bool = False,
-    decisions: str = "soft",
-    group: int | None = None,
     offsets: Any = None,
     temperature: float = 1.0,
 ) -> Sum:
-    """How decisions by p(k | x) - offsets[cell, k] fall in each product cell: shape (cells,
-    classes). Offsets are public or released (theory.md#moved-decisions).
+    """How what is attached falls in each cell (and label): shape (cells[, labels], count). See
+    `sums.histogram` for bounds and `group`.
 
-    `decisions="soft"`: a row adds the softmax of these differences over `temperature`, a point of
-    the simplex. `"hard"`: one for the largest of them.
+    A code adds one. Of a model's shares, `decisions="soft"`: a row adds its probabilities;
+    `"hard"`: one for the class of the largest, the first of equal ones (even of zeros). `offsets`
+    (product cells, classes), public or released: decisions are by p(k | x) - offsets[cell, k]
+    (theory.md#moved-decisions); soft ones are the softmax of these differences over `temperature`.
     """
     hard = checks.one_of(("soft", "hard"), decisions=decisions) == "hard"
-    checks.positive(temperature=temperature)
-    fix = "Pass product cells, and neither by_label nor group."
-    apart = cells is not None and cells.mode == "product" and group is None and not by_label
-    need(apart, "cells that do not overlap", of="cells", got=cells, fix=fix)
-    table = _offsets(offsets, (cell_count(cells), attached.classes), apart=True)
+    hard, count, name = hard or attached.is_code, attached.count, "histogram of what is attached"
+    table = None
+    if offsets is not None:
+        checks.positive(temperature=temperature)
+        fix = "Pass product cells, and neither by_label nor group."
+        apart = cells is not None and cells.mode == "product" and group is None and not by_label
+        need(apart, "cells that do not overlap", of="cells", got=cells, fix=fix)
+        table = _offsets(offsets, (cell_count(cells), count), apart=not attached.is_code)
 
-    def decided(run: Run) -> npt.NDArray[Any]:
-        (line,) = run.cells(cells)
-        moved = attached.of(run.block, run.a, run.a + run.n) - table[line]
-        if hard:
-            return np.asarray(moved.argmax(axis=1))
-        shares = np.exp((moved - moved.max(axis=1, keepdims=True)) / temperature)
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+    def found(run: Run) -> npt.NDArray[Any]:
+        own = attached.of(run.block, run.a, run.a + run.n)
+        if table is not None:
+            own = own - table[run.cells(cells)[0]]
+            if not hard:
+                own = np.exp((own - own.max(axis=1, keepdims=True)) / temperature)
+                own = own / own.sum(axis=1, keepdims=True)
+        return own if attached.is_code or not hard else np.asarray(own.argmax(axis=1))
 
-    of = (facts, "histogram of shifted decisions", cells, by_label, group, attached.classes)
-    return by_decision(*of, decided, attached.columns_read, whole=hard)
-
-
-ShiftedHistogram = Kind(
-    "histogram of shifted decisions",
-    shifted_histogram,
-    "a row's decision is a point of the simplex",
-    reads=_read_by_handle,
-)
-
-
-def code_histogram(
-    facts: Facts,
-    attached: AttachedCodes,
-    cells: Cells | None = None,
-    by_label: bool = False,
-    group: int | None = None,
-) -> Sum:
-    """How many rows (their weights) of each cell (and label) have each code: shape (cells[,
-    labels], codes). See `by_decision` for bounds and `group`."""
-
-    def decided(run: Run) -> npt.NDArray[Any]:
-        return attached.of(run.block, run.a, run.a + run.n)
-
-    of = (facts, "histogram of attached codes", cells, by_label, group, attached.count)
-    return by_decision(*of, decided, attached.columns_read, whole=True)
+    head = (facts, name, cells, by_label, count, attached.columns_read)
+    if hard:
+        return histogram(*head, codes=found, whole=True, group=group, is_own=True)
+    how: dict[str, Any] = {"whole": False, "coordinates": count, "group": group, "is_own": True}
+    return histogram(*head, values=lambda run: found(run).T[np.newaxis], **how)
 
 
-CodeHistogram = Kind(
-    "histogram of attached codes", code_histogram, "a row has one code", reads=_read_by_handle
+AttachedHistogram, ShiftedHistogram, CodeHistogram = (
+    Kind(name, attached_histogram, why, reads=_read_by_handle)
+    for name, why in (
+        ("histogram of an attached model", SIMPLEX),
+        ("histogram of shifted decisions", "a row's decision is a point of the simplex"),
+        ("histogram of attached codes", "a row has one code"),
+    )
 )
 
 
@@ -512,18 +390,19 @@ def grouped_histogram(
     `of`: the product cells that decide; `offsets` (groups, outputs). A row's cell and its decision
     may both change with its sensitive features (theory.md#counts).
     """
-    weights, outputs = model.array[0], model.outputs
+    weights, outputs, name = model.array[0], model.outputs, "histogram of decisions by group"
     apart = of.mode == "product" and not model.many
     table = _offsets(offsets, (of.count, outputs), apart=apart)
-    _require_rules(facts, weights, "histogram of decisions by group")
+    _require_rules(facts, weights, name)
 
-    def decided(run: Run) -> npt.NDArray[Any]:
+    def values(run: Run) -> npt.NDArray[Any]:
         z = run.scores(weights, apart=False)[0] + table[run.cells(of)[0]].T
-        return np.asarray((z[0] > 0) if len(z) == 1 else z.argmax(axis=0), np.int64)
+        if outputs == 1:  # of two classes the second's rows are told
+            return np.asarray((z > 0) * 1.0)[np.newaxis]
+        return np.asarray((z.argmax(axis=0) == np.arange(outputs)[:, None]) * 1.0)[np.newaxis]
 
-    head = (facts, "histogram of decisions by group", cells, by_label, None, outputs)
-    codes = max(2, outputs)  # of two classes the second's rows are told
-    return by_decision(*head, decided, (FEATURES, SENSITIVE), whole=True, codes=codes)
+    head = (facts, name, cells, by_label, outputs, (FEATURES, SENSITIVE))
+    return histogram(*head, values=values, whole=True, is_own=True)
 
 
 GroupedHistogram = Kind(
@@ -575,16 +454,17 @@ def mixture_histogram(
     need(right, "rules and their shares, 1 together", of=name, got=got, fix=fix)
     classes = _require_rules(facts, rules, name)
 
-    def decided(run: Run) -> npt.NDArray[Any]:
+    def law_of(run: Run) -> npt.NDArray[Any]:
         law = np.zeros((run.n, classes))
         for rule, share in zip(rules, parts, strict=True):
             z, _ = run.scores(rule, apart=False)
             best = (z[0] > 0).astype(np.intp) if len(z) == 1 else z.argmax(axis=0)
             law[np.arange(run.n), best] += share
-        return np.asarray(law / np.maximum(1.0, law.sum(axis=1, keepdims=True)))
+        law = law / np.maximum(1.0, law.sum(axis=1, keepdims=True))
+        return np.asarray(law.T[np.newaxis])
 
-    of = (facts, name, cells, by_label, None, classes)
-    return by_decision(*of, decided, (FEATURES,), whole=False)
+    how: dict[str, Any] = {"whole": False, "coordinates": classes, "is_own": True}
+    return histogram(facts, name, cells, by_label, classes, (FEATURES,), values=law_of, **how)
 
 
 MixtureHistogram = Kind(

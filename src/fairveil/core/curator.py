@@ -34,7 +34,14 @@ import numpy as np
 import numpy.typing as npt
 
 from . import checks, pricing
-from .attached import Attached, AttachedCodes, RowFunction, given_codes, unclipped_function
+from .attached import (
+    Attached,
+    RowFunction,
+    attached_codes,
+    attached_model,
+    given_codes,
+    unclipped_function,
+)
 from .books import Books, Record, listener
 from .by_cell import Weighed
 from .choices import Contest, Context, HistogramCache, Score, contest_of
@@ -48,7 +55,7 @@ from .passes import Passes, check_labels, is_network
 from .pricing import Bounds, Measurement, Measurements, as_measurements
 from .promise import Promise
 from .public import PublicTable, public_facts, public_table
-from .questions import Question, Scale, heard
+from .questions import Question, Scale, classes_of, heard
 from .quiet import Troubles
 from .rows import FULL, Batch, Block, Part, Poisson, Rows
 from .sums import GradientSum, GramMatrices, RowCount, parted_question
@@ -226,7 +233,7 @@ class Trace(Asks):
         self, model: object, *, columns_read: Sequence[str] = ("features",), title: str = ""
     ) -> Attached:
         """A handle on a model that is never called."""
-        return Attached.unseen(self.layout, columns_read, title)
+        return Attached(classes_of(self.layout, "an attached model"), columns_read, title)
 
     def public_table(self, cells: Cells | None = None, *, most: int = 0) -> PublicTable:
         """One row of each class, all of whose features are 0."""
@@ -606,7 +613,7 @@ class Curator(Asks):
         and trusted as such.
         """
         self._books.trust()
-        return Attached(model, self._rows, frozenset(columns_read), title, self._troubles)
+        return attached_model(model, self._rows, frozenset(columns_read), title, self._troubles)
 
     def attach_codes(
         self,
@@ -615,7 +622,7 @@ class Curator(Asks):
         *,
         columns_read: Iterable[str] = ("features",),
         title: str = "codes made elsewhere",
-    ) -> AttachedCodes:
+    ) -> Attached:
         """Keep a code of each row, from 0 to `count` - 1, such as the bin of a score: a handle to
         ask `CodeHistogram` about.
 
@@ -627,7 +634,7 @@ class Curator(Asks):
             self._books.trust()
         function = codes if callable(codes) else given_codes(codes, self._rows, self.promise)
         reads = frozenset(columns_read)
-        return AttachedCodes(function, self._rows, count, reads, title, self._troubles)
+        return attached_codes(function, self._rows, count, reads, title, self._troubles)
 
     def public_table(self, cells: Cells | None = None, *, most: int = 1 << 25) -> PublicTable:
         """Features, labels and weights of the rows, at most `most` numbers, where they are public:

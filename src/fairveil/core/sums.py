@@ -210,41 +210,68 @@ def histogram(
     name: str,
     cells: Cells | None,
     by_label: bool,
-    width: int,
-    values: Values,
+    width: int | None,
     reads: Iterable[str],
     *,
+    values: Values | None = None,
+    codes: Values | None = None,
     whole: bool,
     limit: float | None = 1.0,
     lone: bool = False,
     coordinates: int = 1,
     models: int = 1,
+    group: int | None = None,
+    is_own: bool = False,
 ) -> Sum:
-    """A row adds `values(run)` (models, width, rows), points of a simplex of size `limit`, to its
-    cells. `lone`: one number that only comes or goes."""
+    """A histogram by cell (and label). A row adds `values(run)` (models, width, rows), points of a
+    simplex of size `limit`, to its cells (one, or one of each column of marginal groups), or one
+    for `codes(run)`, (models, rows) or (rows,). No `width`: one number, and no axis for it.
+
+    L1 and L2 are 1 and 1 (add-remove), 2 and sqrt 2 in each of its cells. `lone`: one number that
+    only comes or goes. `group`: that one cell alone, of product cells. With sensitive features
+    alone protected L1 and L2 are then 1, for a row keeps its place and only comes or goes
+    (theory.md#post-processing), so long as what it adds does: that is not read from the sensitive
+    columns, or all of them make the cells, and within the group they are fixed.
+    """
     per_row, count = (cells.per_row, cells.count) if cells is not None else (1, 1)
-    labels, bound = _labels(facts, by_label), None
+    labels, bound, group = _labels(facts, by_label), None, checked_group(cells, group)
     if limit is not None:
         bound = of_histogram((facts.cap or 1.0) * limit, per_row, facts.order)
         if lone and cells is None and not by_label:
             bound = comes_or_goes(bound)
-    shape = (count, *((labels,) if by_label else ()), width)
+    each, numbers = () if width is None else (width,), width or 1
+    shape = (count if group is None else 1, *((labels,) if by_label else ()), *each)
+    own = slice(None) if group is None else slice(group * labels, (group + 1) * labels)
 
     def total(run: Run, units: Any) -> Array:
         steps, lines = np.broadcast_to(np.atleast_1d(units), models), run.cells(cells, labels)
-        found = values(run)
-        each = [
-            added(lines, whole_steps(v, run.weights, u), count * labels)
-            for v, u in zip(found, steps, strict=True)
-        ]
-        return np.stack(each).reshape(models, *shape)
+        if values is not None:
+            found, buckets = values(run), count * labels
+            tables = [
+                added(lines, whole_steps(v, run.weights, u), buckets)
+                for v, u in zip(found, steps, strict=True)
+            ]
+        else:
+            assert codes is not None
+            ones, buckets = np.ones((1, run.n)), count * labels * numbers
+            tables = [
+                added(lines * numbers + code, whole_steps(ones, run.weights, u), buckets)
+                for code, u in zip(np.atleast_2d(codes(run)), steps, strict=True)
+            ]
+        table = np.stack(tables).reshape(models, count * labels, numbers)[:, own]
+        return table.reshape(models, *shape)
 
-    within = 1.0 if width == 1 and not by_label else math.sqrt(2)
-    apart = cells if per_row == 1 else None
-    read = _reads(reads, cells, by_label)
+    within = 1.0 if numbers == 1 and not by_label and not is_own else math.sqrt(2)
+    apart, read = cells if per_row == 1 and group is None else None, _reads(reads, cells, by_label)
     head = (name, shape, read, bound, 0, total, within, 0.0, apart, False, models)
-    one = Sum(*head, coordinates=per_row * coordinates)
-    return gridded(one, facts.promise.rows_per_unit, whole=whole and facts.cap is None)
+    one = Sum(*head, coordinates=per_row * coordinates, is_own=is_own)
+    one = gridded(one, facts.promise.rows_per_unit, whole=whole and facts.cap is None)
+    if cells is not None and group is not None:
+        made_of_all = set(cells.names) == set(facts.layout.sensitive_names)
+        stays = facts.alone and (SENSITIVE not in reads or made_of_all)
+        if stays or (lone and not by_label):
+            return replace(one, limits=comes_or_goes(one.bound))
+    return one
 
 
 def _reads(columns: Iterable[str], cells: Cells | None, by_label: bool) -> frozenset[str]:
@@ -272,30 +299,22 @@ def counts(
     row keeps its label and only comes or goes; without labels another record moves it by 1 too. Of
     nothing told apart it is the number of rows, which replace-one does not change.
     """
-    group, models = checked_group(cells, group), copies or 1
+    models = copies or 1
 
     def ones(run: Run) -> Floats:
         return np.ones((1, 1, run.n))
 
-    head = (facts, "cell counts", cells, by_label, 1, ones, ())
-    one = histogram(*head, whole=True, lone=True)
-    of_all = one.total
-    chosen = slice(None) if group is None else slice(group, group + 1)
-    shape = (one.shape[0] if group is None else 1, *one.shape[1:-1])
+    how: dict[str, Any] = {"values": ones, "whole": True, "lone": True, "group": group}
+    one = histogram(facts, "cell counts", cells, by_label, None, (), **how)
+    of_one = one.total
 
     def total(run: Run, units: Any) -> Array:
-        found = of_all(run, np.atleast_1d(units)[:1])[:, chosen, ..., 0]
-        return np.repeat(found, models, axis=0)
+        return np.repeat(of_one(run, np.atleast_1d(units)[:1]), models, axis=0)
 
-    apart = None if group is not None else one.cells
-    one = replace(one, shape=shape, total=total, models=models, cells=apart)
+    one = replace(one, total=total, models=models)
     if cells is None and not by_label and facts.cap is None and facts.promise.rows_per_unit == 1:
-        return replace(
-            one, limits=Bound(1.0, 0.0, facts.order)
-        )  # a replaced row counts as another does
-    if group is not None and (facts.alone or not by_label):
-        # of a row that stays as it is but for its group: it comes or goes
-        return replace(one, limits=comes_or_goes(one.bound))
+        # a replaced row counts as another does
+        return replace(one, limits=Bound(1.0, 0.0, facts.order))
     return one
 
 
@@ -354,9 +373,9 @@ def decisions(
         p = values(run)
         return np.linalg.norm(p, ord=facts.order, axis=1), outputs * ROUNDING
 
-    head = (facts, "prediction histogram", cells, by_label, outputs, values, (FEATURES,))
     how: dict[str, Any] = {"whole": hard, "lone": outputs == 1, "coordinates": outputs}
-    one = histogram(*head, **how, models=models)
+    head = (facts, "prediction histogram", cells, by_label, outputs, (FEATURES,))
+    one = histogram(*head, values=values, **how, models=models)
     per_row = 1 if cells is None else cells.per_row
     maxima = None if hard else partial(_maxima, sizes, per_row, facts.order)
     fused = None
@@ -390,31 +409,18 @@ def score_bins(
     got, fix = cuts.tolist(), "Pass (-1.0, 0.0, 1.0), for example."
     need(rising, "rising finite numbers", of="edges", got=got, fix=fix)
     lines, count = weights.reshape(-1, weights.shape[2]), 1 + len(cuts)
-    head = (facts, "score histogram", cells, by_label, count, _none, (FEATURES,))
-    one = histogram(*head, whole=True, models=len(weights))
-    labels = _labels(facts, by_label)
-    buckets = one.shape[0] * labels
 
-    def total(run: Run, units: Any) -> Array:
-        out = np.zeros((len(weights), buckets * count), np.int64)
-        steps = np.broadcast_to(np.atleast_1d(units), len(weights))
-        for m, z in enumerate(run.scores(lines, apart=True)[0]):
-            above = np.where(np.isnan(z), 0, np.searchsorted(cuts, z))
-            at = run.cells(cells, labels) * count + above
-            ones = whole_steps(np.ones((1, run.n)), run.weights, steps[m])
-            out[m] = added(at, ones, buckets * count)[:, 0]
-        return out.reshape(len(weights), *one.shape)
+    def bins(run: Run) -> Array:
+        z = run.scores(lines, apart=True)[0]
+        return np.where(np.isnan(z), 0, np.searchsorted(cuts, z))
 
-    return replace(one, total=total)
+    head = (facts, "score histogram", cells, by_label, count, (FEATURES,))
+    return histogram(*head, codes=bins, whole=True, models=len(weights))
 
 
 ScoreHistogram = Kind(
     "score histogram", score_bins, "a row's score is in one bin", by_value=["edges"]
 )
-
-
-def _none(run: Run) -> Floats:
-    raise NotImplementedError
 
 
 def losses(
@@ -462,16 +468,11 @@ def losses(
         y = np.logaddexp.reduce(z, axis=1) - z[:, labels, np.arange(run.n)]
         return np.minimum(y, most), ROUNDING * (1.0 + np.abs(z).max(axis=1, initial=0.0))
 
-    head = (facts, "group losses", cells, False, 1, values, (FEATURES, LABEL))
     how: dict[str, Any] = {"whole": wrong and limit == 1.0, "limit": limit, "lone": True}
-    one = histogram(*head, **how, models=models)
-    per_row, of_one = 1 if cells is None else cells.per_row, one.total
-
-    def total(run: Run, units: Any) -> Array:
-        return of_one(run, units)[..., 0]
-
-    maxima = partial(_maxima, sizes, per_row, facts.order)
-    return replace(one, shape=one.shape[:1], total=total, maxima=maxima)
+    head = (facts, "group losses", cells, False, None, (FEATURES, LABEL))
+    one = histogram(*head, values=values, **how, models=models)
+    per_row = 1 if cells is None else cells.per_row
+    return replace(one, maxima=partial(_maxima, sizes, per_row, facts.order))
 
 
 def _cut_at(question: Question) -> str:

@@ -9,7 +9,6 @@ from .._lazy import lazily
 
 if TYPE_CHECKING:
     from ..core.attached import Attached as Attached
-    from ..core.attached import AttachedCodes as AttachedCodes
     from ..core.attached import AttachedHistogram as AttachedHistogram
     from ..core.attached import CodeHistogram as CodeHistogram
     from ..core.attached import GroupedHistogram as GroupedHistogram

@@ -51,7 +51,7 @@ from ..core.errors import need
 from ..core.events import Approximate, Event, Gaussian, NonPrivate, Pure
 from ..core.promise import Promise
 from ..core.quiet import Troubles, quietly
-from ..curator import Attached, AttachedCodes, Curator, Rows
+from ..curator import Attached, Curator, Rows
 from ..data import encode
 from ..data.coding import Place, category_codes
 from ..data.elsewhere import DescribedRule, Elsewhere
@@ -896,7 +896,7 @@ class Answers:
     codes: Codes | DescribedRule
     edges: Floats | None
 
-    def attached(self, curator: Curator, rows: Rows) -> Attached | AttachedCodes:
+    def attached(self, curator: Curator, rows: Rows) -> Attached:
         """Handed to the curator."""
         described = isinstance(self.codes, DescribedRule)
         blocks: Any = self.codes if described else in_blocks(self.codes, rows)

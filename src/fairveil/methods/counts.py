@@ -60,7 +60,6 @@ from ..core.events import (
 from ..core.promise import Promise
 from ..curator import (
     Attached,
-    AttachedCodes,
     AttachedHistogram,
     CodeHistogram,
     Curator,
@@ -335,9 +334,7 @@ class CountPlan:
             return CountNoise(LAPLACE, self.multiplier * self.moved)
         return CountNoise(GAUSSIAN, self.multiplier * self.length * largest_weight)
 
-    def measurement(
-        self, attached: Attached | AttachedCodes, *, by_label: bool = False
-    ) -> Measurement:
+    def measurement(self, attached: Attached, *, by_label: bool = False) -> Measurement:
         """The question, with its noise."""
         question = histogram_of(attached, self.cells, by_label, 0 if self.one_group else None)
         return Measurement(question, self.multiplier, self.kind if self.multiplier else GAUSSIAN)
@@ -345,7 +342,7 @@ class CountPlan:
     def release(
         self,
         curator: Curator,
-        attached: Attached | AttachedCodes,
+        attached: Attached,
         purpose: str,
         *,
         by_label: bool = False,
@@ -401,15 +398,14 @@ class Counted:
 
 
 def histogram_of(
-    attached: Attached | AttachedCodes,
+    attached: Attached,
     cells: Cells | None,
     by_label: bool,
     group: int | None = None,
 ) -> Question:
     """How many rows of each cell (and label) have each code, or each decision of a model."""
-    if isinstance(attached, AttachedCodes):
-        return CodeHistogram(attached, cells, by_label=by_label, group=group)
-    return AttachedHistogram(attached, cells, by_label=by_label, decisions="hard", group=group)
+    kind = CodeHistogram if attached.is_code else AttachedHistogram
+    return kind(attached, cells, by_label, "hard", group)
 
 
 def plan_counts(

@@ -152,7 +152,7 @@ def run(
         (counts,) = curator.answer([Measurement(question, multiplier)], purpose=purpose)
         return np.asarray(counts, np.float64)
 
-    offsets = counted = added = np.zeros((cells.count, attached.classes))
+    offsets = counted = added = np.zeros((cells.count, attached.count))
     averaged, moved, halfway = 0, np.zeros(cells.count, bool), AVERAGED * plan.rounds
     for done in range(1, plan.rounds + 1):
         counts = asked("soft", plan.multiplier, ROUND)

@@ -55,7 +55,7 @@ from scipy import optimize, sparse
 from .._types import Floats
 from ..core.events import Event
 from ..core.promise import Promise
-from ..curator import Attached, AttachedCodes, Curator
+from ..curator import Attached, Curator
 from ..errors import InputError
 from ..facts import Cells
 from ..fairness import ConstraintSystem
@@ -130,7 +130,7 @@ def plan(
 
 def release(
     curator: Curator,
-    attached: Attached | AttachedCodes,
+    attached: Attached,
     plan: CountPlan,
     max_sample_weight: float | None = None,
     edges: Floats | None = None,

@@ -71,7 +71,7 @@ from scipy.special import expit, softmax
 
 from .._types import Floats
 from ..core.promise import Promise
-from ..curator import AttachedCodes, Curator
+from ..curator import Attached, Curator
 from ..errors import PrivacyError
 from ..facts import Cells, Reports
 from ..fairness import ConstraintSystem
@@ -258,7 +258,7 @@ def require_public_features(promise: Promise) -> None:
 
 def release_groups(
     curator: Curator,
-    attached: AttachedCodes,
+    attached: Attached,
     plan: CountPlan,
     sizes: Floats,
     reports: Reports | None = None,

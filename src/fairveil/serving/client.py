@@ -704,17 +704,17 @@ class RemoteCurator(Curator):
 
     def _attach(
         self, rule: object, count: int, columns_read: Iterable[str], title: str, kind: str
-    ) -> Any:
+    ) -> wire.RemoteHandle:
         if not isinstance(rule, DescribedRule):
             fix = "Pass a fitted linear or additive model of Fairveil, which is described."
             raise _refused("code of the caller beside the rows", fix)
         told = {**wire.rule_described(rule), "count": max(count, rule.decisions), "title": title}
         number = self._done("attach", **told, handle=kind)["handle"].whole()
+        handle = wire.RemoteHandle(len(self.layout.classes or ()), columns_read, title)
         if kind == "codes":
-            return wire.CodesHandle(number, count, rule.columns_read, title)
-        return wire.ModelHandle(
-            number, len(self.layout.classes or ()), frozenset(columns_read), title
-        )
+            handle = wire.RemoteHandle(count, rule.columns_read, title, is_code=True)
+        handle.number_in_run = number
+        return handle
 
     def _logged(self, number: int, event: Event, names: tuple[str, ...], purpose: str) -> None:
         if not isinstance(event, NoOp):

@@ -48,7 +48,7 @@ from ..core.events import Event, compose, from_json_dict, to_json_dict
 from ..core.inventory import counted
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
-from ..curator import Attached, AttachedCodes, Block, Curator, Journal
+from ..curator import Attached, Block, Curator, Journal
 from ..data.elsewhere import DescribedRule
 from ..errors import DoorError, FairveilError, LedgerAway, LedgerError, PrivacyError
 from ..estimators.fitting import COINS
@@ -218,7 +218,7 @@ class Run:
     token: str = ""
     opening: Opening | None = None
     curator: Any = None
-    handles: dict[int, Attached | AttachedCodes] = field(default_factory=dict)
+    handles: dict[int, Attached] = field(default_factory=dict)
     last: tuple[str, bytes, bytes] | None = None
     room: Callable[[int], None] = lambda size: None
     ends: bool = False
@@ -396,7 +396,7 @@ def rule_of(node: Node, layout: RowLayout) -> tuple[DescribedRule, int]:
     return DescribedRule(model, decisions, edges, cells, table), count
 
 
-def attached(curator: Curator, node: Node) -> Attached | AttachedCodes:
+def attached(curator: Curator, node: Node) -> Attached:
     """A described model's decisions, bins or probabilities, kept beside the rows once it was tried
     on made-up ones: beside true rows its errors are masked, and count as code 0."""
     rule, count = rule_of(node, curator.layout)

@@ -37,7 +37,6 @@ from ..core.questions import Kind
 from ..curator import (
     FULL,
     Attached,
-    AttachedCodes,
     Full,
     Linear,
     Measurement,
@@ -56,7 +55,7 @@ MOST_NUMBERS = 1 << 22
 _FIX = "Speak to a server with fairveil.remote."
 MESSAGE = Document("message", _FIX, largest=LARGEST_HEAD, deepest=DEEPEST)
 Array = npt.NDArray[Any]
-Handles = Mapping[int, Attached | AttachedCodes]
+Handles = Mapping[int, Attached]
 
 
 # -- bytes -----------------------------------------------------------------------------------------
@@ -204,25 +203,16 @@ def _part_of(node: Node) -> tuple[str, int]:
 # -- the catalogue ---------------------------------------------------------------------------------
 
 
-class ModelHandle(Attached):
-    """What the analyst's side holds of a model that is kept beside the rows: its number in the run,
-    and no row."""
+class RemoteHandle(Attached):
+    """What the analyst's side holds of what is kept beside the rows: its number in the run, and no
+    row."""
 
-    def __init__(self, number: int, classes: int, reads: frozenset[str], title: str) -> None:
-        self.number_in_run, self.classes, self.title = number, classes, title
-        self.columns_read = reads
-
-
-class CodesHandle(AttachedCodes):
-    """The same of codes."""
-
-    def __init__(self, number: int, count: int, reads: frozenset[str], title: str) -> None:
-        self.number_in_run, self.count, self.title = number, count, title
-        self.columns_read = reads
+    number_in_run: int
 
 
 _GROUPED = "cells:cells? by_label:truth"
 _ONE_GROUP = f"{_GROUPED} group:whole?"
+_DECIDED = f"{_ONE_GROUP} decisions:word offsets:array? temperature:number"
 _FIELDS: dict[str, tuple[Kind[...], str]] = {
     "row count": (curator.RowCount, "copies:whole?"),
     "cell counts": (curator.CellCounts, f"{_ONE_GROUP} copies:whole?"),
@@ -247,12 +237,9 @@ _FIELDS: dict[str, tuple[Kind[...], str]] = {
     ),
     "sums by cell": (curator.ByCell, "inner:question cells:cells"),
     "sums weighed by cell": (curator.Weighed, "inner:question cells:cells factors:array"),
-    "codes": (curator.CodeHistogram, f"attached:codes {_ONE_GROUP}"),
-    "decisions": (curator.AttachedHistogram, f"attached:model {_ONE_GROUP} decisions:word"),
-    "shifted decisions": (
-        ShiftedHistogram,
-        f"attached:model {_ONE_GROUP} decisions:word offsets:array temperature:number",
-    ),
+    "codes": (curator.CodeHistogram, f"attached:codes {_DECIDED}"),
+    "decisions": (curator.AttachedHistogram, f"attached:model {_DECIDED}"),
+    "shifted decisions": (ShiftedHistogram, f"attached:model {_DECIDED}"),
 }
 KINDS = {
     name: (kind, dict(field.split(":") for field in told.split()))
@@ -320,7 +307,7 @@ def _written(value: object) -> Any:
             return {"weights": weights, "sharpness": value.sharpness}
         case Question():
             return described(value)
-        case ModelHandle() | CodesHandle():
+        case RemoteHandle():
             return {"handle": value.number_in_run}
         case int() | np.integer():
             return int(value)
@@ -408,6 +395,6 @@ def _read(node: Node, kind: str, layout: RowLayout, handles: Handles, depth: int
         case "question":
             return question_of(node, layout, handles, depth + 1)
     found = handles.get(node.only(("handle",))["handle"].whole())
-    if not isinstance(found, AttachedCodes if kind == "codes" else Attached):
+    if found is None or found.is_code != (kind == "codes"):
         node.refuse(f"a handle of {kind} that was attached in this run", node.value)
     return found

@@ -131,8 +131,9 @@ def network_decisions(
         logits, _ = logits_of(run, model, None, troubles)
         return decided(logits, decisions, model.sharpness).T[np.newaxis]
 
-    head = (facts, "prediction histogram of a network", cells, by_label, outputs, values)
-    return histogram(*head, (FEATURES,), whole=hard, lone=outputs == 1, coordinates=outputs)
+    head = (facts, "prediction histogram of a network", cells, by_label, outputs, (FEATURES,))
+    how: dict[str, Any] = {"whole": hard, "lone": outputs == 1, "coordinates": outputs}
+    return histogram(*head, values=values, **how)
 
 
 NetworkHistogram = Kind(
