@@ -12,7 +12,7 @@ import pytest
 from people_who_do_not_exist import Command, Done, applicants, write_csv
 
 import fairveil as fv
-from fairveil.cli import demo
+from fairveil.cli import modelling
 from fairveil.core.events import Gaussian
 from fairveil.facts import Category, Schema
 
@@ -45,14 +45,19 @@ def test_an_audit_is_what_the_library_measures(fairveil: Command, decided: Path)
     gap = fv.demographic_parity_gap(
         columns["hired"], columns["decided"], sensitive_features=columns["sex"]
     )
-    assert f"demographic parity gap: {gap:.4f} (95% interval" in done.out
-    assert re.search(r"demographic parity <= 0\.5: .* met on these rows, met for people", done.out)
-    assert re.search(r"error rate parity <= 0\.0001: .* not met on these rows", done.out)
+    assert f"smallest group): {100 * gap:.1f} points (95% interval" in done.out
+    assert re.search(r"met: Demographic parity gap, required: at most 50\.0 points", done.out)
+    assert re.findall(r"these rows +(.*)", done.out) == [
+        "met: demographic parity",
+        "not met: error rate parity",
+    ]
     assert "nothing in this table is private" in done.out
     told = json.loads(ok(fairveil("audit", decided, *MADE, *asked, "--json"), 1).out)
-    assert [one["holds"] for one in told["constraints"]] == [True, False]
-    assert told["gaps"]["demographic parity"]["value"] == pytest.approx(gap)
-    assert told["private"] is False
+    gaps = {one["notion"]: one for one in told["gaps"]}
+    assert gaps["demographic parity"]["held_out"] == pytest.approx(gap)
+    assert gaps["demographic parity"]["held_out_verdict"] == "met"
+    assert set(gaps) == {"demographic parity", "error rate parity", "equalized odds"}
+    assert told["statement"] is None
 
 
 def test_audits_are_written_by_the_ending_of_the_file(
@@ -61,7 +66,7 @@ def test_audits_are_written_by_the_ending_of_the_file(
     both = ("--out", "a.html", "--out", "a.json")
     ok(fairveil("audit", decided, "--schema", schema, "--prediction", "decided", *both))
     assert "nothing in this table is private" in (tmp_path / "a.html").read_text()
-    assert json.loads((tmp_path / "a.json").read_text())["private"] is False
+    assert json.loads((tmp_path / "a.json").read_text())["statement"] is None
     ok(fairveil("audit", decided, *MADE, *both), 2)
     noisy = ("--epsilon", 2, "--seed", 1, "--force")
     done = ok(fairveil("audit", decided, *MADE, *both, *noisy))
@@ -93,9 +98,8 @@ def test_rates_of_a_randomized_model_are_expected_ones(
         "expected rates: this classifier is randomized"
         in ok(fairveil("audit", table, "--model", "m")).out
     )
-    assert (
-        json.loads(ok(fairveil("audit", table, "--model", "m", "--json")).out)["expected"] is True
-    )
+    (told,) = json.loads(ok(fairveil("audit", table, "--model", "m", "--json")).out)["tables"]
+    assert told["expected"] is True
     kept = ok(fairveil("predict", "m", table, "--keep", "city", "--keep", "hired", "--seed", 3))
     assert kept.out.splitlines()[0] == "city,hired,prediction"
     for words in (("--keep", "karma"), ("--seed", -1)):
@@ -407,15 +411,9 @@ def test_a_model_is_exported_as_a_query_or_a_card(
     ok(fairveil("fit", others, "--schema", schema, "--seed", 1, "--out", "m"))
     ok(fairveil("export", "m", "--table", "people", "--keep", "city", "--out", "m.sql"))
     assert "people" in (tmp_path / "m.sql").read_text()
-    (tmp_path / "f.json").write_text('{"name": "Hiring", "license": "mit"}')
-    ok(fairveil("export", "m", "--facts", "f.json", "--out", "card.md"))
-    assert "Hiring" in (tmp_path / "card.md").read_text()
-    (tmp_path / "f.json").write_text('{"nam": "Hiring"}')
-    assert (
-        "Did you mean name?"
-        in ok(fairveil("export", "m", "--facts", "f.json", "--out", "x.md"), 2).err
-    )
-    ok(fairveil("export", "m", "--facts", "f.json", "--out", "x.sql"), 2)
+    ok(fairveil("export", "m", "--out", "card.md"))
+    assert "differential-privacy" in (tmp_path / "card.md").read_text()
+    ok(fairveil("export", "m", "--certificate", "c.json", "--out", "x.sql"), 2)
     ok(fairveil("export", "m", "--keep", "city", "--out", "x.md"), 2)
     assert not (tmp_path / "x.md").exists()
 
@@ -443,9 +441,9 @@ def test_tokens_and_runs_of_a_server(fairveil: Command, tmp_path: Path) -> None:
 def test_the_demo_certifies_one_model_and_draws_the_rest(
     fairveil: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo, "PEOPLE", 4000)
-    monkeypatch.setattr(demo, "GAPS", (0.1,))
-    monkeypatch.setattr(demo, "EPSILONS", (1.0, 3.0))
+    monkeypatch.setattr(modelling, "PEOPLE", 4000)
+    monkeypatch.setattr(modelling, "GAPS", (0.1,))
+    monkeypatch.setattr(modelling, "EPSILONS", (1.0, 3.0))
     done = ok(fairveil("demo", "--seed", 0))
     assert "people who do not exist" in done.out
     page = (tmp_path / "demo" / "report.html").read_text()

@@ -17,12 +17,12 @@ import pytest
 from people_who_do_not_exist import Command, applicants, write_csv
 
 import fairveil as fv
-from fairveil.cli import files, results
+from fairveil.cli import files, frame, results
 from fairveil.errors import FairveilWarning, InputError
 from fairveil.ledger import Ledger
 from fairveil.models import folders as model_folders
 
-FIT = ("--epsilon", "0.5", "--delta", "1e-7", "--rows", "300", "--out", "model")
+FIT = ("--epsilon", "0.5", "--delta", "1e-7", "--out", "model")
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_guarantee_1_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_guarantee_1_files_to_write_are_looked_at_before_the_work(tmp_path: Path) -> None:
-    known = files.require_files(
+    known = frame.require_files(
         [tmp_path / "a.json", tmp_path / "a.html"], force=False, endings=(".json", ".html")
     )
     assert sorted(known) == [".html", ".json"]
@@ -87,7 +87,7 @@ def test_guarantee_1_files_to_write_are_looked_at_before_the_work(tmp_path: Path
         ([tmp_path / "a.json", tmp_path / "b.json"], True),
     ):
         with pytest.raises(InputError, match="out: expected"):
-            files.require_files(paths, force=force, endings=(".json", ".html"))
+            frame.require_files(paths, force=force, endings=(".json", ".html"))
 
 
 def test_guarantee_1_a_disk_that_is_full_for_real(

@@ -155,6 +155,9 @@ def test_help_of_a_method_lists_its_other_parameters(fairveil: Command) -> None:
         assert re.search(rf"^  {name}=", done.out, re.MULTILINE), name
     assert "  strength=" not in done.out
     assert "  strength=1.0" in fairveil("fit", "--method=fermi", "--help").out
+    after = ("fit", "--method", "post-processing", "--help")
+    assert "  interactions=" not in fairveil(*after).out
+    assert "  interactions=" in fairveil(*after[:-1], "--model", "additive", "--help").out
 
 
 def test_words_come_from_the_docstring() -> None:
@@ -195,7 +198,6 @@ REFUSALS: dict[tuple[str, ...], tuple[str, str]] = {
         "500 percentage points",
     ),
     (*NEW, "--holdout", "1"): ("--holdout: expected a number in [0, 1)", "inside"),
-    (*NEW, "--holdout", "0.2", "--test", "t.csv"): ("--holdout: expected no --test", "Measure"),
     (*NEW, "--objective", "gmean"): ("--objective: expected nothing", "--method group-objective"),
     (*NEW, "--confidence", "0.95"): ("--confidence: expected --constraint", "--constraint"),
     (*NEW, "--set", "rouns=5"): ("--set: expected a parameter of primal", "Did you mean rounds?"),
@@ -209,7 +211,7 @@ REFUSALS: dict[tuple[str, ...], tuple[str, str]] = {
     (*FIT, "--out", "there"): ("--out: expected a folder that is not there yet", "--force"),
     (*FIT, "--out", "there", "--force"): ("--out: expected a folder with estimator.json", "wrote"),
     (*FIT, "--out", "t.csv/deep"): ("--out: expected a folder", "write"),
-    ("fit", "t.csv", "--out", "m"): ("--target: expected a column", "--target hired"),
+    ("fit", "t.csv", "--out", "m"): ("--schema: expected the table's public", "schema init"),
     (*NEW, "--method", "fermi", "--constraint", "demographic_parity:5%"): (
         "--constraint: expected no bound",
         "--certify",
@@ -220,7 +222,10 @@ REFUSALS: dict[tuple[str, ...], tuple[str, str]] = {
     ("audit", "t.csv"): ("--prediction: expected one of", "--prediction"),
     ("audit", "t.csv", "--prediction", "x", "--depth", "2"): ("--depth: expected", "--epsilon"),
     ("certify", "there", "t.csv"): ("--epsilon: expected a privacy budget", "--epsilon inf"),
-    ("monitor", "m", "--delta", "0.1"): ("--delta: expected --constraint beside it", "begins"),
+    ("monitor", "m", "--delta", "0.1"): (
+        "--delta: expected --constraint beside it",
+        "--constraint",
+    ),
     ("monitor", "m", "t.csv"): ("--period: expected a value beside TABLE", "--period"),
     ("frontier", "t.csv", "--out", "m", "--gaps", "x"): ("--gaps: expected numbers", "0.1,0.05"),
     ("frontier", "t.csv", "--out", "m", "--gaps", "5"): (
@@ -235,7 +240,10 @@ REFUSALS: dict[tuple[str, ...], tuple[str, str]] = {
     ("ledger", "create", "new.db"): ("DATASET: expected a value", "--epsilon 1"),
     ("ledger", "show"): ("URL: expected an address", "FAIRVEIL_LEDGER"),
     ("release-groups", "t.csv"): ("--out: expected a value", "--out"),
-    ("release-groups", "t.csv", "--out", "m", "--id", "x"): ("--id: expected --attribute", "FILE"),
+    ("release-groups", "t.csv", "--out", "m", "--id", "x"): (
+        "--id: expected --attribute",
+        "--attribute",
+    ),
     ("schema", "init", "t.csv", "--out", "x.json"): ("--out: expected a file ending", ".toml"),
     ("attack", "fermi"): ("--schema: expected a schema", "--schema FILE"),
 }

@@ -651,7 +651,6 @@ def test_a_reader_that_went_away_a_full_disk_and_a_server_that_is_told_to_stop(
 SECRET = "Zzyzx-4711"
 READERS: dict[str, tuple[object, ...]] = {
     "fit": ("fit", "T", *SCHEMA, *CONSTRAINT, "--out", "made"),
-    "fit --test": ("fit", "people.csv", *SCHEMA, *CONSTRAINT, "--test", "T", "--out", "made"),
     "fit --grid": ("fit", "T", *SCHEMA, *CONSTRAINT, "--grid", "clip=0.5,2", "--out", "made"),
     "frontier": ("frontier", "T", *SCHEMA, "--gaps", 0.3, "--epsilons", 0.5, "--out", "made"),
     "encode": ("encode", "T", *SCHEMA, "--out", "made"),

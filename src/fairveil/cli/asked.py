@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
@@ -12,18 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.promise import Promise
 from ..errors import InputError
-from .fields import METHODS, knobs, parameters
-from .files import named
+from .fields import ADDITIVE, METHODS, fields_of, knobs, parameters
 from .frame import Ask, alone, settable, wrong
-from .roles import Roles, schema_of
 
 if TYPE_CHECKING:
     from ..fairness import Notion
-    from .rows import Sample
 
 CONFIDENCE = 0.95
 OBJECTIVES = ("group-objective", "tailored")
 """Methods that minimize what they are told."""
+ONCE = "Pass --set rounds=100, each name once."
 
 
 @dataclass(frozen=True)
@@ -49,44 +46,42 @@ class Asked:
             given = {"solver": getattr(estimators, solvers[0])(), **given}
         return built(getattr(estimators, name), **given)
 
-    def for_groups(self, sample: Sample) -> dict[str, dict[Hashable, float]]:
+    def for_groups(self, rows: Any) -> dict[str, dict[Hashable, float]]:
         """Numbers by the values that groups have in these rows: they are named as reports name
         them."""
         if not self.by_group:
             return {}
-        from ..estimators.reading import inputs
         from ..tables.keys import shown
 
-        rows = inputs.read(*sample.fit_arguments, None, sample.options).rows
-        cells: Any = rows.cells(self.arguments.get("groups", "product"))
+        mode: Any = self.arguments.get("groups", "product")
+        cells = rows.encoding.schema.cells(mode)
         known = {shown(key): key for key in cells.keys} if rows.layout.sensitive else {}
         found: dict[str, dict[Hashable, float]] = {}
         for name, numbers in self.by_group.items():
-            unknown = [group for group in numbers if group not in known]
-            if unknown:
-                remedy = "Name groups as the audit's table does."
-                raise wrong(name, f"groups out of {', '.join(known)}", unknown[0], remedy, known)
+            for group in numbers:
+                if group not in known:
+                    remedy, words = "Name groups as the audit's table does.", ", ".join(known)
+                    raise wrong(name, f"groups out of {words}", group, remedy, known)
             found[name] = {known[group]: number for group, number in numbers.items()}
         return found
 
 
 def asked(ask: Ask) -> Asked:
     """What was asked, checked as far as that needs no rows and no estimator."""
-    fields, grid = parameters(ask.method), _grid(getattr(ask, "grid", None) or ())
-    given = _settings(ask, search=bool(grid))
-    promise = named(ask, "epsilon delta protects")
+    fields, grid = parameters(ask.method), _grid(ask.grid or ())
+    given = _settings(ask)
+    promise = ask.named("epsilon delta protects")
     Promise(**promise)
     own = settable(ask.method, ask.model)
     search = {name: given.pop(name) for name in list(given) if name not in own}
-    if getattr(ask, "scoring", None) is not None:
-        search["scoring"] = ask.scoring
+    search |= ask.named("scoring")
     if search and not grid:
         remedy = "Add --grid clip=0.5,1,2, for example, or leave it out."
-        raise wrong(next(iter(search)), "--grid beside it", "none", remedy)
-    unknown = [name for name in grid if name not in own]
-    if unknown:
-        remedy = f"fairveil fit --method {ask.method} --help lists them."
-        raise wrong("grid", "a parameter", unknown[0], remedy, own)
+        raise alone(next(iter(search)), "--grid", remedy)
+    for name in grid:
+        if name not in own:
+            remedy = f"fairveil fit --method {ask.method} --help lists them."
+            raise wrong("grid", "a parameter", name, remedy, own)
     if grid and ask.method == "post-processing":
         remedy = "Pass another --method, or search the base in Python."
         raise wrong("method", "a method that can be searched", ask.method, remedy)
@@ -94,13 +89,11 @@ def asked(ask: Ask) -> Asked:
     if ask.objective is not None:
         if ask.method not in OBJECTIVES:
             remedy = f"Pass --method {OBJECTIVES[0]}, or leave it out: {ask.method} has its own."
-            raise wrong(
-                "objective", f"nothing: it is of {', '.join(OBJECTIVES)}", ask.objective, remedy
-            )
+            expected = f"nothing: it is of {', '.join(OBJECTIVES)}"
+            raise wrong("objective", expected, ask.objective, remedy)
         arguments["objective"] = ask.objective
     notions, wanted = _required(ask, fields)
-    sets_aside = getattr(ask, "confidence", None) is not None or "certify" in wanted
-    if "share" in given and not sets_aside:
+    if "share" in given and ask.confidence is None and "certify" not in wanted:
         raise alone("set share", "--confidence")
     arguments |= {**wanted, **_model(ask, fields, given)}
     by_group = {name: value for name, value in given.items() if isinstance(value, dict)}
@@ -113,17 +106,19 @@ def _required(ask: Ask, fields: Any) -> tuple[tuple[Notion, ...], dict[str, Any]
     from ..fairness.notions import parse
     from ..fairness.objectives import parse_constraint, parse_objective
 
-    confidence = getattr(ask, "confidence", None)
-    listed, certify = ask.constraint or [], getattr(ask, "certify", None) or []
+    def sure(notion: Any, confidence: float | None) -> Any:
+        return replace(notion, confidence=confidence)
+
+    listed, certify = ask.constraint or [], ask.certify or []
     if certify and "certify" not in fields:
         raise _not_of(ask.method, "certify", certify)
-    if confidence is not None and not (listed or certify):
+    if ask.confidence is not None and not (listed or certify):
         option = "--certify" if ask.method in ("fermi", "tailored") else "--constraint"
         remedy = f"Pass {option} demographic_parity:5%: what is to be certified."
-        raise wrong("confidence", f"{option} beside it", "none", remedy)
-    sure = CONFIDENCE if certify and confidence is None else confidence
-    kept = None if certify else confidence  # of what is aimed at
-    after = {"certify": [_sure(parse(text), sure) for text in certify]} if certify else {}
+        raise alone("confidence", option, remedy)
+    kept = None if certify else ask.confidence  # of what is aimed at
+    level = CONFIDENCE if ask.confidence is None else ask.confidence
+    after = {"certify": [sure(parse(text), level) for text in certify]} if certify else {}
     if ask.method == "fermi":
         if len(listed) > 1 or ":" in "".join(listed):
             remedy = "Pass --constraint equalized_odds, and --certify what is to be certified."
@@ -137,68 +132,51 @@ def _required(ask: Ask, fields: Any) -> tuple[tuple[Notion, ...], dict[str, Any]
         if kept is not None and not parsed.notions:
             remedy = "Pass --constraint demographic_parity:5% too: what is to be certified."
             raise wrong("confidence", "a --constraint on rates of decisions", listed, remedy)
-        aimed = [_sure(one, kept) for one in parsed.notions]
+        aimed = [sure(one, kept) for one in parsed.notions]
         return parsed.notions, after | {"constraints": [*parsed.bounds, *aimed] or None}
     notions = tuple(parse(text) for text in listed)
-    return notions, after | {"constraints": [_sure(one, kept) for one in notions] or None}
-
-
-def _sure(notion: Any, confidence: float | None) -> Any:
-    return replace(notion, confidence=confidence)
+    return notions, after | {"constraints": [sure(one, kept) for one in notions] or None}
 
 
 def _model(ask: Ask, fields: Any, given: dict[str, Any]) -> dict[str, Any]:
     """An additive model, with its own knobs; what post-processes has a base of it."""
     if ask.model == "linear":
         return {}
-    from ..estimators import Additive
-    from .fields import ADDITIVE, fields_of
+    from ..estimators import Additive, FairClassifier
 
     of = {name: given.pop(name) for name in list(given) if name in fields_of(*ADDITIVE)}
     pairs = [tuple(pair) for pair in of.get("interactions", ())]
     model = Additive(**{**of, "interactions": tuple(pairs)})
     if "model" in fields:
         return {"model": model}
-    from ..estimators import FairClassifier
-
     return {"estimator": FairClassifier(model=model)}
 
 
 def _not_of(method: str, option: str, got: object) -> InputError:
     others = [name for name in METHODS if option in {**parameters(name), **knobs(name)}]
-    return wrong(
-        option,
-        f"nothing: it is of {', '.join(others)}",
-        got,
-        f"Pass --method {others[0]}, or leave it out: {method} does not read it.",
-    )
+    remedy = f"Pass --method {others[0]}, or leave it out: {method} does not read it."
+    return wrong(option, f"nothing: it is of {', '.join(others)}", got, remedy)
 
 
-def _settings(ask: Ask, *, search: bool) -> dict[str, Any]:
+def _settings(ask: Ask) -> dict[str, Any]:
     """`--set NAME=VALUE` as values by name: TOML's, else a text; `max_epsilon.f=0.5` is a number of
     one group."""
-    lines: dict[str, str] = {}
+    found: dict[str, Any] = {}
     known = settable(ask.method, ask.model, search=True)
     for text in ask.set or ():
-        name, equals, value = text.partition("=")
-        first = name.strip().partition(".")[0].replace("-", "_")
-        if not equals or not value.strip() or name in lines:
-            remedy = "Pass --set rounds=100, each name once."
-            raise wrong("set", "NAME=VALUE", text, remedy)
+        name, _, value = text.partition("=")
+        first, _, group = name.strip().partition(".")
+        first = first.replace("-", "_")
+        if not value.strip():
+            raise wrong("set", "NAME=VALUE", text, ONCE)
         if first not in known:
             remedy = f"fairveil fit --method {ask.method} --help lists them."
             raise wrong("set", f"a parameter of {ask.method}", first, remedy, known)
-        try:
-            tomllib.loads(f"x = {value}")
-        except tomllib.TOMLDecodeError:
-            value = json.dumps(value.strip())
-        group = name.strip().partition(".")[2]
-        lines[name] = f"{first}{f'.{json.dumps(group)}' if group else ''} = {value}"
-    try:
-        return tomllib.loads("\n".join(lines.values()))
-    except tomllib.TOMLDecodeError as error:
-        remedy = "Pass --set rounds=100, each name once."
-        raise wrong("set", "each name once", str(error), remedy) from None
+        kept = found.setdefault(first, {}) if group else found
+        if not isinstance(kept, dict) or (group or first) in kept:
+            raise wrong("set", "each name once", name, ONCE)
+        kept[group or first] = _value(value)
+    return found
 
 
 def _grid(given: Any) -> dict[str, list[Any]]:
@@ -215,14 +193,9 @@ def _grid(given: Any) -> dict[str, list[Any]]:
 
 
 def _value(text: str) -> Any:
+    """What TOML reads of it, else the text."""
     try:
-        return tomllib.loads(f"x = {text}")["x"]
+        found = tomllib.loads(f"x = {text}")
     except tomllib.TOMLDecodeError:
-        return text
-
-
-def roles_of(ask: Ask) -> Roles:
-    """What is what in the table, and whose rows are told apart."""
-    roles = Roles.of(schema_of(ask.schema), ask.target, ask.sensitive, ask.ignore)
-    unit, most = getattr(ask, "unit", None), getattr(ask, "max_rows_per_unit", None)
-    return roles.with_unit(unit, most)
+        return text.strip()
+    return found["x"] if len(found) == 1 else text.strip()

@@ -7,27 +7,21 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._waiting import waiting
 from ..errors import nearest, together
 from .files import (
-    already_charged,
-    named,
+    on_one_line,
     opened,
     passphrase,
     print_facts,
-    require_files,
-    require_words,
+    spending,
     warnings_as_notes,
     write_file,
     written,
 )
-from .frame import Ask, SchemaFileError, command, lines, no, parts, wrong
-from .roles import Roles, schema_of, wrong_file
-
-if TYPE_CHECKING:
-    from ..facts import Schema
+from .frame import Ask, alone, command, lines, no, parts, wrong
 
 MOST_LISTED = 50
 READ = "read from the rows: public only if you know that it is"
@@ -57,7 +51,6 @@ def schema_init(ask: Ask) -> None:
 
     Exit status: 0 written, 2 refused.
     """
-    require_files(ask.out, force=ask.force, endings=(".toml",))
     from .tables import Place, picked
 
     place = Place(ask.table, ask.query)
@@ -112,7 +105,6 @@ def _read(seen: Any) -> tuple[dict[str, Any], str]:
 def _draft(name: str, columns: Mapping[str, Any], ask: Ask, rows: int | None) -> Iterator[str]:
     """The file, a line at a time."""
     from ..facts.toml_text import value_text
-    from .files import on_one_line
 
     yield f'# The public facts of {on_one_line(name)}. Fill in every "?" from public knowledge (a'
     yield "# scale, a law, a code book), never from the rows: privacy does not cover what is read"
@@ -147,16 +139,23 @@ def schema_check(ask: Ask) -> None:
 
     Exit status: 0 whole, 1 something is wrong or left blank, 2 unreadable.
     """
-    try:
-        found = schema_of(ask.schema)
-        there = None
-        if ask.table is not None:
-            from .tables import Place
+    from .tables import Place, SchemaFileError, facts_of, wrong_file
 
-            there = Place(ask.table, ask.query).kinds()
-            _require_columns(found, there, ask)
-    except SchemaFileError as wrong:
-        print(*lines(wrong, ["schema", "check"]), sep="\n", file=sys.stderr)
+    there = None
+    try:
+        found = facts_of(ask)
+        if ask.table is not None:
+            there, missing = Place(ask.table, ask.query).kinds(), []
+            for name, column in found.columns.items():
+                if column.kind != "ignored" and name not in there:
+                    fix = "Rename it in the schema, or take it out."
+                    error = wrong(ask.table, f"a column {name}", "none of that name", fix)
+                    error.args[0].nearest = nearest(name, there)
+                    missing.append(error)
+            if missing:
+                raise wrong_file(ask.schema, together(missing))
+    except SchemaFileError as error:
+        print(*lines(error, ["schema", "check"]), sep="\n", file=sys.stderr)
         no()
     roles = f"target {found.target or 'none'}; groups of {', '.join(found.sensitive) or 'none'}"
     print_facts(("schema", f"whole: {len(found.columns)} columns, {roles}"))
@@ -164,22 +163,6 @@ def schema_check(ask: Ask) -> None:
         unread = ", ".join(name for name in there if name not in found.columns)
         others = f"not read: {unread}" if unread else "no other column"
         print_facts(("table", f"{ask.table} has them all; {others}"))
-
-
-def _require_columns(schema: Schema, there: Mapping[str, Any], ask: Ask) -> None:
-    missing = [
-        name
-        for name, column in schema.columns.items()
-        if column.kind != "ignored" and name not in there
-    ]
-    found = []
-    for name in missing:
-        fix = "Rename it in the schema, or take it out."
-        error = wrong(str(ask.table), f"a column {name}", "none of that name", fix)
-        error.args[0].nearest = nearest(name, there)
-        found.append(error)
-    if found:
-        raise wrong_file(ask.schema, together(found))
 
 
 @command(
@@ -197,21 +180,15 @@ def encode(ask: Ask) -> None:
 
     Exit status: 0 written; 2 refused, nothing written.
     """
-    known = schema_of(ask.schema)
-    from ..data import encode as encode_rows
-    from .tables import Place
+    from .tables import Place, facts_of
 
-    place = Place(ask.table, ask.query)
+    known, place = facts_of(ask), Place(ask.table, ask.query)
+    from ..data import encode as encode_rows
+
     place.kind()
+    how: Any = {"precision": "float32" if ask.float32 else "float64", "overwrite": ask.force}
     with waiting("Coding the table"):
-        store = encode_rows(
-            place.address,
-            known,
-            ask.out,
-            query=ask.query,
-            precision="float32" if ask.float32 else "float64",
-            overwrite=ask.force,
-        )
+        store = encode_rows(place.address, known, ask.out, query=ask.query, **how)
     print_facts(
         ("written", f"{ask.out} ({store.nbytes / 2**20:,.1f} MiB, readable by its owner alone)"),
         ("use", f"fairveil fit {ask.out} --schema {ask.schema} ...; delete the file afterwards"),
@@ -220,9 +197,10 @@ def encode(ask: Ask) -> None:
 
 @command(
     "Data",
-    """TABLE --out --schema --target --sensitive --epsilon=1.0 --attribute --id | --delta=0
-    --protects=sensitive-features --clusters --query --ignore --ids --unmatched --attribute-query
-    --count --key --note --seed --ledger --dataset --purpose --force""",
+    """TABLE --out --schema --target --sensitive --epsilon=1.0 --attribute --id@attribute | --delta=0
+    --protects=sensitive-features --clusters --query --ids@attribute --unmatched@attribute
+    --attribute-query@attribute --count@attribute --key --note@key --seed --ledger --dataset --purpose
+    --force""",
     "fairveil release-groups t.csv --schema t.toml --out groups.json",
     "fairveil release-groups t.csv --schema t.toml --epsilon 0.5 --key holder.key --out groups.json",
     "fairveil release-groups t.csv --attribute a.csv --id id --schema t.toml --out groups.json",
@@ -238,47 +216,50 @@ def release_groups(ask: Ask) -> None:
     Exit status: 0 written (with --count: some rows have an entry); 1 none has; 2 refused, nothing
     written or spent; 3 spent, but written elsewhere, which is named on standard error.
     """
-    joins = ask.attribute is not None
-    missing = next(
-        (name for name in ("id", "schema") if joins and getattr(ask, name) is None), None
-    )
-    missing = missing or ("out" if ask.out is None and not ask.count else None)
-    if missing is not None:
-        remedy = f"Pass --{missing}."
-        raise wrong(missing, "a value", None, remedy)
-    beside = [] if joins else list(named(ask, "id ids attribute_query unmatched"))
-    if (beside or ask.count) and not joins:
-        remedy = "Pass --attribute FILE, or leave it out."
-        of = beside[0] if beside else "count"
-        raise wrong(of, "--attribute beside it", "none", remedy)
-    if ask.note is not None and ask.key is None:
-        remedy = "Name the key that signs."
-        raise wrong("note", "--key beside it", "none", remedy)
-    require_words(note=ask.note)
-    how: dict[str, Any] = {"unmatched": "group"}
-    how |= {"ids": None, "query": None, "attribute_query": None}
-    how |= named(ask, "id ids query attribute_query unmatched")
-    if ask.count:
-        _count_entries(ask, how)
-        return
-    require_files(ask.out, force=ask.force)
+    if ask.attribute is not None and ask.id is None:
+        raise alone("attribute", "--id", "Pass --id: the column that both tables have.")
+    if ask.out is None and not ask.count:
+        raise wrong("out", "a value", None, "Pass --out.")
     from ..estimators import release_groups as release
     from ..statement import signing
+    from .tables import Place, facts_of, rows_of, with_roles
 
+    if ask.attribute is not None:
+        from ..data import load_joined
+        from ..data.joined import matched
+
+        how: dict[str, Any] = {"unmatched": "group", "ids": None, "query": None}
+        how |= {"attribute_query": None}
+        how |= ask.named("id ids query attribute_query unmatched")
+        tables = (ask.table, ask.attribute, facts_of(ask))
+        if ask.count:
+            with waiting("Joining the tables"):
+                seen = matched(*tables, **how)
+            print_facts(
+                ("matched", f"{seen.matched:,} of {seen.rows:,} rows have an entry"),
+                ("unused", f"{seen.unused:,} entries belong to no row"),
+                ("private", "these counts are exact, and for you alone: part of no release"),
+            )
+            if not seen.matched:
+                no()
+            return
     private = None if ask.key is None else signing.private_key(ask.key, passphrase)
     book, done = opened(ask), list[Any]()
-    rows, groups = _to_release(ask, how)
-
-    def paid() -> Any:
-        return done[0].privacy if done else None
+    if ask.attribute is not None:
+        with waiting("Joining the tables"):
+            rows: Any = load_joined(*tables, **how)
+    else:
+        schema = with_roles(ask)
+        with waiting("Reading the table"):
+            rows = rows_of(schema, Place(ask.table, ask.query))
 
     def save(to: Path) -> None:
         done[0]._written(to, private, ask.note)
 
-    promise: Any = {**groups, **named(ask, "epsilon delta protects clusters")}
-    with already_charged(ask.out, paid, save, book):
+    promise: Any = ask.named("epsilon delta protects clusters")
+    with spending(ask, None, lambda: done[0].privacy if done else None, save, book):
         with warnings_as_notes(), waiting("Releasing"):
-            done.append(release(*rows, ledger=book, random_state=ask.seed, **promise))
+            done.append(release(rows, ledger=book, random_state=ask.seed, **promise))
         save(ask.out)
     signed, check = ("not signed", "") if private is None else ("signed", " --key PUBLIC_KEY")
     print_facts(
@@ -286,34 +267,3 @@ def release_groups(ask: Ask) -> None:
         ("clusters", f"{done[0].clusters.count} of public rows"),
         *written(ask.out, signed, done[0].privacy, book, check),
     )
-
-
-def _count_entries(ask: Ask, how: Mapping[str, Any]) -> None:
-    from ..data.joined import matched
-
-    with waiting("Joining the tables"):
-        found = matched(ask.table, ask.attribute, schema_of(ask.schema), **how)
-    print_facts(
-        ("matched", f"{found.matched:,} of {found.rows:,} rows have an entry"),
-        ("unused", f"{found.unused:,} entries belong to no row"),
-        ("private", "these counts are exact, and for you alone: they are part of no release"),
-    )
-    if not found.matched:
-        no()
-
-
-def _to_release(ask: Ask, how: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Rows and groups of one table, or of two that are joined, for whoever holds the sensitive
-    attribute of another's table."""
-    if ask.attribute is not None:
-        from ..data import load_joined
-
-        with waiting("Joining the tables"):
-            return (load_joined(ask.table, ask.attribute, schema_of(ask.schema), **how),), {}
-    from .rows import sample_of
-    from .tables import Place
-
-    roles = Roles.of(schema_of(ask.schema), ask.target, ask.sensitive, ask.ignore)
-    with waiting("Reading the table"):
-        X, y, groups = sample_of(roles, Place(ask.table, ask.query)).fit_arguments
-    return (X, y), {"sensitive_features": groups}

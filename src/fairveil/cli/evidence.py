@@ -8,22 +8,21 @@ import math
 import os
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from .._verdicts import MET, NOT_MET, UNCLEAR, of_interval
+from .._verdicts import MET, NOT_MET, UNCLEAR
 from .._waiting import waiting
 from .files import (
-    named,
+    deliver,
     opened,
     passphrase,
     print_facts,
     print_json,
     print_lines,
-    require_files,
-    require_words,
     typed,
     warnings_as_notes,
     write_file,
@@ -34,7 +33,6 @@ from .words import PASSPHRASE_VARIABLE
 
 EXACT = "exact counts of these rows: nothing in this table is private"
 EXPECTED = "expected rates: this classifier is randomized, and one draw varies around them"
-ONLY_NOISY = "delta confidence intervals depth protects seed ledger dataset purpose"
 LARGEST = 64 << 20
 CONSISTENT = {
     "released groups": "the release costs no more than the stated epsilon",
@@ -53,11 +51,19 @@ def _whose(ask: Ask, model: object) -> None:
         raise wrong("prediction", "one of a model and --prediction", got, remedy)
 
 
+def _drawn(ask: Ask, place: Any) -> tuple[Any, Any]:
+    """Labels with groups, and decisions; read before anything is counted."""
+    from .models import drawn_decisions
+
+    with waiting("Reading the table"):
+        return drawn_decisions(ask, place)
+
+
 @command(
     "Evidence",
     """TABLE --target --sensitive --prediction --model --constraint --epsilon --out | --schema --groups
-    --query --delta --confidence --intervals --depth --protects --seed --ledger --dataset
-    --purpose --json --force""",
+    --query --delta@epsilon --confidence@epsilon --intervals@epsilon --depth@epsilon
+    --protects@epsilon --seed@epsilon --ledger --dataset@epsilon --purpose@epsilon --json --force""",
     "fairveil audit t.csv --target hired --prediction decided --sensitive sex",
     "fairveil audit t.csv --model model --constraint demographic_parity:0.1",
     "fairveil audit t.csv --model model --epsilon 1 --out audit.html",
@@ -71,167 +77,99 @@ def audit(ask: Ask) -> None:
     Exit status: 0, or 1 when a --constraint is not met on these rows, or undefined; 2 refused.
     """
     _whose(ask, ask.model)
-    files = require_files(ask.out, force=ask.force, endings=(".html", ".json"))
-    if ask.epsilon is None:
-        for option in named(ask, ONLY_NOISY.replace("ledger", "")):
-            remedy = "Add --epsilon 1, for example, for a table with noise, or leave it out."
-            raise wrong(option, "--epsilon beside it", "none", remedy)
-    elif ask.constraint:
+    if ask.epsilon is not None and ask.constraint:
         remedy = "fairveil certify says whether a bound holds, from private counts."
         raise wrong("constraint", "no --epsilon beside it", ask.constraint[0], remedy)
     from ..fairness.notions import parse
-
-    notions = [parse(text) for text in ask.constraint or ()]
-    if ask.epsilon is not None:
-        _private_audit(ask, files)
-        return
-    from ..fairness import DemographicParity, EqualizedOdds
-    from .models import decisions_of
-    from .results import bound_of, measure, table_of, words_of
     from .tables import Place
 
-    place, how = Place(ask.table, ask.query), ask.groups or "product"
+    notions, place = [parse(text) for text in ask.constraint or ()], Place(ask.table, ask.query)
+    if ask.epsilon is not None:
+        _private_audit(ask, place)
+        return
+    from ..fairness import DemographicParity, EqualizedOdds
+    from ..show.parts import told
+    from ..show.report import People, Report, Requirement
+    from .models import decisions_of
+    from .results import bound_of, measure, table_of, words_of
+
+    how = ask.groups or "product"
     with waiting("Measuring"):
         truth, decisions, classes, expected = decisions_of(ask, place)
         table = table_of(truth, decisions, groups=how, classes=classes)
         usual = (DemographicParity(None, groups=how), EqualizedOdds(None, groups=how))
-        found = [
-            (one, bound_of(one), measure(one, truth, decisions, groups=how, classes=classes))
-            for one in (*usual, *notions)
-        ]
-    holds = [one.value <= (bound or 0.0) + 1e-9 for _, bound, one in found[2:]]
-    plain = _plain(table, found, holds, expected)
-    if ".json" in files:
-        write_file(files[".json"], _as_json(plain))
-    if ".html" in files:
-        lines = {words_of(one): (bound, seen) for one, bound, seen in found}
-        write_file(files[".html"], _page(table, lines, place.shown, expected))
-    if ask.json:
-        print_json(plain)
-    else:
+        named = {one.kind for one in notions}
+        found = {
+            one: measure(one, truth, decisions, groups=how, classes=classes)
+            for one in (*notions, *(one for one in usual if one.kind not in named))
+        }
+    defined = {one: seen for one, seen in found.items() if not math.isnan(seen.value)}
+    blank = (
+        f"The {words_of(one)} gap is undefined on these rows" for one in found if one not in defined
+    )
+    page = Report(
+        "Decisions, group by group",
+        subject=f"Measured on {place.shown}: {EXACT}.",
+        required=tuple(
+            Requirement(words_of(one), bound_of(one), None, *seen) for one, seen in defined.items()
+        ),
+        people=(People(table, "audited people", expected),),
+        notes=tuple(
+            f"{one}: a group has no row of a kind that should be compared." for one in blank
+        ),
+    )
+
+    def holds(one: Any) -> str:
+        if one not in defined:
+            return UNCLEAR
+        return MET if defined[one].value <= (bound_of(one) or 0.0) + 1e-9 else NOT_MET
+
+    def words() -> None:
         print_lines(f"{table}\n")
-        for at, (notion, bound, one) in enumerate(found):
-            click.echo(_gap_words(words_of(notion), bound, one, at < 2 or holds[at - 2]))
-        click.echo(f"({EXACT}{f'; {EXPECTED}' if expected else ''})")
-    _say_written(files, ask)
-    if not all(holds):
+        print_facts(*(("these rows", f"{holds(one)}: {words_of(one)}") for one in notions))
+        print_facts(*((one.label.lower(), told(one)) for one in page.decision()))
+        print_facts(*(("undefined", one) for one in page.notes))
+        print_facts(("private", f"nothing: {EXACT}{f'; {EXPECTED}' if expected else ''}"))
+
+    deliver(ask, page, words)
+    if any(holds(one) != MET for one in notions):
         no()
 
 
-def _gap_words(words: str, bound: float | None, one: Any, holds: bool) -> str:
-    gap = f"{one.value:.4f} (95% interval {one.low:.4f} to {one.high:.4f})"
-    told = f"{MET if holds else NOT_MET} on these rows"
-    if math.isnan(one.value):
-        gap, told = "undefined: a group has no row of a kind that should be compared", UNCLEAR
-    elif bound is not None:
-        told += f", {of_interval(one.low, one.high, bound)} for people like them"
-    return f"{words} gap: {gap}" if bound is None else f"{words} <= {bound:g}: {gap}: {told}"
-
-
-def _plain(table: Any, found: Any, holds: list[bool], expected: bool) -> dict[str, Any]:
-    def numbers(one: Any) -> dict[str, Any]:
-        return {name: None if math.isnan(value) else value for name, value in vars(one).items()}
-
-    asked = [
-        {
-            "notion": notion.to_dict(),
-            "holds": None if math.isnan(one.value) else held,
-            "verdict": of_interval(one.low, one.high, bound),
-        }
-        | numbers(one)
-        for (notion, bound, one), held in zip(found[2:], holds, strict=True)
-    ]
-    return {
-        "table": table.to_dict(),
-        "gaps": {notion.kind.replace("_", " "): numbers(one) for notion, _, one in found[:2]},
-        "constraints": asked,
-        "expected": expected,
-        "private": False,
-    }
-
-
-def _page(table: Any, lines: dict[str, Any], source: str, expected: bool) -> str:
-    from ..show.report import People, Report, Requirement
-
-    required = tuple(
-        Requirement(words, bound, None, one.value, one.low, one.high)
-        for words, (bound, one) in lines.items()
-        if not math.isnan(one.value)
-    )
-    undefined = [words for words, (_, one) in lines.items() if math.isnan(one.value)]
-    return Report(
-        "Decisions, group by group",
-        subject=f"Measured on {source}: {EXACT}.",
-        required=required,
-        people=(People(table, "audited people", expected),),
-        notes=tuple(f"The {words} gap is undefined on these rows." for words in undefined),
-    ).to_html()
-
-
-def _as_json(plain: object) -> str:
-    import json
-
-    return json.dumps(plain, indent=2, allow_nan=False) + "\n"
-
-
-def _say_written(files: dict[str, Path], ask: Ask) -> None:
-    for path in files.values():
-        click.echo(f"Written: {path}", err=bool(ask.json))
-
-
-def _private_audit(ask: Ask, files: dict[str, Path]) -> None:
+def _private_audit(ask: Ask, place: Any) -> None:
     """Count once, with noise, and show everything that follows."""
     from ..estimators import private_audit
+    from ..show.report import Report
     from ..statement.form import READ_FROM_DATA
-    from .models import drawn_decisions
-    from .tables import Place
 
-    book, place = opened(ask), Place(ask.table, ask.query)
-    given = dict(named(ask, "epsilon delta confidence intervals depth protects"))
+    book, given = opened(ask), ask.named("epsilon delta confidence intervals depth protects")
     if ask.groups == "marginal":
         given.setdefault("depth", 1)
-    with waiting("Reading the table"):
-        truth, made = drawn_decisions(ask, place)
+    truth, made = _drawn(ask, place)
+    people: Any = {"sensitive_features": truth.groups or None}
     with warnings_as_notes(), waiting("Counting, and finding every interval"):
         found = private_audit(
-            made,
-            None,
-            truth.labels,
-            sensitive_features=truth.groups or None,
-            random_state=ask.seed,
-            ledger=book,
-            **given,
+            made, None, truth.labels, **people, random_state=ask.seed, ledger=book, **given
         )
-    if ".json" in files:
-        found.write(files[".json"], overwrite=ask.force)
-    if ".html" in files:
-        from ..show.report import Report
+    statement = found.privacy_
 
-        subject = f"Decisions of {found.model}, counted once with noise: {place.shown}."
-        sections = (("Group by group, from private counts", found),)
-        title, statement = "Decisions, group by group", found.privacy_
-        page = Report(title, subject, statement=statement, sections=sections)
-        write_file(files[".html"], page.to_html())
-    if ask.json:
-        click.echo(found.to_json(), nl=False)
-    else:
+    def words() -> None:
         print_lines(f"{found}\n")
         for level, gaps in found.gaps.items():
             names = " and ".join(found.layout.cells.names[at] for at in level)
             for gap in gaps:
                 print_lines(f"widest difference among groups of {names}, {gap}".replace("_", " "))
-        statement = found.privacy_
-        click.echo(
-            f"({price_of(statement)}, {statement.promise.neighbours}; {found.ABOUT_ROWS}; "
-            f"{found.ABOUT_PEOPLE})"
-        )
+        spent = f"{price_of(statement)}, {statement.promise.neighbours}"
+        click.echo(f"({spent}; {found.ABOUT_ROWS}; {found.ABOUT_PEOPLE})")
         read = [one.name for one in statement.facts if one.origin == READ_FROM_DATA]
         if read:
-            click.echo(
-                f"NOT COVERED: {', '.join(read)}. They were read from these rows, so that a "
-                f"value that one person alone has shows that person."
-            )
-    _say_written(files, ask)
+            why = "so that a value that one person alone has shows that person"
+            click.echo(f"NOT COVERED: {', '.join(read)}. They were read from these rows, {why}.")
+
+    subject = f"Decisions of {found.model}, counted once with noise: {place.shown}."
+    sections = (("Group by group, from private counts", found),)
+    page = Report("Decisions, group by group", subject, statement=statement, sections=sections)
+    deliver(ask, found, words, page=page)
 
 
 @command(
@@ -253,16 +191,17 @@ def certify(ask: Ask) -> None:
     if ask.epsilon is None:
         remedy = "Pass --epsilon 1; --epsilon inf for people who are public or have consented."
         raise wrong("epsilon", "a privacy budget", "none", remedy)
-    files = require_files(ask.out, force=ask.force, endings=(".json", ".html"))
     from ..estimators import certify as certified
     from ..estimators.counted import notions_of
-    from .models import drawn_decisions
+    from ..show.report import Report
     from .tables import Place
 
-    notions, book = notions_of(ask.constraint or ()), opened(ask)
-    place = Place(ask.table, ask.query)
-    with waiting("Reading the table"):
-        truth, made = drawn_decisions(ask, place)
+    notions, book, place = (
+        notions_of(ask.constraint or ()),
+        opened(ask),
+        Place(ask.table, ask.query),
+    )
+    truth, made = _drawn(ask, place)
     with warnings_as_notes(), waiting("Certifying"):
         found = certified(
             made,
@@ -272,31 +211,23 @@ def certify(ask: Ask) -> None:
             constraints=notions,
             random_state=ask.seed,
             ledger=book,
-            **named(ask, "confidence epsilon delta protects"),
+            **ask.named("confidence epsilon delta protects"),
         )
-    if ".json" in files:
-        found.write(files[".json"], overwrite=ask.force)
-    if ".html" in files:
-        from ..show.report import Report
 
-        subject = f"Decisions of {found.model} about people set aside: {place.shown}."
-        page = Report("Certificate", subject, statement=found.privacy_, certificate=found)
-        write_file(files[".html"], page.to_html())
-    if ask.json:
-        click.echo(found.to_json(), nl=False)
-    else:
+    def words() -> None:
         head = "certified" if found.certified else "not certified"
+        told = zip(found.bounds, found.sentences, strict=True)
         print_facts(
             ("verdict", f"{head}, with {found.confidence:.6g} confidence"),
-            *(
-                ("" if bound.certified else "failed", words)
-                for bound, words in zip(found.bounds, found.sentences, strict=True)
-            ),
+            *(("" if bound.certified else "failed", words) for bound, words in told),
             ("people", f"{found.people:,.0f} set aside, as released"),
             ("privacy", f"{price_of(found.privacy_)}, {found.privacy_.promise.neighbours}"),
             *(("assumed" * (not at), words) for at, words in enumerate(found.assumptions)),
         )
-    _say_written(files, ask)
+
+    subject = f"Decisions of {found.model} about people set aside: {place.shown}."
+    page = Report("Certificate", subject, statement=found.privacy_, certificate=found)
+    deliver(ask, found, words, page=page)
     if not found.certified:
         no()
 
@@ -304,7 +235,7 @@ def certify(ask: Ask) -> None:
 @command(
     "Evidence",
     """TABLE --candidate! --tolerance! --epsilon! --out | --model --prediction --target --sensitive
-    --schema --query --measure=adverse_impact_ratio --costs --reference --smallest --draws
+    --schema --query --measure=adverse_impact_ratio --costs=1:1 --reference --smallest --draws
     --confidence=0.95 --delta=0 --protects=records --plan --key --seed --ledger --dataset
     --purpose --json --force""",
     "fairveil lda t.csv --prediction now --candidate new=new --tolerance 0.01 --epsilon 1",
@@ -318,66 +249,59 @@ def lda(ask: Ask) -> None:
     Exit status: 0 one was shown; 1 none was, which costs the same budget; 2 refused, nothing spent.
     """
     _whose(ask, ask.model)
-    files = require_files(ask.out, force=ask.force, endings=(".json", ".html"))
     pairs = [text.partition("=")[::2] for text in ask.candidate]
     if not all(name and what for name, what in pairs):
         remedy = "Pass --candidate new=decided, for example: a name, and a column or a folder."
-        raise wrong("candidate", "NAME=COLUMN or NAME=FOLDER", list(ask.candidate), remedy)
-    first, colon, second = (ask.costs or "1:1").partition(":")
+        raise wrong("candidate", "NAME=COLUMN or NAME=FOLDER", [*ask.candidate], remedy)
+    try:
+        first, second = map(float, ask.costs.split(":"))
+    except ValueError:
+        raise wrong("costs", "two numbers", ask.costs, "Pass --costs 1:5.") from None
     from ..estimators import lda as search
-    from .models import drawn_decisions
     from .tables import Place
 
     place, book = Place(ask.table, ask.query), opened(ask)
 
     def made(prediction: str | None, model: str | None) -> Any:
         asked = Ask(**{**vars(ask), "prediction": prediction, "model": model})
-        truth, found = drawn_decisions(asked, place)
+        truth, found = _drawn(asked, place)
         return truth, found if prediction is None else replace(found, name=f"column {prediction}")
 
-    with waiting("Reading the table"):
-        truth, base = made(ask.prediction, ask.model)
-        found = {
-            name: made(*((None, what) if Path(what).is_dir() else (what, None)))[1]
-            for name, what in pairs
-        }
-    listed = {str(one): one for column in truth.groups.values() for one in set(column.tolist())}
-    try:
-        costs = float(first), float(second if colon else "nan")
-    except ValueError:
-        raise wrong("costs", "two numbers", ask.costs, "Pass --costs 1:5.") from None
+    truth, base = made(ask.prediction, ask.model)
+    candidates = {
+        name: made(None, what)[1] if Path(what).is_dir() else made(what, None)[1]
+        for name, what in pairs
+    }
+    listed = {str(one): one for column in truth.groups.values() for one in {*column.tolist()}}
+    how = "tolerance measure smallest confidence epsilon delta protects plan key"
     with warnings_as_notes(), waiting("Searching"):
-        result = search(
+        found = search(
             base,
             None,
             truth.labels,
             sensitive_features=truth.groups,
-            candidates=found,
-            costs=costs,
+            candidates=candidates,
+            costs=(first, second),
             reference=listed.get(ask.reference, ask.reference),
             draws=ask.draws,
             random_state=ask.seed,
             ledger=book,
-            **named(
-                ask,
-                "tolerance measure smallest confidence epsilon delta protects plan key",
-            ),
+            **ask.named(how),
         )
-    if ".json" in files:
-        result.write(files[".json"], key=ask.key, overwrite=ask.force)
-    if ".html" in files:
-        title = "Search for a less discriminatory alternative"
-        write_file(files[".html"], result.to_html(title))
-    print_lines(result.to_json().rstrip("\n") if ask.json else str(result))
-    _say_written(files, ask)
-    if result.taken is None:
+
+    title = "Search for a less discriminatory alternative"
+    signed = partial(found.write, key=ask.key, overwrite=ask.force)
+    deliver(ask, found, title=title, record=signed)
+    if found.taken is None:
         no()
 
 
 @command(
     "Evidence",
-    """STATE TABLE? --period --prediction --target --constraint --group --classes --epsilon | --delta
-    --false-alarm --unit --max-periods-per-unit --query --seed --ledger --dataset --purpose --json""",
+    """STATE TABLE? --period --prediction --target --constraint --group@constraint --classes@constraint
+    --epsilon@constraint | --delta@constraint --false-alarm@constraint --unit@constraint
+    --max-periods-per-unit@constraint --query --seed --ledger@constraint --dataset@constraint
+    --purpose@constraint --json""",
     "fairveil monitor m --constraint ... --group sex:f,m --classes 0,1 --epsilon 1",
     "fairveil monitor m may.csv --period 2026-05 --prediction decided",
     "fairveil monitor m",
@@ -388,19 +312,17 @@ def monitor(ask: Ask) -> None:
 
     Exit status: 0 no alarm; 1 alarm; 2 refused, nothing counted.
     """
-    names = (
-        "group classes false_alarm epsilon delta unit max_periods_per_unit ledger dataset purpose"
-    )
-    if not ask.constraint:
-        for option, value in named(ask, names).items():
-            if value:
-                remedy = "It is fixed when a monitor begins: --constraint demographic_parity:10%."
-                raise wrong(option, "--constraint beside it", "none", remedy)
     if ask.table is not None and (ask.period is None or ask.prediction is None):
         of = "period" if ask.period is None else "prediction"
         remedy = "Pass --period 2026-05 --prediction decided, for example."
         raise wrong(of, "a value beside TABLE", "none", remedy)
-    groups = _groups(ask.group or [])
+    groups = {}
+    for text in ask.group or ():
+        name, colon, values = text.partition(":")
+        if not colon or not name.strip():
+            remedy = "Pass --group sex:f,m: a column and its values, which are public."
+            raise wrong("group", "COLUMN:VALUE,VALUE", text, remedy)
+        groups[name.strip()] = _values(values, "group")
     from ..estimators import Monitor
 
     if ask.constraint:
@@ -411,13 +333,13 @@ def monitor(ask: Ask) -> None:
             classes=_values(ask.classes or "", "classes"),
             epsilon=ask.epsilon,
             ledger=opened(ask),
-            **named(ask, "false_alarm delta unit max_periods_per_unit"),
+            **ask.named("false_alarm delta unit max_periods_per_unit"),
         )
     else:
         found = Monitor.open(ask.state)
     if ask.table is not None:
         _count(found, ask)
-    print_lines(found.to_json().rstrip("\n") if ask.json else str(found))
+    deliver(ask, found)
     if found.alarm is not None:
         no()
 
@@ -446,17 +368,6 @@ def _count(found: Any, ask: Ask) -> None:
         )
 
 
-def _groups(texts: list[str]) -> dict[str, list[object]]:
-    found = {}
-    for text in texts:
-        name, colon, values = text.partition(":")
-        if not colon or not name.strip():
-            remedy = "Pass --group sex:f,m: a column and its values, which are public."
-            raise wrong("group", "COLUMN:VALUE,VALUE", text, remedy)
-        found[name.strip()] = _values(values, "group")
-    return found
-
-
 def _values(text: str, of: str) -> list[object]:
     """Whole numbers where all of them are, else texts."""
     words = [word.strip() for word in text.split(",") if word.strip()]
@@ -482,45 +393,32 @@ def attack(ask: Ask) -> None:
 
     Exit status: 0 the claim was not refuted; 1 it was; 2 refused.
     """
-    files = require_files(ask.out, force=ask.force, endings=(".json", ".svg", ".html"))
-    require_files(ask.statement, force=ask.force, of="statement")
-    from .roles import schema_of
+    from .tables import schema_of
 
-    claim = dict(named(ask, "epsilon delta protects"))
-    schema = schema_of(ask.schema)
+    claim, schema = ask.named("epsilon delta protects"), schema_of(ask.schema)
     attacked = _attacked(ask, schema, claim)
     from ..audit import run
-    from ..estimators.reading.fitted_parts import parts_of
+    from ..show.report import Report
 
-    own = parts_of(attacked).privacy
+    own = getattr(attacked, "privacy_", None)
     if ask.statement is not None and own is None:
         remedy = "Name the folder of a saved model, whose statement then has the audit in it."
         raise wrong("statement", "a model with a statement", ask.target, remedy)
     how: Any = {"schema": schema, "confidence": ask.confidence, "power": not ask.no_power}
-    claim = claim if callable(attacked) else {}
+    how |= claim if callable(attacked) else {}
     with warnings_as_notes():
-        found = run(attacked, **how, **named(ask, "minutes trials seed"), **claim)
+        found = run(attacked, **how, **ask.named("minutes trials seed"))
     told = None if own is None else found.attach(own)
-    for ending, path in files.items():
-        made: Any = {".json": found.to_json, ".svg": lambda: found.chart().to_svg()}.get(ending)
-        write_file(path, made() if made is not None else _attack_page(found, told))
-    if ask.statement is not None and told is not None:
-        write_file(ask.statement, told.to_json())
-    if ask.json:
-        print_json(found.to_dict())
-    else:
-        print_facts(*((label, words) for label, words in found.facts()))
-    _say_written(files | ({".": ask.statement} if ask.statement else {}), ask)
-    if found.refuted:
-        no()
-
-
-def _attack_page(found: Any, statement: Any) -> str:
-    from ..show.report import Report
 
     subject = f"{found.target}, run on rows that were made up: nobody's were read."
     sections = (("What an audit found", found),)
-    return Report("Attack", subject, statement=statement, sections=sections).to_html()
+    page = Report("Attack", subject, statement=told, sections=sections)
+    if ask.statement is not None and told is not None:
+        write_file(ask.statement, told.to_json())
+        click.echo(f"Written: {ask.statement}", err=bool(ask.json))
+    deliver(ask, found, lambda: print_facts(*found.facts()), page=page)
+    if found.refuted:
+        no()
 
 
 def _attacked(ask: Ask, schema: Any, claim: dict[str, Any]) -> Any:
@@ -535,24 +433,16 @@ def _attacked(ask: Ask, schema: Any, claim: dict[str, Any]) -> Any:
     if ask.target in METHODS:
         from .asked import asked
 
-        wishes = Ask(**vars(ask), method=ask.target, model="linear", objective=None, set=None)
+        wishes = Ask(**{**vars(ask), "method": ask.target, "model": "linear", "confidence": None})
         wishes.epsilon = claim.setdefault("epsilon", 1.0)
-        wishes.confidence = None
         return asked(wishes).built(schema=schema)
     if ask.constraint:
         remedy = "Leave it out: a folder and a function say that themselves."
         raise wrong("constraint", "none beside this target", ask.constraint[0], remedy)
-    if function:
-        return _function(module, name, ask.target)
-    from ..estimators import load
+    if not function:
+        from ..estimators import load
 
-    return load(Path(ask.target))
-
-
-def _function(module: str, name: str, target: str) -> Any:
-    """`module:function`, from this folder or what is installed."""
-    import importlib
-
+        return load(Path(ask.target))
     sys.path.insert(0, str(Path.cwd()))
     try:
         found = getattr(importlib.import_module(module), name, None)
@@ -562,13 +452,13 @@ def _function(module: str, name: str, target: str) -> Any:
         sys.path.pop(0)
     if not callable(found):
         remedy = "Name a function that can be imported here, as mine:fit in mine.py."
-        raise wrong("target", "a function", target, remedy)
+        raise wrong("target", "a function", ask.target, remedy)
     return found
 
 
 @command(
     "Evidence",
-    "FILE --key --signature --words --json",
+    "FILE --key --signature@key --words --json",
     "fairveil verify model/statement.json",
     "fairveil verify model --key holder.pub",
     "fairveil verify model --json",
@@ -580,89 +470,77 @@ def verify(ask: Ask) -> None:
     Exit status: 0 consistent (and, with --key, signed by that key), 1 not, 2 unreadable. Without
     --key it proves consistency, not authorship.
     """
-    if ask.signature is not None and ask.key is None:
-        remedy = "Pass --key holder.pub, the public key of whoever signed it."
-        raise wrong("signature", "--key beside it", "none", remedy)
-    text = statement_text(ask.file / "statement.json" if ask.file.is_dir() else ask.file)
-    kind, shown, found, recomputed, on_trust, plain = _examined(text)
-    valid, said, signature = _signature(ask, text)
-    grave = any(one.grave for one in found)
-    if kind == "statement":
-        from ..statement import command as answers
+    from ..statement import command as answers
 
+    text = statement_text(ask.file)
+    cls, kind, shown, found, plain = _examined(text)
+    valid, said, signature = _signature(ask, text, cls)
+    grave = any(one.grave for one in found)
+    if cls is None:
         proves = BY_KEY if valid else answers.WHAT_IT_PROVES
         if ask.json:
             print_lines(answers.as_json(plain, found, signature, proves))
         else:
-            if ask.words:
-                print_lines(f"{shown}\n")
-            refused = valid is False
-            print_lines("\n".join(answers.lines(plain, found, said, proves, refused=refused)))
+            told = answers.lines(plain, found, said, proves, refused=valid is False)
+            print_lines("\n".join([*told, *(["", shown] if ask.words else [])]))
     elif ask.json:
         findings = [{"grave": one.grave, "sentence": one.sentence} for one in found]
-        out = {"consistent": not grave, **plain, "findings": findings}
-        trust = {"recomputed": list(recomputed), "taken_on_trust": list(on_trust)}
-        print_json({**out, **trust, "signature": signature, "proves": BY_KEY if valid else PROVES})
+        trust = {"recomputed": [*cls.FILE.recomputed], "taken_on_trust": [*cls.FILE.on_trust]}
+        out = {"consistent": not grave, **plain, "findings": findings, **trust}
+        print_json({**out, "signature": signature, "proves": BY_KEY if valid else PROVES})
     else:
         head = "Inconsistent" if grave else f"Consistent: {CONSISTENT[kind]}"
-        if valid is not None:
-            head += ". Signed by this key" if valid else ". Not signed by this key"
-        print_lines(f"{head}. {'' if grave else BY_KEY if valid else PROVES}".rstrip())
+        signed = {None: "", True: ". Signed by this key", False: ". Not signed by this key"}[valid]
+        proves = "" if grave else BY_KEY if valid else PROVES
+        print_lines(f"{head}{signed}. {proves}".rstrip())
         for one in found:
             print_lines(f"{'CONTRADICTION' if one.grave else 'note'}: {one.sentence}")
         print_lines("\n".join([*said, "", shown, ""]))
-        print_lines(f"Recomputed: {', '.join(recomputed)}; on trust: {', '.join(on_trust)}.")
+        recomputed, on_trust = map(", ".join, (cls.FILE.recomputed, cls.FILE.on_trust))
+        print_lines(f"Recomputed: {recomputed}; on trust: {on_trust}.")
     if grave or valid is False:
         no()
 
 
 def statement_text(file: Path) -> str:
-    """A statement's file, as text."""
+    """A statement's file, or that in a folder, as text."""
     from .._reading import read_text
     from ..errors import StatementError
 
+    file = file / "statement.json" if file.is_dir() else file
     remedy = "Pass a statement's JSON file: it holds events, not data, and is small."
-    return read_text(
-        file, what="a file that can be read", most=LARGEST, remedy=remedy, error=StatementError
-    )
+    what = "a file that can be read"
+    return read_text(file, what=what, most=LARGEST, remedy=remedy, error=StatementError)
 
 
-def _counted(text: str) -> Any:
-    """The class of results of counts that a file is of; None: it is another document."""
+def _examined(text: str) -> tuple[Any, str, str, Any, dict[str, Any]]:
+    """The class of results of counts that a document is of (None: a statement), what it is, its
+    words, what was found, and its numbers."""
     from ..estimators import Alternatives, Certificate, PrivateTable, ReleasedGroups
-
-    kinds: tuple[Any, ...] = (Certificate, PrivateTable, ReleasedGroups, Alternatives)
-    return next((one for one in kinds if f'"{one.FILE.format}"' in text[:200]), None)
-
-
-def _examined(text: str) -> tuple[str, str, Any, Any, Any, dict[str, Any]]:
-    """What kind of document it is, its words, what was found, what was computed again and what is
-    taken on trust, and numbers of its own."""
-    if (cls := _counted(text)) is not None:
-        made, found = cls.examine(text)
-        told, names = made.to_dict()["results"], ("certified", "taken", "verdict", "plan_digest")
-        plain = {name: told[name] for name in names if name in told}
-        words = str(made) if hasattr(made, "parts") else f"{made.privacy.summary()}\n\n{made!r}"
-        return cls.FILE.what, words, found, cls.FILE.recomputed, cls.FILE.on_trust, plain
-    from ..statement.check import ON_TRUST, RECOMPUTED
     from ..statement.document import examine
 
-    statement, found = examine(text)
-    return "statement", statement.summary(), found, RECOMPUTED, ON_TRUST, statement.to_dict()
+    kinds: tuple[Any, ...] = (Certificate, PrivateTable, ReleasedGroups, Alternatives)
+    cls = next((one for one in kinds if f'"{one.FILE.format}"' in text[:200]), None)
+    if cls is None:
+        statement, found = examine(text)
+        return None, "statement", statement.summary(), found, statement.to_dict()
+    made, found = cls.examine(text)
+    told, names = made.to_dict()["results"], ("certified", "taken", "verdict", "plan_digest")
+    words = str(made) if hasattr(made, "parts") else f"{made.privacy.summary()}\n\n{made!r}"
+    plain = {name: told[name] for name in names if name in told}
+    return cls, cls.FILE.what, words, found, plain
 
 
-def _signature(ask: Ask, text: str) -> tuple[bool | None, list[str], Any]:
+def _signature(ask: Ask, text: str, counted: Any) -> tuple[bool | None, list[str], Any]:
     """Whether the signature holds (None: not looked at), lines about it, and the same as values."""
     from ..errors import SignatureError
     from ..statement import signing as signatures
 
-    counted = _counted(text)
     if counted is not None and ask.signature is not None:
-        remedy = "Leave it out."
-        raise wrong("signature", "none: it is in the file", str(ask.signature), remedy)
+        raise wrong("signature", "none: it is in the file", str(ask.signature), "Leave it out.")
     if ask.key is None:
-        beside = counted is None and signatures.signature_path(ask.file).is_file()
-        there = beside or (counted is not None and counted.signature_in(text) is not None)
+        there = counted is not None and counted.signature_in(text) is not None
+        there = there or (counted is None and signatures.signature_path(ask.file).is_file())
         words = "note: there is a signature, which was not checked: pass --key holder.pub"
         return None, [words] if there else [], {"valid": None} if there else None
     try:
@@ -705,8 +583,7 @@ def reproduce(ask: Ask) -> None:
         remedy = "Clone the repository, and call this inside of it: scripts are not installed."
         raise wrong("FIGURE", "papers/reproduce.py here or in a folder above", str(here), remedy)
     words = [one for one in (ask.figure or "").split(",") if one]
-    given = {"seeds": ask.seeds, "data": ask.data, "out": ask.out}
-    more = [f"--{name}={value}" for name, value in given.items() if value is not None]
+    more = [f"--{name}={value}" for name, value in ask.named("seeds data out").items()]
     sys.path.insert(0, str(script.parent))
     status = importlib.import_module("reproduce").main(words + more + ["--quick"] * ask.quick)
     if status:
@@ -715,7 +592,7 @@ def reproduce(ask: Ask) -> None:
 
 @command(
     "Sharing",
-    "FILE? --key --note --out --new-key | --passphrase --inconsistent --force",
+    "FILE? --key --note --out --new-key | --passphrase@new-key --inconsistent --force",
     "fairveil sign --new-key holder.key",
     'fairveil sign model --key holder.key --note "spring model"',
     "fairveil sign model/statement.json --key holder.key",
@@ -726,47 +603,31 @@ def sign(ask: Ask) -> None:
 
     Exit status: 0 signed, 2 refused.
     """
-    if ask.new_key is not None:
-        beside = named(ask, "file key note out")
-        if beside or ask.force or ask.inconsistent:
-            got = ", ".join(beside) or "--force"
-            remedy = "Make the key first, and sign with another command."
-            raise wrong("new_key", "--new-key alone", got, remedy)
-        _new_key(ask)
-        return
-    if ask.file is None or ask.key is None or ask.passphrase:
-        remedy = "fairveil sign statement.json --key holder.key; or --new-key holder.key."
-        of, expected = "key", "FILE and --key, and no --passphrase"
-        raise wrong(of, expected, "others", remedy)
-    require_words(note=ask.note)
-    from ..statement import signing as signatures
+    from ..statement import signing
 
-    with warnings_as_notes():
-        made = signatures.sign(
-            ask.file,
-            ask.key,
-            passphrase=passphrase,
-            note=ask.note,
-            out=ask.out,
-            replace=ask.force,
-            inconsistent=ask.inconsistent,
+    beside = [*ask.named("file key note out"), *(["force"] * (ask.force or ask.inconsistent))]
+    if ask.new_key is not None:
+        if beside:
+            remedy = "Make the key first, and sign with another command."
+            raise wrong("new_key", "--new-key alone", beside, remedy)
+        word = os.environ.get(PASSPHRASE_VARIABLE) or None
+        if ask.passphrase and word is None:
+            word = typed(f"Passphrase of {ask.new_key}", twice=True)
+        name, kept = signing.new_key(ask.new_key, passphrase=word), "not " * (not word)
+        about = f"{kept}encrypted; keep it to yourself, and a copy of it safe"
+        public = signing.public_path(ask.new_key)
+        print_facts(
+            ("private key", f"{ask.new_key} ({about})"),
+            ("public key", f"{public} (for whoever verifies what you sign)"),
+            ("fingerprint", name),
         )
-    where = signatures.signature_path(ask.file) if ask.out is None else ask.out
+        return
+    if ask.file is None or ask.key is None:
+        remedy = "fairveil sign statement.json --key holder.key; or --new-key holder.key."
+        raise wrong("key", "FILE and --key", "others", remedy)
+    more: Any = {"out": ask.out, "replace": ask.force, "inconsistent": ask.inconsistent}
+    with warnings_as_notes():
+        made = signing.sign(ask.file, ask.key, passphrase=passphrase, note=ask.note, **more)
+    where = signing.signature_path(ask.file) if ask.out is None else ask.out
     files = "" if made.files is None else f", with {len(made.files)} other files of {ask.file}"
     click.echo(f"Signed: {where}{files}\nSigner: {made.signer}")
-
-
-def _new_key(ask: Ask) -> None:
-    from ..statement import signing as signing_keys
-
-    word = os.environ.get(PASSPHRASE_VARIABLE) or None
-    if ask.passphrase and word is None:
-        word = typed(f"Passphrase of {ask.new_key}", twice=True)
-    name = signing_keys.new_key(ask.new_key, passphrase=word)
-    kept = "encrypted" if word else "not encrypted"
-    public = signing_keys.public_path(ask.new_key)
-    print_facts(
-        ("private key", f"{ask.new_key} ({kept}; keep it to yourself, and a copy of it safe)"),
-        ("public key", f"{public} (for whoever verifies what you sign)"),
-        ("fingerprint", name),
-    )

@@ -24,7 +24,7 @@ METHODS = {
     "post-processing": ("post_processing", "FairPostProcessor", ("Thresholds", "Offsets")),
 }
 """The module and the class of each `--method`, and the solvers that it may have."""
-MODELS = ("linear", "additive")
+SETTINGS = "fairveil.estimators.settings"
 SEARCH = ("fairveil.study.private_search", "PrivateSearchCV")
 ADDITIVE = ("fairveil.estimators.reading.additive", "Additive")
 
@@ -41,21 +41,19 @@ class Field:
     @property
     def choices(self) -> tuple[str, ...]:
         """The words that it takes, as a command line has them; none where others will do, too."""
-        listed = re.fullmatch(r"\{(.*)\}", self.kind)
-        return (
-            () if listed is None else tuple(re.findall(r'"([\w:-]+)"', listed[1].replace("_", "-")))
-        )
+        listed = re.fullmatch(r"\{(.*)\}", self.kind.replace("_", "-"))
+        return () if listed is None else tuple(re.findall(r'"([\w:-]+)"', listed[1]))
 
     @property
     def first(self) -> str:
         """The first sentence of its words, without marks of code."""
-        return re.split(r"\.(?: |$)", self.words)[0].replace("``", "").replace("`", "")
+        return re.split(r"\.(?: |$)", self.words)[0].replace("`", "")
 
 
 @functools.cache
 def fields_of(module: str, name: str) -> dict[str, Field]:
-    """The parameters of a class in the order of its signature, by its docstring, those of the
-    classes that it extends, and the words that estimators share.
+    """The parameters of a class in the order of its signature, by its docstring and the words that
+    estimators share.
 
     >>> fields_of("fairveil.estimators.settings", "SetAside")["share"].default
     '0.3'
@@ -64,11 +62,9 @@ def fields_of(module: str, name: str) -> dict[str, Field]:
     assert spec is not None
     assert isinstance(spec.loader, InspectLoader)
     tree = ast.parse(spec.loader.get_source(module) or "")
-    classes = {one.name: one for one in tree.body if isinstance(one, ast.ClassDef)}
-    cls = classes[name]
+    cls = next(one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == name)
     found: dict[str, Field] = {}
-    marks = {one.id for one in cls.decorator_list if isinstance(one, ast.Name)}
-    if "described" in marks:
+    if any(isinstance(one, ast.Name) and one.id == "described" for one in cls.decorator_list):
         found |= fields_of("fairveil.estimators.fitting", "Planning")
     own = entries(sections(ast.get_docstring(cls) or "").get("Parameters", ""))
     names = _targets(cls)
@@ -100,8 +96,6 @@ def knobs(method: str, model: str = "linear", *, search: bool = False) -> Mappin
     """The fields of the settings that a method's estimator takes; of an additive model and a search,
     too."""
     kinds = [*METHODS[method][2], *(["SetAside"] if "certify" in parameters(method) else [])]
-    found: dict[str, Field] = {}
-    for name in kinds:
-        found |= fields_of("fairveil.estimators.settings", name)
-    found |= fields_of(*ADDITIVE) if model == "additive" else {}
-    return found | (fields_of(*SEARCH) if search else {})
+    places = [(SETTINGS, name) for name in kinds]
+    places += [ADDITIVE] * (model == "additive") + [SEARCH] * search
+    return {name: one for place in places for name, one in fields_of(*place).items()}

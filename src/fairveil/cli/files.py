@@ -20,7 +20,7 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ import click
 
 from .._waiting import replaced
 from ..errors import FairveilWarning
-from .frame import ELSEWHERE, INTERRUPTED, Ask, Ended, painted, wrong
+from .frame import ELSEWHERE, INTERRUPTED, Ask, Ended, alone, painted, wrong
 from .words import LEDGER_VARIABLE, PASSPHRASE_VARIABLE
 
 if TYPE_CHECKING:
@@ -68,40 +68,6 @@ def require_folder(path: Path, mark: str, *, force: bool) -> None:
         require_own(path, of="out")
 
 
-def staged(path: Path, mark: str, *, force: bool) -> Staged:
-    """A place beside the folder, with room in it, taken before any budget is spent."""
-    from ..models.folders import Staged
-
-    require_folder(path, mark, force=force)
-    return Staged(path, replaces=mark if force else None, room=ROOM)
-
-
-def require_files(
-    paths: Path | Sequence[Path] | None,
-    *,
-    force: bool,
-    endings: Sequence[str] = (),
-    of: str = "out",
-) -> dict[str, Path]:
-    """The files to write by their endings; an error where one may not be written."""
-    listed = [] if paths is None else [paths] if isinstance(paths, Path) else list(paths)
-    for path in listed:
-        expected, remedy = "", "Name another, or replace it with --force."
-        if endings and path.suffix.lower() not in endings:
-            expected, remedy = f"a file ending in {', '.join(endings)}", f"--out x{endings[0]}"
-        elif path.is_dir() or (path.exists() and not force):
-            expected = "a file that is not there yet"
-        elif not path.absolute().parent.is_dir():
-            expected, remedy = "a folder that is there", "Make that folder first."
-        if expected:
-            raise wrong(of, expected, str(path), remedy)
-    found = {path.suffix.lower(): path for path in listed}
-    if endings and len(found) < len(listed):
-        got, remedy = ", ".join(map(str, listed)), "Name one of each."
-        raise wrong(of, "one file of a kind", got, remedy)
-    return found
-
-
 def write_file(path: Path, content: bytes | str | Iterable[bytes], *, mode: int = 0o666) -> None:
     """A file, whole or not at all; of parts that are made one after another, too. `mode`: at most
     these rights, from the first moment."""
@@ -117,33 +83,79 @@ def write_file(path: Path, content: bytes | str | Iterable[bytes], *, mode: int 
         part.unlink(missing_ok=True)
 
 
+def deliver(
+    ask: Ask,
+    found: Any,
+    words: Callable[[], None] | None = None,
+    *,
+    page: Any = None,
+    title: str | None = None,
+    record: Callable[[Path], object] | None = None,
+) -> None:
+    """The end of a command that shows a result, or plain values: its files by their endings, then
+    JSON or words, then what was written. `words`: prints it [its text]; `page`: what has its HTML
+    [the result]; `record`: writes its JSON file."""
+    is_plain = isinstance(found, dict)
+    document = json.dumps(found, indent=2, allow_nan=False) + "\n" if is_plain else found.to_json()
+    for ending, path in ask.files.items():
+        if ending == ".json" and record is not None:
+            record(path)
+        elif ending == ".html":
+            write_file(path, (found if page is None else page).to_html(title))
+        elif ending == ".svg":
+            write_file(path, found.chart().to_svg())
+        else:
+            write_file(path, document if ending == ".json" else f"{found}\n")
+    if ask.json and is_plain:
+        print_json(found)
+    elif ask.json or words is None:
+        print_lines((document if ask.json else str(found)).rstrip("\n"))
+    else:
+        words()
+    for path in ask.files.values():
+        click.echo(f"Written: {path}", err=bool(ask.json))
+
+
 # what was charged is not lost
 
 
 @contextmanager
-def already_charged(
-    out: Path,
+def spending(
+    ask: Ask,
+    mark: str | None,
     statement: Callable[[], PrivacyStatement | None],
     save: Callable[[Path], object],
     book: Ledger | None,
-) -> Iterator[None]:
-    """Around the fit and the writing. `statement`: of what is done, None before; `save`: writes it
-    to a new folder."""
+) -> Iterator[Staged | None]:
+    """Around the fit and the writing: a place beside the folder, with room in it, is taken before
+    any budget is spent (`mark`: see `require_folder`; None: a file is written). `statement`: of what
+    is done, None before; `save`: writes it to a new folder."""
+    from contextlib import ExitStack
+
+    from ..models.folders import Staged
+
     before = None if book is None else book.balance().entries
-    try:
-        yield
-    except BaseException as error:
-        done = statement()
-        if done is None:
-            if book is not None and before is not None:
-                _say_charged(book, before)
-            raise
-        status = INTERRUPTED if isinstance(error, KeyboardInterrupt) else ELSEWHERE
-        why = "interrupted" if status == INTERRUPTED else f"{type(error).__name__}: {error}"
-        note(f"the fit is done, and {out} could not be written ({why[:300]}).")
-        note(_spent(done, book))
-        _save_elsewhere(out, save, done)
-        raise Ended(status) from None
+    with ExitStack() as held:
+        made = None
+        if mark is not None:
+            require_folder(ask.out, mark, force=ask.force)
+            made = held.enter_context(
+                Staged(ask.out, replaces=mark if ask.force else None, room=ROOM)
+            )
+        try:
+            yield made
+        except BaseException as error:
+            done = statement()
+            if done is None:
+                if book is not None and before is not None:
+                    _say_charged(book, before)
+                raise
+            status = INTERRUPTED if isinstance(error, KeyboardInterrupt) else ELSEWHERE
+            why = "interrupted" if status == INTERRUPTED else f"{type(error).__name__}: {error}"
+            note(f"the fit is done, and {ask.out} could not be written ({why[:300]}).")
+            note(_spent(done, book))
+            _save_elsewhere(ask.out, save, done)
+            raise Ended(status) from None
 
 
 def _save_elsewhere(out: Path, save: Callable[[Path], object], done: PrivacyStatement) -> None:
@@ -177,10 +189,8 @@ def _say_charged(book: Ledger, before: int) -> None:
     if new:
         share = sum(book.standing(line.spend).units for line in new) / WHOLE
         at = ", ".join(str(line.number) for line in new[:5])
-        note(
-            f"not finished; the ledger charges {share:.2%} of {book.dataset} for its plan "
-            f"(line {at})."
-        )
+        what = f"the ledger charges {share:.2%} of {book.dataset} for its plan (line {at})."
+        note(f"not finished; {what}")
 
 
 # the ledger of a command that spends
@@ -191,36 +201,17 @@ def opened(ask: Ask) -> Ledger | None:
     is to be recorded."""
     address = ledger_address(ask.ledger)
     if address is None:
-        for name in ("dataset", "purpose"):
-            if (value := getattr(ask, name)) is not None:
-                remedy = f"Say --ledger budget.db, or set {LEDGER_VARIABLE}."
-                raise wrong(name, "a ledger beside it", value, remedy)
+        for name in ask.named("dataset purpose"):
+            raise alone(name, "a ledger", f"Say --ledger budget.db, or set {LEDGER_VARIABLE}.")
         return None
     from ..ledger import Ledger
 
-    require_words(purpose=ask.purpose)
     return Ledger.open(address, ask.dataset, purpose=ask.purpose or "")
 
 
 def ledger_address(url: str | None) -> str | None:
     """What was said, else what stands in for it; it may hold a password."""
     return (os.environ.get(LEDGER_VARIABLE) if url is None else url) or None
-
-
-def require_words(**named: str | None) -> None:
-    """What a statement will say, checked before there is one: after the fit it would be too late."""
-    from ..ledger.lines import MOST_WORDS
-
-    for name, text in named.items():
-        if text is None:
-            continue
-        if not (text.isprintable() and text.strip()):
-            fix = f"Say {name} in words, without line breaks."
-            raise wrong(name, "some words on one line", text, fix)
-        if len(text) > MOST_WORDS - 100:
-            got, remedy = f"{len(text)}", "Say it shorter."
-            expected = f"at most {MOST_WORDS - 100} letters"
-            raise wrong(name, expected, got, remedy)
 
 
 # words
@@ -323,12 +314,3 @@ def written(
         where = f"line {statement.ledger.entry} of {book.dataset} in {book.shown}"
         left = math.floor(book.balance().left_share * 1e4) / 100
         yield "recorded", f"{where}; {left:g}% of that budget is left"
-
-
-def named(ask: Ask, names: str) -> Mapping[str, Any]:
-    """What was said of these options, as arguments; what was not is left out."""
-    found = {name: getattr(ask, name, None) for name in names.split()}
-    if found.get("protects") is not None:
-        what, colon, how = str(found["protects"]).partition(":")
-        found["protects"] = f"{what.replace('-', '_')}{colon}{how}"
-    return {name: value for name, value in found.items() if value is not None}

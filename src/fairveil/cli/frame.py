@@ -5,8 +5,9 @@ command ends.
     def fit(ask: Ask) -> None: ...
 
 The words are arguments (`TABLE`; `TABLE?` may be left out) and options of `words.WORDS`, else fields
-of the estimator (`fields`); `!` marks what must be there, `=` a default. Those after `|` are shown by
-`--help` and not by `-h`.
+of the estimator (`fields`); `!` marks what must be there, `=` a default, `@other` what means something
+beside `--other` alone. Those after `|` are shown by `--help` and not by `-h`. Before a command runs,
+the files that it would write are looked at, and the words that a statement would hold.
 
 | exit status | |
 |---|---|
@@ -55,10 +56,38 @@ REFUSED, ELSEWHERE, FAILED, INTERRUPTED, NOBODY_READS = 2, 3, 70, 130, 141
 DEBUG, COMPLETE = "FAIRVEIL_DEBUG", "_FAIRVEIL_COMPLETE"
 ROOT = Path(__file__).parent.parent
 GROUPS = ("Models", "Evidence", "Budget", "Data", "Sharing")
-SHORT = "fairveil.short"
+SHORT, TYPED = "fairveil.short", "fairveil.typed"
 STYLES = {"bad": "1;31", "good": "1;32", "unclear": "1;33", "hint": "36", "strong": "1"}
-Ask = SimpleNamespace
-"""What was typed, by the names of options; None where an option was not."""
+READ_AS: dict[str, Any] = {"number": float, "whole": int, "path": Path, "text": str, "one": str}
+ALIASES = {
+    "random_state": "--seed",
+    "sensitive_features": "--sensitive",
+    "param_distributions": "--grid",
+    "roles": "--target, --sensitive, --ignore",
+    "X": "TABLE",
+    "y": "--target",
+    **dict.fromkeys(
+        ("constraints", "max_gap", "max_rate", "max_loss", "bound", "positive", "compare"),
+        "--constraint",
+    ),
+}
+"""What arguments of the library are called here, where that is not their name with dashes."""
+
+
+class Ask(SimpleNamespace):
+    """What was typed, by the names of options; None where an option was not typed, and of what the
+    command has not. `files`: those to write, by their endings."""
+
+    def __getattr__(self, name: str) -> Any:
+        return None
+
+    def named(self, names: str) -> dict[str, Any]:
+        """What was said of these options, as arguments of the library; what was not is left out."""
+        found = {name: getattr(self, name) for name in names.split()}
+        if found.get("protects") is not None:
+            what, colon, how = str(found["protects"]).partition(":")
+            found["protects"] = f"{what.replace('-', '_')}{colon}{how}"
+        return {name: value for name, value in found.items() if value not in (None, [])}
 
 
 def wrong(
@@ -69,9 +98,48 @@ def wrong(
     return InputError.expected(expected, of=of, got=came, remedy=fix, quote=False, among=among)
 
 
-def alone(of: str, other: str) -> InputError:
+def alone(of: str, other: str, fix: str = "") -> InputError:
     """A refusal of an option that means something beside another one only."""
-    return wrong(of, f"{other} beside it", "none", f"Pass {other} too, or leave it out.")
+    fix = fix or f"Pass {other} too, or leave it out."
+    return wrong(of, f"{other} beside it", "none", fix)
+
+
+def require_files(
+    paths: Path | Sequence[Path] | None,
+    *,
+    force: bool,
+    endings: Sequence[str] = (),
+    of: str = "out",
+) -> dict[str, Path]:
+    """The files to write by their endings; an error where one may not be written."""
+    listed = [] if paths is None else [paths] if isinstance(paths, Path) else list(paths)
+    for path in listed:
+        expected, remedy = "", "Name another, or replace it with --force."
+        if endings and path.suffix.lower() not in endings:
+            expected, remedy = f"a file ending in {', '.join(endings)}", f"--out x{endings[0]}"
+        elif path.is_dir() or (path.exists() and not force):
+            expected = "a file that is not there yet"
+        elif not path.absolute().parent.is_dir():
+            expected, remedy = "a folder that is there", "Make that folder first."
+        if expected:
+            raise wrong(of, expected, str(path), remedy)
+    found = {path.suffix.lower(): path for path in listed}
+    if endings and len(found) < len(listed):
+        raise wrong(of, "one file of a kind", [*listed], "Name one of each.")
+    return found
+
+
+def require_words(**named: str) -> None:
+    """What a statement will say, checked before there is one: after the fit it would be too late."""
+    from ..ledger.lines import MOST_WORDS
+
+    for name, text in named.items():
+        if not (text.isprintable() and text.strip()):
+            fix = f"Say {name} in words, without line breaks."
+            raise wrong(name, "some words on one line", text, fix)
+        if len(text) > MOST_WORDS - 100:
+            expected = f"at most {MOST_WORDS - 100} letters"
+            raise wrong(name, expected, str(len(text)), "Say it shorter.")
 
 
 # declaring commands
@@ -87,9 +155,8 @@ class Kind(click.ParamType):  # type: ignore[type-arg]  # generic in newer versi
         of = "value" if param is None else str(param.name)
         if self.choices:
             return _checks.one_of(self.choices, **{of: value})
-        made: Any = {"number": float, "whole": int, "path": Path, "text": str}[self.name]
         try:
-            return made(value)
+            return READ_AS[self.name](value)
         except (ValueError, TypeError):
             expected = {"whole": "a whole number"}.get(self.name, f"a {self.name}")
             raise wrong(of, expected, repr(value), f"Pass {of}=1, for example.") from None
@@ -103,7 +170,7 @@ def _words(name: str, called: str) -> Words:
     """The row of an option: of this command, of its last word, of all, or of the estimator's field."""
     for key in (f"{called}:{name}", f"{called.split()[-1]}:{name}", name):
         if key in WORDS:
-            return WORDS[key].of(METHODS)
+            return WORDS[key]
     method = "group-objective" if name == "objective" else "primal-dual"
     field = parameters(method)[name.replace("-", "_")]
     takes, kind = {"float": ("NUMBER", "number"), "int": ("N", "whole")}.get(
@@ -115,33 +182,6 @@ def _words(name: str, called: str) -> Words:
     return Words(takes, kind, field.first[:1].lower() + field.first[1:], panel)
 
 
-def _parameter(text: str, called: str) -> click.Parameter:
-    """One word of a declaration as a parameter of click."""
-    found = re.fullmatch(r"(--)?([\w-]+)([!?]?)(?:=(.*))?", text)
-    assert found is not None, text
-    dashes, name, mark, default = found.groups()
-    words = _words(name, called)
-    kind = words.kind.rstrip("s")
-    made = Kind("text" if kind == "one" else kind, words.choices)
-    if dashes is None:
-        return click.Argument([name.lower()], type=made, required=mark != "?", metavar=name)
-    if kind == "flag":
-        return click.Option([f"--{name}"], is_flag=True, default=False, help=words.does)
-    more: dict[str, Any] = {} if default is None else {"default": default}
-    names = ["-o", "--out"] if name == "out" else [f"--{name}"]
-    choices = f" ({', '.join(words.choices)})" if words.choices else ""
-    return click.Option(
-        [*names, name.replace("-", "_")],
-        type=made,
-        metavar=words.metavar,
-        help=words.does + choices,
-        required=mark == "!",
-        multiple=words.kind.endswith("s"),
-        show_default=default is not None,
-        **more,
-    )
-
-
 class Panelled(click.Command):
     """A command whose help has panels of options, and examples."""
 
@@ -149,18 +189,64 @@ class Panelled(click.Command):
         self, name: str, function: Any, group: str, spec: str, examples: Any, **more: Any
     ) -> None:
         usual, _, rarer = spec.partition("|")
-        params = [_parameter(text, name) for text in (*usual.split(), *rarer.split())]
         self.group, self.examples, self.called = group, tuple(examples), name
+        self.function, self.beside = function, dict[str, str]()
+        params = [self._parameter(text) for text in (*usual.split(), *rarer.split())]
         self.usual = {param.name for param in params[: len(usual.split())]}
         short = click.Option(["-h"], is_flag=True, is_eager=True, expose_value=False, hidden=True)
         short.callback = _short_help
-        paragraphs = re.split(r"\n\s*\n", function.__doc__ or "")
-        words = "\n\n".join(" ".join(one.split()) for one in paragraphs)
-        own, call = name.split()[-1], _calling(function)
-        super().__init__(own, params=[*params, short], help=words, callback=call, **more)
+        words = "\n\n".join(
+            " ".join(one.split()) for one in re.split(r"\n\s*\n", function.__doc__ or "")
+        )
+        own = name.split()[-1]
+        super().__init__(own, params=[*params, short], help=words, callback=self._call, **more)
+
+    def _parameter(self, text: str) -> click.Parameter:
+        """One word of a declaration as a parameter of click."""
+        found = re.fullmatch(r"(--)?([\w-]+)([!?]?)(?:@([\w-]+))?(?:=(.*))?", text)
+        assert found is not None, text
+        dashes, name, mark, other, default = found.groups()
+        words, option = _words(name, self.called), name.replace("-", "_")
+        made = Kind(words.kind.rstrip("s"), words.choices)
+        if dashes is None:
+            return click.Argument([name.lower()], type=made, required=mark != "?", metavar=name)
+        if other is not None:
+            self.beside[option] = other
+        if words.kind == "flag":
+            return click.Option([f"--{name}"], is_flag=True, default=False, help=words.does)
+        more: dict[str, Any] = {} if default is None else {"default": default}
+        choices = f" ({', '.join(words.choices)})" if words.choices else ""
+        return click.Option(
+            [*(["-o"] if name == "out" else []), f"--{name}", option],
+            type=made,
+            metavar=words.metavar,
+            help=words.does + choices,
+            required=mark == "!",
+            multiple=words.kind.endswith("s"),
+            show_default=default is not None,
+            **more,
+        )
+
+    def _call(self, **given: Any) -> None:
+        """Check what concerns options alone, and run."""
+        ask = Ask(**{name: list(v) if isinstance(v, tuple) else v for name, v in given.items()})
+        for name, other in self.beside.items():
+            if getattr(ask, name) not in (None, [], False) and getattr(
+                ask, other.replace("-", "_")
+            ) in (None, [], False):
+                raise alone(name, f"--{other}")
+        ask.files = {}
+        for name in ("out", "statement"):
+            words = _words(name, self.called) if name in given else None
+            if words is not None and words.takes == "FILE" and words.does.startswith("write"):
+                endings = re.findall(r"(?<=[ (])\.[a-z]+", words.does)
+                found = require_files(given[name], force=ask.force, endings=endings, of=name)
+                ask.files |= found if name == "out" else {}
+        require_words(**ask.named("purpose tuning earlier_releases note"))
+        self.function(ask)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.meta["fairveil.words"] = tuple(args)
+        ctx.meta[TYPED] = tuple(args)
         if self.called == "fit" and args and args[0].endswith(".toml"):
             ctx.default_map = _of_file(Path(args[0]), self)
             args = args[1:]
@@ -176,16 +262,19 @@ class Panelled(click.Command):
                 yield "Arguments", name, f"{_words(name, self.called).does}{more}"
             elif (record := param.get_help_record(ctx)) is not None:
                 name = max(param.opts, key=len).removeprefix("--")
-                yield _words(name, self.called).panel, *record
+                other = self.beside.get(str(param.name))
+                said = f"with --{other}: {record[1]}" if other else record[1]
+                yield _words(name, self.called).panel, record[0], said
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         panels: dict[str, list[tuple[str, str]]] = {}
         for panel, name, words in self.rows(ctx):
             panels.setdefault(panel, []).append((name, words))
-        method = method_in(ctx.meta.get("fairveil.words", ()))
-        if method is not None and self.called == "fit":
+        method, model = (_typed(ctx, name) for name in ("method", "model"))
+        if method in METHODS and self.called == "fit":
             panels[f"Parameters of {method}, by --set NAME=VALUE"] = [
-                (f"{one.name}={one.default}", one.first) for one in settable(method).values()
+                (f"{one.name}={one.default}", one.first)
+                for one in settable(method, model or "linear").values()
             ]
         for head in sorted(panels, key=lambda one: PANELS.index(one) if one in PANELS else 99):
             with formatter.section(painted(head, "strong")):
@@ -274,13 +363,6 @@ def parts(name: str, group: str, words: str) -> None:
     app.add_command(made)
 
 
-def _calling(function: Callable[[Ask], None]) -> Callable[..., None]:
-    def call(**given: Any) -> None:
-        function(Ask(**{name: list(v) if isinstance(v, tuple) else v for name, v in given.items()}))
-
-    return call
-
-
 def _of_file(path: Path, command: click.Command) -> dict[str, Any]:
     """`fit.toml`: options by their names, as defaults of what is typed; `[set]` as a table."""
     from .._reading import read_text
@@ -292,62 +374,45 @@ def _of_file(path: Path, command: click.Command) -> dict[str, Any]:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise wrong(str(path), "TOML", str(error), remedy) from None
-    known = {str(one.name): one for one in command.params}
-    out: dict[str, Any] = {}
+    known, out = {str(one.name): one for one in command.params}, dict[str, Any]()
     for key, value in found.items():
         name = key.replace("-", "_")
         if name not in known:
             raise wrong(str(path), "an option of fit", key, remedy, known)
-        if isinstance(value, dict):  # of numbers by group one line each
-            flat = [(at, one) for at, one in value.items() if not isinstance(one, dict)]
-            deep = [(at, one) for at, one in value.items() if isinstance(one, dict)]
-            flat += [(f"{at}.{group}", one) for at, of in deep for group, one in of.items()]
-            value = [f"{at}={value_text(one)}" for at, one in flat]
-        many = getattr(known[name], "multiple", False)
-        out[name] = value if not many or isinstance(value, list) else [value]
+        if isinstance(value, dict):  # numbers by group are a line each
+            value = [
+                f"{at}{dot}={value_text(one)}"
+                for at, of in value.items()
+                for dot, one in (
+                    ((f".{group}", each) for group, each in of.items())
+                    if isinstance(of, dict)
+                    else (("", of),)
+                )
+            ]
+        many = getattr(known[name], "multiple", False) and not isinstance(value, list)
+        out[name] = [value] if many else value
     return out
 
 
-def method_in(words: Sequence[str]) -> str | None:
-    """The method that was named among the words of a command, if any was."""
+def _typed(ctx: click.Context, option: str) -> str | None:
+    """What was typed of an option, before it is read."""
+    words = ctx.meta.get(TYPED, ())
     for word, after in zip(words, (*words[1:], ""), strict=True):
-        name = after if word == "--method" else word.removeprefix("--method=")
-        if name in METHODS and word.startswith("--method"):
-            return name
+        if word.startswith(f"--{option}"):
+            return str(word.partition("=")[2] or after)
     return None
 
 
 def settable(method: str, model: str = "additive", *, search: bool = False) -> dict[str, Field]:
     """What `--set` may name: parameters that no option of `fit` stands for, and settings."""
-    taken = {str(one.name) for one in app.commands["fit"].params}
-    taken -= {"method", "holdout"} if search else {"method"}
+    taken = {str(one.name) for one in app.commands["fit"].params} - {"method"}
+    taken -= {"holdout"} if search else set()
     taken |= {"constraints", "random_state", "estimator", "solver"}
     fields = {**parameters(method), **knobs(method, model, search=search)}
     return {name: one for name, one in fields.items() if name not in taken}
 
 
 # the one place where names become those of the caller's language
-
-ALIASES = {
-    "random_state": "--seed",
-    "sensitive_features": "--sensitive",
-    "param_distributions": "--grid",
-    "roles": "--target, --sensitive, --ignore",
-    "client": "--scheduler",
-    "X": "TABLE",
-    "y": "--target",
-    **dict.fromkeys(
-        ("constraints", "max_gap", "max_rate", "max_loss", "bound", "positive", "compare"),
-        "--constraint",
-    ),
-}
-"""What arguments of the library are called here, where that is not their name with dashes."""
-
-
-class SchemaFileError(InputError):
-    """A schema file that is wrong, left blank, or not about this table. `edit`: what would do."""
-
-    edit = ""
 
 
 def lines(error: BaseException, typed: Sequence[str]) -> list[str]:

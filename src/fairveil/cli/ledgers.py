@@ -3,7 +3,6 @@ keep a copy, charge what other libraries spent."""
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from pathlib import Path
 from shlex import quote
@@ -13,8 +12,9 @@ import click
 
 from .. import _urls
 from .._waiting import waiting
-from ..errors import DataNotFoundError, InputError, LedgerError, within
+from ..errors import DataNotFoundError, InputError, LedgerError, StatementError, within
 from . import files
+from .evidence import statement_text
 from .frame import Ask, command, no, parts, wrong
 from .words import LEDGER_VARIABLE
 
@@ -54,24 +54,23 @@ def ledger_create(ask: Ask) -> None:
     Exit status: 0 begun, 2 refused: then nothing was written.
     """
     from ..ledger import Ledger
-    from .roles import schema_of
+    from .tables import schema_of
 
     export, elsewhere = vars(ask)["from"], files.ledger_address(None)
     if ask.dataset is None and ask.url is not None and export is None and elsewhere:
         ask.url, ask.dataset = elsewhere, ask.url  # a single word is the name
-    names = "epsilon delta protects unit max_rows_per_unit kind"
+    said = ask.named("epsilon delta protects unit max_rows_per_unit kind")
     if export is not None:
-        for name, value in files.named(ask, f"dataset schema {names}").items():
+        for name, value in {**ask.named("dataset schema"), **said}.items():
             raise wrong(name, "nothing beside --from", value, "The exported ledger says it.")
         begun = Ledger.restore(_place(ask.url), _document(export))
     else:
-        lacking = [name for name in ("dataset", "epsilon", "delta") if getattr(ask, name) is None]
-        if lacking:
-            remedy = "Say: fairveil ledger create budget.db census --epsilon 1 --delta 1e-6."
-            raise wrong(lacking[0], "a value", None, remedy)
-        more: dict[str, Any] = {"production": ask.production, "schema": schema_of(ask.schema)}
-        more |= {"columns": ask.sensitive or None, **files.named(ask, names)}
-        begun = Ledger.create(_place(ask.url), ask.dataset, **more)
+        for name in ("dataset", "epsilon", "delta"):
+            if getattr(ask, name) is None:
+                remedy = "Say: fairveil ledger create budget.db census --epsilon 1 --delta 1e-6."
+                raise wrong(name, "a value", None, remedy)
+        said |= {"columns": ask.sensitive or None, "production": ask.production}
+        begun = Ledger.create(_place(ask.url), ask.dataset, schema=schema_of(ask.schema), **said)
     files.print_lines(str(begun))
     where = f"--ledger {quote(begun.shown)} --dataset {quote(begun.dataset)}"
     files.print_facts(("use", f"fairveil fit ... {where}"))
@@ -89,30 +88,26 @@ def ledger_show(ask: Ask) -> None:
     each."""
     from ..ledger import Ledger
 
-    written = files.require_files(ask.out, force=ask.force, endings=(".html", ".json"))
     place, name = _place(ask.url), ask.dataset
-    known = [name] if name or written else Ledger.datasets(place)
+    known = [name] if name or ask.files else Ledger.datasets(place)
     shown = [Ledger.open(place, one, read_only=True) for one in known or [name]]
     ledgers = [
         {"dataset": one.dataset, "terms": one.terms.to_dict(), "balance": one.balance().to_dict()}
         for one in shown
     ]
-    told = {"address": shown[0].shown, "ledgers": ledgers}
-    for ending, path in written.items():
-        page = shown[0].to_html(f"The budget of {files.on_one_line(shown[0].dataset)}")
-        files.write_file(path, json.dumps(told, indent=2) if ending == ".json" else page)
-    if ask.json:
-        files.print_json(told)
-    else:
+    told, title = {"address": shown[0].shown, "ledgers": ledgers}, shown[0].dataset
+
+    def words() -> None:
         several = len(shown) > 1
         files.print_lines("\n".join(str(one.balance() if several else one) for one in shown))
-    for path in written.values():
-        click.echo(f"Written: {path}", err=ask.json)
+
+    title = f"The budget of {files.on_one_line(title)}"
+    files.deliver(ask, told, words, page=shown[0], title=title)
 
 
 @command(
     "",
-    "URL? --dataset --last --purpose --json",
+    "URL? --dataset --last=20 --purpose --json",
     "fairveil ledger history budget.db",
     'fairveil ledger history budget.db --purpose "spring model"',
     name="ledger history",
@@ -123,23 +118,21 @@ def ledger_history(ask: Ask) -> None:
     from ..ledger.lines import WHOLE
     from ..show.numbers import spent
 
-    last = 20 if ask.last is None else ask.last
-    if last < 1:
-        raise wrong("last", "at least 1", last, "Pass --last 20.")
+    if ask.last < 1:
+        raise wrong("last", "at least 1", ask.last, "Pass --last 20.")
     ledger, wanted = _opened(ask), (ask.purpose or "").casefold()
-    found = deque((one for one in ledger.history() if wanted in one.purpose.casefold()), last)
-    if ask.json:
-        told = {"address": ledger.shown, "dataset": ledger.dataset}
-        files.print_json({**told, "entries": [line.to_dict() for line in found]})
-        return
+    found = deque((one for one in ledger.history() if wanted in one.purpose.casefold()), ask.last)
     heads = ("line", "when (UTC)", "who", "what", "purpose", "share", "charged", "spend")
-    rows = []
-    for line in found:
+
+    def row(line: Any) -> tuple[str, ...]:
         given = "-" * (line.units < 0) + spent(abs(line.units) / WHOLE) if line.units else ""
         sums = (given, spent(min(1.0, line.spent / WHOLE)), line.spend[:8])
         about = (line.at[:19].replace("T", " "), line.who, line.kind, line.purpose or "-")
-        rows.append((str(line.number), *about, *sums))
-    files.print_table(heads, rows)
+        return (str(line.number), *about, *sums)
+
+    told = {"address": ledger.shown, "dataset": ledger.dataset}
+    told |= {"entries": [line.to_dict() for line in found]}
+    files.deliver(ask, told, lambda: files.print_table(heads, map(row, found)))
 
 
 @command(
@@ -182,17 +175,19 @@ def ledger_check(ask: Ask) -> None:
                 found.append(Finding(False, words))
             told.append(({"file": file}, f"{file}: {at}", found))
     agrees = not any(one.grave for *_, found in told for one in found)
-    if ask.json:
-        plain = [{**of, "findings": [vars(one) for one in found]} for of, _, found in told]
-        lists = {"ledgers": plain[: len(ledgers)], "statements": plain[len(ledgers) :]}
-        files.print_json({"consistent": agrees, "address": shown, **lists, "proves": PROVES})
-    else:
+    plain = [{**of, "findings": [vars(one) for one in found]} for of, _, found in told]
+    lists = {"ledgers": plain[: len(ledgers)], "statements": plain[len(ledgers) :]}
+
+    def say() -> None:
         for _, words, found in told:
             click.echo(files.on_one_line(words))
             for one in found:
                 kind = "CONTRADICTION" if one.grave else "note"
                 click.echo(f"  {kind}: {files.on_one_line(one.sentence)}")
         click.echo(f"Consistent. {PROVES}" if agrees else "Inconsistent.")
+
+    whole = {"consistent": agrees, "address": shown, **lists, "proves": PROVES}
+    files.deliver(ask, whole, say)
     if not agrees:
         no()
 
@@ -213,11 +208,8 @@ def _lines_of(place: str, dataset: str | None) -> dict[str, tuple[list[Any], lis
             return {Terms.of(lines[0]).dataset: (lines, [])}
     known = Ledger.datasets(place)
     if not known or dataset not in (None, *known):
-        got, fix = (
-            dataset,
-            f"Known in {_urls.without_password(place)}: {', '.join(known) or 'none'}.",
-        )
-        raise DataNotFoundError.expected("one that is there", of="dataset", got=got, remedy=fix)
+        fix = f"Known in {_urls.without_password(place)}: {', '.join(known) or 'none'}."
+        raise DataNotFoundError.expected("one that is there", of="dataset", got=dataset, remedy=fix)
     for name in known if dataset is None else [dataset]:
         lines, unread = [], []
         try:
@@ -231,12 +223,10 @@ def _lines_of(place: str, dataset: str | None) -> dict[str, tuple[list[Any], lis
 
 def _examined(file: Path) -> Any:
     """A statement's file, or a folder that a command wrote, and what contradicts itself in it."""
-    from ..errors import StatementError
     from ..statement.document import examine
-    from .evidence import statement_text
 
     try:
-        return examine(statement_text(file / "statement.json" if file.is_dir() else file))
+        return examine(statement_text(file))
     except StatementError as error:
         raise StatementError(f"{file}: {error}") from None
 
@@ -260,7 +250,6 @@ def ledger_export(ask: Ask) -> None:
 
     Exit status: 0 written, 2 refused.
     """
-    files.require_files(ask.out, force=ask.force)
     document = _opened(ask).export()
     if ask.out is None:
         click.echo(document, nl=False)
@@ -282,7 +271,6 @@ def ledger_import(ask: Ask) -> None:
 
     Exit status: 0 charged, 2 refused: then nothing was written.
     """
-    files.require_words(purpose=ask.purpose)
     from ..show.numbers import at_most
     from ..statement.importing import read_import
 
@@ -295,16 +283,18 @@ def ledger_import(ask: Ask) -> None:
     told = {"purpose": ask.purpose or "", "fixed_in_advance": fixed}
     line = None if ask.look else found.record(ledger, **told).entry
     price = found.price(ledger.promise.delta)
-    if ask.json:
-        told = {"library": found.library, "neighbours": found.neighbours, "fits": fits}
-        told |= {"epsilon": price.epsilon, "delta": price.delta}
-        files.print_json({**told, "dataset": ledger.dataset, "line": line})
-        return
-    head, rest = "not charged:" if line is None else f"line {line} of", str(ledger.balance())
-    rest += "" if line else f": the budget {'suffices' if fits else 'does not suffice'}"
-    alone = f"epsilon={at_most(price.epsilon)} at delta={price.delta:g} alone"
-    files.print_facts(
-        ("charged", f"{head} {ledger.dataset} in {ledger.shown}"),
-        (found.library, f"{alone} ({found.neighbours})"),
-        ("budget", rest),
-    )
+    told = {"library": found.library, "neighbours": found.neighbours, "fits": fits}
+    told |= {"epsilon": price.epsilon, "delta": price.delta}
+    told |= {"dataset": ledger.dataset, "line": line}
+
+    def say() -> None:
+        head, rest = "not charged:" if line is None else f"line {line} of", str(ledger.balance())
+        rest += "" if line else f": the budget {'suffices' if fits else 'does not suffice'}"
+        alone = f"epsilon={at_most(price.epsilon)} at delta={price.delta:g} alone"
+        files.print_facts(
+            ("charged", f"{head} {ledger.dataset} in {ledger.shown}"),
+            (found.library, f"{alone} ({found.neighbours})"),
+            ("budget", rest),
+        )
+
+    files.deliver(ask, told, say)

@@ -15,15 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..estimators import load
-from ..estimators.faces import as_array
 from ..estimators.reading.coding import Coding, SchemaCoding, TableCoding
 from ..facts import Cells
 from ..models import MixtureModel, PostProcessedModel
 from ..models.model import draw_codes
 from .frame import Ask, wrong
-from .roles import Roles, schema_of
-from .rows import Truth, sample_of
-from .tables import Columns, Place, picked
+from .tables import Columns, Place, Truth, named_roles, picked, rows_of, schema_of, truth_of
 
 if TYPE_CHECKING:
     from ..estimators.wrapped import Made
@@ -91,10 +88,9 @@ def shown_to(clf: Any, place: Place) -> Shown:
         schema = how.schema.without(*([how.schema.target] if how.schema.target else []))
         if not (how.sensitive_as_feature or names):
             schema = schema.without(*schema.sensitive)
-        rows: Any = place.coded(
-            schema, sensitive_as_feature=how.sensitive_as_feature, precision=how.precision
-        )
-        return Shown(clf, rows, _groups_of(rows) if names else None)
+        more = {"sensitive_as_feature": how.sensitive_as_feature, "precision": how.precision}
+        rows: Any = place.coded(schema, **more)
+        return Shown(clf, rows, truth_of(rows).groups if names else None)
     if not isinstance(coding, TableCoding):
         fix = "Predict in Python, from rows coded as those of the fit were."
         raise wrong("model", "a model of a table", "one of coded rows", fix)
@@ -106,14 +102,6 @@ def shown_to(clf: Any, place: Place) -> Shown:
     return Shown(clf, features, picked(columns, names, place.shown, "TABLE") if names else None)
 
 
-def _groups_of(rows: Any) -> Columns:
-    """The sensitive columns of coded rows as values."""
-    blocks, layout = list(rows.blocks()), rows.layout
-    codes = [np.concatenate([np.asarray(block.sensitive) for block in blocks], axis=1)]
-    pairs = zip(layout.sensitive_names, layout.sensitive, strict=True)
-    return {name: as_array(values)[codes[0][at]] for at, (name, values) in enumerate(pairs)}
-
-
 # whose decisions a command looks at
 
 
@@ -121,10 +109,13 @@ def decisions_of(ask: Ask, place: Place) -> tuple[Truth, Any, Any, bool]:
     """Labels, groups, decisions (or the distribution of those made by chance), the known classes, and
     whether it is a distribution: of a column, or of a saved model."""
     if ask.model in (None, ELSEWHERE):
-        roles = Roles.of(schema_of(getattr(ask, "schema", None)), ask.target, ask.sensitive)
-        return *_columns(place, roles, ask.prediction), None, False
+        return (
+            *_columns(place, named_roles(ask, schema_of(ask.schema)), ask.prediction),
+            None,
+            False,
+        )
     clf = load(Path(ask.model))
-    truth = truth_of(clf, place, ask)
+    truth = _truth(clf, place, ask)
     return truth, shown_to(clf, place).judged(), clf.classes_.tolist(), by_chance(clf)
 
 
@@ -136,45 +127,46 @@ def drawn_decisions(ask: Ask, place: Place) -> tuple[Truth, Made]:
         truth, decisions, _, _ = decisions_of(ask, place)
         return truth, Made(decisions, GIVEN, ())
     clf = load(Path(ask.model))
-    truth, shown = truth_of(clf, place, ask), shown_to(clf, place)
+    truth, shown = _truth(clf, place, ask), shown_to(clf, place)
     decided = shown.drawn(shown.law(), ask.seed) if by_chance(clf) else shown.decisions()
     known = clf.cells_ if clf.cells_ and set(clf.cells_.names) == set(truth.groups) else None
     return truth, Made(decided, type(clf).__name__, tuple(clf.classes_.tolist()), known)
 
 
-def truth_of(clf: Any, place: Place, ask: Ask) -> Truth:
+def _truth(clf: Any, place: Place, ask: Ask) -> Truth:
     """Labels and groups: by the model's schema where it has one and names them, else as they come."""
     coding = coding_of(clf)
     schema = coding.encoding.schema if isinstance(coding, SchemaCoding) else None
     of_model = () if clf.cells_ is None else clf.cells_.names
-    groups = ask.sensitive or list(of_model if schema is None else schema.sensitive)
-    label = ask.target or (None if schema is None else schema.target)
-    if schema is not None and set(groups) <= set(schema.sensitive) and label == schema.target:
-        roles = Roles.of(schema, label, groups)
-        _require_sensitive(roles)
-        return sample_of(roles, place).truth()
+    target = ask.target or (None if schema is None else schema.target)
+    groups = tuple(ask.sensitive or (of_model if schema is None else schema.sensitive))
+    label, _ = named_roles(Ask(target=target, sensitive=groups), None)
+    if schema is not None and {*groups} <= {*schema.sensitive} and label == schema.target:
+        _require_sensitive(groups)
+        unused = [name for name in schema.sensitive if name not in groups]
+        known = schema.with_roles(target=label, sensitive=groups).without(*unused)
+        return truth_of(rows_of(known, place, persons=False))
     words = all(isinstance(one, str) for one in clf.classes_.tolist())
-    return _columns(place, Roles.of(None, label, groups), None, words)[0]
+    return _columns(place, (label, groups), None, words)[0]
 
 
 def _columns(
-    place: Place, roles: Roles, prediction: str | None, words: bool = False
+    place: Place, roles: tuple[str, tuple[str, ...]], prediction: str | None, words: bool = False
 ) -> tuple[Truth, Any]:
     """Labels and groups as they come, and a column of decisions."""
-    _require_sensitive(roles)
+    target, sensitive = roles
+    _require_sensitive(sensitive)
     more = [] if prediction is None else [prediction]
-    columns = place.columns(
-        [roles.target] if words else [], only={roles.target, *more, *roles.sensitive}
-    )
-    labels = picked(columns, [roles.target], place.shown, "target")[roles.target]
+    columns = place.columns([target] if words else [], only={target, *more, *sensitive})
+    labels = picked(columns, [target], place.shown, "target")[target]
     decided = picked(columns, more, place.shown, "prediction")
-    groups = picked(columns, roles.sensitive, place.shown, "sensitive")
+    groups = picked(columns, sensitive, place.shown, "sensitive")
     if not len(labels):
         raise wrong(place.shown, "some rows", "none", "Pass a table with rows.")
     return Truth(labels, groups), decided.get(prediction or "")
 
 
-def _require_sensitive(roles: Roles) -> None:
-    if not roles.sensitive:
+def _require_sensitive(groups: tuple[str, ...]) -> None:
+    if not groups:
         fix = "Name the column that makes groups: --sensitive sex, for example."
         raise wrong("sensitive", "a column", None, fix)

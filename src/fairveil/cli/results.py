@@ -15,8 +15,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,14 +42,13 @@ from ..models import MixtureModel
 from ..show.charts import Axis
 from ..show.numbers import with_unit
 from ..show.parts import Column, Table, listed, told
-from ..show.parts import Shown as Result
 from ..show.report import GAP, NOTHING_REQUIRED, People, Report, Requirement
 from .files import on_one_line, warnings_as_notes
 from .models import Shown, by_chance
-from .rows import Sample, Truth
+from .tables import Truth, truth_of
 
 CONFIDENCE = 0.95
-HELD_OUT = "--holdout 0.25 or --test TABLE measures it on rows that the fit has not seen"
+HELD_OUT = "--holdout 0.25 measures it on rows that the fit has not seen"
 REQUIRE = "nothing was required; --constraint demographic_parity:5% requires something"
 EXPECTED = (
     "The held-out value is the expected one: this classifier is randomized, and one draw varies "
@@ -59,8 +57,7 @@ EXPECTED = (
 UNDEFINED = "Undefined on the held-out rows: a group has no row of a kind that should be compared."
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(NamedTuple):
     """The largest value of a notion's constraints, with an interval; NaN where a rate is
     undefined."""
 
@@ -91,9 +88,8 @@ def table_of(
     """The group table; without groups everyone is in one."""
     everyone: Any = {"everyone": np.full(len(truth.labels), "everyone", dtype=object)}
     how = groups if truth.groups else "product"
-    return group_table(
-        truth.labels, prediction, truth.groups or everyone, groups=how, classes=classes
-    )
+    columns = truth.groups or everyone
+    return group_table(truth.labels, prediction, columns, groups=how, classes=classes)
 
 
 def words_of(notion: Notion) -> str:
@@ -107,9 +103,9 @@ def bound_of(notion: Notion) -> float | None:
     >>> bound_of(FalseNegativeRate(0.2))
     0.2
     """
-    fields = [name for name in vars(notion) if name.startswith("max_") or name == "bound"]
-    bound = vars(notion)[fields[0]] if fields else None
-    return None if bound is None or notion.is_vacuous else float(bound)
+    bounds = [v for name, v in vars(notion).items() if name.startswith("max_") or name == "bound"]
+    empty = not bounds or bounds[0] is None or notion.is_vacuous
+    return None if empty else float(bounds[0])
 
 
 def _named(notion: Notion) -> tuple[str, Axis]:
@@ -130,73 +126,52 @@ def _named(notion: Notion) -> tuple[str, Axis]:
 def figures_of(
     clf: Any, notions: Sequence[Notion], truth: Truth | None, prediction: Any
 ) -> Iterator[Requirement]:
-    """A figure for each notion, then for each other bound that was required."""
-    report, lines = getattr(clf, "constraint_report_", None), set()
-    classes, chance = clf.classes_.tolist(), by_chance(clf)
+    """A figure for each notion (required, measured in training with noise, and on held-out rows),
+    then for each other bound that was required. Where a gap is penalized, nothing was required."""
+    report, said, classes = getattr(clf, "constraint_report_", None), set(), clf.classes_.tolist()
     for notion in notions:
         if clf.cells_ is None and (report is None or uses_groups(notion)):
             continue  # nothing was distinguished; the notes say so
-        own = [] if report is None else list(_lines_of(clf, notion))
-        lines |= {line.target for line in own}
-        held, notes = None, []
+        names = set(resolve(notion, clf.cells_ or NO_GROUPS, classes).names)
+        own = [] if report is None else [one for one in report.lines if one.target in names]
+        said |= {line.target for line in own}
+        if report is None and clf.gap_report_.largest is not None:
+            own = [clf.gap_report_.largest]
+        held, notes = None, tuple[str, ...]()
         if truth is not None:
             groups = clf.cells_ or "product"
             held = measure(notion, truth, prediction, groups=groups, classes=classes)
-            notes = [EXPECTED] if chance else []
-            if math.isnan(held.value):
-                held, notes = None, [UNDEFINED]
-        yield from _figure(clf, notion, own, held, tuple(notes), penalized=report is None)
+            undefined = math.isnan(held.value)
+            notes = (UNDEFINED,) if undefined else (EXPECTED,) * by_chance(clf)
+            held = None if undefined else held
+        target = None if report is None else bound_of(notion)
+        known = [one for one in own if not math.isnan(one.value)]
+        worst = max(known, key=lambda one: one.value, default=None)
+        if target is None and worst is None and held is None:
+            continue
+        more: dict[str, Any] = {}
+        if held is not None:
+            more = {f"held_out{end}": v for end, v in zip(("", "_low", "_high"), held, strict=True)}
+        if target is not None:
+            more["sentence"] = on_one_line(sentence(notion, clf.cells_, classes))
+        if target is not None and worst is not None:
+            more["training_verdict"] = _together(one.verdict for one in own)
+            more["population_verdict"] = _together(one.population_verdict for one in own)
+        name, unit = _named(notion)
+        yield Requirement(
+            name,
+            target,
+            None if worst is None else max(worst.value, 0.0),
+            confidence=CONFIDENCE,
+            notes=notes,
+            measure=unit,
+            training_noise=None if worst is None else worst.noise,
+            **more,
+        )
     certified = parts_of(clf).certificate is not None  # whose lines are of the tighter aims
     for line in () if report is None or certified else report.lines:
-        if line.target not in lines and not math.isnan(line.bound):
+        if line.target not in said and not math.isnan(line.bound):
             yield _other(line)
-
-
-def _lines_of(clf: Any, notion: Notion) -> Iterator[Any]:
-    names = set(resolve(notion, clf.cells_ or NO_GROUPS, clf.classes_.tolist()).names)
-    return (line for line in clf.constraint_report_.lines if line.target in names)
-
-
-def _figure(
-    clf: Any,
-    notion: Notion,
-    own: list[Any],
-    held: Measured | None,
-    notes: tuple[str, ...],
-    *,
-    penalized: bool,
-) -> Iterator[Requirement]:
-    """Required (nothing, where a gap is penalized), measured in training with noise, and on held-out
-    rows. May be none."""
-    if penalized:
-        widest = clf.gap_report_.largest
-        own = [] if widest is None else [widest]
-    target = None if penalized else bound_of(notion)
-    worst = max(
-        (one for one in own if not math.isnan(one.value)), key=lambda one: one.value, default=None
-    )
-    if target is None and worst is None and held is None:
-        return
-    told = target is not None and worst is not None
-    words = (
-        "" if target is None else on_one_line(sentence(notion, clf.cells_, clf.classes_.tolist()))
-    )
-    name, unit = _named(notion)
-    yield Requirement(
-        name,
-        target,
-        None if worst is None else max(worst.value, 0.0),
-        held_out=None if held is None else held.value,
-        held_out_low=None if held is None else held.low,
-        held_out_high=None if held is None else held.high,
-        confidence=CONFIDENCE,
-        notes=notes,
-        measure=unit,
-        training_noise=None if worst is None else worst.noise,
-        training_verdict=_together(one.verdict for one in own) if told else None,
-        sentence=words,
-        population_verdict=_together(one.population_verdict for one in own) if told else None,
-    )
 
 
 def _together(verdicts: Iterator[Any]) -> Any:
@@ -211,7 +186,6 @@ def _other(line: Any) -> Requirement:
         on_one_line(line.target.partition(" <=")[0].replace("_", " ")),
         line.bound,
         line.value if known else None,
-        None,
         measure=Axis("value"),
         training_noise=line.noise if known else None,
         training_verdict=line.verdict,
@@ -221,22 +195,21 @@ def _other(line: Any) -> Requirement:
 
 
 def report_of(
-    clf: Any, title: str, subject: str, notions: Sequence[Notion], held: Sample | None, notes: Any
+    clf: Any, title: str, subject: str, notions: Sequence[Notion], held: Any, notes: Sequence[str]
 ) -> Report:
     """The page of a fit: what was promised, required, seen in training and measured on rows that
     were not trained on."""
-    truth = None if held is None else held.truth()
-    # the held-out rows bring their groups with them: those are what a group-aware model reads
-    prediction = None if held is None else Shown(clf, held.features).judged()
-    said = [*notes, *_remarks(clf, measured=truth is not None)]
-    tables, gaps = [], list(figures_of(clf, notions, truth, prediction))
+    truth = prediction = None
+    if held is not None:
+        # the held-out rows bring their groups with them: those are what a group-aware model reads
+        truth, prediction = truth_of(held), Shown(clf, held).judged()
+    figures, tables, few = list(figures_of(clf, notions, truth, prediction)), [], list[str]()
     if truth is not None:
         classes: Any = clf.classes_.tolist()
         table = table_of(truth, prediction, groups=clf.cells_ or "product", classes=classes)
         tables.append(People(table, expected=by_chance(clf)))
         with warnings_as_notes() as few:
-            warn_of_few(gaps, table)
-        said += few
+            warn_of_few(figures, table)
     own = parts_of(clf)
     return Report(
         on_one_line(title),
@@ -244,16 +217,16 @@ def report_of(
         method=type(clf).__name__,
         statement=clf.privacy_,
         statement_file="statement.json",
-        required=tuple(gaps),
+        required=tuple(figures),
         people=tuple(tables),
         baselines=own.baselines,
         certificate=own.certificate,
         sections=tuple(_sections(clf)),
-        notes=tuple(said),
+        notes=(*notes, *_remarks(clf, measured=truth is not None), *few),
     )
 
 
-def _sections(clf: Any) -> Iterator[tuple[str, Result]]:
+def _sections(clf: Any) -> Iterator[tuple[str, Any]]:
     """What else a fit says of itself: bounds that are certain, shares of groups, the coefficients of
     one linear score, and the curves of an additive one."""
     guarantee = getattr(clf, "guarantee_", None) or getattr(clf, "certain_", None)
@@ -276,16 +249,9 @@ def _remarks(clf: Any, *, measured: bool) -> Iterator[str]:
     """Sentences about a fitted model for the notes of its page."""
     if isinstance(clf.model_, MixtureModel) and by_chance(clf):
         yield f"The mixture has {len(clf.model_.models):,} rules; each decision is that of one of them."
-    if hasattr(clf, "strength"):
-        yield (
-            f"No gap was bounded: {clf.strength:g} times the mutual information of prediction and "
-            f"group was added to the loss. A larger strength makes gaps smaller and errors more."
-        )
     if by_chance(clf):
-        what = (
-            "held-out rates are expected ones" if measured else "fairveil predict draws decisions"
-        )
-        yield f"This is a randomized classifier: {what}."
+        rates, draws = "held-out rates are expected ones", "fairveil predict draws decisions"
+        yield f"This is a randomized classifier: {rates if measured else draws}."
 
 
 def warn_of_few(figures: Sequence[Requirement], table: GroupTable) -> None:
@@ -300,14 +266,13 @@ def warn_of_few(figures: Sequence[Requirement], table: GroupTable) -> None:
         if figure.held_out_verdict != UNCLEAR or high - low <= bound:
             continue
         unit, enough = figure.measure.unit, rows_for(least.rows, high - low, bound)
+        at_most, wide = with_unit(bound, unit), with_unit(high - low, unit)
         text = complaint(
-            expected=f"enough of every group to tell whether the {figure.name} is at most "
-            f"{with_unit(bound, unit)}",
+            expected=f"enough of every group to tell whether the {figure.name} is at most {at_most}",
             of="held-out rows",
-            got=f"{least.rows:,} of group {least.name}, and an interval "
-            f"{with_unit(high - low, unit)} wide",
+            got=f"{least.rows:,} of group {least.name}, and an interval {wide} wide",
             remedy=f"About {enough:,} of that group would do: hold out more (--holdout), or measure "
-            f"on other rows (--test).",
+            f"on other rows (fairveil audit).",
             quote=False,
         )
         warnings.warn(text, TooFewRows, stacklevel=2)
@@ -323,9 +288,6 @@ def rows_for(rows: int, width: float, bound: float) -> int:
     exact = rows * (width / bound) ** 2
     step = 10.0 ** max(0, math.floor(math.log10(max(exact, 1.0))) - 1)
     return int(math.ceil(exact / step - 1e-9) * step)
-
-
-# the lines that are printed
 
 
 def facts(report: Report) -> Iterator[tuple[str, str]]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
+import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .files import named, require_files, warnings_as_notes, write_file
-from .frame import Ask, command, wrong
+from .files import warnings_as_notes, write_file
+from .frame import Ask, alone, command, wrong
 
 if TYPE_CHECKING:
     from ..serving.records import Records
@@ -21,10 +26,10 @@ DEMO = Path("fairveil-door")
 
 @command(
     "Sharing",
-    "DIR --out! --table --keep | --materialized --facts --certificate --force",
+    "DIR --out! --table --keep | --materialized --certificate --force",
     "fairveil export model --out model.sql",
     "fairveil export model --table applicants --keep id --out m.sql",
-    "fairveil export model --facts facts.json --out README.md",
+    "fairveil export model --certificate certificate.json --out README.md",
 )
 def export(ask: Ask) -> None:
     """Write a saved model as one SQL query over a table; or, with --out README.md, a model card.
@@ -34,57 +39,38 @@ def export(ask: Ask) -> None:
 
     Exit status: 0 written, 2 refused.
     """
-    (ending,) = require_files([ask.out], force=ask.force, endings=(".sql", ".md"))
-    of = "table keep materialized" if ending == ".md" else "facts certificate"
-    for name, value in named(ask, of).items():
-        if value:
-            other = ".sql" if ending == ".md" else ".md"
-            remedy = "Leave it out, or name another file."
-            raise wrong(name, f"--out with {other} beside it", str(ask.out), remedy)
+    is_card = ".md" in ask.files
+    for name in ("table", "keep", "materialized") if is_card else ("certificate",):
+        if getattr(ask, name):
+            other = f"--out with {'.sql' if is_card else '.md'}"
+            raise alone(name, other, "Leave it out, or name another file.")
     from ..estimators import load
 
     clf = load(ask.dir)
-    if ending == ".md":
+    if is_card:
         content = _card(clf, ask)
     else:
         from ..export import sql_query
 
-        table, keep = ask.table or "rows", tuple(ask.keep)
-        content = sql_query(clf, table=table, keep=keep, materialized=ask.materialized or None)
+        how: Any = {"table": ask.table or "rows", "keep": tuple(ask.keep)}
+        content = sql_query(clf, **how, materialized=ask.materialized or None)
     write_file(ask.out, content)
     click.echo(f"Written: {ask.out} ({len(content.encode()):,} bytes)")
 
 
 def _card(clf: Any, ask: Ask) -> str:
     """A model card for Hugging Face."""
-    from .._json import Document
-    from .._reading import read_bytes
     from ..estimators import Certificate
     from ..show.card import model_card
 
-    words = ("name", "license", "dataset")
-
-    given: dict[str, Any] = {}
-    if ask.facts is not None:
-        remedy = "Write a JSON object: the name of each fact, and its value."
-        raw = read_bytes(ask.facts, what="a file of facts", most=1 << 20, remedy=remedy)
-        given = dict(Document("facts", remedy).node(raw).mapping())
-    for strange in sorted(set(given) - set(words)):
-        raise wrong(
-            "facts", f"only {', '.join(words)}", strange, "Leave it out of the file.", words
-        )
-    report, certificate = ask.dir / "report.json", None
-    if ask.certificate is not None:
-        fix = "Pass a certificate's file."
-        raw = read_bytes(ask.certificate, what="a certificate", most=64 << 20, remedy=fix)
-        certificate = Certificate.from_json(raw.decode("utf-8", "replace"))
-    known = report if report.is_file() else None
-    return str(model_card(clf, certificate=certificate, report=known, **given))
+    report = ask.dir / "report.json"
+    given = None if ask.certificate is None else Certificate.load(ask.certificate)
+    return str(model_card(clf, certificate=given, report=report if report.is_file() else None))
 
 
 @command(
     "Sharing",
-    "--config --demo --folder --port --check --quiet",
+    "--config --demo --folder@demo --port --check --quiet",
     "fairveil serve --config holder.toml",
     "fairveil serve --config holder.toml --check",
     "fairveil serve --demo",
@@ -100,55 +86,29 @@ def serve(ask: Ask) -> None:
     if (ask.config is None) == (not ask.demo):
         got, remedy = "both" if ask.demo else "neither", "Pass --config holder.toml, or --demo."
         raise wrong("config", "--config or --demo", got, remedy)
-    if ask.folder is not None and not ask.demo:
-        remedy = "Leave it out: the configuration names the folder."
-        raise wrong("folder", "--demo beside it", None, remedy)
     if ask.port is not None and not 0 <= ask.port < 1 << 16:
         remedy = "Pass --port 8422, for example; 0 takes one that is free."
         raise wrong("port", "a port from 0 to 65535", ask.port, remedy)
-    import importlib.util
-    from dataclasses import replace
-
     for name in ("starlette", "uvicorn", "cryptography"):
         if importlib.util.find_spec(name) is None:
-            remedy = "pip install 'fairveil[serve]'"
-            raise wrong("serve", name, f"no {name}", remedy)
-    from ..serving.holder import Holder
+            raise wrong("serve", name, f"no {name}", "pip install 'fairveil[serve]'")
+    from ..serving.app import running
+    from ..serving.holder import Holder, prepare_demo
+    from ..serving.runs import Server
 
     config = ask.config
     if ask.demo:
-        from ..serving.holder import prepare_demo
-
         config = prepare_demo(ask.folder or DEMO, 8422 if ask.port is None else ask.port)
     holder = Holder.load(config)
-    _run(holder if ask.port is None else replace(holder, port=ask.port), ask)
-
-
-def _run(holder: Any, ask: Ask) -> None:
-    from ..serving.app import running
-    from ..serving.runs import Server
-
     with warnings_as_notes():
-        server = Server(holder)
+        server = Server(holder if ask.port is None else replace(holder, port=ask.port))
     try:
-        names = ", ".join(server.datasets)
         if ask.check:
-            click.echo(f"Would serve: {names}")
+            click.echo(f"Would serve: {', '.join(server.datasets)}")
             return
         with running(server, None if ask.quiet else sys.stderr) as url:
             try:
-                click.echo(
-                    f"Serving {names} at {url} (Ctrl-C ends it; runs go on when it is up again)"
-                )
-                if server.fingerprint is not None:
-                    click.echo(f"Statements are signed by {server.fingerprint}")
-                if ask.demo:
-                    analyst = server.tokens.issue("analyst of the demo", days=1.0)
-                    own = server.tokens.issue("holder of the demo", "holder", days=1.0)
-                    click.echo(f"Analyst's token: {analyst}")
-                    click.echo(f"Holder's page: {url}/holder, token: {own}")
-                    remote = f'fairveil.remote("{url}", "applicants", token="{analyst}")'
-                    click.echo(f"Try: clf.fit({remote})")
+                _say_serving(server, url, demo=ask.demo)
                 _wait()
             except KeyboardInterrupt:
                 click.echo("Stopped.")
@@ -156,11 +116,21 @@ def _run(holder: Any, ask: Ask) -> None:
         server.close()
 
 
+def _say_serving(server: Any, url: str, *, demo: bool) -> None:
+    names = ", ".join(server.datasets)
+    click.echo(f"Serving {names} at {url} (Ctrl-C ends it; runs go on when it is up again)")
+    if server.fingerprint is not None:
+        click.echo(f"Statements are signed by {server.fingerprint}")
+    if demo:
+        analyst = server.tokens.issue("analyst of the demo", days=1.0)
+        own = server.tokens.issue("holder of the demo", "holder", days=1.0)
+        click.echo(f"Analyst's token: {analyst}")
+        click.echo(f"Holder's page: {url}/holder, token: {own}")
+        click.echo(f'Try: clf.fit(fairveil.remote("{url}", "applicants", token="{analyst}"))')
+
+
 def _wait() -> None:
     """Until the terminal, or whoever started it, says so."""
-    import signal
-    import threading
-
     over = threading.Event()
     before = signal.signal(signal.SIGTERM, lambda *_: over.set())
     try:
@@ -198,10 +168,9 @@ def token(ask: Ask) -> None:
     if not ask.name.strip() or not ask.name.isprintable() or len(ask.name) > 100:
         remedy = "Pass --name 'R. Weber, university'."
         raise wrong("name", "a line of at most 100 letters", ask.name, remedy)
-    for name, number in named(ask, "days epsilon_a_day").items():
+    for name, number in ask.named("days epsilon_a_day").items():
         if not 0 < number < 1e6:
-            remedy = f"Pass {name}=1, for example."
-            raise wrong(name, "a number above 0", number, remedy)
+            raise wrong(name, "a number above 0", number, f"Pass {name}=1, for example.")
     from ..serving.records import Scope, Tokens
 
     protected = tuple(one.replace("-", "_") for one in ask.protects) or None
@@ -214,8 +183,6 @@ def token(ask: Ask) -> None:
 @command("", "--config!", "fairveil serve tokens --config holder.toml", name="serve tokens")
 def tokens(ask: Ask) -> None:
     """List tokens: whose each is, what it opens, when it ends. Secrets are not kept."""
-    import time
-
     from ..serving.records import Tokens
 
     with _records(ask) as records:

@@ -1,60 +1,120 @@
-"""Tables where people have them: CSV, Parquet, databases, coded stores. With a schema as coded rows;
-without one as raw columns; and the names and kinds of columns alone.
+"""Tables of a command: their schema with its roles; their rows, coded by it or as raw columns; and
+coins that say which rows are set aside.
+
+Where presence is private (add-remove), a row that is taken away must change no other row's lot. So
+each row, or person, has an independent coin: no fixed number of rows, no shuffle, nothing that depends
+on a place in the table. Then neighbouring tables give training parts that differ in the same one row
+at most, and the promise of a fit to the one part is one about the whole table.
 
 Guarantees (tests/cli/test_cli_rows.py):
-1. `kinds` reads no row: of a CSV file its first line, of Parquet its metadata, of a database the
-   names of a query that yields no row, and what SQLite's catalogue says of kinds.
-2. A first line that may be a person's is not taken for a header, nor shown. No message holds a cell.
+1. Without a seed the coins are secret: ChaCha20 under a fresh key of the operating system, used for
+   nothing else. Each row is set aside with probability exactly `share`, independently of the others,
+   of what any row says and of how many there are. With a seed they depend on the seed and the place
+   alone, and what is fitted then is flagged.
+2. No person has rows both among those to fit and among those to measure on.
+3. What is measured on held-out persons is measured on one row of each, drawn by coins.
+4. `Place.kinds` reads no row: of a CSV file its first line, of Parquet its metadata, of a database
+   the names of a query that yields no row, and what SQLite's catalogue says of kinds. A first line
+   that may be a person's is not taken for a header, nor shown. No message holds a cell.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-import warnings
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from sys import intern
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .._urls import without_password
-from ..data.reading import (
-    BROKEN,
-    BROKEN_GZIP,
-    CSV,
-    PARQUET,
-    Database,
-    delimiter_of,
-    files_of,
-    headed,
-    kind_of,
-    open_bytes,
-    parquet_schema,
-    rows_from,
-    unreadable,
-)
-from ..errors import FairveilError, RowsOnDisk, SchemaError
-from ..facts import Schema
-from .files import note
-from .frame import wrong
+from ..errors import DataNotFoundError, InputError, SchemaError, within
+from .files import warnings_as_notes
+from .frame import Ask, wrong
 
 if TYPE_CHECKING:
     from ..data import EncodedRows
+    from ..facts import Schema
+    from ..tables.raw import Raw
 
 Columns = dict[str, npt.NDArray[Any]]
 NOT_READ = np.empty(0, dtype=object)
-KINDS = {
-    "boolean": re.compile("bool", re.IGNORECASE),
-    "category": re.compile("string|char|text|dictionary|enum|utf8", re.IGNORECASE),
-    "number": re.compile("int|float|double|decimal|numeric|real", re.IGNORECASE),
-}
+KINDS = {"boolean": "bool", "category": "string|char|text|dictionary|enum|utf8"}
+KINDS |= {"number": "int|float|double|decimal|numeric|real"}
 RENAME = "Give every column a name of its own; with a schema only the declared ones are read."
+HEADER = "Give the table a first line with a name of its own for every column."
+COIN = (
+    "by a secret coin of its own that reads no data and hangs on no other row",
+    "by a coin that the seed and its place in the table decide, which reads no data; whoever knows "
+    "the seed knows the coins",
+)
+
+
+# what is public: the schema and its roles
+
+
+class SchemaFileError(InputError):
+    """A schema file that is wrong, left blank, or not about this table. `edit`: what would do."""
+
+    edit = ""
+
+
+def schema_of(path: Path | None) -> Schema | None:
+    """The schema of a file, if there is one; an error about all that is wrong with it."""
+    from ..facts import Schema
+
+    try:
+        return None if path is None else Schema.load(path)
+    except DataNotFoundError:
+        raise
+    except InputError as error:
+        assert path is not None
+        if not path.is_file() or path.suffix.lower() not in (".toml", ".json"):
+            raise
+        raise wrong_file(path, InputError(within(str(path), error))) from None
+
+
+def facts_of(ask: Ask) -> Schema:
+    """The schema of a command that needs one."""
+    found = schema_of(ask.schema)
+    if found is None:
+        remedy = "Write one: fairveil schema init TABLE; with --public it is read from the rows."
+        raise wrong("schema", "the table's public facts", None, remedy)
+    return found
+
+
+def wrong_file(path: Path, error: Exception) -> SchemaFileError:
+    """The error of a schema's file, and how to go on."""
+    found = SchemaFileError(*error.args)
+    found.edit = f"edit {path}, then run: fairveil schema check {shlex.quote(str(path))}"
+    return found
+
+
+def named_roles(ask: Ask, schema: Schema | None) -> tuple[str, tuple[str, ...]]:
+    """The target and the sensitive columns: the command line's words first, then the schema's."""
+    target = ask.target or (None if schema is None else schema.target)
+    if target is None:
+        remedy = "Name the column to predict: --target hired, for example."
+        raise wrong("target", "a column", None, remedy)
+    groups = tuple(ask.sensitive or (() if schema is None else schema.sensitive))
+    if target in groups or len(set(groups)) < len(groups):
+        raise wrong("roles", "distinct columns", [target, *groups], "Name each column once.")
+    return target, groups
+
+
+def with_roles(ask: Ask) -> Schema:
+    """The schema with the target and the groups that the command line names. Sensitive columns that
+    were not named are neither groups nor features."""
+    schema = facts_of(ask)
+    target, groups = named_roles(ask, schema)
+    unused = [name for name in schema.sensitive if name not in (*groups, target)]
+    return schema.with_roles(target=target, sensitive=groups).without(*unused)
+
+
+# where rows are
 
 
 @dataclass(frozen=True)
@@ -71,120 +131,88 @@ class Place:
 
     def kind(self) -> str:
         """ "csv", "parquet", "sql" or "store"; an error where it is none of these."""
-        return kind_of(
-            self.address, self.query, "Say which rows with --query: a table, or a SELECT."
-        )
+        from ..data.reading import kind_of
 
-    def coded(
-        self, schema: Schema, *, sensitive_as_feature: bool = False, precision: str = "float64"
-    ) -> EncodedRows:
+        remedy = "Say which rows with --query: a table, or a SELECT."
+        return kind_of(self.address, self.query, remedy)
+
+    def coded(self, schema: Schema, **how: Any) -> EncodedRows:
         """Rows coded by a schema, in memory; of a coded store, or where they do not fit memory,
-        mapped from the disk."""
+        mapped from the disk. `how`: of `data.open`."""
         from ..data import open as open_rows
 
-        with _said_at_once():
+        with warnings_as_notes():  # that rows go to the disk is said before they do
             self.kind()
-            found: Any = open_rows(
-                self.address,
-                schema,
-                query=self.query,
-                sensitive_as_feature=sensitive_as_feature,
-                precision=precision,
-            )
-        return found  # type: ignore[no-any-return]
+            return open_rows(self.address, schema, query=self.query, **how)
 
     def columns(self, words: Collection[str] = (), only: Collection[str] | None = None) -> Columns:
         """The columns as they come. In a CSV file a column whose cells are all numbers is numbers,
         unless it is among `words`; an empty cell is missing. `only`: those that are wanted, where
         they are all there; the others may be empty then."""
+        from ..data.reading import chunks_of
+
         kind = self.kind()
         if kind == "store" or (kind != "sql" and not Path(self.address).is_file()):
             got = "a coded store" if kind == "store" else "several files"
             remedy = "Pass one table; a store, and several files, are read by a schema alone."
             raise wrong(self.shown, "a table", got, remedy)
-        if kind == "sql":
-            return self._from_sql()
-        return self._from_parquet(only) if kind == "parquet" else self._from_csv(words, only)
+        names = list(self.kinds())
+        there = only is None or set(only) <= set(names)
+        read = [name for name in names if there and (only is None or name in only)]
+        chunks = list(chunks_of(self.address, read, query=self.query, kind=kind)) if read else []
+        found = {
+            name: _joined([chunk.columns[name] for chunk in chunks], kind == "csv", name in words)
+            for name in read
+        }
+        return {name: found.get(name, NOT_READ) for name in names}
 
     def kinds(self) -> dict[str, str | None]:
         """Each column's kind, by what the table says of itself; None where it says nothing."""
-        how = self.kind()
-        if how == "csv":
-            return dict.fromkeys(self._header())
-        if how == "parquet":
-            return {str(one.name): _kind(str(one.type)) for one in parquet_schema(self._file)}
-        database = Database(self.address, str(self.query))
-        known = database.sqlite_types()
-        return {name: _kind(known.get(name, "")) for name in database.names()}
+        from ..data.reading import (
+            CSV,
+            PARQUET,
+            Database,
+            delimiter_of,
+            files_of,
+            header_of,
+            parquet_schema,
+        )
 
-    @property
-    def _file(self) -> Path:
-        return files_of(self.address, "a CSV or Parquet file", (*PARQUET, *CSV))[0]
-
-    def _header(self) -> list[str]:
-        try:
-            with io.TextIOWrapper(
-                open_bytes(self._file), encoding="utf-8-sig", errors="replace", newline=""
-            ) as text:
-                # a block of bytes is decoded at once: a later row that is no UTF-8 is not looked at
-                first = next(csv.reader(text, delimiter=delimiter_of(self.address)), [])
-        except (csv.Error, *BROKEN_GZIP):
-            first = []
-        names = [name.strip() for name in first]
-        if (got := _strange(names)) is not None:
-            remedy = "Give the table a first line with a name of its own for every column."
-            raise SchemaError.expected(
-                "a header", of=self.shown, got=got, remedy=remedy, quote=False
-            )
-        return names
-
-    def _from_csv(self, words: Collection[str], only: Collection[str] | None) -> Columns:
-        rows = rows_from(Path(self.address), delimiter_of(self.address))
-        names = _distinct([name.strip() for name in next(rows, [])], self.shown)
-        wanted = [(at, name) for at, name in enumerate(names) if name in _wanted(names, only)]
-        cells: dict[str, list[str]] = {name: [] for _, name in wanted}
-        for row in rows:
-            for at, name in wanted:
-                cells[name].append(intern(row[at].strip()))  # equal cells are kept once
-        typed = {name: _typed(cells.pop(name), name in words) for _, name in wanted}
-        return {name: typed.get(name, NOT_READ) for name in names}
-
-    def _from_parquet(self, only: Collection[str] | None) -> Columns:
-        from pyarrow import parquet
-
-        from ..tables.frames import column_of
-
-        def columns() -> Columns:  # one at a time: no second copy of the table
-            names = _distinct(list(found.names), self.shown)
-            read = {
-                name: column_of(parquet.read_table(self.address, columns=[name])[0], name)
-                for name in _wanted(names, only)
-            }
-            return {name: read.get(name, NOT_READ) for name in names}
-
-        found = parquet_schema(self._file)
-        try:
-            return columns()
-        except FairveilError:
-            raise
-        except BROKEN:
-            pass
-        raise unreadable(Path(self.address), "a whole Parquet file")
-
-    def _from_sql(self) -> Columns:
-        from ..tables.frames import column_of
-
-        database = Database(self.address, str(self.query))
-        names = database.names()
-        rows = [row for part in database.rows(names, ()) for row in part]
-        columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-        return {name: column_of(list(one), name) for name, one in zip(names, columns, strict=True)}
+        how, known = self.kind(), dict[str, str]()
+        if how == "sql":
+            database = Database(self.address, str(self.query))
+            known = database.sqlite_types()
+            names = list(database.names())
+        else:
+            file = files_of(self.address, "a CSV or Parquet file", (*PARQUET, *CSV))[0]
+            if how == "parquet":
+                schema = parquet_schema(file)
+                names, known = [*schema.names], {one.name: str(one.type) for one in schema}
+                _require_names(names, self.shown)
+            else:
+                names = [*header_of(file, delimiter_of(self.address))[0]]
+                _require_header(names, self.shown)
+        return {name: _kind(known.get(name, "")) for name in names}
 
 
-def _typed(cells: list[str], words: bool) -> npt.NDArray[Any]:
-    """Whole numbers, numbers, or texts; None or NaN where a cell is empty."""
+def _joined(parts: Sequence[Raw], text: bool, words: bool) -> npt.NDArray[Any]:
+    """A column; of texts whole numbers, numbers, or texts; None or NaN where a cell is empty."""
+    from ..tables.frames import column_of
+    from ..tables.raw import Listed
+
+    cells: list[Any] = []
+    for part in parts:
+        if isinstance(part, Listed):
+            known = (*part.values, None)  # -1 is missing
+            cells += [known[at] for at in part.at.tolist()]
+        else:
+            null = [False] * part.rows if part.null is None else part.null.tolist()
+            cells += [None if no else v for v, no in zip(part.values.tolist(), null, strict=True)]
+    if not text:
+        return column_of(cells, "")
+    cells = [(cell or "").strip() or None for cell in cells]
     # Python would read 1_000 as a number
-    if not words and any(cells) and not any("_" in cell for cell in cells):
+    if not words and any(cells) and not any(cell and "_" in cell for cell in cells):
         try:
             numbers = np.array([float(cell) if cell else np.nan for cell in cells])
         except ValueError:
@@ -193,77 +221,170 @@ def _typed(cells: list[str], words: bool) -> npt.NDArray[Any]:
             whole = np.isfinite(numbers).all() and (np.abs(numbers) < 2**53).all()
             whole = whole and (numbers == np.floor(numbers)).all()
             return numbers.astype(np.int64) if whole else numbers
-    return np.fromiter((cell or None for cell in cells), dtype=object, count=len(cells))
-
-
-@contextmanager
-def _said_at_once() -> Iterator[None]:
-    """That rows go to the disk is said before they do."""
-    show = warnings.showwarning
-
-    def said(message: Any, category: Any, *place: Any) -> None:
-        if isinstance(message, RowsOnDisk):
-            note(f"note: {message.in_shell}")
-        else:
-            show(message, category, *place)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", RowsOnDisk)
-        warnings.showwarning = said  # type: ignore[assignment]  # it takes the same, in one
-        yield
+    return np.fromiter(cells, dtype=object, count=len(cells))
 
 
 def _kind(type_name: str) -> str | None:
-    return next((kind for kind, known in KINDS.items() if known.search(type_name)), None)
+    found = (kind for kind, like in KINDS.items() if re.search(like, type_name, re.IGNORECASE))
+    return next(found, None)
 
 
-def _strange(names: list[str]) -> str | None:
-    """Why a first line is not surely a header, by the places of its cells; None where it is."""
-    if not names:
-        return "no first line"
+def _require_header(names: list[str], shown: str) -> None:
+    """An error where a first line is not surely a header, by the places of its cells."""
+    from ..data.reading import headed
+
     for at, name in enumerate(names, 1):
+        said = f"the name of column {at}"
         first = names.index(name) + 1
-        why = (
-            f"column {at} has no name"
-            if not name
-            else f"the name of column {at} is a number"
-            if not isinstance(headed([name], ()), list)
-            else f"columns {first} and {at} have one name"
-            if first < at
-            else f"the name of column {at} has letters that cannot be printed"
-            if not name.isprintable() or "\ufffd" in name
-            else None
-        )
-        if why is not None:
-            return f"none that is surely one: {why}"
-    return None
+        why = "" if name else f"column {at} has no name"
+        why = why or f"columns {first} and {at} have one name" * (first < at)
+        why = why or f"{said} is a number" * (not isinstance(headed([name], ()), list))
+        odd = not name.isprintable() or "\ufffd" in name
+        why = why or f"{said} has letters that cannot be printed" * odd
+        if why:
+            got = f"none that is surely one: {why}"
+            raise SchemaError.expected("a header", of=shown, got=got, remedy=HEADER, quote=False)
 
 
-def _wanted(names: list[str], only: Collection[str] | None) -> list[str]:
-    """The columns to read: none where one is lacking, which the caller then says."""
-    if only is None:
-        return names
-    return [name for name in names if name in only] if set(only) <= set(names) else []
-
-
-def _distinct(names: list[str], shown: str) -> list[str]:
+def _require_names(names: list[str], shown: str) -> None:
+    """An error where two columns have one name, by their places: without a header the names are a
+    row."""
     if not names or len(set(names)) != len(names):
-        # without a header the names are a row
         twice = [str(at) for at, name in enumerate(names, 1) if names.count(name) > 1]
         got = f"one name for columns {', '.join(twice[:10])}" if names else "no columns"
-        raise SchemaError.expected(
-            "columns with distinct names", of=shown, got=got, remedy=RENAME, quote=False
-        )
-    return names
+        expected = "columns with distinct names"
+        raise SchemaError.expected(expected, of=shown, got=got, remedy=RENAME, quote=False)
 
 
 def picked(columns: Mapping[str, Any], names: Collection[str], shown: str, of: str) -> Columns:
     """The named columns; an error that lists the ones that are there."""
+    from ..data.reading import headed
+
     lacking = [name for name in names if name not in columns]
     if lacking:
         known = headed(list(columns), names)
-        shows = isinstance(known, list)
-        words = f"columns out of {known}" if shows else f"columns of {shown}: it has {known}"
         among = known if isinstance(known, list) else ()
+        words = f"columns out of {known}" if among else f"columns of {shown}: it has {known}"
         raise wrong(of, words, lacking, f"Name columns of {shown}.", among)
     return {name: columns[name] for name in names}
+
+
+# rows that a schema coded
+
+
+@dataclass(frozen=True, eq=False, repr=False)  # it holds rows
+class Truth:
+    """Labels and groups of rows, as they are written."""
+
+    labels: npt.NDArray[Any]
+    groups: Columns
+
+
+def truth_of(rows: Any) -> Truth:
+    """Labels and groups of coded rows, where they have any."""
+    from ..estimators.faces import as_array
+
+    layout, blocks = rows.layout, list(rows.blocks())
+    codes = np.concatenate([np.asarray(block.sensitive) for block in blocks], axis=1)
+    pairs = enumerate(zip(layout.sensitive_names, layout.sensitive, strict=True))
+    groups = {name: as_array(values)[codes[at]] for at, (name, values) in pairs}
+    if layout.classes is None:
+        return Truth(np.empty(0), groups)
+    labels = np.concatenate([np.asarray(block.labels) for block in blocks])
+    return Truth(as_array(layout.classes)[labels], groups)
+
+
+def size_of(rows: Any) -> int:
+    """How many rows: private under add-remove."""
+    return sum(block.rows for block in rows.blocks())
+
+
+def persons_in(rows: Any) -> npt.NDArray[Any] | None:
+    """Whose each row is, where that is known."""
+    from ..facts.rows import PERSON_BY_PERSON
+
+    found = [block.persons for block in rows.blocks() if block.persons is not None]
+    whole = np.concatenate(found) if found else None
+    if whole is None or whole.dtype != PERSON_BY_PERSON:
+        return whole
+    return np.cumsum(whole["begins"], dtype=np.int64)
+
+
+def set_aside(rows: int, share: float, seed: int | None) -> npt.NDArray[np.bool_]:
+    """Which of so many rows are set aside."""
+    from ..core.noise import NoiseSource
+
+    if seed is not None:
+        return np.asarray(np.random.default_rng([seed, 0x5EED]).random(rows) < share)
+    out = np.zeros(rows, dtype=bool)
+    if share > 0.0:
+        out[NoiseSource.secure().stream("sampling", 0).poisson_batch(rows, float(share))] = True
+    return out
+
+
+def coins_in_words(
+    share: float, *, seeded: bool, presence_is_private: bool, by_person: bool = False
+) -> str:
+    """How rows were set aside, for a statement."""
+    whose = "each person, with all of their rows," if by_person else "each row of the table"
+    how = f"{whose} was set aside with probability {share:g} {COIN[seeded]}"
+    how = how.replace("no other row", "no other person") if by_person else how
+    if seeded and presence_is_private:
+        one = "person" if by_person else "row"
+        how += f", and a {one} more or less moves the coins of those after it"
+    return how
+
+
+def split(rows: Any, share: float, seed: int | None) -> tuple[Any, Any]:
+    """(rows to fit, rows held out): each row, or person, by an independent coin."""
+    from ..core.persons import persons_of
+
+    people, size = persons_in(rows), size_of(rows)
+    if people is None:
+        out = set_aside(size, share, seed)
+    else:
+        numbers = persons_of(people, size)
+        out = set_aside(int(numbers.max(initial=-1)) + 1, share, seed)[numbers]
+    if out.all() or not out.any():
+        what = "rows" if people is None else "persons"
+        remedy = "Take another share."
+        raise wrong("holdout", f"{what} in both parts", share, remedy)
+    return rows.chosen(np.flatnonzero(~out)), rows.chosen(np.flatnonzero(out))
+
+
+def one_of_each(rows: Any, seed: int | None) -> Any:
+    """One row of each person, drawn by coins: intervals on held-out rows take these for independent
+    draws. The same where no persons are known."""
+    from ..core.noise import NoiseSource
+    from ..core.persons import kept, persons_of
+
+    people = persons_in(rows)
+    if people is None:
+        return rows
+    stream = NoiseSource.of(seed).stream("units", 1)
+    return rows.chosen(np.sort(kept(persons_of(people, size_of(rows)), 1, stream)))
+
+
+def rows_of(schema: Schema, place: Place, *, persons: bool = True) -> Any:
+    """The coded rows of a place; everything that does not fit is an error now, before any release.
+    `persons`: whose each row is must be known, where the schema has a unit."""
+    rows = place.coded(schema)
+    if not size_of(rows):
+        raise wrong(place.shown, "some rows", "none", "Pass a table with rows.")
+    if (
+        persons
+        and schema.unit is not None
+        and all(block.persons is None for block in rows.blocks())
+    ):
+        remedy = "Name a column of the table; encode a store anew by a schema with the unit."
+        raise wrong("unit", f"a column {schema.unit!r}", "a table without it", remedy)
+    return rows
+
+
+def without_coins(facts: Any, share: float) -> Any:
+    """The facts of a statement, whose number of rows is the schema's less what is held out."""
+    origin: Any = "schema x (1 - holdout)"
+    return tuple(
+        replace(one, origin=origin) if share and one.name == "number of rows" else one
+        for one in facts
+    )

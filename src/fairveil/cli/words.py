@@ -10,8 +10,9 @@ at the end it may be given again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from .fields import METHODS
 
 LEDGER_VARIABLE = "FAIRVEIL_LEDGER"
 PASSPHRASE_VARIABLE = "FAIRVEIL_KEY_PASSPHRASE"
@@ -54,36 +55,30 @@ ledger create:schema FILE path : take only rows that are read by this schema
 target COLUMN text : predict this column [default: the schema's]
 sensitive COLUMN texts : make groups of this column; repeat for more [default: the schema's]
 ledger create:sensitive COLUMN texts : protect this column, with sensitive-features; repeat for more
-ignore COLUMN texts : leave out this column; repeat for more
 query SQL text : read this table of a database, or this SELECT
-scheduler ADDRESS text : read TABLE by the workers of this dask cluster (tls://...), or local
-rows N whole : say about how many rows there are, a public number [default: the schema's]
-plan:rows N whole : suppose about so many rows [default: the schema's]
-fit:unit COLUMN text : protect persons, whom this column tells apart [default: the schema's]
-fit:max-rows-per-unit N whole : read at most so many rows of a person [default: the schema's]
+rows N whole : suppose about so many rows [default: the schema's]
 shares COLUMN=VALUE:SHARE,... texts : suppose groups or classes of this size: sex=f:0.3,m:0.7
 prediction COLUMN text : take the decisions in this column, whoever made them
 candidate NAME=WHAT texts : compare this column of decisions, or this model's folder; repeat for more
 tolerance NUMBER number : allow this much more loss than the base's: 0.01 is a point of error
 measure NAME:adverse_impact_ratio|selection_rate_gap|true_positive_rate_ratio|true_positive_rate_gap one : seek to improve this
-costs FP:FN text : weigh a false positive and a false negative [default: 1:1]
+costs FP:FN text : weigh a false positive and a false negative
 reference GROUP text : compare groups with this one [default: each with each]
 smallest SHARE number : do not compare groups of a smaller share of people
 draws - flag : the candidates were drawn independently from one procedure
-lda:plan FILE path : write what is fixed first here (.json); if it is there, it must be the same
+lda:plan FILE path : fix the plan in this file first (.json); if it is there, it must be the same
 audit:model DIR path : take the decisions of this model
 lda:model DIR path : take the decisions of this model
 period NAME text : count TABLE as this period, which is new
-attribute FILE text : join the sensitive columns of this table, by --id: features are public then
+attribute TABLE text : join the sensitive columns of this table, by --id: features are public then
 attribute-query SQL text : read this table of the attribute's database, or this SELECT
 id COLUMN text : join by this column, which both tables have
-ids FILE text : of a coded store: read the ids here, in the order of its rows
+ids TABLE text : of a coded store: read the ids here, in the order of its rows
 unmatched RULE:group|drop one : rows without an entry: count them as missing, or leave them out
 count - flag : only count how many rows have an entry, exactly, for yourself alone
 public - flag : read bounds and values from the rows, because they are public
 data DIR path : find the files of rows here [default: FAIRVEIL_DATA]
 float32 - flag : keep numbers in 4 bytes: half the space, 7 digits
-facts FILE path : of a model card: read what no file of the model knows (JSON)
 certificate FILE path : of a model card: read a certificate of the model
 
 [Fairness]
@@ -93,7 +88,7 @@ certify:constraint NAME:BOUND texts : certify this bound, as in equalized_odds:5
 monitor:constraint NAME:BOUND texts : begin a monitor of this bound; repeat for more
 frontier:constraint NAME texts : sweep this gap [default: demographic_parity]; others have a bound
 confidence SHARE number : set rows aside, target a tighter bound, and certify the required one
-audit:confidence SHARE number : with --epsilon: of the intervals [default: 0.95]
+audit:confidence SHARE number : confidence of the intervals [default: 0.95]
 certify:confidence SHARE number : certify a broken bound with probability at most one minus this
 attack:confidence SHARE number : refute a true claim with probability at most one minus this
 certify NAME:BOUND texts : set rows aside, and certify this bound, which the fit does not aim at
@@ -102,11 +97,11 @@ group COLUMN:VALUE,... texts : begin with these groups; repeat for more columns
 classes VALUE,... text : begin with these classes
 false-alarm SHARE number : begin with this probability of a false alarm [default: 0.05]
 groups MODE:product|marginal one : combine several sensitive columns, or take them one by one
-intervals HOW:each|all one : with --epsilon: each interval holds by itself, or all together
-depth N whole : with --epsilon: list groups of up to so many sensitive columns at once
+intervals HOW:each|all one : each interval holds by itself, or all together
+depth N whole : list groups of up to so many sensitive columns at once
 
 [Method]
-method NAME:methods one : the method; its parameters are listed by --method NAME --help
+method NAME:METHODS one : the method; its parameters are listed by --method NAME --help
 model NAME:linear|additive one : a model linear in the columns, or with steps of each number, too
 set NAME=VALUE texts : any other parameter, as in rounds=100 or max_epsilon.f=0.5; repeat for more
 grid NAME=VALUE,... texts : search these values of a parameter privately; repeat for more
@@ -135,8 +130,6 @@ seeds N whole : fit N models a point, with bands; flagged INSECURE
 
 [Rows to measure on]
 holdout SHARE number : measure on this part of TABLE, which is not trained on nor covered
-test TABLE text : measure on these other rows, exactly: not covered by privacy
-test-query SQL text : read the test rows with this query
 minutes NUMBER number : take about so long
 trials N whole : run so many pairs instead, so that a seed repeats the audit
 no-power - flag : plant no bugs to say what would have been found
@@ -146,7 +139,7 @@ ledger URL text : record the release here: a file, or postgresql://... [default:
 dataset NAME text : take this budget, where the ledger has several
 purpose TEXT text : write down what it is for
 statement FILE paths : look for this statement, or that of a model's folder; repeat for more
-last N whole : show the last N lines [default: 20]
+last N whole : show the last N lines
 ledger history:purpose TEXT text : show only lines whose purpose holds these words
 from FILE path : restore what `ledger export` wrote, with no other option
 fixed-in-advance - flag : its parameters, and when to stop, were fixed before it saw the data
@@ -154,6 +147,8 @@ look - flag : show what it costs, and charge nothing
 
 [Output]
 out DIR path : write this folder, whole or not at all
+encode:out FILE path : write this file
+release-groups:out FILE path : write this file
 reproduce:out DIR path : write pictures and JSON here
 plan:out FILE paths : write the picture (.svg), or the plan (.json, .txt); repeat for more
 predict:out FILE path : write this CSV file [default: standard output]
@@ -172,7 +167,7 @@ key FILE path : sign with this private key
 lda:key FILE path : sign the plan first, and the record, with this private key
 verify:key FILE path : check the signature, too, with the signer's public key
 note TEXT text : sign this line of words, too
-new-key FILE path : write a new pair of keys; sign nothing
+new-key FILE path : make a new pair of keys; sign nothing
 passphrase - flag : ask for a passphrase of the new key (or read FAIRVEIL_KEY_PASSPHRASE)
 inconsistent - flag : sign a statement that contradicts itself, too
 keep COLUMN texts : copy this column beside the decisions; repeat for more
@@ -189,7 +184,7 @@ force - flag : replace what an earlier run wrote there
 [Server]
 config FILE path : the data holder's configuration
 demo - flag : serve made-up applicants from --folder, on this machine alone
-folder DIR path : with --demo: keep its files here [default: fairveil-door]
+folder DIR path : keep its files here [default: fairveil-door]
 port N whole : listen on this port [default: the configuration's, or 8422]
 check - flag : open everything, say what would be served, and end
 quiet - flag : write no log of requests to standard error
@@ -212,10 +207,6 @@ class Words:
     does: str
     panel: str
 
-    def of(self, methods: Iterable[str]) -> Words:
-        """The same, of an option that takes one of the methods."""
-        return replace(self, takes=self.takes.replace(":methods", f":{'|'.join(methods)}"))
-
     @property
     def metavar(self) -> str:
         return self.takes.partition(":")[0] if self.kind.rstrip("s") == "one" else self.takes
@@ -228,7 +219,7 @@ class Words:
 
 def _read() -> dict[str, Words]:
     found, panel = {}, ""
-    for line in filter(None, TABLE.splitlines()):
+    for line in filter(None, TABLE.replace("METHODS", "|".join(METHODS)).splitlines()):
         if line.startswith("["):
             panel = line.strip("[]")
             continue

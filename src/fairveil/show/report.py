@@ -497,7 +497,8 @@ class Report(Shown):
             if one.held_out_low is not None and one.held_out_high is not None:
                 ends = one.held_out_low, one.held_out_high
                 shown += f" ({percent(one.confidence)} interval {between(*ends, unit)})"
-            yield Fact("", f"Held-out people{self._rows}: {shown}.", one.held_out_verdict or "")
+            of = capital(self.people[0].of) if self.people else "Held-out people"
+            yield Fact("", f"{of}{self._rows}: {shown}.", one.held_out_verdict or "")
         if certified is None and UNCLEAR in (one.training_verdict, one.population_verdict):
             yield from _inconclusive(one)
 

@@ -56,7 +56,7 @@ def lines(
     *,
     refused: bool = False,
 ) -> list[str]:
-    """The answer in lines: what is claimed, what was noticed, and what that is worth."""
+    """The answer in lines: the verdict and what it is worth, what is claimed, and what was noticed."""
     grave = any(one.grave for one in findings)
     verdict = f"Consistent: the events cost no more than the stated epsilon. {proves}"
     if grave:
@@ -64,11 +64,11 @@ def lines(
     elif refused:
         verdict = "Consistent, but the signature does not hold."
     return [
+        verdict,
         *claim(doc),
         *(f"{'CONTRADICTION' if one.grave else 'note'}: {one.sentence}" for one in findings),
         *signed,
         f"Recomputed: {', '.join(check.RECOMPUTED)}; taken on trust: {', '.join(check.ON_TRUST)}.",
-        verdict,
     ]
 
 
