@@ -33,7 +33,7 @@ WALK = (
         "X, y and the groups arrive as the user holds them",
     ),
     (
-        "estimators/reading/inputs.py",
+        "estimators/reading.py",
         "read",
         "columns become numbers and codes: a Training with its Rows",
     ),

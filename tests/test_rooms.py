@@ -89,6 +89,8 @@ INSIDE = {
     "estimators": (
         ("reasons", "words"),
         ("settings",),
+        ("coding",),
+        ("cautions",),
         ("reading",),
         ("fitting", "reports"),
         ("faces", "handed"),

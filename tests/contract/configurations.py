@@ -195,8 +195,6 @@ SHORT = fv.PrimalDual(rounds=6)
 FEW = fv.GroupObjective(rounds=4)
 
 
-
-
 def rule(X: Any) -> npt.NDArray[Any]:
     """A classifier that was made elsewhere and is public."""
     return np.where(np.asarray(X["age"], float) + np.asarray(X["hours"], float) > 100, "yes", "no")

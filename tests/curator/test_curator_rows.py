@@ -26,10 +26,8 @@ from fairveil.curator import (
 )
 from fairveil.data import encode
 from fairveil.errors import FairveilError, InputError, PrivacyError
-from fairveil.estimators.reading import read_as
-from fairveil.estimators.reading.coding import SchemaCoding
-from fairveil.estimators.reading.targets import beside
-from fairveil.estimators.reading.training import Coded
+from fairveil.estimators.coding import SchemaCoding
+from fairveil.estimators.reading import Coded, ReadOptions, beside, read
 from fairveil.estimators.wrapped import Groupless
 from fairveil.facts import Category, Cells, Number, RowBlock, RowLayout, Schema
 from fairveil.privacy import Promise
@@ -535,10 +533,11 @@ def coded_ways(tmp_path):
     memory = encode(table, SHARED, sensitive_as_feature=True)
     store = encode(table, SHARED, tmp_path / "rows.store", sensitive_as_feature=True)
     coding = SchemaCoding(memory.encoding)
-    steps = Additive().shapes(coding, memory.layout, 40)
+    steps = Additive().shapes(coding, 40)
     numbered = replace(memory.layout, numbers=2)
     one = replace(memory.layout, sensitive=(("f", "m"),), sensitive_names=("sex",))
-    as_it_comes = read_as.as_it_comes(table, table["pay"] > 5, ["sex"], True, None)
+    ways = ReadOptions(sensitive_as_feature=True)
+    as_it_comes = read(table, table["pay"] > 5, ["sex"], None, ways)
     blocks = list(memory.blocks())
     return {
         "coded": Rows(memory),
@@ -549,7 +548,7 @@ def coded_ways(tmp_path):
         "target as number": Rows(Coded(numbered, list(map(beside, blocks)))),
         "of one column": Rows(Coded(one, [replace(b, sensitive=b.sensitive[:1]) for b in blocks])),
         "without groups": Rows(Groupless(memory)),
-        "without a schema": Rows(Coded(as_it_comes.layout, list(as_it_comes.blocks))),
+        "without a schema": as_it_comes.rows,
     }
 
 

@@ -19,8 +19,8 @@ import fairveil as fv
 import ways
 from fairveil.core.events import compose
 from fairveil.errors import FairveilError, InputError, NoSteps, UnstatedBounds
-from fairveil.estimators.reading.additive import MANY, ROWS_A_NUMBER
-from fairveil.estimators.reading.unread import Unread
+from fairveil.estimators.coding import MANY, ROWS_A_NUMBER
+from fairveil.estimators.reading import Unread
 from fairveil.facts import Category, Number, Schema
 from knobs import made
 

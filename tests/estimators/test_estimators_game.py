@@ -19,7 +19,7 @@ import ways
 from fairveil.core import cost as accounting
 from fairveil.curator import Curator
 from fairveil.errors import ConstraintNotMet, FairveilError, InputError, PrivacyError
-from fairveil.estimators.reading.training import Coded as Source
+from fairveil.estimators.reading import Coded as Source
 from fairveil.facts import RowBlock, RowLayout
 from fairveil.methods import game as games
 from fairveil.methods.oracles import Responses

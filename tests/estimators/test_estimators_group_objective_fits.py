@@ -28,7 +28,7 @@ from group_objective_samples import (
 
 import fairveil as fv
 from fairveil.errors import FairveilError
-from fairveil.estimators.reading.training import Coded as Source
+from fairveil.estimators.reading import Coded as Source
 from fairveil.facts import RowBlock, RowLayout
 from fairveil.fairness import objectives as ob
 

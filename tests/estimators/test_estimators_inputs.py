@@ -189,8 +189,8 @@ def test_many_blocks_are_as_one(
     for X, options in tables:
         fits = []
         for rows in (1 << 18, 64):
-            for module in ("coding", "read_as"):
-                monkeypatch.setattr(f"fairveil.estimators.reading.{module}.BLOCK_ROWS", rows)
+            for module in ("coding", "reading"):
+                monkeypatch.setattr(f"fairveil.estimators.{module}.BLOCK_ROWS", rows)
             clf = short(PARITY, **options).fit(X, y, sensitive_features=A, sample_weight=weights)
             fits.append((clf.coef_.tobytes(), clf.predict_proba(X).tobytes()))
         assert fits[0] == fits[1]
@@ -353,17 +353,17 @@ def test_coded_rows_bring_their_own_labels_and_groups(
 def test_a_mostly_empty_matrix_is_kept_sparse_and_gives_the_same_bits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from fairveil.estimators.reading import inputs
+    from fairveil.estimators import reading
 
     rng = np.random.default_rng(0)
     X = np.eye(12)[rng.integers(0, 12, 400)]
     y, A = rng.integers(0, 2, 400), rng.integers(0, 2, 400)
     seen = []
-    thinned = inputs._thinned
-    monkeypatch.setattr(inputs, "_thinned", lambda block: seen.append(thinned(block)) or seen[-1])
+    thinned = reading._thinned
+    monkeypatch.setattr(reading, "_thinned", lambda block: seen.append(thinned(block)) or seen[-1])
     sparse_inside = short(PARITY).fit(X, y, sensitive_features=A)
     assert sparse.issparse(seen[0].numbers)
-    monkeypatch.setattr(inputs, "THIN", 0.0)
+    monkeypatch.setattr(reading, "THIN", 0.0)
     dense_inside = short(PARITY).fit(X, y, sensitive_features=A)
     assert not sparse.issparse(seen[1].numbers)
     assert sparse_inside.coef_.tobytes() == dense_inside.coef_.tobytes()

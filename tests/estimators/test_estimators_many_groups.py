@@ -16,7 +16,7 @@ import fairveil as fv
 import ways
 from fairveil import data
 from fairveil.errors import InputError
-from fairveil.estimators.reading.carried import MOST_CELLS, most_groups
+from fairveil.estimators.reading import MOST_CELLS, most_groups
 from fairveil.facts import Schema
 from knobs import made
 

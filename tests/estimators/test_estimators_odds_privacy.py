@@ -21,7 +21,7 @@ from fairveil.core.events import Gaussian
 from fairveil.data import encode
 from fairveil.errors import BudgetError, PrivacyError, SchemaError
 from fairveil.estimators import wrapped
-from fairveil.estimators.reading.training import Coded
+from fairveil.estimators.reading import Coded
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 from fairveil.methods import postprocess
 from fairveil.statement.form import READ_FROM_DATA

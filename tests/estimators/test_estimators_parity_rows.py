@@ -160,7 +160,7 @@ def test_a_plan_is_that_of_the_fit() -> None:
 
 
 def planned_read() -> Any:
-    from fairveil.estimators.reading.unread import Unread
+    from fairveil.estimators.reading import Unread
 
     return Unread(SCHEMA, ROWS).read
 

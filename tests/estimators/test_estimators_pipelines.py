@@ -246,7 +246,7 @@ def test_a_transformer_without_tags_counts_as_one_that_learns() -> None:
         def transform(self, X: Any) -> Any:
             return X
 
-    from fairveil.estimators.reading.pipelines import learning
+    from fairveil.estimators.cautions import learning
 
     assert [step.kind for step in learning("one", Bare())] == ["Bare"]
     assert [step.kind for step in learning("two", Named())] == ["Named"]

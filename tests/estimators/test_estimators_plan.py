@@ -18,8 +18,7 @@ import ways
 from fairveil.core.events import Composed, PoissonSampled, Repeated, compose
 from fairveil.errors import InputError, WeakDelta
 from fairveil.estimators.fitting import Planning
-from fairveil.estimators.reading.training import ReadOptions
-from fairveil.estimators.reading.unread import Unread
+from fairveil.estimators.reading import ReadOptions, Unread
 from fairveil.facts import Boolean, Category, Number, Schema
 from fairveil.fairness import resolve
 from fairveil.fairness.notions import parse

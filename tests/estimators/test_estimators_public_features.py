@@ -95,7 +95,7 @@ def with_column(people: Columns, values: Any, kind: str) -> Any:
 def test_a_copy_of_the_sensitive_column_is_refused_before_anything_is_asked(
     people: Columns, kind: str, rows: int, asked: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairveil.estimators.reading.coding.BLOCK_ROWS", rows)
+    monkeypatch.setattr("fairveil.estimators.coding.BLOCK_ROWS", rows)
     y, sex, region = people["hired"], people["sex"], people["region"]
     _, regions = np.unique(region, return_inverse=True)
     copies: list[tuple[Any, Any]] = [

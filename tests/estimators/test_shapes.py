@@ -11,9 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from fairveil.data import Encoding, encode
-from fairveil.estimators.reading.additive import ANYWHERE, Additive
-from fairveil.estimators.reading.coding import RowsCoding, SchemaCoding
-from fairveil.estimators.reading.shapes import Shapes, Side
+from fairveil.estimators.coding import ANYWHERE, Additive, RowsCoding, SchemaCoding, Shapes, Side
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 
 A, B = Side("a", 0, (-0.5, 0.0, 0.5), (-2.0, 0.0, 2.0)), Side("b", 1, (0.25,), (0.25,))
@@ -101,7 +99,7 @@ def test_a_number_on_a_declared_edge_lies_above_it(seed: int) -> None:
     edges = sorted(set(rng.uniform(low, high, 9).tolist()) - {low, high})
     schema = Schema({"a": Number(low, high, edges=tuple(edges))})
     coding = SchemaCoding(Encoding(schema))
-    shapes = Additive().shapes(coding, coding.layout, None)
+    shapes = Additive().shapes(coding, None)
     assert shapes is not None
     (coded,) = encode({"a": edges}, schema).blocks()
     assert shapes.apply(coded).codes[0].tolist() == list(range(1, len(edges) + 1))
@@ -116,7 +114,7 @@ def test_parts_of_a_range_are_equal_but_finer_next_to_zero(
 ) -> None:
     schema = Schema({"a": Number(low, high)})
     coding = SchemaCoding(Encoding(schema))
-    shapes = Additive().shapes(coding, coding.layout, None)
+    shapes = Additive().shapes(coding, None)
     assert shapes is not None
     (side,) = shapes.steps
     marks = np.array([low, *side.marks, high])
@@ -133,7 +131,7 @@ def test_parts_of_a_range_are_equal_but_finer_next_to_zero(
 
 def test_numbers_without_bounds_have_the_same_edges_everywhere() -> None:
     coding = RowsCoding(2, (3,))
-    shapes = Additive(interactions=(("x0", "code0"),)).shapes(coding, coding.layout, None)
+    shapes = Additive(interactions=(("x0", "code0"),)).shapes(coding, None)
     assert shapes is not None
     assert [side.edges for side in shapes.steps] == [ANYWHERE, ANYWHERE]
     assert tuple(-edge for edge in reversed(ANYWHERE)) == ANYWHERE
@@ -144,7 +142,7 @@ def test_numbers_without_bounds_have_the_same_edges_everywhere() -> None:
 def test_numbers_without_bounds_lie_along_their_edges() -> None:
     """Guarantee 3: monotone, in [-1, 1], whatever comes; one with known bounds keeps its value."""
     coding = RowsCoding(2)
-    shapes = Additive(columns=("x0",)).shapes(coding, coding.layout, None)
+    shapes = Additive(columns=("x0",)).shapes(coding, None)
     assert shapes is not None
     numbers = np.array([[-1e300, -3.0, 0.0, 0.5, 40.0, 1e300]] * 2)
     found = shapes.apply(RowBlock(numbers, np.empty((0, 6), np.uint8))).numbers
@@ -160,4 +158,4 @@ def test_categories_alone_have_no_steps() -> None:
     coding = SchemaCoding(
         Encoding(Schema({"job": Category(("x", "y")), "n": Number(0, 1, edges=())}))
     )
-    assert Additive().shapes(coding, coding.layout, None) is None
+    assert Additive().shapes(coding, None) is None

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 import fairveil as fv
 import ways
 from fairveil.errors import FairveilError
-from fairveil.estimators.reading.additive import Additive
+from fairveil.estimators.coding import Additive
 from fairveil.export.columns import columns_of_groups
 from fairveil.facts import Boolean, Category, Number, RowLayout, Schema
 from fairveil.models import LinearModel, MixtureModel

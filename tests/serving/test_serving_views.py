@@ -20,8 +20,7 @@ from fairveil.core.events import Gaussian
 from fairveil.core.promise import Promise, Unit
 from fairveil.curator import FeatureSums, GramMatrices, Measurement, RowCount
 from fairveil.data import Encoding
-from fairveil.estimators.reading.coded_files import CODINGS
-from fairveil.estimators.reading.coding import SchemaCoding
+from fairveil.estimators.coding import CODINGS, SchemaCoding
 from fairveil.facts import Schema
 from fairveil.serving.wire import View
 

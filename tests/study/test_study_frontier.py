@@ -19,8 +19,8 @@ import fairveil as fv
 from fairveil.core.events import Composed, Event, Gaussian, Repeated
 from fairveil.errors import ConstraintNotMet, InputError, WeakDelta
 from fairveil.estimators import batched as batched
-from fairveil.estimators.reading import inputs
-from fairveil.estimators.reading.training import ReadOptions
+from fairveil.estimators import reading
+from fairveil.estimators.reading import ReadOptions
 from fairveil.facts import Category, Number, RowBlock, RowLayout, Schema
 from fairveil.models import MixtureModel
 from fairveil.show import Point, Series
@@ -508,7 +508,7 @@ def test_panels_hold_at_most_so_many_models_and_miss_none() -> None:
         found.models[2.0, 0.9, 79],
         alone(template, [fv.DemographicParity(0.9)], (2.0, 0.9, 79), *rows),
     )
-    training = inputs.read(*rows, None, ReadOptions())
+    training = reading.read(*rows, None, ReadOptions())
     intent = batched.intend(template, lambda ways: training)
     sizes = [len(panel) for panel in batched._panels([batched.Job(template, intent)] * 80)]
     assert sizes == [40, 40]
@@ -517,7 +517,7 @@ def test_panels_hold_at_most_so_many_models_and_miss_none() -> None:
 @pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
 def test_progress_counts_rounds_of_models_up_to_the_end() -> None:
     rows = people(n=200)
-    training = inputs.read(*rows, None, ReadOptions())
+    training = reading.read(*rows, None, ReadOptions())
     jobs = []
     for rounds, seeds in ((4, 3), (5, 2)):
         one = quick(rounds=rounds)

@@ -34,10 +34,9 @@ from .._verdicts import NOT_MET, UNCLEAR, Verdict
 from ..core.promise import Promise
 from ..errors import InputError
 from ..estimators import load
+from ..estimators.coding import SchemaCoding, parts_of
 from ..estimators.fitting import progress as bar
-from ..estimators.reading.coding import SchemaCoding
-from ..estimators.reading.fitted_parts import parts_of
-from ..estimators.reading.units import whose
+from ..estimators.reading import whose
 from ..facts import Schema
 from ..show.charts import Axis, Curve, Curves
 from ..show.parts import Facts, Part, Shown

@@ -26,7 +26,7 @@ METHODS = {
 """The module and the class of each `--method`, and the solvers that it may have."""
 SETTINGS = "fairveil.estimators.settings"
 SEARCH = ("fairveil.study.private_search", "PrivateSearchCV")
-ADDITIVE = ("fairveil.estimators.reading.additive", "Additive")
+ADDITIVE = ("fairveil.estimators.coding", "Additive")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..estimators import load
-from ..estimators.reading.coding import Coding, SchemaCoding, TableCoding
+from ..estimators.coding import Coding, SchemaCoding, TableCoding
 from ..facts import Cells
 from ..models import MixtureModel, PostProcessedModel
 from ..models.model import draw_codes

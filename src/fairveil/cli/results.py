@@ -21,7 +21,7 @@ import numpy as np
 
 from .._verdicts import MET, NOT_MET, UNCLEAR, together
 from ..errors import TooFewRows, complaint
-from ..estimators.reading.fitted_parts import parts_of
+from ..estimators.coding import parts_of
 from ..facts import Cells
 from ..fairness import Notion
 from ..fairness.notions import (

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from .certifying.private_table import PrivateTable as PrivateTable
     from .certifying.private_table import private_audit as private_audit
     from .certifying.score_audit import score_audit as score_audit
+    from .coding import Additive as Additive
     from .fair import FairClassifier as FairClassifier
     from .fair import FairRegressor as FairRegressor
     from .files import load as load
     from .files import save as save
     from .post_processing import FairPostProcessor as FairPostProcessor
-    from .reading.additive import Additive as Additive
-    from .reading.soft_groups import SoftGroups as SoftGroups
+    from .reading import SoftGroups as SoftGroups
     from .reasons import reason_codes as reason_codes
     from .released import ReleasedGroups as ReleasedGroups
     from .released import release_groups as release_groups

@@ -36,7 +36,7 @@ from ..statement.document import PrivacyStatement
 from . import fitting
 from .fair import FairClassifier
 from .fitting import require_room, statement_of
-from .reading.training import ReadOptions, Training
+from .reading import ReadOptions, Training
 from .ways import PlannedFit
 
 MOST_MODELS = 75  # side by side: more share a pass that is bound by arithmetic already

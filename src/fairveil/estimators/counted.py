@@ -49,10 +49,9 @@ from ..statement import signing
 from ..statement.document import PrivacyStatement, write
 from ..statement.form import Finding, canonical
 from ..statement.signing import Signature
-from . import fitting
-from .reading import units
-from .reading.coded_files import CODINGS
-from .reading.units import Whose
+from . import fitting, reading
+from .coding import CODINGS
+from .reading import Whose
 from .wrapped import DecidedPeople
 
 ONE_ROW = "each person counts once, by one of their rows, which a coin chose whatever it holds"
@@ -100,7 +99,7 @@ def one_row_each(
     unit: object, most: int | None, schema: object, epsilon: float | None
 ) -> Whose | None:
     """Who is protected: persons only where each counts once."""
-    found = units.whose(unit, most, schema)
+    found = reading.whose(unit, most, schema)
     if found is None:
         return None
     got: Any = found.unit.max_rows if epsilon != math.inf else "all rows, without privacy"

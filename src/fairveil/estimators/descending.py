@@ -31,14 +31,12 @@ from ..methods import (
 from ..methods.primal_dual import planned
 from ..models import LinearModel, MixtureModel
 from ..statement.document import PrivacyStatement
-from . import faces, fitting, settings
+from . import cautions, faces, fitting, settings
 from .certifying.certified_fits import refuse_certify
+from .coding import module_of, wanted
 from .fitting import OpenedFit, said, statement_of
 from .handed import handed
-from .reading import additive, cautions
-from .reading.carried import groups_of
-from .reading.training import Training
-from .reading.unread import Read
+from .reading import Read, Training, groups_of
 from .released import ReleasedFit, ReleasedGroups, fit_released, publish_columns
 from .reports import (
     MIXTURE,
@@ -61,7 +59,7 @@ class DescentWay(Way):
 
     @property
     def module(self) -> Any:
-        return additive.module_of(self.of.model)
+        return module_of(self.of.model)
 
     @property
     def covers(self) -> bool:
@@ -106,7 +104,7 @@ class DescentWay(Way):
         fitting.refuse_unused(solver, {"learning_rate": of_modules, "device": of_modules})
         notions = self.notions()
         settings = self._with_knobs(self.usual(promise))
-        ways = fitting.own_ways(of, promise, whose, additive.wanted(of.model))
+        ways = fitting.own_ways(of, promise, whose, wanted(of.model))
         training = read(ways if self.module is None else dataclasses.replace(ways, thin=False))
         opening = OpenedFit.of(
             of,

@@ -26,15 +26,10 @@ from ..statement.document import PrivacyStatement
 from ..tables.columns import same_length
 from ..tables.given import shape_of
 from ..tables.grids import refuse_duplicates, refuse_one_column
+from . import reading
+from .coding import ANYWHERE, Coding, SchemaCoding, Side, TableCoding, takes_steps
 from .fitting import Planning, Recorded, journal_in, run
-from .reading import inputs
-from .reading.additive import ANYWHERE, takes_steps
-from .reading.coding import Coding, SchemaCoding, TableCoding
-from .reading.columns import read_labels
-from .reading.inputs import weights_of
-from .reading.shapes import Side
-from .reading.training import Training
-from .reading.unread import Read
+from .reading import Read, Training, read_labels, weights_of
 from .settings import Setting
 
 if TYPE_CHECKING:
@@ -142,7 +137,7 @@ class CodedEstimator(Planning, Recorded, CodedReader, ABC):
         X, shape = flattened(X, way.module)
         journal = journal_in(self.checkpoint)
         intent = way.intend(
-            lambda ways: inputs.read(X, y, sensitive_features, weights, ways), X, shape
+            lambda ways: reading.read(X, y, sensitive_features, weights, ways), X, shape
         )
         search = intent.search
         found, curator = run(intent.opening, search.plan, way.title, search.run, journal)

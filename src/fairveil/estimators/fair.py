@@ -28,6 +28,7 @@ from ..models.model import RandomState, draw_codes, generator
 from ..tables.columns import same_length
 from . import faces
 from .certifying.certified_fits import certified, forget_certificate
+from .coding import Coding, parts_of
 from .faces import (
     CodedEstimator,
     Term,
@@ -35,12 +36,7 @@ from .faces import (
     expected_accuracy,
     terms_of,
 )
-from .reading.coding import Coding
-from .reading.columns import names_in, read_targets
-from .reading.fitted_parts import parts_of
-from .reading.inputs import weights_of
-from .reading.targets import TargetScale
-from .reading.training import Training
+from .reading import TargetScale, Training, names_in, read_targets, weights_of
 from .released import ReleasedGroups
 from .reports import BaselineReport, ConstraintReport
 from .settings import (

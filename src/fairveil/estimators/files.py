@@ -59,17 +59,21 @@ from ..statement.document import PrivacyStatement
 from . import wrapped
 from .certifying.certificate import Certificate
 from .certifying.certified_fits import CertifiedAim
+from .coding import (
+    CODINGS,
+    Additive,
+    Coding,
+    SchemaCoding,
+    TableCoding,
+    names_of_features,
+    parts_of,
+)
 from .faces import as_array
 from .fair import MIXTURES, FairClassifier, FairRegressor
 from .fitting import said
 from .mixing import rule_of
 from .post_processing import FairPostProcessor
-from .reading import agreement
-from .reading.additive import Additive
-from .reading.coded_files import CODINGS
-from .reading.coding import Coding
-from .reading.fitted_parts import names_of_features, parts_of
-from .reading.targets import TargetScale
+from .reading import TargetScale
 from .reports import (
     CONSTANT,
     ERROR,
@@ -758,8 +762,58 @@ def _revive(
     kind.revive(estimator, Read(content, kind.parts, model, base))
     if hasattr(estimator, "constraint_report_"):  # classes are there now
         estimator.constraint_report_ = estimator.constraint_report_.saying(said(estimator))
-    agreement.require(estimator, content)
+    _require_agreement(estimator, content)
     return estimator
+
+
+def _require_agreement(estimator: Any, content: Node) -> None:
+    """Columns and coding, coding and model, classes, groups, and what was found agree: what does
+    not is refused now, not when it predicts."""
+    names, features, model = (
+        names_of_features(estimator),
+        estimator.n_features_in_,
+        estimator.model_,
+    )
+    if names and len(names) != features:
+        content["columns"].refuse(f"{features} names, one for each of 'features'", len(names))
+    parts = parts_of(estimator)
+    coding, outcome = parts.coding, parts.outcome
+    if coding is not None:
+        own = coding.own_layout
+        width = own.numbers + len(own.code_sizes)
+        known = {width}
+        if isinstance(coding, TableCoding):
+            known = {len(coding.columns)}
+        elif isinstance(coding, SchemaCoding):
+            known = {width, width + len(coding.encoding.schema.sensitive)}
+        if features not in known:
+            content["features"].refuse(f"{min(known)}, as the coding has columns", features)
+        layout = coding.layout
+        coded = model is not None and model.kind in ("linear", "linear-regression", "network")
+        shape = layout.numbers, tuple(layout.code_sizes)
+        if coded and shape != (model.numbers, tuple(model.code_sizes)):
+            expected = f"a coding of {model.numbers} numbers, as the model has"
+            content["coding"].refuse(expected, layout.numbers)
+    weights = outcome.weights if isinstance(outcome, Outcome) else None
+    if isinstance(model, LinearModel) and weights is not None:
+        outputs, width = model.weights.shape
+        if np.shape(weights) != (outputs, 1 + width):
+            expected = f"weights of shape {[outputs, 1 + width]}, as the model has"
+            content["outcome"].refuse(expected, list(np.shape(weights)))
+    found = outcome.coefficients if isinstance(outcome, RegressionOutcome) else None
+    count = 1 + len(model.weights) if isinstance(model, RegressionModel) else None
+    if found is not None and count not in (None, len(found)):
+        expected = f"{count} numbers, as the model has"
+        content["outcome"]["coefficients"].refuse(expected, len(found))
+    inner = model.model if isinstance(model, DerandomisedModel) else model
+    mixed: Any = inner.models if isinstance(inner, MixtureModel) else ()
+    for one in (inner, *mixed):
+        grouped = isinstance(one, GroupedLinearModel | PostProcessedModel | ShiftedModel)
+        if grouped and one.cells is not None and one.cells != estimator.cells_:
+            content["cells"].refuse("the groups that the model reads", content["cells"].value)
+    classes = np.asarray(estimator.classes_).tolist() if isinstance(model, Model) else []
+    if isinstance(model, Model) and list(model.classes) != classes:
+        content.refuse("the classes of the model", classes)
 
 
 def _content(raw: bytes) -> Node:

@@ -59,14 +59,10 @@ from ..statement.document import NamedGroups, PrivacyStatement, PublicFact, Stat
 from ..statement.form import READ_FROM_DATA
 from ..tables import keys
 from ..tables.given import shape_of
-from .reading import cautions, origins, units
-from .reading.additive import Additive
-from .reading.cautions import Numbers, outside
-from .reading.coding import SchemaCoding
-from .reading.fitted_parts import classes_of, parts_of
-from .reading.training import ReadOptions, Training
-from .reading.units import Whose
-from .reading.unread import Read, Unread
+from . import cautions, reading
+from .cautions import Numbers, outside
+from .coding import Additive, SchemaCoding, classes_of, parts_of
+from .reading import Read, ReadOptions, Training, Unread, Whose
 from .settings import Setting, Settled, same
 
 # ------------------------------ recorded
@@ -157,7 +153,7 @@ def promise_of(epsilon: float, delta: float, protects: str, whose: Whose | None 
 
 def asked(estimator: BaseEstimator) -> tuple[Whose | None, Promise]:
     """What an estimator was told of persons, and its promise, checked."""
-    whose, of = units.asked(estimator), estimator
+    whose, of = reading.persons_asked(estimator), estimator
     return whose, promise_of(of.epsilon, of.delta, of.protects, whose)
 
 
@@ -411,7 +407,9 @@ class OpenedFit:
     ) -> OpenedFit:
         """Refuse or warn of what rows and promise show together. The estimator has the arguments
         that all share; `numbers`: how its search takes them."""
-        steps = cautions.of_pipeline(training, promise)
+        steps = cautions.of_pipeline(
+            training.rows.layout.sensitive_names, training.columns, promise
+        )
         if steps:
             training = replace(
                 training, not_covered=(*training.not_covered, *(step.sentence for step in steps))
@@ -419,7 +417,7 @@ class OpenedFit:
         public_rows = public_rows_of(training, promise)
         solver = type(estimator._setting("solver", Setting)).__name__
         purpose = f"{type(estimator).__name__}.fit ({solver})"
-        known, clips = origins.facts_of(estimator, training), origins.stated_clips(estimator)
+        known, clips = reading.facts_of(estimator, training), reading.stated_clips(estimator)
         opened = OpenedFit(
             promise,
             training,
@@ -431,7 +429,7 @@ class OpenedFit:
             clips,
         )
         cautions.of_promise(promise, opened.known_rows)
-        cautions.of_units(training, promise, numbers)
+        cautions.of_units(training.coding, training.rows, promise, numbers)
         if ledger is not None:
             ledger.require(
                 promise,
@@ -1168,7 +1166,7 @@ class Planning:
             Print it, draw it (`figure()`) or take `to_dict()`.
         """
         unread = Unread.of(schema, self.schema, rows, sensitive)
-        whose = units.whose(None, None, unread.schema, self.epsilon)
+        whose = reading.whose(None, None, unread.schema, self.epsilon)
         promise = promise_of(self.epsilon, self.delta, self.protects, whose)
         supposed = unread.supposed(shares)
         found = forecast_at(self, unread, supposed)

@@ -36,8 +36,10 @@ from ..methods.oracles import (
     thresholds,
 )
 from ..models import DerandomisedModel, LinearModel, Model, RegressionModel
-from . import fitting, settings
+from . import cautions, fitting, settings
+from .cautions import Numbers
 from .certifying.certified_fits import refuse_certify
+from .coding import SchemaCoding, wanted
 from .fitting import OpenedFit, said, statement_of
 from .mixing import (
     candidates_of,
@@ -49,14 +51,7 @@ from .mixing import (
     shares_of,
     told_of,
 )
-from .reading import additive, cautions
-from .reading.carried import groups_of
-from .reading.cautions import Numbers
-from .reading.coding import SchemaCoding
-from .reading.elsewhere import refuse_functions
-from .reading.targets import NumericTarget
-from .reading.training import Training
-from .reading.unread import Read
+from .reading import NumericTarget, Read, Training, groups_of, refuse_functions
 from .reports import (
     ConstraintReport,
     of_objective,
@@ -120,7 +115,7 @@ class ClassifiedWay(GroupObjectiveWay):
             constraint = constraint.of_decisions()
         self._refuse_idle()
         scaled = self._needs_scale(promise, X)
-        ways = fitting.own_ways(of, promise, whose, additive.of_rows(of.model), scaled=scaled)
+        ways = fitting.own_ways(of, promise, whose, wanted(of.model, modules=False), scaled=scaled)
         training = read(ways)
         opening = OpenedFit.of(of, promise, ledger, training, numbers=self._numbers(promise))
         cells = _cells(objective, constraint, training)
@@ -297,7 +292,9 @@ class ClassifiedWay(GroupObjectiveWay):
         if self._responds(problem):
             return Responses(Regression(solver.clip))
         classes = 2 if isinstance(problem.objective, Error) else ground.classes
-        if self._regresses(ground.promise, classes, cautions.are_few_and_unbounded(training)):
+        if self._regresses(
+            ground.promise, classes, cautions.are_few_and_unbounded(training.coding, training.rows)
+        ):
             return Regression(solver.clip)
         return descent_of(ground.promise, training, solver.clip)
 
@@ -334,7 +331,7 @@ class RegressedWay(GroupObjectiveWay):
         ledger = fitting.ledger_of(of, promise)
         objective, constraint = self.asked()
         self.idle({"with a regression": OF_CLASSIFIERS})
-        ways = fitting.own_ways(of, promise, whose, additive.of_rows(of.model))
+        ways = fitting.own_ways(of, promise, whose, wanted(of.model, modules=False))
         target = NumericTarget.of(of._facts, promise, as_number=True)
         # numbers are scaled inside: how empty private rows are decides nothing
         training = read(replace(ways, target=target, thin=False))

@@ -15,8 +15,8 @@ from ..methods.oracles import AttachedRule, Begun, Descent, GroupedRule, LinearR
 from ..models import GroupedLinearModel, LinearModel, MixtureModel
 from ..tables.columns import same_length
 from . import fitting, wrapped
-from .reading.coding import Coding, SchemaCoding
-from .reading.training import Training
+from .coding import Coding, SchemaCoding
+from .reading import Training
 from .wrapped import codes_of, in_blocks, names_of, unheard, without
 
 MADE_ELSEWHERE = (

@@ -30,8 +30,10 @@ from ..methods.oracles import (
     thresholds,
 )
 from ..models import DerandomisedModel, MixtureModel
-from . import fitting, settings
+from . import cautions, fitting, settings
+from .cautions import Numbers
 from .certifying.certified_fits import refuse_certify
+from .coding import wanted
 from .descending import cells_of
 from .fitting import READS_GROUPS, OpenedFit, said, statement_of
 from .handed import words_of
@@ -44,10 +46,7 @@ from .mixing import (
     shares_of,
     told_of,
 )
-from .reading import additive, cautions
-from .reading.cautions import Numbers
-from .reading.training import Training
-from .reading.unread import Read
+from .reading import Read, Training
 from .reports import (
     ConstraintReport,
     of_comparison,
@@ -83,7 +82,7 @@ class OracleGameWay(Way):
         notions = fitting.notions_of(of.constraints)
         fitting.refuse_unused(solver, self._idle())
         scaled = self._needs_scale(promise, X)
-        ways = fitting.own_ways(of, promise, whose, additive.of_rows(of.model), scaled=scaled)
+        ways = fitting.own_ways(of, promise, whose, wanted(of.model, modules=False), scaled=scaled)
         training = read(ways)
         opening = OpenedFit.of(of, promise, ledger, training, numbers=self._numbers())
         fitting.require_groups(notions, training)
@@ -218,7 +217,8 @@ class OracleGameWay(Way):
         if self.solver.oracle is not None:
             return str(self.solver.oracle)
         if self.solver.group_aware or (
-            not promise.features_are_public and cautions.are_few_and_unbounded(training)
+            not promise.features_are_public
+            and cautions.are_few_and_unbounded(training.coding, training.rows)
         ):
             return "regression"
         return "responses" if promise.features_are_public else "descent"

@@ -52,17 +52,14 @@ from ..models.model import draw_codes
 from ..statement.document import PrivacyStatement, Receipt
 from ..tables.columns import same_length
 from ..tables.distinct import in_words
-from . import fitting, wrapped
+from . import cautions, fitting, reading, wrapped
+from .cautions import outside
 from .certifying.certified_fits import certified, forget_certificate
+from .coding import classes_of, names_of_features, parts_of, width_of
 from .faces import as_array, expected_accuracy
 from .fair import FairClassifier
 from .fitting import Planning, Recorded, require_room, said, warn_if_hidden
-from .reading import cautions, origins
-from .reading.carried import groups_of
-from .reading.cautions import outside
-from .reading.fitted_parts import classes_of, names_of_features, parts_of, width_of
-from .reading.training import ReadOptions, Training
-from .reading.unread import Read
+from .reading import Read, ReadOptions, Training, groups_of
 from .reports import (
     BaselineReport,
     ConstraintLine,
@@ -104,7 +101,9 @@ def read(
     training = asked.training
     rows = fitting.public_rows_of(training, promise)
     cautions.of_promise(promise, training.rows.exact_count if promise.rows_are_public else rows)
-    if steps := cautions.of_pipeline(training, promise):
+    if steps := cautions.of_pipeline(
+        training.rows.layout.sensitive_names, training.columns, promise
+    ):
         said_of = (*training.not_covered, *(step.sentence for step in steps))
         asked = replace(asked, training=replace(training, not_covered=said_of))
     fix = "Pass arrays or a table, or a classifier of Fairveil, which takes coded rows."
@@ -1056,7 +1055,7 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
             None if curator is None else PrivacyStatement.of_run(curator),
             receipt,
             reads_groups=found.model.cells is not None,
-            base_origin=origins.of_argument(self, "estimator"),
+            base_origin=reading.of_argument(self, "estimator"),
         )
         whole = groups_of(training, either=False)
         self._set_model(base.estimator, found.model, found.method)

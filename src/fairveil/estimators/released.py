@@ -48,14 +48,11 @@ from ..models.model import known_classes
 from ..show.numbers import at_most
 from ..statement.document import PrivacyStatement, PublicFact
 from ..tables.columns import same_length
-from . import fitting
+from . import cautions, fitting, reading
+from .coding import Coding, SchemaCoding, TableCoding
 from .counted import CODEC, CountedFile, CountsFile
 from .faces import as_array, labels_in
-from .reading import cautions, inputs, units
-from .reading.carried import groups_of
-from .reading.coding import Coding, SchemaCoding, TableCoding
-from .reading.soft_groups import SoftGroups
-from .reading.training import Training
+from .reading import SoftGroups, Training, groups_of
 from .settings import PrimalDual, knobs
 from .words import COUNTED, GIVEN, entries, told
 from .wrapped import codes_of, names_of
@@ -413,7 +410,7 @@ def release_groups(
     )
     expected, here = "features and labels, which clusters are made of", not isinstance(X, Elsewhere)
     need(here, expected, of="X", got="remote data", fix=fix)
-    whose = units.whose(unit, max_rows_per_unit, schema, epsilon)
+    whose = reading.whose(unit, max_rows_per_unit, schema, epsilon)
     promise = fitting.promise_of(epsilon, delta, protects, whose)
     group_release.require_public_features(promise)
     drawn, of = isinstance(sensitive_features, SoftGroups), "sensitive_features"
@@ -431,7 +428,7 @@ def release_groups(
         sensitive_features = sensitive_features.drawn(source)
     limit = None if clusters is None else _checks.whole(at_least=1, clusters=clusters)
     ways = fitting.ways_of(schema, promise, whose=whose)
-    training = inputs.read(X, y, sensitive_features, None, replace(ways, groups=listed))
+    training = reading.read(X, y, sensitive_features, None, replace(ways, groups=listed))
     cautions.of_promise(promise, training.rows.exact_count)
     if record is not None:
         record.require(promise, schema=training.schema)

@@ -36,7 +36,7 @@ from ..show.charts import Axis, Row, Rows
 from ..show.numbers import percent
 from ..show.parts import Column, Fact, Facts, Note, Part, Shown, Table
 from ..tables.frames import table_of
-from .reading.cautions import outside
+from .cautions import outside
 
 # ------------------------------ baselines
 # A fitted model beside what costs nothing: is it better than a constant answer, and than no

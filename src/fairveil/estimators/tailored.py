@@ -40,15 +40,13 @@ from ..show.numbers import at_most
 from ..show.parts import Column, Fact, Facts, Note, Part, Shown, Table
 from ..statement.document import NamedGroups, PrivacyStatement
 from ..tables import keys
-from . import faces, fitting, settings
+from . import cautions, faces, fitting, reading, settings
+from .cautions import Numbers
 from .certifying.certified_fits import refuse_certify
+from .coding import module_of, wanted
 from .fitting import OpenedFit, statement_of
 from .group_objective import publish_regression, scales
-from .reading import additive, cautions, units
-from .reading.carried import groups_of
-from .reading.cautions import Numbers
-from .reading.targets import NumericTarget
-from .reading.unread import Read
+from .reading import NumericTarget, Read, groups_of
 from .reports import (
     ConstraintLine,
     ConstraintReport,
@@ -204,18 +202,18 @@ class TailoredClassifiedWay(TailoredWay):
 
     @property
     def module(self) -> Any:
-        return additive.module_of(self.of.model)
+        return module_of(self.of.model)
 
     def intend(self, read: Read, X: TableLike, shape: tuple[int, ...] | None) -> PlannedFit:
         of = self.of
         refuse_certify(of)
         whose, promise = fitting.asked(of)
         if whose is not None and self.module is not None:
-            units.refuse(of, " with a module")
+            reading.refuse_persons(of, " with a module")
         ledger = fitting.ledger_of(of, promise)
         self.check()
         self._check_model(promise)
-        ways = fitting.own_ways(of, promise, whose, additive.wanted(of.model))
+        ways = fitting.own_ways(of, promise, whose, wanted(of.model))
         thin = ways.thin and self.module is None
         numbers: Numbers = "scaled" if self.module is None else "as given"
         opening = OpenedFit.of(of, promise, ledger, read(replace(ways, thin=thin)), numbers=numbers)
@@ -305,7 +303,7 @@ class TailoredRegressedWay(TailoredWay):
         if moments:
             of_descent = ("region", "step_size", "iterate")
             fitting.refuse_unused(self.solver, dict.fromkeys(of_descent, "with by='moments'"))
-        ways = fitting.own_ways(of, promise, whose, additive.of_rows(of.model))
+        ways = fitting.own_ways(of, promise, whose, wanted(of.model, modules=False))
         target = NumericTarget.of(of._facts, promise, as_number=moments)
         # how empty private rows are decides nothing: see `scales`
         training = read(replace(ways, target=target, thin=False))

@@ -20,8 +20,7 @@ from ..fairness.sentences import sentence
 from ..models import DerandomisedModel
 from . import fitting
 from .fitting import OpenedFit
-from .reading.training import Training
-from .reading.unread import Read
+from .reading import Read, Training
 from .settings import Setting
 
 

@@ -86,20 +86,30 @@ from ..tables.given import as_array, column_names_of, is_masked, shape_of
 from ..tables.grids import grid_of, refuse_duplicates
 from ..tables.raw import Plain, is_missing
 from . import fitting
+from .coding import CODINGS, RowsCoding, SchemaCoding, classes_of, parts_of
 from .faces import CodedEstimator
 from .faces import as_array as values_array
 from .fitting import READS_GROUPS
-from .reading.carried import require_few_classes, require_few_values
-from .reading.coded_files import CODINGS
-from .reading.coding import RowsCoding, SchemaCoding
-from .reading.columns import coded_groups, named_as_declared, names_in, no_such_columns, read_labels
-from .reading.copies import refuse_copies, refuse_weights
-from .reading.elsewhere import training_of
-from .reading.fitted_parts import classes_of, parts_of
-from .reading.inputs import read, weights_of
-from .reading.training import Coded, ReadOptions, Training
-from .reading.units import Whose, require_apart
-from .reading.unread import Read
+from .reading import (
+    Coded,
+    Read,
+    ReadOptions,
+    Training,
+    Whose,
+    coded_groups,
+    named_as_declared,
+    names_in,
+    no_such_columns,
+    read,
+    read_labels,
+    refuse_copies,
+    refuse_weights,
+    require_apart,
+    require_few_classes,
+    require_few_values,
+    training_of,
+    weights_of,
+)
 from .settings import ANSWERS, stated
 
 Codes = npt.NDArray[np.intp]

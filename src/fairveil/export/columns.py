@@ -17,12 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..data import Encoding
 from ..errors import InputError
 from ..estimators import wrapped
+from ..estimators.coding import RowsCoding, SchemaCoding, Shapes, Standard, TableCoding, parts_of
 from ..estimators.faces import CodedEstimator
 from ..estimators.post_processing import FairPostProcessor
-from ..estimators.reading.coding import RowsCoding, SchemaCoding, TableCoding
-from ..estimators.reading.fitted_parts import parts_of
-from ..estimators.reading.shapes import Shapes
-from ..estimators.reading.standard import Standard
 from ..facts import Cells
 from ..facts.columns import Boolean, Category, Number, Value
 from ..models import PostProcessedModel, ShiftedModel

@@ -30,7 +30,7 @@ from ..errors import InputError
 from ..estimators import Certificate
 from ..estimators import load as load_folder
 from ..estimators import save as save_folder
-from ..estimators.reading.fitted_parts import parts_of
+from ..estimators.coding import parts_of
 from ..estimators.reports import ConstraintReport, GapReport
 from ..statement.document import versions_now
 from ..tables.given import column_names_of

@@ -24,9 +24,9 @@ from .. import _checks
 from .._types import Floats
 from ..errors import InputError
 from ..estimators import wrapped
+from ..estimators.coding import Side
 from ..estimators.fair import FairClassifier, FairRegressor
 from ..estimators.post_processing import CLOSE, FairPostProcessor
-from ..estimators.reading.shapes import Side
 from ..models import (
     DerandomisedModel,
     GroupedLinearModel,

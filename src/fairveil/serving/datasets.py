@@ -28,11 +28,9 @@ from ..data import EncodedRows, Encoding
 from ..data.joined import facts_of, require_rule
 from ..data.reading import kind_of
 from ..errors import FairveilError, LedgerError
+from ..estimators.coding import steps_of
 from ..estimators.fitting import aside_of
-from ..estimators.reading.coded_files import steps_of
-from ..estimators.reading.copies import refuse_copies, refuse_weights
-from ..estimators.reading.targets import beside, need_number, scale_of
-from ..estimators.reading.training import Coded
+from ..estimators.reading import Coded, beside, need_number, refuse_copies, refuse_weights, scale_of
 from ..facts import RowBlock, RowLayout, RowSource, Schema
 from ..ledger import Ledger
 from ..statement.document import PublicFact

@@ -14,10 +14,8 @@ from sklearn.base import BaseEstimator
 
 from .._types import ColumnsLike, Floats, TableLike
 from ..errors import InputError
-from ..estimators.reading import inputs
-from ..estimators.reading.carried import groups_of
-from ..estimators.reading.columns import read_labels
-from ..estimators.reading.training import ReadOptions, Training
+from ..estimators import reading
+from ..estimators.reading import ReadOptions, Training, groups_of, read_labels
 from ..facts import Cells, RowBlock, RowSource
 from ..metrics.histograms import soft_histogram
 from ..metrics.inputs import read_groups
@@ -50,7 +48,7 @@ class HeldOut:
         cells = groups_of(training, either=False)
         blocks = tuple(training.coding.blocks(X))
         if isinstance(X, RowSource) or ways.schema is not None:
-            found = inputs.read(
+            found = reading.read(
                 X, y, groups, None, replace(ways, standardise=False, features_are_public=False)
             ).rows
             if (found.layout.classes, found.layout.sensitive) != (layout.classes, layout.sensitive):

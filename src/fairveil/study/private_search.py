@@ -34,8 +34,7 @@ from ..core.events import Repeated
 from ..core.promise import Promise
 from ..data.elsewhere import Elsewhere
 from ..errors import InputError, PrivacyError
-from ..estimators import fitting
-from ..estimators.reading import units
+from ..estimators import fitting, reading
 from ..ledger import Ledger, already_charged, current, given_ledger
 from ..models.model import RandomState
 from ..show.numbers import at_most
@@ -216,7 +215,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If the ledger's budget does not suffice for the cost.
         """
         front, last, name = parts_of(self.estimator)
-        whose = units.asked(last)
+        whose = reading.persons_asked(last)
         promise = fitting.promise_of(self.epsilon, self.delta, self.protects, whose)
         if not promise.is_private or promise.delta <= 0:
             remedy = "Pass epsilon=1.0, delta=1e-6; without privacy use scikit-learn's own search."

@@ -11,8 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from .. import _checks
 from ..errors import InputError, PrivacyError
-from ..estimators import wrapped
-from ..estimators.reading import pipelines
+from ..estimators import cautions, wrapped
 
 Candidate = dict[str, Any]
 SPENT_HERE = ("epsilon", "delta", "protects", "schema", "ledger", "random_state")
@@ -23,9 +22,7 @@ def parts_of(estimator: object) -> tuple[Any, Any, str]:
     """(steps that learn nothing or None, classifier of ours, its name in the pipeline)."""
     front, last, name = None, estimator, ""
     if isinstance(estimator, Pipeline):
-        learning = [
-            step for at, one in estimator.steps[:-1] for step in pipelines.learning(at, one)
-        ]
+        learning = [step for at, one in estimator.steps[:-1] for step in cautions.learning(at, one)]
         if learning:
             named = ", ".join(map(str, learning))
             remedy = (

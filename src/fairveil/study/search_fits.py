@@ -19,10 +19,9 @@ from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..data.elsewhere import Elsewhere
 from ..errors import BudgetError, DoorError, InputError, LedgerError, PrivacyError
+from ..estimators import reading
 from ..estimators.fitting import SEARCH, aside_of, length_of, parts_elsewhere, rows_at
-from ..estimators.reading import inputs
-from ..estimators.reading.training import ReadOptions
-from ..estimators.reading.units import Whose, numbers_of
+from ..estimators.reading import ReadOptions, Whose, person_numbers
 from ..estimators.wrapped import derived_seed
 from ..ledger import already_charged
 from ..statement.document import names_read
@@ -133,7 +132,7 @@ class Fits:
         X, y, groups = self._fitted.X, self._fitted.y, self._fitted.groups
 
         def read(ways: ReadOptions) -> Any:
-            training = inputs.read(X, y, groups, None, ways)
+            training = reading.read(X, y, groups, None, ways)
             self.read = names_read(training.facts, ())
             cells = math.prod(map(len, training.rows.layout.sensitive))
             self.shape = self.scoring.shape(cells, len(training.classes))
@@ -232,7 +231,7 @@ def split(rows: Rows, share: float, seed: int | None) -> tuple[Rows, Rows]:
         raise InputError.expected(
             "a table whose rows can be set aside", of="X", got=type(X).__name__, remedy=remedy
         )
-    persons = None if rows.whose is None else numbers_of(rows.whose, X, count)
+    persons = None if rows.whose is None else person_numbers(rows.whose, X, count)
     aside = aside_of(NoiseSource.of(derived_seed(seed, 3 << 20)), count, share, SEARCH, persons)
     named = isinstance(groups, str) or (
         isinstance(groups, list | tuple) and all(isinstance(one, str) for one in groups)
@@ -252,7 +251,7 @@ def _count(rows: Rows) -> int:
     return (
         count
         if rows.whose is None
-        else int(numbers_of(rows.whose, rows.X, count).max(initial=-1)) + 1
+        else int(person_numbers(rows.whose, rows.X, count).max(initial=-1)) + 1
     )
 
 

@@ -30,7 +30,7 @@ from ..data.elsewhere import curator_of
 from ..errors import InputError
 from ..estimators import wrapped
 from ..estimators.fitting import notions_of
-from ..estimators.reading.units import Whose
+from ..estimators.reading import Whose
 from ..estimators.wrapped import DecidedPeople as DecidedRows
 from ..facts import Cells, Schema
 from ..fairness import resolve

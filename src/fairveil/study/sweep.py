@@ -42,15 +42,13 @@ from ..errors import (
     WeakDelta,
     WeakEpsilon,
 )
-from ..estimators import FairClassifier, FairPostProcessor, fitting
+from ..estimators import FairClassifier, FairPostProcessor, fitting, reading
 from ..estimators import batched as batched
 from ..estimators.batched import Job
 from ..estimators.descending import PrimalDualWay
 from ..estimators.fitting import progress as bar
 from ..estimators.fitting import require_room
-from ..estimators.reading import inputs
-from ..estimators.reading.carried import groups_of
-from ..estimators.reading.training import ReadOptions, Training
+from ..estimators.reading import ReadOptions, Training, groups_of
 from ..estimators.ways import PlannedFit
 from ..fairness import DemographicParity
 from ..methods.descent import Progress
@@ -209,7 +207,7 @@ class _Reader:
 
     def __call__(self, ways: ReadOptions) -> Training:
         if self.training is None or (ways != self.ways and self.training.rows.weighted):
-            self.training, self.ways = inputs.read(*self._given, None, ways), ways
+            self.training, self.ways = reading.read(*self._given, None, ways), ways
         return self.training
 
     @property

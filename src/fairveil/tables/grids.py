@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ class FeatureTable:
     matrix: Any = None
     table: Table | None = None
     _seen: dict[str, Raw] = field(default_factory=dict)
+    _own: tuple[str, ...] = ()
 
     @property
     def is_sparse(self) -> bool:
@@ -47,7 +48,8 @@ class FeatureTable:
     def column(self, name: str) -> Raw:
         """One column."""
         if self.table is not None:
-            raw = self._seen.get(name) or self.table.run(name, 0, self.rows)
+            own = dict(zip(self.names, self._own, strict=True)) if self._own else {}
+            raw = self._seen.get(name) or self.table.run(own.get(name, name), 0, self.rows)
             if self.rows <= REMEMBERED_ROWS:
                 self._seen[name] = raw
             return raw
@@ -57,6 +59,10 @@ class FeatureTable:
                 self.matrix[:, [at]].toarray()[:, 0] if self.is_sparse else self.matrix[:, at]
             )
         )
+
+    def renamed(self, names: tuple[str, ...]) -> FeatureTable:
+        """The same columns under other names."""
+        return replace(self, names=names, _seen={}, _own=self._own or self.names)
 
 
 def grid_of(X: TableLike) -> FeatureTable:

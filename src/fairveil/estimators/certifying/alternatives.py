@@ -63,11 +63,10 @@ from ...statement import signing
 from ...statement.document import PrivacyStatement, PublicFact, write
 from ...statement.form import Finding, canonical
 from ...tables import keys
-from .. import wrapped
+from .. import cautions, wrapped
 from ..counted import CODEC, ONE_ROW, OWN_DECISIONS, CountedFile, CountsFile, asked
 from ..faces import as_array
-from ..reading import cautions
-from ..reading.soft_groups import SoftGroups
+from ..reading import SoftGroups
 from ..words import COUNTED, told
 from . import seen
 from .certificate import require_counts

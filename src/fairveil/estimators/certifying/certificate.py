@@ -44,7 +44,7 @@ from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent
 from ...show.parts import Column, Fact, Facts, Note, Part, Shown, Table
 from ...statement.document import PrivacyStatement
-from .. import wrapped
+from .. import cautions, wrapped
 from ..counted import (
     CODEC,
     ONE_ROW,
@@ -55,7 +55,6 @@ from ..counted import (
     count,
     notions_of,
 )
-from ..reading import cautions
 from ..words import COUNTED, told
 from . import seen
 

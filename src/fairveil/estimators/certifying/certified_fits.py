@@ -56,7 +56,8 @@ from ...ledger import already_charged, current, given_ledger
 from ...methods.certificate import SupposedPeople, even_shares, layout_of, margins
 from ...methods.counts import CountPlan, beside, plan_counts
 from ...methods.systems import NO_GROUPS
-from .. import fitting, wrapped
+from .. import cautions, fitting, wrapped
+from ..coding import parts_of
 from ..counted import confidence_of, notions_of
 from ..fitting import (
     CERTIFICATE,
@@ -67,10 +68,7 @@ from ..fitting import (
     require_room,
     rows_at,
 )
-from ..reading import cautions
-from ..reading.columns import names_in, read_labels
-from ..reading.fitted_parts import parts_of
-from ..reading.training import Training
+from ..reading import Training, names_in, read_labels
 from ..settings import SetAside
 from . import seen
 from .certificate import Certificate, certify_beside, require_compared

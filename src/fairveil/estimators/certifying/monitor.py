@@ -59,10 +59,9 @@ from ...models.model import known_classes
 from ...show.parts import Column, Facts, Part, Shown, Table
 from ...statement.document import PrivacyStatement, write
 from ...tables import keys
-from .. import fitting, wrapped
+from .. import fitting, reading, wrapped
 from ..counted import CODEC, CountsFile, checksum, count, notions_of, required_promise
-from ..reading import units
-from ..reading.units import Whose
+from ..reading import Whose
 from ..words import COUNTED, told
 
 FILE = CountsFile("monitor", 3, (), ())
@@ -225,7 +224,7 @@ def whose_of(given: ColumnsLike, unit: Unit | None, X: TableLike) -> Whose | Non
         need(given is None, expected, of="unit", got="values", fix=fix, quote=False)
         return None
     if given is not None and not isinstance(given, str):
-        return units.whose(
+        return reading.whose(
             {unit.name: next(iter(given.values())) if isinstance(given, Mapping) else given},
             1,
             None,

@@ -35,10 +35,9 @@ from ...show.parts import Column, Note, Part, Shown, Table, draw_on
 from ...statement.document import PrivacyStatement, PublicFact
 from ...tables import keys
 from ...tables.frames import pandas_for
-from .. import wrapped
+from .. import cautions, wrapped
 from ..counted import CODEC, ONE_ROW, OWN_DECISIONS, CountedFile, CountsFile, asked, count
-from ..reading import cautions
-from ..reading.soft_groups import SoftGroups
+from ..reading import SoftGroups
 from ..words import COUNTED, told
 from ..wrapped import DecidedPeople
 from .certificate import require_counts

@@ -19,9 +19,8 @@ from ...facts import Schema
 from ...fairness.notions import positive_class
 from ...methods.counts import plan_counts
 from ...metrics.scores import ScoreTable, score_rows
-from .. import wrapped
+from .. import cautions, wrapped
 from ..counted import ONE_ROW, OWN_DECISIONS, asked, count
-from ..reading import cautions
 from ..words import COUNTED, told
 
 

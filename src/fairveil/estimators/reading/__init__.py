@@ -1,2 +1,0 @@
-"""A user's table as coded rows: columns, codes, targets, groups, and what is refused before any
-release."""
