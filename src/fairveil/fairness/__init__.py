@@ -26,11 +26,8 @@ from .notions import (
 )
 from .systems import (
     ConstraintSystem,
-    LossBounds,
-    combine,
     deviations,
     resolve,
-    resolve_losses,
 )
 
 __all__ = [
@@ -46,16 +43,13 @@ __all__ = [
     "FalseNegativeRate",
     "FalsePositiveRateParity",
     "Grouping",
-    "LossBounds",
     "Notion",
     "PredictionRate",
     "Rate",
     "RateConstraint",
     "SelectionRateRatio",
-    "combine",
     "deviations",
     "notions",
     "objectives",
     "resolve",
-    "resolve_losses",
 ]

@@ -902,8 +902,8 @@ class FalseNegativeRate(_Written):
 class BoundedGroupLoss(_Written):
     """Bound on the mean loss of every group.
 
-    The error rate is a rate constraint. The other losses are no functions of decisions:
-    `losses.resolve_losses` gives a solver the bound on each group's mean loss.
+    The error rate is a rate constraint. The other losses are no functions of decisions: solvers of
+    group losses take them.
 
     Parameters
     ----------
@@ -940,7 +940,7 @@ class BoundedGroupLoss(_Written):
     def _bounded(self, cells: Cells, classes: Sequence[Hashable]) -> Bounded:
         """One on the error rate of each group."""
         if self.loss != "zero_one":
-            remedy = "Resolve it with losses.resolve_losses, or pass loss='zero_one'."
+            remedy = "Pass loss='zero_one'."
             raise InputError.expected(
                 "a loss of decisions", of="loss", got=self.loss, remedy=remedy
             )

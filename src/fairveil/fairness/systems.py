@@ -36,7 +36,7 @@ from .._types import Floats, Mask
 from ..errors import InputError
 from ..facts import Cells
 from ..tables import keys
-from .notions import BoundedGroupLoss, ErrorRate, Event, Grouping, Notion, RateConstraint
+from .notions import ErrorRate, Event, Grouping, Notion, RateConstraint
 
 # entries of a Jacobian: a sparse product of a smaller one costs more than all its zeros
 MOST_DENSE = 1 << 12
@@ -65,41 +65,23 @@ class ConstraintSystem:
 
     def exact_values(
         self,
-        hard_histogram: npt.ArrayLike,
+        histogram: npt.ArrayLike,
         counts: npt.ArrayLike,
         floor: float | None = None,
         *,
         clip: bool = False,
     ) -> Floats:
-        """Each constraint's value from a histogram of *decisions*: what the dual step and the audit
-        use. (..., constraints).
+        """Each constraint's value from a histogram of decisions, or of soft predictions,
+        (..., constraints).
 
         An event without rows (`counts` not above 0) and without a `floor` is undefined: NaN. `clip`
         projects each rate on [0, 1] first, where noise may have pushed it out.
         """
-        return self._values(hard_histogram, counts, floor, clip)
-
-    def surrogate_values(
-        self,
-        soft_histogram: npt.ArrayLike,
-        counts: npt.ArrayLike,
-        floor: float | None = None,
-        *,
-        clip: bool = False,
-    ) -> Floats:
-        """Each constraint's value from a histogram of *soft predictions*: what the gradient
-        follows. (..., constraints)."""
-        return self._values(soft_histogram, counts, floor, clip)
+        return _apply(self.coefficients, self.rates(histogram, counts, floor, clip=clip))
 
     def excess(self, values: npt.ArrayLike) -> Floats:
         """value - bound: above 0 where broken, NaN where undefined."""
         return np.asarray(values, dtype=np.float64) - self.bounds
-
-    def lagrangian(self, duals: npt.ArrayLike, values: npt.ArrayLike) -> Floats:
-        """sum_j duals_j (value_j - bound_j) over the constraints that are defined."""
-        return np.asarray(
-            np.nansum(np.asarray(duals, dtype=np.float64) * self.excess(values), axis=-1)
-        )
 
     def rates(
         self,
@@ -193,35 +175,6 @@ class ConstraintSystem:
         _, labels, classes = self.shape
         return self._picked(np.arange(labels), (1, labels, classes))
 
-    def smallest_partition(self) -> tuple[npt.NDArray[np.int32], ConstraintSystem]:
-        """The coarsest parts of (cell, label) that still give every constraint (RaCO-DP's smallest
-        global partition).
-
-        Returns `part_of` (cells, labels), -1 where no constraint looks, and the system over (parts,
-        1, classes). Fewer parts, less noise: a population rate needs one part whatever the number
-        of groups.
-        """
-        cells, labels, classes = self.shape
-        width = cells * labels
-        members, numerators = self.members.tocsc(), self.numerators.tocsc()
-        part_of = np.full(width, -1, dtype=np.int32)
-        parts: dict[tuple[bytes, ...], int] = {}
-        first: list[int] = []
-        for place in range(width):
-            columns = [_column(members, place)] + [
-                _column(numerators, place * classes + k) for k in range(classes)
-            ]
-            if not columns[0]:
-                continue
-            # Two places are one part where every event and every rate counts them alike.
-            signature = tuple(columns)
-            if signature not in parts:
-                parts[signature] = len(first)
-                first.append(place)
-            part_of[place] = parts[signature]
-        chosen = np.asarray(first, dtype=np.intp)
-        return part_of.reshape(cells, labels), self._picked(chosen, (len(first), 1, classes))
-
     def _picked(
         self, places: npt.NDArray[np.intp], shape: tuple[int, int, int]
     ) -> ConstraintSystem:
@@ -234,11 +187,6 @@ class ConstraintSystem:
             bounds=self.bounds,
             names=self.names,
         )
-
-    def _values(
-        self, histogram: npt.ArrayLike, counts: npt.ArrayLike, floor: float | None, clip: bool
-    ) -> Floats:
-        return _apply(self.coefficients, self.rates(histogram, counts, floor, clip=clip))
 
     @cached_property
     def _coefficients_across(self) -> Any:
@@ -287,7 +235,7 @@ class FixedCounts:
         )
 
     def values(self, histogram: Floats) -> Floats:
-        """`exact_values` (or `surrogate_values`) of a histogram (..., cells, labels, classes):
+        """`exact_values` of a histogram (..., cells, labels, classes):
         (..., constraints)."""
         if self.pull is None:
             return self.system.exact_values(histogram, self.counts, self.floor)
@@ -300,28 +248,6 @@ class FixedCounts:
             return self.system.cell_costs(duals, self.counts, self.floor)
         flat = np.add.reduce(self.pull * duals[..., np.newaxis], axis=-2)
         return np.asarray(flat.reshape(*flat.shape[:-1], *self.system.shape))
-
-
-def combine(systems: Sequence[ConstraintSystem]) -> ConstraintSystem:
-    """All constraints of systems that are over the same cells, labels and classes."""
-    if not systems or len({system.shape for system in systems}) != 1:
-        got = [system.shape for system in systems]
-        remedy = "Resolve all against the same cells and classes."
-        raise InputError.expected(
-            "at least one system, all of one shape", of="systems", got=got, remedy=remedy
-        )
-    offsets = np.cumsum([0, *(system.members.shape[0] for system in systems)])
-    return ConstraintSystem(
-        shape=systems[0].shape,
-        members=sparse.csr_array(sparse.vstack([s.members for s in systems])),
-        numerators=sparse.csr_array(sparse.vstack([s.numerators for s in systems])),
-        event_of=np.concatenate(
-            [s.event_of + offset for s, offset in zip(systems, offsets[:-1], strict=True)]
-        ),
-        coefficients=sparse.csr_array(sparse.block_diag([s.coefficients for s in systems])),
-        bounds=frozen(np.concatenate([s.bounds for s in systems])),
-        names=tuple(name for s in systems for name in s.names),
-    )
 
 
 def _apply(matrix: sparse.csr_array, array: Floats) -> Floats:
@@ -348,10 +274,6 @@ def _tail(array: npt.ArrayLike, tail: tuple[int, ...], of: str) -> Floats:
 
 def _with_classes(places: npt.NDArray[np.intp], classes: int) -> npt.NDArray[np.intp]:
     return (places[:, np.newaxis] * classes + np.arange(classes)).ravel()
-
-
-def _column(matrix: sparse.csr_array, place: int) -> bytes:
-    return bytes(np.sort(matrix.indices[matrix.indptr[place] : matrix.indptr[place + 1]]).tobytes())
 
 
 def frozen(array: Floats) -> Floats:
@@ -534,102 +456,6 @@ def _indicator(rows: list[npt.NDArray[np.intp]], width: int) -> Any:
     ends = np.cumsum([0, *(len(row) for row in rows)])
     columns = np.concatenate(rows) if rows else np.zeros(0, dtype=np.intp)
     return sparse.csr_array((np.ones(len(columns)), columns, ends), shape=(len(rows), width))
-
-
-@dataclass(frozen=True, eq=False)
-class LossBounds:
-    """Bounds on the mean loss of each group, for losses that are not functions of decisions.
-    `members` (groups, cells): the cells of each group; `bounds` and `names` (groups,).
-
-    With S[c] the sum of the losses of the rows in cell c and N[c] their number, the constraint of group
-    g is
-
-        sum_{c in g} S[c] / max(sum_{c in g} N[c], floor)  <=  bound_g.
-
-    S and N may be noisy; leading axes (many models) are carried through.
-    """
-
-    loss: str
-    members: npt.NDArray[np.bool_]
-    bounds: Floats
-    names: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def values(
-        self, loss_sums: npt.ArrayLike, counts: npt.ArrayLike, floor: float | None = None
-    ) -> Floats:
-        """The mean loss of each group, (..., groups); NaN for a group without rows when there is no
-        floor."""
-        return self._sum(loss_sums, "loss_sums") / self._sizes(counts, floor)
-
-    def excess(self, values: npt.ArrayLike) -> Floats:
-        """value - bound: above 0 where broken, NaN where undefined."""
-        return np.asarray(values, dtype=np.float64) - self.bounds
-
-    def row_weights(
-        self, duals: npt.ArrayLike, counts: npt.ArrayLike, floor: float | None = None
-    ) -> Floats:
-        """d(sum_g duals_g (value_g - bound_g)) / d(loss of one row in that cell), (..., cells).
-
-        Undefined groups add nothing.
-        """
-        shares = np.nan_to_num(
-            np.asarray(duals, dtype=np.float64) / self._sizes(counts, floor), nan=0.0
-        )
-        return _sum_last(shares[..., np.newaxis, :] * self.members.T)
-
-    def _sizes(self, counts: npt.ArrayLike, floor: float | None) -> Floats:
-        sizes = self._sum(counts, "counts")
-        if floor is not None:
-            return np.maximum(sizes, _checks.positive(floor=floor))
-        return np.where(sizes > 0, sizes, np.nan)
-
-    def _sum(self, array: npt.ArrayLike, of: str) -> Floats:
-        array = np.asarray(array, dtype=np.float64)
-        cells = self.members.shape[1]
-        if array.shape[-1:] != (cells,):
-            remedy = "Sum over the cells that the bounds were resolved against."
-            raise InputError.expected(
-                f"an array of shape (..., {cells})", of=of, got=array.shape, remedy=remedy
-            )
-        return _sum_last(array[..., np.newaxis, :] * self.members)
-
-
-def resolve_losses(notions: Notion | Iterable[Notion], cells: Cells) -> LossBounds:
-    """The bounds that one or several `BoundedGroupLoss` of one loss ask for. Needs no classes, so
-    it serves regression too."""
-    listed = [notion for notion in as_list(notions) if isinstance(notion, BoundedGroupLoss)]
-    if (
-        not listed
-        or len(listed) != len(as_list(notions))
-        or len({notion.loss for notion in listed}) != 1
-    ):
-        remedy = "Resolve rate constraints with systems.resolve, and each loss apart."
-        raise InputError.expected(
-            "BoundedGroupLoss of one loss", of="constraints", got=notions, remedy=remedy
-        )
-    members, bounds, names = [], [], []
-    for notion in listed:
-        grouping = Grouping.of(cells, notion.groups)
-        groups = range(len(grouping.keys))
-        members.append(grouping.members)
-        bound = math.inf if notion.max_loss is None else notion.max_loss
-        bounds.append(np.full(len(grouping.keys), bound))
-        names += [
-            f"mean {notion.loss} loss of group {grouping.shown(g)} <= {bound:g}" for g in groups
-        ]
-    return LossBounds(listed[0].loss, np.concatenate(members), np.concatenate(bounds), tuple(names))
-
-
-def _sum_last(array: Floats) -> Floats:
-    """Sum over the last axis, one addition after the other: the bits do not depend on leading
-    axes."""
-    total = np.zeros(array.shape[:-1])
-    for place in range(array.shape[-1]):
-        total = total + array[..., place]
-    return total
 
 
 ADDED = 2.0

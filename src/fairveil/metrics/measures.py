@@ -38,7 +38,7 @@ from ..fairness.notions import (
     Notion,
     Outcome,
 )
-from ..fairness.systems import resolve, resolve_losses
+from ..fairness.systems import resolve
 from ..tables.columns import read_numbers, read_weights, same_length
 from .histograms import cell_counts, hard_histogram, soft_histogram
 from .inputs import Decisions, read_decisions, read_groups
@@ -255,11 +255,15 @@ def audit(
         cells, ids, weights = read.cells, read.cell_ids, read.weights
         losses = _losses(loss, read)
     assert isinstance(notion, BoundedGroupLoss)
-    asked, shape = resolve_losses(notion, cells), (cells.count, 1, 1)
+    grouping, shape = Grouping.of(cells, notion.groups), (cells.count, 1, 1)
+    bound = math.inf if notion.max_loss is None else notion.max_loss
     totals = cell_counts(None, ids, shape, weights)[:, 0]
     sums = cell_counts(None, ids, shape, losses if weights is None else losses * weights)[:, 0]
-    values = asked.values(sums, totals)
-    return Audit(asked.names, tuple(values.tolist()), tuple(asked.bounds.tolist()), tolerance)
+    with np.errstate(invalid="ignore"):  # a group without rows has no mean
+        values = (grouping.members @ sums) / (grouping.members @ totals)
+    keys = range(len(grouping.keys))
+    names = [f"mean {loss} loss of group {grouping.shown(g)} <= {bound:g}" for g in keys]
+    return Audit(tuple(names), tuple(values.tolist()), (bound,) * len(names), tolerance)
 
 
 def _losses(loss: str, read: Decisions) -> Floats:
