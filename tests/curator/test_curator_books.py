@@ -10,6 +10,7 @@ import pytest
 
 from fairveil.core.attached import RowFunction
 from fairveil.core.books import Budget
+from fairveil.core.curator import MOST_READY
 from fairveil.core.events import Gaussian, Repeated
 from fairveil.core.filters import Filter
 from fairveil.curator import CellCounts, Curator, FeatureSums, Journal, Rows, Weighed
@@ -108,9 +109,9 @@ def test_guarantee_3_of_rounds_weights_of_a_round_before_are_forgotten(rows) -> 
     cells = rows.cells()
     question = Weighed(FeatureSums(None, 1.0), cells, (1.0, 1.0))
     curator = Curator(rows, Promise(1e3, 1e-6), noise=NoiseSource.seeded(0))
-    for factor in (1.0, 2.0, 3.0, 4.0):
+    for factor in range(1, 2 * MOST_READY):
         curator.answer([(question.at(factors=(1.0, factor)), 3.0)])
-    assert len(curator._ready) == 1
+    assert len(curator._ready) == MOST_READY
 
 
 def test_a_run_is_closed_while_an_interrupted_answer_still_has_its_turn() -> None:

@@ -443,7 +443,7 @@ def test_choices_range_no_further_than_a_person_moves_them(promise):
         PredictionHistogram(models, curator.cells(), "hard"),
         rng.integers(-4, 5, (2, 1, 2)).astype(float),
     )
-    contest = curator._contest((question,), None, costs, None)
+    contest = curator._chooser.contest((question,), None, costs, None)
     score = np.array([[_decided(models.array[m, 0], X[i]) for i in range(8)] for m in range(5)])
 
     def added(i, group):

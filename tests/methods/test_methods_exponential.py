@@ -145,7 +145,9 @@ def log_law(
     """Exact log probabilities of a choice, of the integer scores that are drawn from; and these as
     scores."""
     curator = Curator(rows, sampling.ground.promise, public_rows=stated)
-    contest = curator._contest(tuple(again(questions, curator, sampling)), None, None, score)
+    contest = curator._chooser.contest(
+        tuple(again(questions, curator, sampling)), None, None, score
+    )
     values = contest.rounded(contest.found())
     logits = -choices.rate(sampling.epsilon, contest.steps) * values
     return logits - logsumexp(logits), values
@@ -318,7 +320,7 @@ def test_guarantee_3_the_bound_on_scores_is_of_the_distribution_that_is_drawn_fr
     )
     curator, _, certain = ran(rows, sampling, 1)
     ((questions, epsilon, _, score),) = curator.choices
-    contest = Curator(rows, sampling.ground.promise, public_rows=400)._contest(
+    contest = Curator(rows, sampling.ground.promise, public_rows=400)._chooser.contest(
         tuple(questions), None, None, score
     )
     step, m = math.ldexp(1.0, contest.exponent), sampling.of.size

@@ -142,7 +142,9 @@ def test_no_indicator_is_needed_smooth_weights_of_the_data_are_not_private_eithe
 
 def law(rows: Any, loop: Any, questions: Any, costs: Any) -> Any:
     """The exact distribution of one of our choices, in logarithms."""
-    contest = Curator(rows, loop.ground.promise)._contest(tuple(questions), None, costs, None)
+    contest = Curator(rows, loop.ground.promise)._chooser.contest(
+        tuple(questions), None, costs, None
+    )
     logits = -rate(loop.oracle.epsilon, contest.steps) * contest.rounded(contest.found())
     return logits - logsumexp(logits)
 

@@ -29,7 +29,7 @@ and where the score is no number. One pass over the rows a direction counts all 
 What is enforced of a user's function of sums: scores that are no numbers, and exceptions, are
 masked; values are cut to a public interval; the arithmetic. What is trusted, as any bound that the
 caller states: that it treats each candidate by itself, has the slopes that `lowest` and `highest`
-say, and loses no more than `rounding` in floating point. A function that fails on sums that can
+say, and loses no more than `ROUNDING` in floating point. A function that fails on sums that can
 occur does not have these slopes there: what is masked is that it failed, and why.
 
 Guarantees (tests/curator/test_curator_choices.py)
@@ -252,11 +252,6 @@ class Score:
         as there may be, none included, and between any two such vectors; where a derivative jumps
         they hold on both sides. Make them from public constants and released values only. Whatever
         all candidates share is free: the range over candidates counts.
-    within : pair of floats, default=None
-        An interval that all values lie in, where there is a closer one than slopes and sums give.
-    rounding : float, default=None
-        More than floating point may change of one value. None: 2^-44 of |function(0)| + largest
-        slope x largest sum.
     trusted : bool, default=True
         The function is a user's own, and the statement says that user code was trusted; False where
         slopes are proved.
@@ -265,8 +260,6 @@ class Score:
     function: Callable[[Floats], Any]
     lowest: Any
     highest: Any
-    within: tuple[float, float] | None = None
-    rounding: float | None = None
     trusted: bool = True
 
     def __post_init__(self) -> None:
@@ -285,13 +278,6 @@ class Score:
         words, fix = "slopes of one shape, none above highest", "lowest <= slope <= highest."
         need(ordered, words, of="Score.lowest", got="others", fix=fix)
         checks.normalise(self, lowest=lowest, highest=highest)
-        if self.within is not None:
-            ends, fix = _numbers(self.within), "Leave it out where slopes say enough."
-            right = ends.shape == (2,) and -math.inf < ends[0] <= ends[1] < math.inf
-            need(right, "two finite numbers that rise", of="within", got=self.within, fix=fix)
-            checks.normalise(self, within=tuple(ends.tolist()))
-        if self.rounding is not None:
-            checks.normalise(self, rounding=checks.non_negative(rounding=self.rounding))
 
     def slopes(self, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
         """Lowest and highest, one for each sum."""
@@ -337,91 +323,6 @@ def _numbers(given: object) -> Floats:
     return numbers
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """Where candidates' sums come from, and how large they can be: the latter public."""
-
-    found: Callable[[], Ints]  # a line of whole numbers a candidate, totalled when it is asked for
-    shaped: Callable[[Ints], Floats]  # lines as sums, (candidates, *shape)
-    shape: tuple[int, ...]
-    # the most that one row adds to one sum: its weight, or its weight x the largest loss
-    per_row: float
-    most: float  # no candidate's sums are more than this together
-    unit: float  # sums are whole multiples of it
-
-
-def by_function(score: Score, sums: Sums, reach: float, troubles: Troubles) -> Contest:
-    """By any function of sums. `reach`: R for rows that add at most 1 to a sum."""
-    ends = (np.abs(slopes).max(initial=0.0) for slopes in (score.lowest, score.highest))
-    steepest = float(max(ends))
-    # slopes were subtracted: rounding is in proportion
-    reach = (reach + steepest * (OUTWARDS - 1.0)) * sums.per_row * OUTWARDS
-    # No score is further from 0 than the value at empty sums and the slopes allow: public, like the
-    # grid made from it.
-    size = (score.at_nothing(sums.shape) + steepest * sums.most) * OUTWARDS
-    low, high = (-size, size) if score.within is None else score.within
-    lost = size * ROUNDING if score.rounding is None else score.rounding
-    # sums as floats
-    lost += steepest * sums.most * 2.0**-53 if sums.most > sums.unit * 2.0**53 else 0.0
-    # A step is large against what floating point loses, so that rounding adds few steps to the
-    # range. At most 2^44 of them are from zero, so quotients are as exact as the values.
-    finest = max(reach * 2.0**-SCORE_BITS, 16.0 * lost, max(abs(low), abs(high)) * 2.0**-44, FINEST)
-    right = math.isfinite(size) and math.isfinite(finest)
-    fix = "Take the score in other units: divide by a public number of rows."
-    need(right, "scores of finite size", of="Score", got="slopes too steep", fix=fix)
-    exponent = math.frexp(finest)[1]
-    step = math.ldexp(1.0, exponent)
-
-    def rounded(values: npt.NDArray[Any]) -> Ints:
-        steps = np.ldexp(np.clip(values, low, high), -exponent)
-        return np.asarray(np.rint(steps), np.int64)
-
-    def found() -> Floats:
-        return _masked(score, sums, troubles)
-
-    # Half a step of rounding on either side of a neighbour, for two candidates, and what was lost
-    # before it.
-    steps = (reach / step + 2.0 + 4.0 * lost / step) * OUTWARDS
-    return Contest(found, rounded, steps, exponent, reach)
-
-
-def _masked(score: Score, sums: Sums, troubles: Troubles) -> Floats:
-    """What the function makes of private sums; infinite where it made no number."""
-
-    def called(some: Floats) -> Floats | None:
-        some.setflags(write=False)
-        try:
-            if not score.trusted:  # our own: its arithmetic is no news to anybody
-                np.seterr(all="ignore")  # of this call alone, see `quietly`
-            values = np.array(score.function(some), np.float64)
-        except Exception as error:  # masked on purpose: an error may depend on one private row
-            troubles.append(f"{type(error).__name__}: {error}")
-            return None
-        if values.shape != (len(some),):
-            troubles.append(f"expected shape ({len(some)},), got {values.shape}")
-            return None
-        return values
-
-    def each(some: Floats) -> Floats:
-        values = called(some)
-        if values is None:
-            alone = (called(some[i : i + 1]) for i in range(len(some)))
-            values = np.concatenate([np.full(1, np.nan) if one is None else one for one in alone])
-        return values
-
-    lines = sums.found()
-    length = max(1, AT_ONCE // max(1, math.prod(sums.shape)))
-    pieces = (sums.shaped(lines[a : a + length]) for a in range(0, len(lines), length))
-    values = np.concatenate([quietly(troubles, each, some) for some in pieces])
-    bad = ~np.isfinite(values)
-    if bad.any():
-        troubles.append(
-            "some candidates' scores were not finite numbers; they counted as the largest"
-        )
-        values[bad] = np.inf
-    return values
-
-
 # -- what decisions cost ---------------------------------------------------------------------------
 
 
@@ -443,14 +344,12 @@ class Costs:
         labels, count = classes if question.by_label else 1, cell_count(question.cells)
         costs = _numbers(np.nan if given is None else given)
         shaped = costs.shape in ((count, labels, classes), (count, 1, classes))
-        need(
-            shaped and (np.abs(costs) <= LARGEST).all(),
-            f"finite numbers of size at most 2^500, shape ({count}, {labels} or 1, {classes})",
-            of="costs",
-            got="others" if shaped else costs.shape,
-            fix="One cost for each cell, true label (or 1 for all) and predicted class, from "
-            "released values only.",
+        words = f"finite numbers of size at most 2^500, shape ({count}, {labels} or 1, {classes})"
+        fix = (
+            "One cost for each cell, true label (or 1 for all) and predicted class, from released "
         )
+        fix, got = f"{fix}values only.", "others" if shaped else costs.shape
+        need(shaped and (np.abs(costs) <= LARGEST).all(), words, of="costs", got=got, fix=fix)
         more = costs - costs[..., :1]
         exponent = COST_BITS - math.frexp(float(np.abs(more).max()))[1]
         whole = np.rint(np.ldexp(more, exponent)).astype(np.int64)
@@ -464,10 +363,8 @@ class Costs:
 
     def reach(self, promise: Promise, layout: RowLayout, *, reads_groups: bool) -> int:
         """R of the scores, of a row of weight 1."""
-        costs, reads = self.integers, reads_groups
-        return int(
-            range_of_decisions(costs, costs, self.cells, promise, layout, reads_groups=reads)
-        )
+        of = (self.cells, promise, layout)
+        return int(range_of_decisions(self.integers, self.integers, *of, reads_groups=reads_groups))
 
     def scores(self, counts: Ints, most: int) -> npt.NDArray[Any]:
         """sum costs H for each candidate, in units of 2^-exponent x grid unit. `most`: no cell and
@@ -482,168 +379,217 @@ class Costs:
 # -- candidates ------------------------------------------------------------------------------------
 
 
-class HistogramCache:
-    """The exact histograms of questions' decisions, kept inside the curator while somebody holds
-    the question."""
+class Chooser:
+    """Scores candidates for a curator of these rows. Exact histograms of questions' decisions are
+    kept inside, while somebody holds the question."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, rows: Rows, promise: Promise, bounds: Bounds, troubles: Troubles, threads: int | None
+    ) -> None:
+        self._rows, self._promise, self._bounds = rows, promise, bounds
+        self._troubles, self._threads = troubles, threads
         self._tables: WeakKeyDictionary[Question, Ints] = WeakKeyDictionary()
-        self._rows: dict[tuple[Cells | None, bool], Ints] = {}
+        self._counts: dict[tuple[Cells | None, bool], Ints] = {}
+        counted = promise.features_are_public or promise.rows_are_public
+        self._most = rows.exact_count if counted else MOST_ROWS  # rows, at most: public
 
     def __len__(self) -> int:
         return len(self._tables)
 
-    def clear(self) -> None:
-        """Forget them: the rows' units have changed."""
-        self._tables.clear()
-        self._rows.clear()
+    def contest(
+        self,
+        asked: tuple[Question, ...],
+        cell_weights: Any = None,
+        costs: object = None,
+        score: Score | None = None,
+    ) -> Contest:
+        """Scores and their range; what is wrong with weights, costs or slopes is an error before
+        anything is charged."""
+        losses = asked[0].kind is GroupLosses
+        fix = "Losses are weighed by cell_weights, decisions have costs, and a score stands alone."
+        for of, given, fits in (
+            ("cell_weights", cell_weights, losses),
+            ("costs", costs, not losses),
+        ):
+            free = given is None or (score is None and fits)
+            need(free, f"none, for {asked[0].name}", of=of, got=given, fix=fix)
+        if score is not None:
+            checks.instance(Score, "score", score, "Pass Score(function, lowest, highest).")
+        if losses:
+            return self._of_losses(asked[0], cell_weights, score)
+        return self._of_decisions(asked, costs, score)
 
-    def of(self, question: Question, rows: Rows, scale: Scale, threads: int | None) -> Ints:
+    def _total(self, question: Question, scale: Scale) -> Ints:
+        """Exact sums on one grid."""
+        (found,) = totals([(question, [scale])], self._rows, self._rows.blocks(), self._threads)
+        return found
+
+    def _of_losses(self, question: Question, cell_weights: object, score: Score | None) -> Contest:
+        """Candidates by their losses, all totalled on one grid."""
+        shape, per_row = question.shape(self._rows.layout), question.per_row
+        scales = self._bounds.scales(Measurement(question, 1.0))
+        scale = scales[0] if len(scales) == 1 else shared(scales, question, self._rows)
+        # of a row, its weight included, in grid steps; a loss is a whole number of them
+        largest = math.floor(scale.bound.norm / math.sqrt(per_row) / scale.unit * OUTWARDS)
+        if score is not None:
+            size = math.ldexp(largest, -scale.exponent)
+
+            def sums() -> Floats:
+                return np.ldexp(self._total(question, scale), -scale.exponent, dtype=np.float64)
+
+            reach = float(range_of_losses(*score.slopes(shape), question.cells, self._promise))
+            return self._by_function(score, sums, shape, reach, size, per_row, scale.unit)
+        given = np.ones(shape) if cell_weights is None else _numbers(cell_weights)
+        right = given.shape == shape and (np.abs(given) <= 2.0**WEIGHT_BITS).all()
+        words = f"{shape[0]} finite numbers of size at most 2^24, one a cell"
+        fix = "Take weights from released values only."
+        need(right, words, of="cell_weights", got=cell_weights, fix=fix)
+        whole = [round(w * 2**WEIGHT_BITS) for w in given.tolist()]
+
+        def exact() -> npt.NDArray[Any]:
+            # whole numbers of any size
+            return np.asarray(self._total(question, scale).astype(object) @ np.array(whole, object))
+
+        weights, heaviest = np.array(whole, np.int64), max(1, *map(abs, whole))
+        reach = largest * int(range_of_losses(weights, weights, question.cells, self._promise))
+        far = 2 * self._most * per_row * largest * heaviest
+        return _exact(exact, reach, far, scale.exponent + WEIGHT_BITS)
+
+    def _of_decisions(
+        self, asked: tuple[Question, ...], costs: object, score: Score | None
+    ) -> Contest:
+        """Candidates by their hard decisions, counted in the same cells and labels, on one grid."""
+        first, promise, layout = asked[0], self._promise, self._rows.layout
+        for one in asked:
+            hard = one.kind is ScoreHistogram or one.decisions == "hard"
+            got = "one group alone" if hard else f"{one.decisions} decisions"
+            whole, fix = hard and one.group is None, 'Pass decisions="hard", and no group.'
+            need(whole, "hard decisions in all cells", of="choose", got=got, fix=fix)
+            same = one.cells == first.cells and one.by_label == first.by_label
+            fix = "Ask all questions of a choice about the same cells and labels."
+            need(same, "the same cells and labels", of="choose", got="others", fix=fix)
+        cap, of_one = self._bounds.cap, promise.rows_per_unit
+        scale = first.scale(layout, cap)
+        # the largest weight, in grid units
+        weight = 1 if cap is None else math.ceil(math.ldexp(cap, scale.exponent))
+        handles = [one.attached for one in asked if one.attached is not None]
+        reads = any(SENSITIVE in handle.columns_read for handle in handles)
+
+        def counts() -> Ints:
+            return np.concatenate([self._decided(one, scale) for one in asked])
+
+        if score is None:
+            table = Costs.of(costs, first, layout)
+            reach = weight * table.reach(promise, layout, reads_groups=reads) * of_one
+            exponent = table.exponent + scale.exponent
+            return _exact(
+                lambda: table.scores(counts(), self._rows.exact_count * weight),
+                reach,
+                2 * self._most * weight * max(1, table.largest),
+                exponent,
+                math.ldexp(reach, -exponent) * OUTWARDS,
+            )
+        classes = classes_of(layout, "a choice by decisions")
+        shape = cell_count(first.cells), classes if first.by_label else 1, classes
+
+        def sums() -> Floats:
+            lines, key = counts(), (first.cells, first.by_label)
+            if key not in self._counts:
+                self._counts[key] = self._total(CellCounts(*key), scale).reshape(-1)
+            everybody = self._counts[key]
+            others = lines.reshape(len(lines), len(everybody), -1)
+            own = (everybody - others.sum(axis=2))[..., np.newaxis]
+            whole = np.concatenate([own, others], axis=2)
+            return np.asarray(np.ldexp(whole, -scale.exponent)).reshape(len(lines), *shape)
+
+        of = (*score.slopes(shape), first.cells, promise, layout)
+        far = float(range_of_decisions(*of, reads_groups=reads)) * of_one
+        size = math.ldexp(weight, -scale.exponent)
+        return self._by_function(score, sums, shape, far, size, first.per_row, scale.unit)
+
+    def _decided(self, question: Question, scale: Scale) -> Ints:
         """(candidates, cells x labels x (classes - 1)): how often each decides for each class but
         the first. Of bins: how many rows are above each edge."""
         if question not in self._tables:
-            (sums,) = totals([(question, [scale])], rows, rows.blocks(), threads)
+            found, lines = self._total(question, scale), question.models
             if question.kind is ScoreHistogram:
-                above = sums[..., :0:-1].cumsum(axis=-1)[..., ::-1]
-                sums, lines = np.moveaxis(above, -1, 1), question.models * len(question.edges)
-            else:
-                sums, lines = sums if sums.shape[-1] == 1 else sums[..., 1:], question.models
-            self._tables[question] = np.ascontiguousarray(sums.reshape(lines, -1))
+                above = found[..., :0:-1].cumsum(axis=-1)[..., ::-1]
+                found, lines = np.moveaxis(above, -1, 1), lines * len(question.edges)
+            elif found.shape[-1] > 1:
+                found = found[..., 1:]
+            self._tables[question] = np.ascontiguousarray(found.reshape(lines, -1))
         return self._tables[question]
 
-    def rows_of(self, question: Question, rows: Rows, scale: Scale, threads: int | None) -> Ints:
-        """(cells x labels,): how many rows decide, for whichever class."""
-        key = (question.cells, question.by_label)
-        if key not in self._rows:
-            (sums,) = totals([(CellCounts(*key), [scale])], rows, rows.blocks(), threads)
-            self._rows[key] = sums.reshape(-1)
-        return self._rows[key]
+    def _by_function(
+        self,
+        score: Score,
+        sums: Callable[[], Floats],
+        shape: tuple[int, ...],
+        reach: float,
+        size: float,
+        per_row: int,
+        unit: float,
+    ) -> Contest:
+        """By any function of sums, (candidates, *shape), whole multiples of `unit`. `reach`: R for
+        rows that add at most 1 to a sum; `size`: the most that one adds, to `per_row` of them."""
+        most = self._most * per_row * size  # no candidate's sums are more than this together
+        ends = (np.abs(slopes).max(initial=0.0) for slopes in (score.lowest, score.highest))
+        steepest = float(max(ends))
+        # slopes were subtracted: rounding is in proportion
+        reach = (reach + steepest * (OUTWARDS - 1.0)) * size * OUTWARDS
+        # No score is further from 0 than the value at empty sums and the slopes allow: public, like
+        # the grid made from it.
+        far = (score.at_nothing(shape) + steepest * most) * OUTWARDS
+        lost = far * ROUNDING + (steepest * most * 2.0**-53 if most > unit * 2.0**53 else 0.0)
+        # A step is large against what floating point loses, so that rounding adds few steps to the
+        # range. At most 2^44 of them are from zero, so quotients are as exact as the values.
+        finest = max(reach * 2.0**-SCORE_BITS, 16.0 * lost, far * 2.0**-44, FINEST)
+        right = math.isfinite(far) and math.isfinite(finest)
+        fix = "Take the score in other units: divide by a public number of rows."
+        need(right, "scores of finite size", of="Score", got="slopes too steep", fix=fix)
+        exponent = math.frexp(finest)[1]
+        step = math.ldexp(1.0, exponent)
 
+        def rounded(values: npt.NDArray[Any]) -> Ints:
+            return np.asarray(np.rint(np.ldexp(np.clip(values, -far, far), -exponent)), np.int64)
 
-@dataclass(frozen=True, eq=False, repr=False)  # it holds rows
-class Context:
-    """What a curator scores candidates with."""
+        # Half a step of rounding on either side of a neighbour, for two candidates, and what was
+        # lost before it.
+        steps = (reach / step + 2.0 + 4.0 * lost / step) * OUTWARDS
+        return Contest(lambda: self._masked(score, sums()), rounded, steps, exponent, reach)
 
-    rows: Rows
-    promise: Promise
-    bounds: Bounds
-    decided: HistogramCache
-    troubles: Troubles
-    threads: int | None
+    def _masked(self, score: Score, sums: Floats) -> Floats:
+        """What the function makes of private sums; infinite where it made no number."""
+        troubles = self._troubles
 
+        def called(some: Floats) -> Floats | None:
+            some.setflags(write=False)
+            try:
+                if not score.trusted:  # our own: its arithmetic is no news to anybody
+                    np.seterr(all="ignore")  # of this call alone, see `quietly`
+                values = np.array(score.function(some), np.float64)
+            except Exception as error:  # masked on purpose: an error may depend on one private row
+                troubles.append(f"{type(error).__name__}: {error}")
+                return None
+            if values.shape != (len(some),):
+                troubles.append(f"expected shape ({len(some)},), got {values.shape}")
+                return None
+            return values
 
-def contest_of(
-    context: Context,
-    asked: tuple[Question, ...],
-    cell_weights: Any,
-    costs: object,
-    score: Score | None,
-) -> Contest:
-    """Scores and their range; what is wrong with weights, costs or slopes is an error before
-    anything is charged."""
-    losses = asked[0].kind is GroupLosses
-    fix = "Losses are weighed by cell_weights, decisions have costs, and a score stands alone."
-    for of, given, fits in (("cell_weights", cell_weights, losses), ("costs", costs, not losses)):
-        free = given is None or (score is None and fits)
-        need(free, f"none, for {asked[0].name}", of=of, got=given, fix=fix)
-    if score is not None:
-        checks.instance(Score, "score", score, "Pass Score(function, lowest, highest).")
-    counted = context.promise.features_are_public or context.promise.rows_are_public
-    most = context.rows.exact_count if counted else MOST_ROWS
-    if asked[0].kind is GroupLosses:
-        return _of_losses(context, asked[0], cell_weights, score, most)
-    return _of_decisions(context, asked, costs, score, most)
+        def each(some: Floats) -> Floats:
+            values = called(some)
+            if values is None:
+                alone = (called(some[i : i + 1]) for i in range(len(some)))
+                nothing = np.full(1, np.nan)
+                values = np.concatenate([nothing if one is None else one for one in alone])
+            return values
 
-
-def _of_losses(
-    context: Context, question: Question, cell_weights: object, score: Score | None, most: int
-) -> Contest:
-    """Candidates by their losses, all totalled on one grid."""
-    rows, promise, shape = context.rows, context.promise, question.shape(context.rows.layout)
-    scales = context.bounds.scales(Measurement(question, 1.0))
-    scale = scales[0] if len(scales) == 1 else shared(scales, question, rows)
-    # of a row, its weight included, in grid steps; a loss is a whole number of them
-    largest = math.floor(scale.bound.norm / math.sqrt(question.per_row) / scale.unit * OUTWARDS)
-
-    def found() -> Ints:
-        return totals([(question, [scale])], rows, rows.blocks(), context.threads)[0]
-
-    if score is not None:
-
-        def shaped(lines: Ints) -> Floats:
-            return np.ldexp(lines, -scale.exponent, dtype=np.float64)
-
-        reach = float(range_of_losses(*score.slopes(shape), question.cells, promise))
-        size = math.ldexp(largest, -scale.exponent)
-        sums = Sums(found, shaped, shape, size, most * question.per_row * size, scale.unit)
-        return by_function(score, sums, reach, context.troubles)
-    given = np.ones(shape) if cell_weights is None else _numbers(cell_weights)
-    right = given.shape == shape and (np.abs(given) <= 2.0**WEIGHT_BITS).all()
-    words = f"{shape[0]} finite numbers of size at most 2^24, one a cell"
-    fix = "Take weights from released values only."
-    need(right, words, of="cell_weights", got=cell_weights, fix=fix)
-    whole = [round(w * 2**WEIGHT_BITS) for w in given.tolist()]
-    weights = np.array(whole, np.int64)
-    heaviest = max(1, *map(abs, whole))
-
-    def exact() -> npt.NDArray[Any]:
-        # whole numbers of any size
-        return np.asarray(found().astype(object) @ np.array(whole, object))
-
-    return _exact(
-        exact,
-        largest * int(range_of_losses(weights, weights, question.cells, promise)),
-        2 * most * question.per_row * largest * heaviest,
-        scale.exponent + WEIGHT_BITS,
-    )
-
-
-def _of_decisions(
-    context: Context, asked: tuple[Question, ...], costs: object, score: Score | None, most: int
-) -> Contest:
-    """Candidates by their hard decisions, counted in the same cells and labels, on one grid."""
-    first, rows, promise, layout = asked[0], context.rows, context.promise, context.rows.layout
-    for one in asked:
-        hard = one.kind is ScoreHistogram or one.decisions == "hard"
-        got = "one group alone" if hard else f"{one.decisions} decisions"
-        whole, fix = hard and one.group is None, 'Pass decisions="hard", and no group.'
-        need(whole, "hard decisions in all cells", of="choose", got=got, fix=fix)
-        same = one.cells == first.cells and one.by_label == first.by_label
-        fix = "Ask all questions of a choice about the same cells and labels."
-        need(same, "the same cells and labels", of="choose", got="others", fix=fix)
-    cap, threads, cache = context.bounds.cap, context.threads, context.decided
-    scale = first.scale(layout, cap)
-    # the largest weight, in grid units
-    weight = 1 if cap is None else math.ceil(math.ldexp(cap, scale.exponent))
-    reads = any(
-        one.attached is not None and SENSITIVE in one.attached.columns_read for one in asked
-    )
-
-    def counts() -> Ints:
-        return np.concatenate([cache.of(one, rows, scale, threads) for one in asked])
-
-    if score is None:
-        table = Costs.of(costs, first, layout)
-        whole_reach = weight * table.reach(promise, layout, reads_groups=reads)
-        whole_reach *= promise.rows_per_unit
-        exponent = table.exponent + scale.exponent
-        return _exact(
-            lambda: table.scores(counts(), rows.exact_count * weight),
-            whole_reach,
-            2 * most * weight * max(1, table.largest),
-            exponent,
-            math.ldexp(whole_reach, -exponent) * OUTWARDS,
-        )
-    classes = classes_of(layout, "a choice by decisions")
-    shape = cell_count(first.cells), classes if first.by_label else 1, classes
-
-    def shaped(lines: Ints) -> Floats:
-        everybody = cache.rows_of(first, rows, scale, threads)
-        others = lines.reshape(len(lines), len(everybody), -1)
-        whole = np.concatenate([(everybody - others.sum(axis=2))[..., np.newaxis], others], axis=2)
-        return np.asarray(np.ldexp(whole, -scale.exponent)).reshape(len(lines), *shape)
-
-    slopes, size = score.slopes(shape), math.ldexp(weight, -scale.exponent)
-    reach = float(range_of_decisions(*slopes, first.cells, promise, layout, reads_groups=reads))
-    sums = Sums(counts, shaped, shape, size, most * first.per_row * size, scale.unit)
-    return by_function(score, sums, reach * promise.rows_per_unit, context.troubles)
+        length = max(1, AT_ONCE // max(1, math.prod(sums.shape[1:])))
+        pieces = (sums[a : a + length] for a in range(0, len(sums), length))
+        values = np.concatenate([quietly(troubles, each, some) for some in pieces])
+        bad = ~np.isfinite(values)
+        if bad.any():
+            words = "some candidates' scores were not finite numbers; they counted as the largest"
+            troubles.append(words)
+            values[bad] = np.inf
+        return values

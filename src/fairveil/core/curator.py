@@ -14,8 +14,8 @@ Guarantees (tests/curator/test_curator_*.py):
    membership is priced as seen).
 7. Under a promise about persons no more than its cap of a person's rows is read, and batches hold
    whole persons: see `persons`.
-8. What is worked out once for the rounds of a run changes no bit of an answer, and what depended on
-   weights of a round before is forgotten: a run does not grow with its rounds.
+8. What is worked out once for the rounds of a run changes no bit of an answer, and no more of it is
+   kept than `MOST_READY`: a run does not grow with its rounds.
 9. An event of a trace is the event that a curator with such rows would log. That a search asks the
    same whatever it is answered is the search's to keep: two traces with other numbers show it.
 """
@@ -27,7 +27,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
-from operator import is_
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -43,8 +42,7 @@ from .attached import (
     unclipped_function,
 )
 from .books import Books, Record, listener
-from .by_cell import Weighed
-from .choices import Contest, Context, HistogramCache, Score, contest_of
+from .choices import Chooser, Score
 from .errors import PrivacyError, need
 from .events import Event, Exponential, NonPrivate, OnPart, compose
 from .filters import Filter
@@ -63,6 +61,8 @@ from .threads import beside
 
 WORTH_DRAWING_BESIDE = 1 << 13
 """Coordinates: below, another thread costs more than it saves."""
+MOST_READY = 16
+"""Joint answers that are kept laid out."""
 
 
 # -- what a run asks, with rows or without ---------------------------------------------------------
@@ -453,7 +453,7 @@ class Curator(Asks):
         self.promise, self.layout, self._sources = promise, rows.layout, _sources_of(noise)
         self._threads = None if threads is None else checks.whole(at_least=1, threads=threads)
         known = None if public_rows is None else checks.whole(at_least=1, public_rows=public_rows)
-        self._public_rows, self._decided, self._troubles = known, HistogramCache(), Troubles()
+        self._public_rows, self._troubles = known, Troubles()
         self._books = books = Books(
             promise,
             plan,
@@ -479,9 +479,8 @@ class Curator(Asks):
             need(kept, words, of="max_rows_per_unit", got=promise.rows_per_unit, fix=fix)
         self._rows = rows
         self._bounds = Bounds(rows, promise, books.state, stated_clips, self._threads)
+        self._chooser = self._new_chooser()
         self._ready = dict[tuple[object, ...], Prepared]()
-        self._before: tuple[tuple[object, ...], Prepared] | None = None
-        self._latest = dict[tuple[object, ...], tuple[object, ...]]()
         counted = promise.rows_are_public or not promise.is_private
         books.open(heard, earlier, rows.exact_count if counted else None)
         self.journal, self.log = books.journal, books.log
@@ -514,7 +513,7 @@ class Curator(Asks):
         """Of `choose` by that score: how far one person moves scores apart, what rounding adds
         among it, and the step that scores are rounded to. Public values alone: the mechanism is
         exp(-epsilon score / range) on that grid."""
-        contest = self._contest(pricing.as_questions(question), None, None, score)
+        contest = self._chooser.contest(pricing.as_questions(question), score=score)
         return math.ldexp(contest.steps, contest.exponent), math.ldexp(1.0, contest.exponent)
 
     # -- answers -----------------------------------------------------------------------------------
@@ -580,7 +579,7 @@ class Curator(Asks):
         for one in asked:
             self._require_shape(Measurement(one, 1.0))
         event = self.describe_choice(asked, epsilon)
-        contest = self._contest(asked, cell_weights, costs, score)
+        contest = self._chooser.contest(asked, cell_weights, costs, score)
         if score is not None and score.trusted:
             self._books.trust()
         names = tuple(dict.fromkeys(f"choice by {one.name}" for one in asked))
@@ -660,9 +659,8 @@ class Curator(Asks):
             values.setflags(write=False)
         self._scalings = (*self._scalings, (scale, shift))
         self._bounds.rescaled(self._rows)
-        self._before = None
-        for kept in (self._ready, self._latest, self._decided):
-            kept.clear()
+        self._chooser = self._new_chooser()
+        self._ready.clear()
 
     # -- its end -----------------------------------------------------------------------------------
 
@@ -710,42 +708,31 @@ class Curator(Asks):
 
     def _prepared(self, asked: list[Measurement], batch: Batch) -> Prepared:
         """Event, bounds and noise of a joint answer, its asks checked. The steps of a run differ in
-        weights alone: once."""
-        key, before = (batch, *[one.key for one in asked]), self._before
-        # keys are long, and hashing them takes time
-        if before is None or len(key) != len(before[0]) or not all(map(is_, key, before[0])):
-            ready = self._ready.get(key)
-            before = (key, ready or self._newly_prepared(key, asked, batch))
-            self._before = before
-        return before[1]
+        weights alone: once. The latest are kept, so a run does not grow with its rounds."""
+        key = (batch, *[one.key for one in asked])
+        ready = self._ready.pop(key, None) or self._newly_prepared(asked, batch)
+        self._ready[key] = ready
+        if len(self._ready) > MOST_READY:
+            del self._ready[next(iter(self._ready))]
+        return ready
 
-    def _newly_prepared(
-        self, key: tuple[object, ...], asked: list[Measurement], batch: Batch
-    ) -> Prepared:
-        if any(one.question.kind is Weighed for one in asked):
-            # of the round before, whose factors were others: else a run's rounds would all be kept
-            form = (batch, *[one.question.form for one in asked])
-            self._ready.pop(self._latest.get(form, ()), None)
-            self._latest[form] = key
+    def _newly_prepared(self, asked: list[Measurement], batch: Batch) -> Prepared:
         if isinstance(batch, Part) and batch.number > 0:  # parts differ in their events alone
             ready = self._prepared(asked, Part(0, batch.parts))
             event = ready.event
             if isinstance(event, OnPart):
                 event = replace(event, part=batch.number)
-            ready = replace(ready, event=event, words=_words_of(batch))
-        else:
-            for one in asked:
-                self._require_shape(one)
-            event, laid_out, names = self.describe(asked, batch), None, list[str]()
-            # constants, but where they depend on public rows or on code of the caller
-            public = self.promise.features_are_public
-            if not public and not any(one.question.kind is RowFunction for one in asked):
-                jobs = [Job(i, one, self._bounds.scales(one)) for i, one in enumerate(asked)]
-                laid_out = self._laid_out(jobs, batch)
-            names = [one.question.name for one in asked]
-            ready = Prepared(event, laid_out, tuple(names), _words_of(batch))
-        self._ready[key] = ready
-        return ready
+            return replace(ready, event=event, words=_words_of(batch))
+        for one in asked:
+            self._require_shape(one)
+        event, laid_out = self.describe(asked, batch), None
+        # constants, but where they depend on public rows or on code of the caller
+        public = self.promise.features_are_public
+        if not public and not any(one.question.kind is RowFunction for one in asked):
+            jobs = [Job(i, one, self._bounds.scales(one)) for i, one in enumerate(asked)]
+            laid_out = self._laid_out(jobs, batch)
+        names = tuple(one.question.name for one in asked)
+        return Prepared(event, laid_out, names, _words_of(batch))
 
     def _laid_out(self, jobs: Sequence[Job], batch: Batch) -> LaidOut:
         return LaidOut(jobs, self._rows, self.promise, batch, self._sources)
@@ -798,18 +785,8 @@ class Curator(Asks):
         fix = "Give one noise source a model, or one for all."
         need(sources == 1 or got in (1, sources), words, of="answer", got=got, fix=fix)
 
-    def _contest(
-        self,
-        asked: tuple[Question, ...],
-        cell_weights: Any,
-        costs: object,
-        score: Score | None,
-    ) -> Contest:
-        """Scores and their range; what is wrong with weights, costs or slopes is an error before
-        anything is charged."""
-        kept = (self._bounds, self._decided, self._troubles, self._threads)
-        context = Context(self._rows, self.promise, *kept)
-        return contest_of(context, asked, cell_weights, costs, score)
+    def _new_chooser(self) -> Chooser:
+        return Chooser(self._rows, self.promise, self._bounds, self._troubles, self._threads)
 
     def _chosen(self, batch: Batch, number: int) -> Iterator[Block]:
         """The rows that are asked. Many models share a Poisson batch, so it comes from the first
