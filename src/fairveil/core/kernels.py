@@ -465,18 +465,6 @@ def cell_of(cells: Integers, line: int, labels: Array, n_labels: int, i: int) ->
 
 
 @jit
-def index_into(
-    cells: Integers, line: int, labels: Array, n_labels: int, lo: int, m: int, index: Integers
-) -> None:
-    """Which (cell, label) of a flattened table each row falls in; the cell alone of one label."""
-    for t in range(m):
-        index[t] = np.int64(cells[line, lo + t])
-    if n_labels > 1:
-        for t in range(m):
-            index[t] = index[t] * n_labels + np.int64(labels[lo + t])
-
-
-@jit
 def descend(
     numbers: Numbers,
     indptr: Integers,
@@ -509,20 +497,20 @@ def descend(
     `loss`: 0 log, 1 squared, 2 none. `costs`, `cell_weights`, `gradient` and `histogram` are
     skipped where they are empty.
     """
-    z, p, soft = np.empty((1, TILE)), np.empty(TILE), np.empty(TILE)
-    u, s2, a, b = np.empty((1, TILE)), np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    r, bits, index = u[0], a.view(np.int64), np.empty(TILE, np.int64)
+    z, u, probabilities = np.empty((1, TILE)), np.empty((1, TILE)), np.empty((2, TILE))
+    s2, a, b = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    r, bits, p = u[0], a.view(np.int64), probabilities[0]
     wants_gradient, wants_histogram = gradient.shape[1] > 0, histogram.shape[0] > 0
     wants_soft = costs.shape[0] > 0 or (wants_histogram and not is_hard)
     same = sharpness == 1.0  # loss and costs then see the same probabilities, found once
-    smooth = p if same else soft
+    wants_plain = (wants_gradient and loss == 0) or (same and wants_soft)
+    smooth = probabilities[0 if same else 1]
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
         scores_into(numbers, indptr, indices, codes, offsets, coef, lo, m, z, s2)
-        if (wants_gradient and loss == 0) or (same and wants_soft):
-            sigmoid_into(z[0], 1.0, p, a, b, m)
-        if wants_soft and not same:
-            sigmoid_into(z[0], sharpness, soft, a, b, m)
+        for k in range(2):  # one call, which is compiled once
+            if wants_plain if k == 0 else (wants_soft and not same):
+                sigmoid_into(z[0], 1.0 if k == 0 else sharpness, probabilities[k], a, b, m)
         if wants_gradient:
             if loss == 0:
                 for t in range(m):
@@ -543,9 +531,8 @@ def descend(
                     r[t] = r[t] * a[t]
             if costs.shape[0] > 0:
                 for line in range(cells.shape[0]):
-                    index_into(cells, line, labels, cost_labels, lo, m, index)
                     for t in range(m):
-                        a[t] = costs[index[t]]
+                        a[t] = costs[cell_of(cells, line, labels, cost_labels, lo + t)]
                     for t in range(m):
                         # dp/dz = sharpness p (1 - p); costs of the second class less the first's
                         r[t] = r[t] + smooth[t] * (1.0 - smooth[t]) * sharpness * a[t]
@@ -581,9 +568,9 @@ def descend(
                 y = a[t] * hist_scale
                 a[t] = (y if abs(y) < np.inf else 0.0) + MAGIC
             for line in range(cells.shape[0]):
-                index_into(cells, line, labels, hist_labels, lo, m, index)
                 for t in range(m):
-                    histogram[index[t]] += bits[t] - MAGIC_BITS
+                    at = cell_of(cells, line, labels, hist_labels, lo + t)
+                    histogram[at] += bits[t] - MAGIC_BITS
 
 
 @jit
