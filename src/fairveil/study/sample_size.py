@@ -1,70 +1,132 @@
 """How many rows to collect before a private constrained group objective can be promised to within
-alpha.
+alpha: what the theorems of Alabi's paper on reductions ask for, with our constants.
 
 >>> plan = plan_sample_size(0.1, groups=4, candidates=100)
 >>> [line["rows"] for line in plan.table() if line["theorem"] == "Theorem 5.2"]
 [3154]
 
 The theorems say what *suffices* whatever the data are; with data as they come far fewer rows mostly
-do (benchmarks/results/group_objectives.md). Between the upper and the lower bounds
-nothing is known.
+do (benchmarks/results/group_objectives.md). Between upper and lower bounds nothing is known.
+
+Losses l = S / n are K numbers, averages of contributions in [0, 1] of which a row makes r not 0. f and
+g are L_f- and L_g-Lipschitz (L2), h = f + G max(0, g), and alpha for h is alpha for f and for g with
+(Corollary 4.2)
+
+    a = sqrt(min(2 r, K))      n |l(D) - l(D')|, a row replaced; sqrt(r), a row added or removed
+    d = sqrt(min(2 r, K))      the diameter of where l lies
+    G = 1 + L_f d / alpha,     B = L_f + G L_g, h's Lipschitz constant
+
+theta is the chance of failure. All bounds hold for any data in which a feasible decision exists.
+
+**Exponential mechanism** (Theorem 5.2). Scores h have a range of at most R = 2 B a / n between
+neighbours, so exp(-epsilon h / R) is epsilon-private, and its excess is R / epsilon times a number that
+exceeds Q with chance theta at most:
+
+- finite list C: Q = ln(|C| / theta): each of at most |C| bad decisions has at most e^(-Q) of the best
+  one's weight.
+- VC dimension v: the same with Sauer's ln|C| <= v ln(e n / v). The labellings of the features are the
+  range, so this holds where the sensitive features alone are protected.
+- convex set in R^P, h convex in the decision, uniform base measure: Q is the upper theta-quantile of
+  Gamma(P). Proof: V(y), the volume of decisions whose excess is below y R / epsilon, shrinks towards the
+  best decision no faster than y^P, so V(y) / y^P does not rise. With W = V / (V(y) y^-P), the odds of an
+  excess above y are int_y^inf e^-s (W(s) - W(y)) ds / (int_0^y e^-s W(s) ds + e^-y W(y)); W <= s^P above
+  y and W >= s^P below make them at most those of W = s^P, which is Gamma(P).
+
+**One linear oracle** (Theorem 5.10): the same with w l in place of h, to within tau |w|: R = 2 a / n |w|.
+
+**Oracle calls** (Theorem 5.5). Frank-Wolfe on h's Moreau envelope, of smoothness 1/mu, below h by at most
+mu B^2 / 2: within 2 d^2 / (mu (T + 1)) of the least after T exact calls; the best mu gives 2 B d /
+sqrt(T + 1) <= alpha. `Differs:` the paper says K^4 / alpha^2; its proof asks for K^4 / alpha^4, and
+Corollary 5.11 inherits alpha^-3 for what is alpha^-4.
+
+**The loop** (Corollary 5.11 for the mechanism as corrected): T rounds, each a private oracle call for a
+released w and a release of the decision's losses with Gaussian noise. Frank-Wolfe's proof, with w_t off
+by at most |e_t| / mu, gives an excess of at most
+
+    mu B^2 / 2 + 2 d^2 / (mu (T + 1)) + sum_t p_t (tau_t + d |e_t| / mu),     p_t = 2 (t + 1) / (T (T + 1)), which sum to 1.
+
+- e_t has variance s^2 2 (2 t + 1) / (3 t (t + 1)) <= 4 s^2 / (3 t) a coordinate; so sum p_t |e_t|, a
+  Lipschitz function of all noise, is at most s c (sqrt(K) + sqrt(2 ln(2 / theta))) but for theta / 2,
+  c = 8 (T + 3) / (3 sqrt(3 T) (T + 1)).
+- tau_t is R_t / epsilon_0 times (q + Gamma(m)) given the past (list and VC: q = ln|C|, m = 1; convex: q =
+  0, m = P). As -ln(1 - x) <= x + x^2 for x <= 1/2, the mean is at most q + m (1 + 4 y / (3 T)) + ln(2 /
+  theta) / y but for theta / 2, y <= (T + 1) / 4.
+- T rounds cost T (epsilon_0^2 / 8 + a^2 / (2 s^2 n^2)) of zero-concentrated privacy, priced for (epsilon,
+  delta) by the library's own accountant. mu, T and the share of the oracle ask for the fewest rows.
+
+Guarantees (tests/study/test_study_sample_size.py):
+1. On small problems the mechanisms' exact probabilities of an excess above alpha are at most theta with
+   as many rows.
+2. Fewer rows for a larger alpha, epsilon and theta; more for more groups, decisions, slopes. Orders in
+   1/alpha and K are those said.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+from scipy.special import gammainccinv
+
 from .. import _checks
+from .._types import Floats
+from ..core.events import ZeroConcentrated
 from ..core.promise import NEIGHBOURS
 from ..errors import InputError
 from ..facts import Cells
+from ..privacy import Promise, calibrate
 from ..show.parts import Column, Note, Part, Shown, Table
-from . import sample_bounds as bounds
-from .sample_bounds import Convex, Decisions, Listed, Setting, Shattering
 
 UPPER = "upper bound, constants ours"
 LOWER = "lower bound, order only: constant 1"
-ONES = (1.0, 1.0)
-WHOLE = "f and g are convex"
-MIXED = "mixtures of decisions are decisions"
-QUANTILES = {
-    Listed: "Q = ln(candidates / failure)",
-    Shattering: "Q = v ln(e n / v) + ln(1 / failure)",
-    Convex: "Q = the upper quantile of Gamma(dimension) at failure",
+PARTS = np.linspace(0.05, 0.95, 61)
+WORDS = {
+    "candidates": "a list of {:,} decisions",
+    "dimension": "a convex set in {} dimensions",
+    "vc": "VC dimension {}",
 }
-ASSUMED = {
-    Listed: "the list does not depend on the rows",
-    Shattering: "the sensitive features alone are protected, and decisions do not read them",
-    Convex: "losses are convex in the decision, f and g (and w) non-decreasing; the distribution "
-    "is sampled exactly",
-}
-BOX = (
-    "decisions are a box of P sides of length 1; a row's losses have gradients of spectral norm at "
-    "most 1; f and g have Lipschitz gradients; h of the losses is convex in the decision"
-)
-BALL = "decisions and rows fill the unit ball of K dimensions: of fewer decisions it says nothing"
 
 
 @dataclass(frozen=True)
-class SampleSizeLine:
-    """What one theorem asks for. `rows`, `calls`: None where it is not about them. `paper`: the
-    order that the paper states."""
+class Decisions:
+    """What is chosen from, `size` of a `kind` of `WORDS`: its excess is R / epsilon times at most
+    `level` + Gamma(`shape`)."""
 
-    theorem: str
-    about: str
-    bound: str
-    rows: int | None
-    calls: int | None
-    formula: str
-    paper: str
-    assumes: str
+    kind: str
+    size: int
+
+    @property
+    def shape(self) -> int:
+        """The m of Gamma(m)."""
+        return self.size if self.kind == "dimension" else 1
+
+    def level(self, rows: float) -> float:
+        """The q before it; of a VC dimension Sauer's lemma."""
+        if self.kind == "dimension":
+            return 0.0
+        if self.kind == "candidates":
+            return math.log(self.size)
+        sauer = self.size * (1.0 + math.log(rows / self.size)) if rows > self.size else math.inf
+        return min(rows * math.log(2.0), sauer)
+
+    def quantile(self, rows: float, chance: float) -> float:
+        """Q: what is exceeded with that chance at most."""
+        return self.level(rows) + float(gammainccinv(self.shape, chance))
+
+    def mean(self, rows: float, calls: Floats, chance: float) -> Floats:
+        """What the mean over calls, weighted as above, exceeds with that chance at most."""
+        away, m = math.log(1.0 / chance), self.shape
+        y = np.minimum(np.sqrt(3.0 * calls * away / (4.0 * m)), (calls + 1.0) / 4.0)
+        return np.asarray(self.level(rows) + m * (1.0 + 4.0 * y / (3.0 * calls)) + away / y)
 
 
 @dataclass(frozen=True)
 class SampleSizePlan(Shown):
-    """What `plan_sample_size` found, with what it was asked."""
+    """What `plan_sample_size` found, with what it was asked. `lines`: theorem, what it is about, which
+    bound, rows and oracle calls (None where it is not about them)."""
 
     alpha: float
     epsilon: float
@@ -74,17 +136,36 @@ class SampleSizePlan(Shown):
     rows_in: int
     neighbours: str
     lipschitz: tuple[float, float]
-    smoothness: tuple[float, float]
-    penalty: float
-    lines: tuple[SampleSizeLine, ...]
+    lines: tuple[tuple[str, str, str, int | None, int | None], ...] = ()
+
+    @property
+    def diameter(self) -> float:
+        """d: of where l lies."""
+        return math.sqrt(min(2 * self.rows_in, self.groups))
+
+    @property
+    def moved(self) -> float:
+        """a: how far n l moves between neighbours."""
+        return math.sqrt(self.rows_in) if self.neighbours == "add-remove" else self.diameter
+
+    @property
+    def penalty(self) -> float:
+        """G of Corollary 4.2."""
+        return 1.0 + self.lipschitz[0] * self.diameter / self.alpha
+
+    @property
+    def steepness(self) -> float:
+        """B: h's Lipschitz constant."""
+        return self.lipschitz[0] + self.penalty * self.lipschitz[1]
 
     def table(self) -> list[dict[str, Any]]:
         """One mapping of plain values for each theorem."""
-        return [asdict(line) for line in self.lines]
+        names = ("theorem", "about", "bound", "rows", "calls")
+        return [dict(zip(names, line, strict=True)) for line in self.lines]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return asdict(self)
+        return {**asdict(self), "penalty": self.penalty, "lines": self.table()}
 
     def parts(self) -> Iterator[Part]:
         """What was asked, and a line a theorem."""
@@ -94,16 +175,13 @@ class SampleSizePlan(Shown):
             f"K = {self.groups}, each row in {self.rows_in}; Lipschitz constants "
             f"{self.lipschitz[0]:g} and {self.lipschitz[1]:g}, G = {self.penalty:.4g}."
         )
+        theorem, about, bound, rows, calls = zip(*self.lines, strict=True)
+        counts = [
+            Column(name, values, "count", missing="-")
+            for name, values in (("rows", rows), ("oracle calls", calls))
+        ]
         yield Table(
-            (
-                Column("theorem", tuple(line.theorem for line in self.lines)),
-                Column("about", tuple(line.about for line in self.lines)),
-                Column("rows", tuple(line.rows for line in self.lines), "count", missing="-"),
-                Column(
-                    "oracle calls", tuple(line.calls for line in self.lines), "count", missing="-"
-                ),
-                Column("bound", tuple(line.bound for line in self.lines)),
-            )
+            (Column("theorem", theorem), Column("about", about), *counts, Column("bound", bound))
         )
 
 
@@ -119,8 +197,7 @@ def plan_sample_size(
     failure: float = 0.1,
     rows_in: int | None = None,
     neighbours: str = "replace-one",
-    lipschitz: Sequence[float] = ONES,
-    smoothness: Sequence[float] = ONES,
+    lipschitz: Sequence[float] = (1.0, 1.0),
 ) -> SampleSizePlan:
     """How many rows the theorems on min f subject to g <= 0 need, and the lower bounds.
 
@@ -153,25 +230,15 @@ def plan_sample_size(
     lipschitz : pair of float, default=(1.0, 1.0)
         Lipschitz constants (L2) of f and g as functions of the K losses. Rates are divided by
         shares: the gap between groups with shares p and q has sqrt(1/p^2 + 1/q^2).
-    smoothness : pair of float, default=(1.0, 1.0)
-        Lipschitz constants of their gradients, which Corollary B.5 alone uses.
 
     Returns
     -------
     SampleSizePlan
         Print it, or take `table()`.
 
-    Notes
-    -----
-    Derivations are in `fairveil.study.sample_bounds`. Theorem E.6 is of the paper on tailored
-    budgets, and is in the table where `dimension` is given. All others are of the paper on
-    reductions.
-
     References
     ----------
     .. [1] Alabi 2019. "The Cost of a Reductions Approach to Private Fair Optimization."
-    .. [2] Alabi and Wiggins. "Privacy Budget Tailoring in Private Data Analysis." OpenReview
-           SnPEhMyuYX.
     """
     if isinstance(groups, Cells):
         rows_in = groups.per_row if rows_in is None else rows_in
@@ -179,11 +246,16 @@ def plan_sample_size(
     groups = _checks.whole(at_least=1, groups=groups)
     rows_in = _checks.whole(at_least=1, rows_in=1 if rows_in is None else rows_in)
     if rows_in > groups:
-        remedy = "Pass rows_in=groups if every row counts in every group."
-        raise InputError.expected(
-            f"at most {groups} groups", of="rows_in", got=rows_in, remedy=remedy
+        remedy, most = (
+            "Pass rows_in=groups if every row counts in every group.",
+            f"at most {groups}",
         )
-    one = Setting(
+        raise InputError.expected(f"{most} groups", of="rows_in", got=rows_in, remedy=remedy)
+    if isinstance(lipschitz, int | float) or len(lipschitz) != 2:
+        remedy, of = "Pass lipschitz=(1.0, 1.0), for example.", "lipschitz"
+        raise InputError.expected("two numbers, f's and g's", of=of, got=lipschitz, remedy=remedy)
+    first, second = (_checks.non_negative(lipschitz=one) for one in lipschitz)
+    one = SampleSizePlan(
         _checks.positive(alpha=alpha),
         _checks.positive(epsilon=epsilon),
         _checks.fraction(delta=delta, low_open=True, high_open=True),
@@ -191,137 +263,88 @@ def plan_sample_size(
         groups,
         rows_in,
         _checks.one_of(NEIGHBOURS, neighbours=neighbours),
-        _pair("lipschitz", lipschitz),
-        _pair("smoothness", smoothness),
+        (first, second),
     )
-    sets: list[Decisions] = []
-    if candidates is not None:
-        sets.append(Listed(_checks.whole(at_least=1, candidates=candidates)))
-    if dimension is not None:
-        sets.append(Convex(_checks.whole(at_least=1, dimension=dimension)))
-    if vc is not None:
-        sets.append(Shattering(_checks.whole(at_least=1, vc=vc)))
+    given = {"candidates": candidates, "dimension": dimension, "vc": vc}
+    sets = [
+        Decisions(kind, _checks.whole(at_least=1, **{kind: size}))
+        for kind, size in given.items()
+        if size is not None
+    ]
     if vc is not None and neighbours != "replace-one":
         remedy = "No row comes or goes where sensitive features alone are protected."
-        raise InputError.expected(
-            "neighbours='replace-one'", of="vc", got=neighbours, remedy=remedy
-        )
+        expected = "neighbours='replace-one'"
+        raise InputError.expected(expected, of="vc", got=neighbours, remedy=remedy)
     if not sets:
         remedy = "Pass candidates=100 for a list, dimension=5 for a convex set, or vc=3."
         raise InputError.expected("what is chosen from", of="candidates", got=None, remedy=remedy)
-    return SampleSizePlan(**asdict(one), penalty=one.penalty, lines=tuple(_lines(one, sets)))
+    return SampleSizePlan(**(vars(one) | {"lines": tuple(_lines(one, sets))}))
 
 
-def _lines(one: Setting, sets: Sequence[Decisions]) -> Iterator[SampleSizeLine]:
+def _lines(one: SampleSizePlan, sets: Sequence[Decisions]) -> Iterator[Any]:
     """One a theorem, and a set of decisions that it is about."""
+    steep, epsilon = one.steepness, one.epsilon
+    named = [(WORDS[chosen.kind].format(chosen.size), chosen) for chosen in sets]
+    for words, chosen in named:
+        rows = choice_rows(one, chosen, steep)
+        yield "Theorem 5.2", f"exponential mechanism, {words}", UPPER, rows, None
+    calls = max(1, math.ceil((2.0 * steep * one.diameter / one.alpha) ** 2 - 1.0))
+    yield "Theorem 5.5", "exact linear oracle, no privacy", UPPER, None, calls
+    for words, chosen in named:
+        rows = choice_rows(one, chosen, 1.0)
+        yield "Theorem 5.10", f"one private oracle call, {words}", UPPER, rows, 1
+    for words, chosen in named:
+        yield "Corollary 5.11", f"loop as corrected, {words}", UPPER, *loop_rows(one, chosen)
+    scale = max(one.lipschitz) / (epsilon * one.alpha)
+    pure, other = math.ceil(one.groups * scale), math.ceil(math.sqrt(one.groups) * scale)
+    yield "Theorem 6.1", "any pure mechanism", LOWER, pure, None
+    yield "Theorem 6.2", "any mechanism, delta = o(1/n)", LOWER, other, None
 
-    def upper(theorem: str, about: str, rows: int | None, calls: int | None, *words: str) -> Any:
-        return SampleSizeLine(theorem, about, UPPER, rows, calls, *words)
 
-    for chosen in sets:
-        yield upper(
-            "Theorem 5.2",
-            f"exponential mechanism, {chosen}",
-            bounds.sampling_rows(one, chosen),
-            None,
-            f"n = 2 B a Q / (epsilon alpha), {QUANTILES[type(chosen)]}",
-            f"K {_size(chosen)} / (epsilon alpha^2)",
-            f"f and g are Lipschitz; {ASSUMED[type(chosen)]}",
-        )
-    yield upper(
-        "Theorem 5.5",
-        "exact linear oracle, no privacy",
-        None,
-        bounds.oracle_calls(one),
-        "T = 4 B^2 d^2 / alpha^2 - 1: Frank-Wolfe on the Moreau envelope",
-        "K^4 / alpha^2 (its proof: K^4 / alpha^4)",
-        f"{WHOLE}; {MIXED}",
+def choice_rows(one: SampleSizePlan, decisions: Decisions, steep: float) -> int:
+    """Theorem 5.2 (`steep` = B) and 5.10 (1, tau = alpha): n with 2 steep a Q(n) <= epsilon alpha n."""
+    scale = 2.0 * steep * one.moved / one.epsilon
+    return least(lambda n: scale * decisions.quantile(n, one.failure) / n <= one.alpha)
+
+
+def loop_rows(one: SampleSizePlan, decisions: Decisions) -> tuple[int, int]:
+    """(rows, rounds) of the corrected loop: the fewest rows over mu, T and the best share of the budget
+    for the oracle, the least of x / sqrt(q) + y / sqrt(1 - q) over q."""
+    promise = Promise(one.epsilon, one.delta, neighbours=one.neighbours)
+    found = calibrate(promise, lambda z: ZeroConcentrated(1.0 / (2.0 * z * z)))
+    rho, steep, moved, across = (
+        1.0 / (2.0 * found.multiplier**2),
+        one.steepness,
+        one.moved,
+        one.diameter,
     )
-    for chosen in sets:
-        yield upper(
-            "Theorem 5.10",
-            f"one private oracle call, {chosen}",
-            bounds.oracle_rows(one, chosen),
-            1,
-            f"n = 2 a Q / (epsilon tau) for w l within tau |w|, tau = alpha; "
-            f"{QUANTILES[type(chosen)]}",
-            f"sqrt(K) ({_size(chosen)} + ln(1/failure)) / (epsilon tau)",
-            f"w was released before; {ASSUMED[type(chosen)]}",
-        )
-    for chosen in sets:
-        yield upper(
-            "Corollary 5.11",
-            f"loop as corrected, {chosen}",
-            *bounds.loop_rows(one, chosen),
-            "least n over mu, T and shares of the budget: envelope + steps + oracle + noise of T "
-            "releases <= alpha",
-            f"K^4 {_size(chosen)} / (epsilon alpha^3) (its proof: alpha^4; its mechanism is not "
-            f"private)",
-            f"{WHOLE}; {MIXED}; losses are released with noise each round; {ASSUMED[type(chosen)]}",
-        )
-    yield upper(
-        "Corollary B.5",
-        "Frank-Wolfe, no privacy",
-        None,
-        bounds.smooth_calls(one),
-        "T = 2 d^2 b / (alpha (1 - part)) - 1, b = b_f + G (b_g + L_g^2 G / (2 alpha part)), the "
-        "best part of alpha",
-        "K (b_f + G b_g) log T / T <= alpha (the kink of max(0, g) is left out)",
-        f"{WHOLE} with Lipschitz gradients; {MIXED}",
-    )
-    for chosen in sets:
-        if isinstance(chosen, Convex):
-            yield from _descents(one, chosen, upper)
-    for theorem, about, rows, formula in (
-        ("Theorem 6.1", "any pure mechanism", bounds.pure_floor(one), "K / (epsilon alpha)"),
-        (
-            "Theorem 6.2",
-            "any mechanism, delta = o(1/n)",
-            bounds.approximate_floor(one),
-            "sqrt(K) / (epsilon alpha)",
-        ),
-    ):
-        yield SampleSizeLine(theorem, about, LOWER, rows, None, formula, formula, BALL)
+    # the parts of alpha, and of what is left of it, for the envelope and for Frank-Wolfe's steps
+    smoothing, steps = (grid.ravel() for grid in np.meshgrid(PARTS, PARTS))
+    share = smoothing * (1.0 - smoothing) * steps
+    rounds = np.maximum(np.ceil((steep * across / one.alpha) ** 2 / share - 1.0), 1.0)
+    turn = steep**2 * across / (2.0 * one.alpha * smoothing)  # d / mu
+    damped = 8.0 * (rounds + 3.0) / (3.0 * np.sqrt(3.0 * rounds) * (rounds + 1.0))
+    tail = math.sqrt(one.groups) + math.sqrt(2.0 * math.log(2.0 / one.failure))
+    oracle = 2.0 * steep * moved * np.sqrt(rounds / (8.0 * rho))
+    noise = turn * moved * np.sqrt(rounds / (2.0 * rho)) * damped * tail
+    left = one.alpha * (1.0 - smoothing) * (1.0 - steps)
+
+    def asked(n: float) -> Floats:
+        level = decisions.mean(n, rounds, one.failure / 2.0)
+        joined = (oracle * level) ** (2.0 / 3.0) + noise ** (2.0 / 3.0)
+        return np.asarray(joined**1.5 / left)
+
+    rows = least(lambda n: float(asked(n).min()) <= n)
+    return rows, int(rounds[asked(float(rows)).argmin()])
 
 
-def _descents(
-    one: Setting, chosen: Convex, upper: Callable[..., SampleSizeLine]
-) -> Iterator[SampleSizeLine]:
-    """Theorem E.6 of the tailoring paper: its own count, and that of a mechanism which is
-    private."""
-    printed, paper = bounds.descent_rows(one, chosen), "max(K P / alpha^4, K P / rho), T = n"
-    yield upper(
-        "Theorem E.6",
-        f"descent as printed, not private, {chosen}",
-        printed,
-        printed,
-        "least n = T with 2 sqrt(P) Q (2 + ln T) / sqrt(T) <= failure alpha, Q^2 = B^2 + P a^2 "
-        "(b_f + G b_g)^2 / (2 rho n)",
-        paper,
-        BOX,
-    )
-    yield upper(
-        "Theorem E.6, corrected",
-        f"descent as corrected, {chosen}",
-        *bounds.corrected_descent_rows(one, chosen),
-        "least n over T and o: 2 sqrt(P) Q (2 + ln T) / sqrt(T) <= failure (alpha - G o / 2), Q^2 "
-        "= B^2 + P T (m B + b a)^2 / (2 rho n^2), b = b_f + G (b_g + L_g^2 / o), m = 2 "
-        "(add-remove: 1)",
-        f"{paper} (its mechanism is not private)",
-        BOX,
-    )
-
-
-def _size(chosen: Decisions) -> str:
-    return "P" if isinstance(chosen, Convex) else "VC"
-
-
-def _pair(name: str, given: Any) -> tuple[float, float]:
-    try:
-        first, second = given
-    except (TypeError, ValueError):
-        remedy = f"Pass {name}=(1.0, 1.0), for example."
-        raise InputError.expected(
-            "two numbers, f's and g's", of=name, got=given, remedy=remedy
-        ) from None
-    return _checks.non_negative(**{name: first}), _checks.non_negative(**{name: second})
+def least(enough: Callable[[float], bool]) -> int:
+    """The least n that is enough, by bisection: what is enough stays so for more rows."""
+    high = 1
+    while not enough(float(high)):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(float(middle)) else (middle, high)
+    return high
