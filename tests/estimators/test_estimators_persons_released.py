@@ -24,8 +24,6 @@ from fairveil.core.books import heard_by
 from fairveil.core.cost import gaussian_mu
 from fairveil.curator import Curator
 from fairveil.facts import Category, Ignored, Number, Schema
-from fairveil.methods.game import Game
-from fairveil.methods.objective_loop import Loop
 from knobs import made
 
 MOST = 3
@@ -200,20 +198,8 @@ def test_no_person_moves_what_a_fit_releases_further_than_its_plan_says(
     assert distance >= 0.8 * mu
 
 
-@pytest.mark.parametrize(
-    ("name", "in_vain", "relation"),
-    [
-        ("game", False, "replace-one"),
-        ("game", True, "add-remove"),
-        ("group", False, "add-remove"),
-        ("group", True, "replace-one"),
-    ],
-)
-def test_nor_where_rounds_go_on_without_constraints_or_are_played(
-    name, relation, in_vain, monkeypatch
-):
-    for search in (Game, Loop):
-        monkeypatch.setattr(search, "in_vain", lambda *_: in_vain)
+@pytest.mark.parametrize(("name", "relation"), [("game", "replace-one"), ("group", "add-remove")])
+def test_nor_what_rounds_of_games_and_loops_release(name, relation, monkeypatch):
     distance, mu = furthest(name, relation, monkeypatch)
     assert 0.5 * mu <= distance <= mu * (1.0 + 1e-9)
 
@@ -222,9 +208,8 @@ def test_nor_where_rounds_go_on_without_constraints_or_are_played(
     ("name", "relation"), [("game", "add-remove"), ("group, least squares", "replace-one")]
 )
 def test_planted_the_bound_of_one_row_is_caught(name, relation, monkeypatch):
-    """As if a person moved a sum by no more than a row does. A game is played, whose rounds count
-    decisions: gradients of a person are clipped together."""
-    monkeypatch.setattr(Game, "in_vain", lambda *_: False)
+    """As if a person moved a sum by no more than a row does. Rounds of a game count decisions:
+    gradients of a person are clipped together."""
     monkeypatch.setattr(pricing, "of_person", lambda scale, rows: scale)
     distance, mu = furthest(name, relation, monkeypatch)
     assert distance > 1.5 * mu

@@ -158,7 +158,7 @@ class ClassifiedWay(GroupObjectiveWay):
             warn_of_missed(of.constraint_report_, "the decisions reached", ask)
             return
         hidden = outcome.reason is Reason.HIDDEN
-        warn_if_not_enforced(of.constraint_report_, outcome.kept, went_on=hidden)
+        warn_if_not_enforced(of.constraint_report_, outcome.kept, vain=hidden)
 
     def set_outcome(
         self, outcome: Found, model: Model | None, listed: tuple[Any, ...], certain: Certain | None

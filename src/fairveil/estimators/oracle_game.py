@@ -126,7 +126,7 @@ class OracleGameWay(Way):
             return
         kept = 1.0 if found.choice is None else found.choice.model
         hidden = found.reason is Reason.HIDDEN
-        warn_if_not_enforced(of.constraint_report_, kept, went_on=hidden)
+        warn_if_not_enforced(of.constraint_report_, kept, vain=hidden)
 
     def set_outcome(
         self,

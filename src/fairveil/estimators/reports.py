@@ -657,19 +657,19 @@ def warn_of_missed(
 
 
 def warn_if_not_enforced(
-    report: ConstraintReport, kept: float = 1.0, *, went_on: bool = False
+    report: ConstraintReport, kept: float = 1.0, *, vain: bool = False
 ) -> None:
     """The warning of a constraint that did not steer the fit. `kept`: of the final model, the
-    share of what was found; `went_on`: its rounds went on without constraints."""
+    share of what was found; `vain`: it gave way to the model without constraints."""
     remedy = (
         "Ask for a larger bound or epsilon, put small groups together or bring more rows; see "
         "constraint_report_."
     )
-    if went_on:
+    if vain:
         text = (
-            "noise hides a constraint from all rounds together, by the released counts. Their "
-            "budget trained the model without constraints, part of whose answers may be one class "
-            f"now. {remedy}"
+            "noise hides a constraint from all rounds together, by the released counts. The model "
+            "without constraints was kept, part of whose answers may be one class now. "
+            f"{remedy}"
         )
     elif (line := report.hidden) is not None:
         text = (

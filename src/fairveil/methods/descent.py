@@ -58,7 +58,7 @@ class Reason(Enum):
     LIMIT = "it was still moving after the largest number of rounds"
     BEST = "no decision is better than the mixture of those that were found"
     CHOSEN = "one decision was chosen from the list"
-    HIDDEN = "noise hides what is constrained: the rounds went on without constraints"
+    HIDDEN = "noise hides what is constrained: the model without constraints was kept"
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -8,8 +8,7 @@ The auditor plays exponentiated gradient over the simplex of size `dual_bound`; 
 with a private oracle (`oracles`). Each round the auditor is told how the learner's rule decides,
 with noise; the answer is the uniform mixture of the rules. `Game.play` is the whole of it:
 
-    before    counts by cell and label, and what the oracle needs, released once; from the counts
-              follows whether noise would hide what is constrained
+    before    counts by cell and label, and what the oracle needs, released once
     a round   duals -> dL/dH -> the oracle's rule -> its decisions by cell (noisy) -> excesses ->
               duals
     after     how the oracle's rule without constraints decides, or the mixture that the oracle
@@ -19,8 +18,7 @@ What is returned is the mixture, the mean of the released decisions, and what th
 (`game_bounds`); or what `comparison` makes of it, of the rule without constraints and of constants.
 
 *Rounds in vain.* Where noise would hide a constraint in the mean of all audits, a game follows that
-noise, and its mixture gives way to the rule without constraints at the end. So the rounds go on
-with that rule, at the prices of the plan (`oracles.GoingOn`), and no game is played.
+noise: its mixture gives way to the rule without constraints and constants.
 
 `Differs:` the paper's noise is Laplace, scaled by the smallest cell of the data, which is not
 released, and its learner spends in every round. Here multipliers are constants, counts are
@@ -31,7 +29,7 @@ Guarantees (tests/methods/test_methods_game.py):
    its log is its plan, event for event.
 2. The mixture depends on the rows through the curator's answers alone.
 3. A game that is interrupted leaves a log that is a beginning of the plan, and the curator closed.
-4. Whether the rounds go on without constraints follows from released counts alone.
+4. Whether rounds were in vain follows from released counts alone.
 """
 
 from __future__ import annotations
@@ -58,9 +56,7 @@ from .gaussian import quietest
 from .likely import drowned
 from .oracles import (
     Asks,
-    Begun,
     GameInstance,
-    GoingOn,
     GroupedRule,
     LinearRule,
     Oracle,
@@ -164,16 +160,8 @@ class Game(Search[Equilibrium]):
         auditor, played = ExponentiatedGradient(self.dual_bound), dict[Hashable, tuple[Rule, int]]()
         # of each value in one audit
         noise = self.noise_of_audits(counts, self.audit_scale) if self.settles else None
-        walk = None
-        if self.may_go_on and not self.never_in_vain and self.in_vain(counts):
-            assert isinstance(oracle, Begun)
-            walk = GoingOn(oracle, g, self.rounds, self.multipliers, told, rows)
         yield
         for t in range(1, self.rounds + 1):
-            if walk is not None:
-                walk.step(curator)
-                yield
-                continue
             # The auditor's play, or prices that the oracle would rather answer: of what was
             # released before this round.
             wished = None if fixed is None or noise is None else told.prices(fixed, noise)
@@ -203,12 +191,12 @@ class Game(Search[Equilibrium]):
         # after the last round
         parts, duals, scale = list(played.values()), seen.mean_duals, self.audit_scale
         scale /= math.sqrt(max(1, seen.counted))
-        found, free = seen.mean_histogram, None
+        found, free, vain = seen.mean_histogram, None, False
         if self.compares:
-            alone = oracle.free_rule(told) if walk is None else walk.rule
+            alone, vain = oracle.free_rule(told), self.in_vain(counts)
             (shown,) = g.audit(curator, alone, [self.free_multiplier], counts)
             free = alone, shown
-            if walk is not None:
+            if vain:
                 found, scale = shown, self.free_scale
         elif noise is not None and fixed is not None:
             parts, duals = told.settled(fixed, noise)
@@ -218,7 +206,7 @@ class Game(Search[Equilibrium]):
         outcome = Equilibrium(
             rules=(),
             plays=(),
-            reason=Reason.ROUNDS if walk is None else Reason.HIDDEN,
+            reason=Reason.HIDDEN if vain else Reason.ROUNDS,
             rounds=self.rounds,
             names=(),
             bounds=np.zeros(0),
@@ -300,13 +288,8 @@ class Game(Search[Equilibrium]):
         audited for it."""
         return compared(self.ground, self.oracle)
 
-    @property
-    def may_go_on(self) -> bool:
-        """Whether the rounds may be spent on that rule, if they would be in vain."""
-        return self.compares and isinstance(self.oracle, Begun)
-
     def in_vain(self, counts: Floats) -> bool:
-        """Whether noise would hide what is constrained in the mean of all audits: by the released
+        """Whether noise hides what is constrained in the mean of all audits: by the released
         counts, and decisions by a fair coin."""
         even = np.repeat(counts[..., np.newaxis], self.ground.classes, axis=-1)
         heard = self.rounds - int(self.oracle.burn_in * self.rounds)
@@ -391,7 +374,7 @@ class Game(Search[Equilibrium]):
         choice, looks = None, 1
         if compared is not None and compared.free is not None and free is not None:
             looks = program.looks_at(compared)
-            # Where no game was played, the rule without constraints is all that there is beside
+            # Where the game was in vain, the rule without constraints is all that there is beside
             # constants.
             if outcome.reason is Reason.HIDDEN:
                 alone = program.chosen(replace(compared, free=None), sampling=drawn)

@@ -16,14 +16,12 @@ and how that decision falls is released with noise: one part steers, the other i
   cell is released with noise that may be larger than any bound, and who obeys it ends by deciding
   alike for everybody;
 - a mixture gives way to a rule without constraints and constants where these are better by what was
-  released, or noise hides what is constrained (`shares_of`). Where that is sure in advance the rounds
-  go on with that rule, at the prices of the plan (`oracles.GoingOn`);
+  released, or noise hides what is constrained (`shares_of`);
 - where features are public, rules are searched on public rows and their mixture is counted once
   (`PublicSearch`).
 
 Guarantees (tests/methods/test_methods_objective_loop.py):
-1. A search's log is its plan, event for event; whether rounds go on without constraints follows
-   from what was released before them.
+1. A search's log is its plan, event for event.
 2. Weights and mixture depend on the rows through the curator's answers alone.
 3. What is reported of the mixture has noise that is independent of how it was chosen.
 4. Without noise no mixture of what was met and of constants is better, but for `ENOUGH`; and by the
@@ -62,9 +60,7 @@ from .objectives import (
 from .oracles import (
     PARTS,
     Asks,
-    Begun,
     GameInstance,
-    GoingOn,
     Oracle,
     Responses,
     ResponseState,
@@ -94,7 +90,6 @@ SHARES = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, 60)])
 FAR_ABOVE = 3.0
 CLEARLY = 1.0  # deviations
 OPENING = 0.4  # of the rounds, where another objective than the error is to be small
-LOOKED = 0.1  # of the rounds, at the end, where they go on without constraints
 HIDDEN = 1.645  # deviations of an excess' noise, within which it is left alone
 BETTER = 1e-3  # of the objective
 NEGLIGIBLE = 1e-3  # a share below it is left out
@@ -246,21 +241,15 @@ class Loop(Search[Found]):
         played: dict[Hashable, Played] = {}
         if oracle.any_linear and self.step_by != "last":
             played = {one.rule.key: one for one in constants(posed)}
-        vain = None
+        vain = False
         if self.compares:
             rule = oracle.free_rule(told)
             shown = ground.audit(curator, rule, _halves(self.free_multiplier), counts)
             times = (self.audit_multiplier / self.free_multiplier) ** 2
             steering = posed.possible(shown[0] / posed.rows)
             played[FREE] = Played(rule, steering, shown[1] / posed.rows, times)
-            rounds = self.rounds - math.ceil(LOOKED * self.rounds)
-            may = isinstance(oracle, Begun) and not self.problem.is_free and rounds > 0
-            if may and not self.never_in_vain and self.in_vain(posed, played[FREE]):
-                assert isinstance(oracle, Begun)
-                vain = GoingOn(oracle, ground, rounds, self._multipliers, told, posed.rows)
+            vain = not self.problem.is_free and self.in_vain(posed, played[FREE])
         yield
-        if vain is not None:
-            return (yield from self._alone(curator, posed, vain))
         course = self._begun(posed, played)
         while (reason := self._stop(course)) is None:
             none = np.zeros_like(course.price)
@@ -274,7 +263,7 @@ class Loop(Search[Found]):
         if self.step_by == "auditor":
             weights = self._in_turn(course) if oracle.in_turn else self._by_blocks(course)
         if self.compares:
-            weights, kept = self._floored(course, weights)
+            weights, kept = self._floored(course, weights, vain)
         excess = None
         if oracle.looks_for_the_least:
             some = weights > 0.0
@@ -287,6 +276,7 @@ class Loop(Search[Found]):
             at = posed.excesses(course.mean)
             top = at.max(initial=-math.inf)
             duals = np.where((at == top) & (top >= 0.0), self.penalty, 0.0)
+        reason = Reason.HIDDEN if vain else reason
         told_of = {"reason": reason, "rounds": course.round, "excess": excess, "kept": kept}
         return self._found(posed, course.played, weights, duals, **told_of)
 
@@ -519,9 +509,10 @@ class Loop(Search[Found]):
         most = np.minimum(1.0, share * np.array([one.times for one in course.played.values()]))
         return Master(course.posed.h).solve(atoms, most)[0]
 
-    def _floored(self, course: _Course, weights: Floats) -> tuple[Floats, float]:
-        """Weights of the final model: of the mixture, the rule without constraints, and constants,
-        which join what was played; and the share of the mixture."""
+    def _floored(self, course: _Course, weights: Floats, vain: bool) -> tuple[Floats, float]:
+        """Weights of the final model: of the mixture, unless its rounds were in `vain`, the rule
+        without constraints, and constants, which join what was played; and the share of the
+        mixture."""
         fixed, played = constants(course.posed), course.played
         for one in fixed:
             played.setdefault(one.rule.key, one)
@@ -533,7 +524,10 @@ class Loop(Search[Found]):
             self._noise(self._multipliers[0]) * math.sqrt(float((weights**2 / times).sum())),
         )
         others = [self._stake(played[FREE]), *(Stake(one.steering, 0.0) for one in fixed)]
-        shares = shares_of(course.posed, found, others, of_steps=True)
+        if vain:
+            shares = np.append(0.0, shares_of(course.posed, others[0], others[1:]))
+        else:
+            shares = shares_of(course.posed, found, others, of_steps=True)
         weights = shares[0] * weights
         for key, share in zip([FREE, *(one.rule.key for one in fixed)], shares[1:], strict=True):
             weights[list(played).index(key)] += share
@@ -541,8 +535,6 @@ class Loop(Search[Found]):
 
     def _stake(self, free: Played) -> Stake:
         return Stake(free.steering, self._noise(self._multipliers[0], free.times))
-
-    # -- rounds in vain ----------------------------------------------------------------------------
 
     def in_vain(self, posed: ReleasedProblem, free: Played) -> bool:
         """Whether noise would hide something that is constrained: by the released counts, and
@@ -557,31 +549,6 @@ class Loop(Search[Found]):
         losses = likely_losses(posed, own)
         known = CLEARLY * posed.noise_of_excesses(losses, own.noise)
         return drowned(noise) and bool((posed.excesses(losses) <= known).all())
-
-    def _alone(
-        self, curator: Asks, posed: ReleasedProblem, vain: GoingOn
-    ) -> Generator[None, None, Found]:
-        """The rule without constraints goes on. In the last `LOOKED` of the rounds it is not moved
-        any more, and all that they ask is how it decides: the oracle's own answers say which share
-        of it becomes a constant, and those beside them are reported."""
-        shown = []
-        for t in range(self.rounds):
-            if t < vain.rounds:
-                vain.step(curator)
-            else:
-                shown.append(vain.shown(curator, posed.counts))
-            yield
-        looks = len(shown)
-        steering, measuring = np.mean(shown, axis=0) / posed.rows
-        times = looks * (self._multipliers[1] / self.audit_multiplier) ** 2
-        free = Played(vain.rule, posed.possible(steering), measuring, times)
-        fixed = constants(posed)
-        own = Stake(free.steering, self._noise(vain.own / math.sqrt(looks)))
-        shares = shares_of(posed, own, [Stake(one.steering, 0.0) for one in fixed])
-        played = {FREE: free} | {one.rule.key: one for one in fixed}
-        none = np.zeros(len(posed.excesses(posed.chance)))
-        told = {"reason": Reason.HIDDEN, "rounds": self.rounds, "kept": 0.0}
-        return self._found(posed, played, shares, none, **told)
 
 
 def _compares(ground: GameInstance, oracle: Oracle) -> bool:

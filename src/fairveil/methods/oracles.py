@@ -32,7 +32,7 @@ foretell; its mean over rounds has the noise of *all* audits together, and is sh
 and Stein). The mixture is a linear program over all rules that were met.
 
 *Descent* walks a few gradients a round; `Begun` starts where a descent without constraints has
-ended; where noise would hide what rounds are planned for, `GoingOn` spends them on that descent.
+ended.
 
 `Differs:` from the paper.
 - Its regression adds noise to X'C in every round, for all coordinates, at the length of the longest
@@ -50,8 +50,6 @@ Guarantees (tests/methods/test_methods_oracles.py):
    the bounds; it asks what `Regression` asks.
 4. Without noise, `Begun`'s free rule is the logistic regression that `PrimalDual` finds. Rules
    are returned in the units of coded rows.
-5. A round of `GoingOn` logs what a round of the plan does; the mean of its answers has the noise of
-   one answer that costs as much as the round.
 """
 
 from __future__ import annotations
@@ -101,8 +99,6 @@ from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem, Notion
 from ..fairness.systems import FixedCounts
 from .descent import Progress, follow
-from .duals import PrimalState
-from .gaussian import averaged, joint_multiplier
 from .mixture import best_mixture
 from .primal_dual import Plan, PrimalDual, Settings, usual_clip
 from .public_rows import PublicRows
@@ -140,8 +136,6 @@ FREE_ROUNDS = 120
 COUNTED, SCALED = 0.03, 0.05
 """Of what is released once: for the number of rows, and for the moments of numbers, where these are
 asked for."""
-LATE = 0.75
-"""The share of rounds, at the end, whose iterates are averaged: they begin near the end."""
 
 
 # -- what is public ------------------------------------------------------------------------------
@@ -360,14 +354,12 @@ class Search(ABC, Generic[R]):
     """A search that is planned and priced: public values alone. Its plan is the trace of a run.
     Abstract.
 
-    `asks_last`: whether anything is asked after the last round. `never_in_vain`: whether rounds are
-    played even where noise hides what they are for, as they are in a plan: others cost the same.
+    `asks_last`: whether anything is asked after the last round.
     """
 
     asks_last: ClassVar[bool] = False
     ground: GameInstance
     rounds: int
-    never_in_vain: bool = field(default=False, kw_only=True)
 
     @abstractmethod
     def play(self, curator: Asks) -> Generator[None, None, R]:
@@ -394,7 +386,7 @@ class Search(ABC, Generic[R]):
     def asked(self, made_up: MadeUp | None = None) -> tuple[list[Asked], list[Asked], list[Asked]]:
         """What is asked before the first round, in every round, and after the last: a trace."""
         trace, ends = self.ground.trace(made_up), list[int]()
-        one: Any = replace(self, rounds=1, never_in_vain=True)
+        one: Any = replace(self, rounds=1)
         play = one.play(trace)
         for _ in range(2 + self.asks_last):
             next(play)
@@ -1511,70 +1503,3 @@ class Begun(Descent):
             moments_multiplier=self.once / math.sqrt(scaled) if scaled else 0.0,
             gradient_multiplier=self.once * math.sqrt(FREE_ROUNDS / (1.0 - counted - scaled)),
         )
-
-
-@dataclass(eq=False)
-class GoingOn:
-    """What rounds are spent on where noise would hide what they were planned for: the rule of
-    `oracle` without constraints goes on for `rounds`, from where `begun` has it.
-
-    The plan fixes the price of every answer of a round. Which question is asked at that price may
-    follow what was released before (theory.md#t9). So each answer of a round is about the gradient
-    of the loss, of one and the same model, at the multipliers z_j of the plan: the oracle's own,
-    and those of the joint release `beside` them. Their mean, weighed by 1 / z_j^2, has the noise of
-    one answer at (sum_j 1 / z_j^2)^(-1/2), which costs as much as the round.
-    """
-
-    oracle: Begun
-    ground: GameInstance
-    rounds: int
-    beside: Sequence[float]
-    begun: Course
-    rows: float
-
-    def __post_init__(self) -> None:
-        assert self.begun.free is not None
-        self._multipliers = self.own, joint_multiplier(self.beside)
-        self._walk, self._round = PrimalState.at(self.begun.free), 0
-        plan = self.oracle.plan_of(self.ground)
-        settings, z = (
-            replace(plan.settings, rounds=self.rounds),
-            joint_multiplier(self._multipliers),
-        )
-        longer = replace(plan, settings=settings, gradient_multiplier=z)
-        self._rate = 0.0 if self.begun.rests else longer.rate_of(self.rows)
-
-    def step(self, curator: Asks) -> None:
-        """One round."""
-        question = GradientSum(Linear(self._walk.weights), self.oracle.clip_of(self.ground))
-        answers = self._asked(curator, question, "a step of the model without constraints")
-        gradient = averaged(answers, self._multipliers)
-        counted = self._round >= (1.0 - LATE) * self.rounds
-        momentum, slope = self.oracle.momentum, gradient / self.rows
-        self._walk = self._walk.step(slope, self._rate, momentum, count=counted)
-        self._round += 1
-
-    @property
-    def rule(self) -> LinearRule:
-        """The average of the late iterates."""
-        return LinearRule(self._walk.average, self.begun.standard)
-
-    def shown(self, curator: Asks, counts: Floats) -> tuple[Floats, Floats]:
-        """How the rule decides, (cells, labels, classes), at the price of one round: by the
-        oracle's own answers, and by those beside them."""
-        question = self.rule.decisions(self.ground.cells, self.ground.by_label)
-        own, beside = self._asked(curator, question, "how a rule decides")
-        return self.ground.by_class(own, counts), self.ground.by_class(beside, counts)
-
-    @property
-    def own(self) -> float:
-        """The multiplier of one answer that costs as much as the oracle's own of a round."""
-        return joint_multiplier([self.oracle.multiplier] * self.oracle.steps)
-
-    def _asked(self, curator: Asks, question: Question, purpose: str) -> tuple[Floats, Floats]:
-        """One question at every multiplier of a round: the mean of the oracle's own answers, and of
-        those beside."""
-        steps = [self.oracle.multiplier] * self.oracle.steps
-        own = [curator.answer([Measurement(question, z)], purpose=purpose)[0] for z in steps]
-        beside = curator.answer([Measurement(question, z) for z in self.beside], purpose=purpose)
-        return averaged(own, steps), averaged(beside, self.beside)
