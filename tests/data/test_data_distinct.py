@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from fairveil.errors import InputError
-from fairveil.tables import distinct as module
-from fairveil.tables.distinct import distinct
-from fairveil.tables.raw import Plain
+from fairveil.tables import columns as module
+from fairveil.tables.columns import Plain, distinct
 
 COLUMNS = {
     "words": np.array(["b", "a", "c", "a", "b", "d", "a"]),

@@ -24,7 +24,7 @@ from fairveil.data.persons import names_of
 from fairveil.data.pieces import pieces_of
 from fairveil.errors import FairveilError, InputError, PrivacyError, SchemaError
 from fairveil.privacy import Promise, Unit
-from fairveil.tables.raw import Plain
+from fairveil.tables.columns import Plain
 from knobs import made
 from shards_here import Here
 

@@ -85,7 +85,7 @@ def _blank(kind: str | None) -> tuple[dict[str, Any], str]:
 
 def _read(seen: Any) -> tuple[dict[str, Any], str]:
     """The options of a column whose values are public, and a remark."""
-    from ..tables.raw import is_missing
+    from ..tables.columns import is_missing
 
     known = [value for value in seen.tolist() if not is_missing(value)]
     if seen.dtype.kind == "b":

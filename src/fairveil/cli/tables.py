@@ -38,7 +38,7 @@ from .frame import Ask, wrong
 if TYPE_CHECKING:
     from ..data import EncodedRows
     from ..facts import Schema
-    from ..tables.raw import Raw
+    from ..tables.columns import Raw
 
 Columns = dict[str, npt.NDArray[Any]]
 NOT_READ = np.empty(0, dtype=object)
@@ -197,8 +197,8 @@ class Place:
 
 def _joined(parts: Sequence[Raw], text: bool, words: bool) -> npt.NDArray[Any]:
     """A column; of texts whole numbers, numbers, or texts; None or NaN where a cell is empty."""
+    from ..tables.columns import Listed
     from ..tables.frames import column_of
-    from ..tables.raw import Listed
 
     cells: list[Any] = []
     for part in parts:

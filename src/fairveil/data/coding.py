@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ..errors import SchemaError
 from ..facts.columns import Boolean, Category, Number, Value
-from ..tables.raw import Listed, Raw, is_missing
+from ..tables.columns import Listed, Raw, is_missing
 
 NUMBER = re.compile(
     r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?)",

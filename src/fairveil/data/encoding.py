@@ -17,7 +17,7 @@ from ..errors import SchemaError
 from ..facts.columns import Boolean, Category, Number
 from ..facts.rows import RowBlock, RowLayout
 from ..facts.schema import Schema
-from ..tables.raw import Raw
+from ..tables.columns import Raw
 from .coding import Place, category_codes, number_codes
 from .persons import names_of
 

@@ -35,7 +35,7 @@ from ..facts.columns import Boolean, Category, Ignored
 from ..facts.schema import Schema
 from ..statement.document import PublicFact
 from ..statement.form import READ_FROM_DATA
-from ..tables.raw import Listed, Plain, Raw, is_missing
+from ..tables.columns import Listed, Plain, Raw, is_missing
 from .coding import Place, category_codes
 from .encoding import Encoding
 from .reading import PathLike, chunks_of, kind_of

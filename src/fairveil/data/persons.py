@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from ..errors import InputError, SchemaError
 from ..facts.rows import PERSON_BY_PERSON, RowBlock
-from ..tables.raw import Listed, Raw, is_missing
+from ..tables.columns import Listed, Raw, is_missing
 
 BYTES = 16
 NAME = np.dtype(f"S{BYTES + 1}")

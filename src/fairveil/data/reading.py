@@ -36,8 +36,8 @@ from ..core.errors import need
 from ..errors import DataNotFoundError, FairveilError, InputError, SchemaError
 from ..facts.columns import Number
 from ..facts.schema import Schema
+from ..tables.columns import Plain, Raw
 from ..tables.frames import from_arrow
-from ..tables.raw import Plain, Raw
 from .rows import BLOCK_ROWS, Chunk, require_columns
 
 PathLike = str | os.PathLike[str]

@@ -22,8 +22,8 @@ from ..errors import SchemaError
 from ..facts.rows import RowBlock, RowLayout, Traits
 from ..facts.schema import Schema
 from ..statement.document import PublicFact
-from ..tables.frames import Arrays, column_of, table_of
-from ..tables.raw import Raw
+from ..tables.columns import Raw
+from ..tables.frames import column_of, table_of
 from .encoding import Encoding
 from .persons import require_one_kind
 
@@ -200,7 +200,7 @@ def encode_table(
     main = table_of(table, names)
     if with_target:
         needed = (*needed, *(name for name in encoding.wished if name in main.names))
-    tables = {name: (Arrays({name: beside[name]}) if name in beside else main) for name in needed}
+    tables = {name: (table_of({name: beside[name]}) if name in beside else main) for name in needed}
     require_columns([name for name in needed if name not in beside], main.names, "table")
     lengths = {name: one.rows for name, one in tables.items()}
     one, fix = len(set(lengths.values())) <= 1, "Align the columns by position."

@@ -48,8 +48,8 @@ from ..facts import Cells, RowBlock, RowLayout, RowSource
 from ..facts.columns import Category, Value
 from ..facts.rows import CodedSource
 from ..models.model import Predictor
-from ..tables.grids import FeatureTable, grid_of, numbers_of
-from ..tables.raw import Plain, Raw
+from ..tables.columns import Plain, Raw
+from ..tables.frames import Table, grid_of, numbers_of
 
 BLOCK_ROWS = 1 << 18
 Known = tuple[str, Affine | None, tuple[float, ...] | None]
@@ -415,7 +415,7 @@ class TableCoding(Coding):
             grid = grid.renamed(fits[0])
         return self.grid_blocks(grid)
 
-    def grid_blocks(self, grid: FeatureTable) -> Iterator[RowBlock]:
+    def grid_blocks(self, grid: Table) -> Iterator[RowBlock]:
         """Blocks of the features of a grid that has all of them, under their names."""
         numbers, words = self.numbers_known, self.words_known
         runs = [slice(a, min(grid.rows, a + BLOCK_ROWS)) for a in range(0, grid.rows, BLOCK_ROWS)]

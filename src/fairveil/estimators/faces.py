@@ -24,8 +24,7 @@ from ..show.charts import Axis, Curve, Curves
 from ..show.parts import Part, Shown
 from ..statement.document import PrivacyStatement
 from ..tables.columns import same_length
-from ..tables.given import shape_of
-from ..tables.grids import refuse_duplicates, refuse_one_column
+from ..tables.frames import refuse_duplicates, refuse_one_column, shape_of
 from . import reading
 from .coding import ANYWHERE, Coding, SchemaCoding, Side, TableCoding, takes_steps
 from .fitting import Planning, Recorded, journal_in, run

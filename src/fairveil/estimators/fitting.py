@@ -58,7 +58,7 @@ from ..show.parts import Column, Facts, Note, Part, Shown, Table
 from ..statement.document import NamedGroups, PrivacyStatement, PublicFact, StatedBound
 from ..statement.form import READ_FROM_DATA
 from ..tables import keys
-from ..tables.given import shape_of
+from ..tables.frames import shape_of
 from . import cautions, reading
 from .cautions import Numbers, outside
 from .coding import Additive, SchemaCoding, classes_of, parts_of

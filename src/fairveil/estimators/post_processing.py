@@ -50,8 +50,7 @@ from ..methods.systems import NO_GROUPS, heaviest
 from ..models import Model, PostProcessedModel, RandomState, ShiftedModel
 from ..models.model import draw_codes
 from ..statement.document import PrivacyStatement, Receipt
-from ..tables.columns import same_length
-from ..tables.distinct import in_words
+from ..tables.columns import in_words, same_length
 from . import cautions, fitting, reading, wrapped
 from .cautions import outside
 from .certifying.certified_fits import certified, forget_certificate

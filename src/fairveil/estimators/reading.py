@@ -71,12 +71,21 @@ from ..methods.forecast import Supposed
 from ..models.model import known_classes
 from ..statement.document import Origin, PublicFact
 from ..statement.form import READ_FROM_DATA
-from ..tables.columns import name_of, read_columns, read_weights, same_length
-from ..tables.distinct import distinct, in_words
-from ..tables.frames import table_of
-from ..tables.given import as_array, refuse_other_kinds
-from ..tables.grids import FeatureTable, grid_of, numbers_of, refuse_duplicates
-from ..tables.raw import Listed, Plain, Raw, is_missing
+from ..tables.columns import (
+    Listed,
+    Plain,
+    Raw,
+    as_array,
+    distinct,
+    in_words,
+    is_missing,
+    name_of,
+    read_columns,
+    read_weights,
+    refuse_other_kinds,
+    same_length,
+)
+from ..tables.frames import Table, grid_of, numbers_of, refuse_duplicates, table_of
 from .cautions import is_inside, outside
 from .coding import (
     BLOCK_ROWS,
@@ -407,7 +416,7 @@ class Whose:
         """The columns of X that are no features."""
         return () if self.column is None else (self.column,)
 
-    def of_table(self, X: TableLike, grid: FeatureTable | None, rows: int) -> Any:
+    def of_table(self, X: TableLike, grid: Table | None, rows: int) -> Any:
         """One value a row, from X as it was given; what is missing or of another length is refused
         where rows are made. Coded rows know whose they are, or do not."""
         name = self.column
@@ -788,7 +797,7 @@ class _Found:
     columns: tuple[str, ...]
     n_features: int
     target: TargetScale | None = None
-    grid: FeatureTable | None = None
+    grid: Table | None = None
 
 
 def read(
@@ -926,7 +935,7 @@ def _as_it_comes(X: TableLike, y: ColumnsLike, sensitive: Any, ways: ReadOptions
     return _Found(coding, layout, Blocks(blocks), facts, named, len(grid.names), scale, grid)
 
 
-def _sensitive_columns(sensitive: Any, grid: FeatureTable) -> dict[str, Raw]:
+def _sensitive_columns(sensitive: Any, grid: Table) -> dict[str, Raw]:
     """By name in X, or as they were given. A list of texts as long as X that are not its columns is
     a column of groups."""
     names = names_in(sensitive)
@@ -940,7 +949,7 @@ def _sensitive_columns(sensitive: Any, grid: FeatureTable) -> dict[str, Raw]:
     return {name: grid.column(name) for name in names}
 
 
-def _words_of(grid: FeatureTable, name: str) -> Any:
+def _words_of(grid: Table, name: str) -> Any:
     """The distinct values of a column of words; None of one of numbers."""
     if grid.matrix is not None or numbers_of(grid.column(name), f"column {name!r}") is not None:
         return None

@@ -79,12 +79,24 @@ from ..statement.document import (
     same_releases,
 )
 from ..statement.form import READ_FROM_DATA
-from ..tables.columns import read_columns, same_length
-from ..tables.distinct import distinct, in_words
-from ..tables.frames import column_of, table_of
-from ..tables.given import as_array, column_names_of, is_masked, shape_of
-from ..tables.grids import grid_of, refuse_duplicates
-from ..tables.raw import Plain, is_missing
+from ..tables.columns import (
+    Plain,
+    as_array,
+    distinct,
+    in_words,
+    is_masked,
+    is_missing,
+    read_columns,
+    same_length,
+)
+from ..tables.frames import (
+    column_names_of,
+    column_of,
+    grid_of,
+    refuse_duplicates,
+    shape_of,
+    table_of,
+)
 from . import fitting
 from .coding import CODINGS, RowsCoding, SchemaCoding, classes_of, parts_of
 from .faces import CodedEstimator

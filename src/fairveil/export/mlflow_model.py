@@ -33,7 +33,7 @@ from ..estimators import save as save_folder
 from ..estimators.coding import parts_of
 from ..estimators.reports import ConstraintReport, GapReport
 from ..statement.document import versions_now
-from ..tables.given import column_names_of
+from ..tables.frames import column_names_of
 from .columns import columns_of_groups
 
 FOLDER, CERTIFICATE = "model", "certificate.json"

@@ -14,9 +14,18 @@ from .._types import ColumnsLike, Floats
 from ..errors import InputError, KindError
 from ..facts import GROUP_MODES, Cells
 from ..tables import keys
-from ..tables.columns import frame_or_array, one_column, read_columns, read_weights, same_length
-from ..tables.given import as_array, numbers, refuse_other_kinds
-from ..tables.raw import in_order, missing_mask
+from ..tables.columns import (
+    as_array,
+    frame_or_array,
+    in_order,
+    missing_mask,
+    numbers,
+    one_column,
+    read_columns,
+    read_weights,
+    refuse_other_kinds,
+    same_length,
+)
 
 Values = npt.NDArray[Any]
 Codes = npt.NDArray[np.integer]

@@ -25,7 +25,7 @@ from ..estimators.reading import ReadOptions, Whose, person_numbers
 from ..estimators.wrapped import derived_seed
 from ..ledger import already_charged
 from ..statement.document import names_read
-from ..tables.given import column_names_of
+from ..tables.frames import column_names_of
 from . import search_price, search_scores
 from .search_candidates import Candidate
 from .search_price import SearchPrice
