@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fairveil.core.inventory import as_event
+from fairveil.core.events import as_event
 from fairveil.statement.form import Event, event
 from fairveil.statement.groups import Cells, group_epsilons
 from fairveil.statement.rule import Said

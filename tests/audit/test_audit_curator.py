@@ -247,7 +247,7 @@ def sampled() -> Pair:
 @pytest.fixture(scope="module")
 def sampled_multiplier(sampled: Pair) -> float:
     plan = lambda z: planned(sampled, z, SAMPLED_ROUNDS, Poisson(RATE))  # noqa: E731
-    return calibrate(sampled.promise, plan, precision=0.01, cache=False).multiplier
+    return calibrate(sampled.promise, plan, precision=0.01).multiplier
 
 
 def sampled_fit(

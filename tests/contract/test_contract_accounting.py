@@ -6,11 +6,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +18,6 @@ from scipy import optimize, stats
 from fairveil.core.events import (
     Approximate,
     Composed,
-    DiscreteGaussian,
     DiscreteLaplace,
     Event,
     Exponential,
@@ -51,7 +47,6 @@ from fairveil.privacy import (
     delta,
     epsilon,
     full_batch,
-    most_rounds,
     price,
     price_after,
     routes_of,
@@ -156,29 +151,11 @@ LAWS: dict[str, tuple[Event, str, Callable[[], tuple[Array, Array]], float]] = {
         lambda: integers(lambda x: np.exp(-np.abs(x) / (1.5 * 777.0)), 777, 60_000),
         1.01,
     ),
-    "discrete gaussian": (
-        DiscreteGaussian(2.0),
-        "add-remove",
-        lambda: integers(lambda x: np.exp(-(x**2.0) / 8.0), 1, 200),
-        1e9,
-    ),
     "a batch": (
         PoissonSampled(0.3, Gaussian(0.9)),
         "add-remove",
         lambda: (normal(0, 0.9), mixed(0.3, normal(0, 0.9), normal(1, 0.9))),
         1.01,
-    ),
-    "a batch with laplace noise": (
-        PoissonSampled(0.3, Laplace(0.9)),
-        "add-remove",
-        lambda: (laplace(0, 0.9), mixed(0.3, laplace(0, 0.9), laplace(1, 0.9))),
-        1.05,
-    ),
-    "a batch with both": (
-        PoissonSampled(0.3, compose([Gaussian(1.5), Laplace(1.2)])),
-        "add-remove",
-        lambda: (joint(1.5, 1.2)[0], mixed(0.3, *joint(1.5, 1.2))),
-        1.05,
     ),
     "a batch, replaced": (
         PoissonSampled(0.3, Gaussian(0.9)),
@@ -194,15 +171,6 @@ LAWS: dict[str, tuple[Event, str, Callable[[], tuple[Array, Array]], float]] = {
         "replace-one",
         lambda: orthogonal(0.4, 0.9),
         1.3,
-    ),
-    "a batch with laplace noise, replaced": (
-        PoissonSampled(0.3, Laplace(0.9)),
-        "replace-one",
-        lambda: (
-            mixed(0.3, laplace(0, 0.9), laplace(1, 0.9)),
-            mixed(0.3, laplace(0, 0.9), laplace(-1, 0.9)),
-        ),
-        2.0,
     ),
 }
 
@@ -355,9 +323,6 @@ def test_concentrated_releases_cost_at_least_the_gaussian_of_their_rho() -> None
         assert true <= epsilon(ZeroConcentrated(rho), 1e-6) <= 1.2 * true
         many = epsilon(Repeated(ZeroConcentrated(rho / 20), 20), 1e-6)
         assert many == pytest.approx(epsilon(ZeroConcentrated(rho), 1e-6), rel=1e-6)
-    for z in (3.0, 20.0):
-        true = gaussian_epsilon(math.sqrt(5) / z, 1e-6)
-        assert 0.995 * true <= epsilon(Repeated(DiscreteGaussian(z), 5), 1e-6) <= 1.2 * true
 
 
 # ---- the best of a random number of runs
@@ -528,7 +493,7 @@ def test_what_a_promise_makes_public() -> None:
         Promise(1.0, 1e-6, "sensitive_features", "add-remove")
 
 
-# ---- the least noise, and the most rounds
+# ---- the least noise
 
 PROMISE = Promise(1.0, 1e-6)
 
@@ -539,45 +504,15 @@ def test_the_least_noise_is_within_the_promise() -> None:
         lambda z: Repeated(PoissonSampled(0.2, Gaussian(z)), 10),
         lambda z: compose([Laplace(3 * z), Gaussian(z)]),
     ):
-        found = calibrate(PROMISE, plan, precision=1e-4, cache=False)
+        found = calibrate(PROMISE, plan, precision=1e-4)
         assert 1.0 - 1.1e-4 <= found.epsilon <= 1.0
         assert epsilon(plan(found.multiplier), 1e-6) <= 1.0
     exact = calibrate(PROMISE, lambda z: Repeated(Gaussian(z), 30), precision=1e-9)
     assert gaussian_epsilon(math.sqrt(30) / exact.multiplier, 1e-6) == pytest.approx(1.0, rel=1e-6)
 
 
-def test_a_file_of_multipliers_that_is_wrong_costs_time_alone(tmp_path: Path) -> None:
-    program = (
-        "from fairveil.privacy import Promise, calibrate; from fairveil.core.events import *\n"
-        "print(calibrate(Promise(1.0, 1e-6), lambda z: Repeated(PoissonSampled(0.2, Gaussian(z)), 4))"
-        ".multiplier)"
-    )
-
-    def found() -> float:
-        import os
-
-        env = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
-        done = subprocess.run(
-            [sys.executable, "-c", program], env=env, capture_output=True, check=True
-        )
-        return float(done.stdout)
-
-    first = found()
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert files
-    for path in files:
-        path.write_text(path.read_text().replace(repr(first), repr(first / 3)))
-        assert repr(first / 3) in path.read_text()
-    assert found() == pytest.approx(first, rel=1e-3)
-
-
-def test_the_most_rounds_fit_and_one_more_does_not() -> None:
+def test_full_batches_beside_others_fill_the_promise() -> None:
     for extra in ([], [Gaussian(9.0)]):
-        for one in (Gaussian(20.0), PoissonSampled(0.1, Gaussian(3.0))):
-            rounds = most_rounds(PROMISE, one, extra)
-            assert rounds > 2
-            assert epsilon([Repeated(one, rounds), *extra], 1e-6) <= 1.0
-            assert epsilon([Repeated(one, rounds + 1), *extra], 1e-6) > 1.0
         z = full_batch(PROMISE, 10, extra)
         found = epsilon([Repeated(Gaussian(z), 10), *extra], 1e-6)
         assert 0.999 <= found <= 1.0
@@ -592,7 +527,7 @@ def test_a_noise_that_is_split_costs_the_same() -> None:
 # ---- caps on what is chosen as it goes
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "zcdp", "renyi"])
+@pytest.mark.parametrize("kind", ["gaussian", "renyi"])
 @pytest.mark.parametrize("reserve", [0.01, 0.5])
 def test_a_filter_admits_no_more_than_its_promise(kind: str, reserve: float) -> None:
     """Of equal Gaussians, whose tight price is known; the reserved part of delta is not spent by
@@ -618,10 +553,13 @@ def test_a_filter_counts_each_kind_of_release() -> None:
     e = 1.0
     mu = -2 * stats.norm.ppf(1 / (1 + math.exp(e)))
     assert Filter.create(Promise(5.0, 1e-6)).cost(Pure(e))[0] == pytest.approx(mu**2, rel=1e-6)
-    assert Filter.create(Promise(5.0, 1e-6), "zcdp").cost(Laplace(1.0))[0] >= 0.36
-    assert Filter.create(Promise(5.0, 1e-6), "zcdp").cost(Gaussian(2.0))[0] == pytest.approx(1 / 8)
+    cap = Filter.create(Promise(5.0, 1e-6), "renyi", order=4.0)
+    assert cap.order is not None
+    assert cap.cost(Gaussian(2.0))[0] == pytest.approx(cap.order / 8)
+    laplace = math.log(4 / 7 * math.exp(0.5 * 3) + 3 / 7 * math.exp(-0.5 * 4)) / 3
+    assert cap.cost(Laplace(2.0))[0] == pytest.approx(laplace, rel=0.05)
     assert Filter.create(Promise(5.0, 0.0), "pure").cost(Repeated(Pure(0.5), 3))[0] == 1.5
-    for kind in ("gaussian", "zcdp", "renyi"):
+    for kind in ("gaussian", "renyi"):
         cap = Filter.create(PROMISE, kind)
         assert cap.fits(Approximate(1e-4, 6e-9))
         assert not cap.fits(Approximate(1e-4, 1.1e-8))

@@ -112,7 +112,7 @@ def test_a_plan_that_takes_the_whole_budget_takes_it_alone() -> None:
 
 def test_no_order_of_spends_passes_the_cap() -> None:
     """Equal releases until one is refused: so many as the filter's own sum has room for."""
-    for kind in ("renyi", "gaussian", "zcdp"):
+    for kind in ("renyi", "gaussian"):
         ledger, cap, made = gaussian(kind=kind), Filter.create(PROMISE, kind), 0
         while cap.fits(Gaussian(12.0)) and made < 2000:
             cap = cap.add(Gaussian(12.0))

@@ -10,9 +10,9 @@ import pytest
 
 from fairveil.core.attached import RowFunction
 from fairveil.core.books import Budget
+from fairveil.core.cost import Filter
 from fairveil.core.curator import MOST_READY
 from fairveil.core.events import Gaussian, Repeated
-from fairveil.core.filters import Filter
 from fairveil.curator import CellCounts, Curator, FeatureSums, Journal, Rows, Weighed
 from fairveil.errors import BudgetError, InputError, PrivacyError
 from fairveil.ledger import Ledger

@@ -10,8 +10,8 @@ import plain_totals as reference
 import pytest
 from scipy import stats
 
+from fairveil.core.cost import Filter
 from fairveil.core.events import Exponential, Gaussian, NonPrivate, Repeated
-from fairveil.core.filters import Filter
 from fairveil.core.passes import public_scales, totals
 from fairveil.curator import (
     CellCounts,

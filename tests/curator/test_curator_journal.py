@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fairveil.core.choices import Score
+from fairveil.core.cost import Filter
 from fairveil.core.events import Composed, Exponential, Gaussian, OnPart, Repeated, spelled_out
-from fairveil.core.filters import Filter
 from fairveil.core.journal import SITTING, LogEntry, digest_of
 from fairveil.curator import (
     CellCounts,
@@ -262,7 +262,9 @@ def test_a_filter_is_charged_for_what_came_before(rows, tmp_path) -> None:
     assert PrivacyStatement.of_run(two).check() == []
     two.close()
     with pytest.raises(PrivacyError, match="another filter"):
-        Curator(rows, PROMISE, cap=Filter.create(PROMISE, "zcdp"), earlier=Journal(path))
+        Curator(
+            rows, PROMISE, cap=Filter.create(PROMISE, "renyi", order=30.0), earlier=Journal(path)
+        )
 
 
 def test_earlier_is_a_journal_and_heard_is_told_beside_it(rows, tmp_path) -> None:

@@ -13,8 +13,8 @@ import pytest
 import fairveil as fv
 from fairveil.audit import Witness
 from fairveil.audit.witness import Heard
+from fairveil.core.cost import Filter
 from fairveil.core.events import Composed, Gaussian, OnPart, PerCell, Repeated
-from fairveil.core.filters import Filter
 from fairveil.core.passes import Passes
 from fairveil.core.pricing import Measurement
 from fairveil.curator import (

@@ -19,8 +19,8 @@ from scipy import stats
 
 from fairveil.core import by_cell as cells_of_core
 from fairveil.core.events import Gaussian, PerCell, PoissonSampled, VisiblySampled
-from fairveil.core.inventory import per_cell_squares
 from fairveil.core.layout import partition_of
+from fairveil.core.mechanisms import inventory
 from fairveil.core.passes import public_scales, totals
 from fairveil.core.pricing import constant_scale, noise_scale
 from fairveil.curator import (
@@ -271,9 +271,7 @@ def test_guarantee_2_a_weighed_question_costs_at_its_worst_what_its_multiplier_s
             assert event.kind == "no-op"
             continue
         assert isinstance(event, PerCell)
-        assert per_cell_squares(event, promise.neighbours)[1] * z**2 == pytest.approx(
-            1.0, abs=1e-12
-        )
+        assert inventory(event, promise.neighbours).gaussian * z**2 == pytest.approx(1.0, abs=1e-12)
         # who is weighed less spends less, and with factor 0 nothing
         if promise.neighbours == "add-remove":
             paid = 1 / np.array(event.multipliers[0])
@@ -688,7 +686,7 @@ def test_networks_are_distinguished_and_weighed_row_by_row(promise: Promise) -> 
             )
             assert (apart <= limit * (1 + 1e-12) + 1e-200).all()
             if question.kind is Weighed:
-                assert per_cell_squares(event, promise.neighbours)[1] * Z**2 == pytest.approx(
+                assert inventory(event, promise.neighbours).gaussian * Z**2 == pytest.approx(
                     1.0, abs=1e-12
                 )
     wide = Promise(1e9, 1e-6, protects=promise.protects, neighbours=promise.neighbours)

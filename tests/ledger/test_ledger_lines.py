@@ -15,7 +15,7 @@ from fairveil.core.promise import Promise
 from fairveil.ledger import Entry, Ledger, Spend, findings, statement_findings
 from fairveil.ledger.lines import COMMITTED, CREATED, KINDS, MOST, RESERVED, encoded
 from fairveil.privacy import PrivacyStatement
-from fairveil.privacy.accounting.calibration import calibrate
+from fairveil.privacy.calibration import calibrate
 from fairveil.statement.document import Receipt
 from fairveil.statement.form import Finding
 

@@ -19,7 +19,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from fairveil.core.events import spelled_out
-from fairveil.core.inventory import inventory
+from fairveil.core.mechanisms import inventory
 from fairveil.core.passes import public_scales, totals
 from fairveil.core.pricing import constant_scale, noise_scale
 from fairveil.core.promise import Promise

@@ -14,7 +14,7 @@ import pytest
 from scipy import optimize, stats
 
 from fairveil.core.events import spelled_out
-from fairveil.core.inventory import inventory
+from fairveil.core.mechanisms import inventory
 from fairveil.core.promise import Promise
 from fairveil.curator import Curator, PredictionHistogram, Rows
 from fairveil.errors import InputError, PrivacyError

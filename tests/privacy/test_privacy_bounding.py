@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairveil.core import inventory as leaves
+from fairveil.core import mechanisms as leaves
 from fairveil.core.cost import covers
 from fairveil.core.events import (
     Composed,
@@ -43,7 +43,7 @@ CELLS = PerCell(((4.0, 6.0, 9.0), (7.0, 8.0, 7.0)), (2.0, 1.0))
 
 
 def bound_of(event: PerCell, neighbours: Neighbours) -> Gaussian:
-    return Gaussian(leaves.per_cell_squares(event, neighbours)[1] ** -0.5)
+    return Gaussian(leaves.inventory(event, neighbours).gaussian ** -0.5)
 
 
 def less(event: Gaussian) -> Gaussian:
@@ -66,9 +66,8 @@ def test_an_event_covers_itself_and_what_has_no_less_noise_for_anybody(
 
 @both
 def test_on_a_secret_batch_c_and_d_are_bounds(neighbours: Neighbours) -> None:
-    squares = leaves.per_cell_squares(CELLS, neighbours)
-    c = math.sqrt(squares[0])
-    spreads = None if neighbours == "add-remove" else (min(2.0, math.sqrt(squares[1]) / c), 2.0)
+    c, d = (math.sqrt(leaves.inventory(CELLS, one).gaussian) for one in NEIGHBOURS)
+    spreads = None if neighbours == "add-remove" else (min(2.0, d / c), 2.0)
     wide = PoissonSampled(0.1, Composed((Gaussian(1 / c), Gaussian(8.0))), spreads)
     done = PoissonSampled(0.1, Composed((CELLS, Gaussian(8.0))))
     assert covers(wide, done, neighbours)
@@ -78,7 +77,6 @@ def test_on_a_secret_batch_c_and_d_are_bounds(neighbours: Neighbours) -> None:
         done,
         neighbours,
     )
-    assert not covers(wide, PoissonSampled(0.1, Composed((CELLS, Laplace(8.0)))), neighbours)
     assert not covers(Gaussian(0.1), done, neighbours)
 
 
@@ -98,11 +96,8 @@ def test_on_a_visible_batch_and_on_a_part() -> None:
             wrap(Composed((CELLS, Gaussian(9.0)))),
             "replace-one",
         )
-        assert not covers(
-            wrap(Composed((bound, Laplace(9.0)))),
-            wrap(Composed((CELLS, Laplace(9.0)))),
-            "replace-one",
-        )
+    planned, done = (OnPart(Composed((one, Laplace(9.0))), 1, 3) for one in (bound, CELLS))
+    assert not covers(planned, done, "replace-one")
     assert not covers(OnPart(bound, 0, 3), OnPart(CELLS, 1, 3), "replace-one")
     assert not covers(VisiblySampled(0.2, bound), VisiblySampled(0.1, CELLS), "replace-one")
 
@@ -116,7 +111,7 @@ def test_a_planned_release_by_cell_bounds_itself_alone(neighbours: Neighbours) -
         leaves.inventory(Composed(events), neighbours).gaussian
         for events in ((one, two), (one, one))
     )
-    assert leaves.per_cell_squares(one, neighbours) == leaves.per_cell_squares(two, neighbours)
+    assert bound_of(one, neighbours) == bound_of(two, neighbours)
     assert (apart < same) == (neighbours == "add-remove")
     assert not covers(one, two, neighbours)
     assert not covers(OnPart(one, 0, 2), OnPart(two, 0, 2), neighbours)

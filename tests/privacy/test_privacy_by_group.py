@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fairveil.core import inventory as leaves
+from fairveil.core import mechanisms as leaves
 from fairveil.core.cost import epsilon, gaussian_epsilon
 from fairveil.core.curves import gaussian_delta
 from fairveil.core.events import (
@@ -140,20 +140,20 @@ def test_a_crossing_is_the_farthest_that_contributions_of_its_kind_can_move(cros
         pair = PerCell(
             ((event.multipliers[0][k], event.multipliers[0][other]),), (0.0,), event.crossings
         )
-        assert leaves.per_cell_squares(pair, "replace-one")[1] == pytest.approx(
+        assert leaves.inventory(pair, "replace-one").gaussian == pytest.approx(
             farthest / deviation**2, rel=1e-12
         )
-    assert leaves.per_cell_squares(event, "add-remove")[1] == pytest.approx((2.5 / 5.0) ** 2)
+    assert leaves.inventory(event, "add-remove").gaussian == pytest.approx((2.5 / 5.0) ** 2)
 
 
 def test_on_one_batch_parts_are_one_persons_too() -> None:
     first, second = (event for event, _ in RELEASES["opposite"])
-    batch = leaves.one_batch(
+    batch = leaves.batch(
         PoissonSampled(0.1, Composed((first, second, Gaussian(10.0)))), "replace-one"
     )
     assert batch.replaced is not None
-    assert batch.alone.mu**2 == pytest.approx(4.0**-2 + 90.0**-2 + 0.01)
-    assert batch.replaced.mu**2 == pytest.approx(2 * (4.0**-2 + 90.0**-2) + 0.04)
+    assert batch.alone**2 == pytest.approx(4.0**-2 + 90.0**-2 + 0.01)
+    assert batch.replaced**2 == pytest.approx(2 * (4.0**-2 + 90.0**-2) + 0.04)
 
 
 @both

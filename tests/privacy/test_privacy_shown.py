@@ -12,7 +12,7 @@ import pytest
 from fairveil.core.events import Event, Gaussian, Laplace, PerCell, Repeated
 from fairveil.ledger import Ledger
 from fairveil.privacy import Promise
-from fairveil.privacy.accounting.calibration import calibrate, full_batch
+from fairveil.privacy.calibration import calibrate, full_batch
 from fairveil.show import Report
 from fairveil.show.numbers import at_least, at_most, promised
 from fairveil.statement.document import NamedGroups, PrivacyStatement

@@ -31,7 +31,7 @@ from fairveil.errors import BudgetError, InputError
 from fairveil.facts import Cells
 from fairveil.methods import postprocess
 from fairveil.privacy import price_after
-from fairveil.privacy.accounting.two_steps import TwoSteps, reference, share_of, within
+from fairveil.privacy.calibration import TwoSteps, reference, share_of, within
 from fairveil.statement.document import PrivacyStatement
 
 Floats = npt.NDArray[np.float64]
@@ -137,7 +137,7 @@ def test_guarantee_1_the_attack_that_the_tight_price_of_a_plan_does_not_stop() -
 
 def _least(promise: Promise, base: Event, kind: str, looked_at: bool) -> Event:
     """The least noise of this kind that is admitted."""
-    from fairveil.privacy.accounting.calibration import calibrate
+    from fairveil.privacy.calibration import calibrate
 
     def event(z: float) -> Event:
         return DiscreteLaplace(z) if kind == "discrete-laplace" else Gaussian(z)

@@ -21,7 +21,6 @@ from typing import Any
 from fairveil.core.events import (
     Approximate,
     Composed,
-    DiscreteGaussian,
     DiscreteLaplace,
     Event,
     Exponential,
@@ -95,13 +94,10 @@ CONSISTENT: dict[str, Callable[[], dict[str, Any]]] = {
         WIDE_REPLACE,
         [Repeated(PoissonSampled(0.05, Composed((Gaussian(4.0), Gaussian(8.0)))), 30)],
     ),
-    "counts-in-batches": lambda: stated(
-        WIDE_REPLACE, [Repeated(PoissonSampled(0.1, DiscreteLaplace(2.0)), 5), Gaussian(7.0)]
-    ),
     "choices": lambda: stated(
         WIDE, [Repeated(Exponential(0.05), 50), Repeated(Gaussian(30.0), 50)]
     ),
-    "moments": lambda: stated(WIDE, [DiscreteGaussian(3.0), ZeroConcentrated(0.01)]),
+    "moments": lambda: stated(WIDE, [ZeroConcentrated(0.05), ZeroConcentrated(0.01)]),
     "search": lambda: stated(
         WIDE, [PrivateSelection(Approximate(0.3, 1e-9), 5.0, 1.0), SamplerError(1e-12)]
     ),
@@ -136,9 +132,6 @@ CONSISTENT: dict[str, Callable[[], dict[str, Any]]] = {
     ),
     "filter-gaussian": lambda: chosen(
         ONE, [Gaussian(8.0), Pure(0.05), Gaussian(9.0)], cap=Filter.create(ONE)
-    ),
-    "filter-zcdp": lambda: chosen(
-        ONE, [Gaussian(8.0), ZeroConcentrated(0.004)], cap=Filter.create(ONE, "zcdp")
     ),
     "filter-renyi": lambda: chosen(ONE, [Gaussian(12.0), Exponential(0.1), DiscreteLaplace(20.0)]),
     "filter-renyi-batches": lambda: chosen(
@@ -410,6 +403,20 @@ MALFORMED: dict[str, list[Change]] = {
             "events.event.events.0",
             {"kind": "poisson-sampled", "rate": 1.5, "event": {"kind": "no-op"}, "spreads": None},
         )
+    ],
+    "visible-batch-of-counts": [
+        at(
+            "events.event.events.0",
+            {
+                "kind": "visibly-sampled",
+                "rate": 0.5,
+                "event": {"kind": "discrete-laplace", "noise_multiplier": 2.0, "sensitivity": 1},
+            },
+        )
+    ],
+    "filter-of-no-known-kind": [
+        at("plan", None),
+        at("cap", {"kind": "zcdp", "order": None, "reserve": 0.01}),
     ],
     "batch-of-a-choice": [
         at(

@@ -16,6 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairveil.core.cost import KINDS as FILTERS
+from fairveil.core.cost import Filter
 from fairveil.core.events import (
     Composed,
     DiscreteLaplace,
@@ -28,8 +30,6 @@ from fairveil.core.events import (
     Pure,
     Repeated,
 )
-from fairveil.core.filters import KINDS as FILTERS
-from fairveil.core.filters import Filter
 from fairveil.errors import BudgetError, FairveilError, InputError, StatementError
 from fairveil.privacy import Promise, price
 from fairveil.statement import check as statement_checks

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairveil.core import inventory as leaves
+from fairveil.core import mechanisms as leaves
 from fairveil.core.cost import epsilon
 from fairveil.core.events import Event, Gaussian, NonPrivate, PerCell, PoissonSampled, Repeated
 from fairveil.curator import CellCounts, Curator, Rows, describe
@@ -197,7 +197,7 @@ def test_a_curator_tells_each_group_what_its_people_spent(promise: Promise) -> N
     counts, multipliers = CellCounts(rows.cells()), [6.0, 12.0, 20.0]
     event = describe([(counts, multipliers)], rows.layout, promise)
     assert isinstance(event, PerCell)
-    bound = Gaussian(leaves.per_cell_squares(event, promise.neighbours)[1] ** -0.5)
+    bound = Gaussian(leaves.inventory(event, promise.neighbours).gaussian ** -0.5)
     curator = Curator(rows, promise, plan=[Gaussian(10.0), bound], noise=NoiseSource.seeded(0))
     curator.answer([(counts, 10.0)])
     curator.answer([(counts, multipliers)])

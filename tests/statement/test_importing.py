@@ -26,7 +26,7 @@ from fairveil.core.events import (
     Pure,
     Repeated,
 )
-from fairveil.core.inventory import counted
+from fairveil.core.mechanisms import counted
 from fairveil.errors import (
     BudgetError,
     DataNotFoundError,
@@ -184,7 +184,6 @@ def many(event: Any, count: Any) -> Any:
         (many(sampled(0.01, G(1.0)), 100), (ADD, REPLACE)),
         (sampled(1.0, G(3.0)), (ADD, REPLACE)),
         (L(3.0), (ADD,)),
-        (many(sampled(0.05, L(2.0)), 20), (ADD,)),
         (dpe.DiscreteLaplaceDpEvent(0.2, 2), (ADD,)),
         (dpe.ComposedDpEvent([G(9.0), many(L(8.0), 2), sampled(0.02, G(1.0))]), (ADD,)),
     ],
@@ -258,10 +257,11 @@ class Marked(G):  # type: ignore[misc,valid-type]
         (dpe.UnsupportedDpEvent(), ADD, "mapped"),
         (dpe.SampledWithReplacementDpEvent(10, 2, G(1.0)), REPLACE, "mapped"),
         (dpe.SampledWithoutReplacementDpEvent(10, 2, G(1.0)), REPLACE, "mapped"),
-        (sampled(0.1, sampled(0.1, G(1.0))), ADD, "noise events"),
+        (sampled(0.1, sampled(0.1, G(1.0))), ADD, "Gaussian noise"),
         (G(1.0), dpa.NeighboringRelation.REPLACE_SPECIAL, "neighbours"),
         (dpe.ZCDpEvent(0.1, 0.1), ADD, "constant"),
-        (sampled(0.1, dpe.ZCDpEvent(0.1)), ADD, "noise events"),
+        (sampled(0.1, dpe.ZCDpEvent(0.1)), ADD, "Gaussian noise"),
+        (sampled(0.1, L(2.0)), ADD, "Gaussian noise"),
         (sampled(0.1, many(G(1.0), 1 << 40)), ADD, "at most"),
         (G(-1.0), ADD, "at least 0"),
         (G(float("nan")), ADD, "at least 0"),

@@ -14,7 +14,6 @@ import fairveil as fv
 from fairveil.core.events import (
     Approximate,
     Composed,
-    DiscreteGaussian,
     DiscreteLaplace,
     Event,
     Exponential,
@@ -101,7 +100,6 @@ def test_every_event_has_a_line() -> None:
     events: list[Event] = [
         *(
             inner,
-            DiscreteGaussian(3.0),
             Laplace(2.0),
             DiscreteLaplace(2.0, 3),
             Exponential(0.5),

@@ -10,7 +10,7 @@ import math
 
 import pytest
 
-from fairveil.core.cost import price
+from fairveil.core.cost import KINDS, price
 from fairveil.core.events import (
     Approximate,
     Composed,
@@ -27,7 +27,6 @@ from fairveil.core.events import (
     Repeated,
     VisiblySampled,
 )
-from fairveil.core.filters import KINDS
 from fairveil.privacy import Filter, Promise, price_after
 from fairveil.statement import rule
 from fairveil.statement.form import event as plain

@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 from fairveil import Promise
-from fairveil.core import renyi as renyi
+from fairveil.core import mechanisms
 from fairveil.core.cost import gaussian_mu
 from fairveil.core.events import Approximate, Exponential, Gaussian, PrivateSelection, Repeated
-from fairveil.core.inventory import inventory
+from fairveil.core.mechanisms import inventory
 from fairveil.errors import PrivacyError
 from fairveil.privacy import NoiseSource, epsilon
 from fairveil.study import search_price
@@ -64,10 +64,10 @@ def test_guarantee_2_one_run_covers_every_plan_and_the_score(odd) -> None:
         )
 
     price = search_price.priced(PROMISE, plans, 3, SELECTION, 3.0, "geometric")
-    worst = renyi.total(inventory(price.each, "add-remove"), "add-remove")
+    worst = mechanisms.moments(inventory(price.each, "add-remove"), "add-remove")
     score = Gaussian(price.noise_multiplier) if price.noise_multiplier else None
     for event in [*plans(price.epsilon, price.delta), *([score] if score else [])]:
-        own = renyi.total(inventory(event, "add-remove"), "add-remove")
+        own = mechanisms.moments(inventory(event, "add-remove"), "add-remove")
         if worst.leak == 0:
             assert (own.values <= worst.values * (1 + 1e-9)).all()
         else:  # a point: epsilon and delta

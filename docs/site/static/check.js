@@ -63,7 +63,7 @@ function shaped(v, s, root) {
     if (v <= (s.exclusiveMinimum ?? -INF) || v >= (s.exclusiveMaximum ?? INF)) no();
   } else if ((s.type === "null" && v !== null) || (s.type === "boolean" && typeof v !== "boolean")) no();
 }
-const LEAVES = ["gaussian", "discrete-gaussian", "laplace", "discrete-laplace", "per-cell"];
+const GAUSSIANS = ["gaussian", "per-cell"], NOISE = [...GAUSSIANS, "laplace", "discrete-laplace"];
 const within = e => e.kind === "composed" ? e.events : "event" in e ? [e.event] : [];
 const madeOf = (e, kinds) => ["composed", "repeated"].includes(e.kind) ? within(e).every(one => madeOf(one, kinds)) : kinds.includes(e.kind);
 const partCount = e => e.kind === "composed" ? sum(e.events.map(partCount)) : e.kind === "repeated" ? partCount(e.event) * e.count : 1;
@@ -76,8 +76,9 @@ function sound(e) {
     if (e.multipliers.length !== e.spreads.length || more.length !== e.spreads.length) no();
     e.crossings = e.crossings ?? []; e.column = e.column ?? 0;
   }
-  if (e.kind === "on-part" && (e.part >= e.parts || !madeOf(e.event, [...LEAVES, "no-op"]))) no();
-  if (e.kind === "poisson-sampled" && (partCount(e.event) > 65536 || !madeOf(e.event, LEAVES))) no();
+  if (e.kind === "on-part" && (e.part >= e.parts || !madeOf(e.event, [...NOISE, "no-op"]))) no();
+  if (e.kind === "visibly-sampled" && !madeOf(e.event, [...GAUSSIANS, "no-op"])) no();
+  if (e.kind === "poisson-sampled" && (partCount(e.event) > 65536 || !madeOf(e.event, GAUSSIANS))) no();
   if (e.kind === "poisson-sampled" && e.spreads !== null && e.spreads.length !== partCount(e.event)) no();
   if (e.kind === "private-selection" && e.shape !== "inf" && e.mean < 1) no();
   if (e.shape === "inf") e.shape = INF;
@@ -140,12 +141,11 @@ function inventory(e, nb) {
   if (others.length > 1000) throw new Unpriced();
   return {square, others, error: M.min(1, error), isPrivate};
 }
-const isGaussian = j => j.s === 0 && j.rho === 0 && j.atoms === null;
 function gaussianSquare(e, nb) {
   if (e.kind === "gaussian") return e.noise_multiplier ** -2;
   if (e.kind !== "poisson-sampled") return null;
   const [alone, replaced] = batch(e, nb);
-  return (replaced && replaced.mu === 0 && isGaussian(replaced)) || (e.rate === 1 && isGaussian(alone)) ? (replaced ?? alone).mu ** 2 : null;
+  return replaced === 0 || e.rate === 1 ? (replaced ?? alone) ** 2 : null;
 }
 function byColumn(releases) {
   const out = new Map();
@@ -168,24 +168,15 @@ const worst = (releases, nb) => most(releases[0][0].multipliers[0].map((_, cell)
 const partsOf = e => e.kind === "composed" ? e.events.flatMap(partsOf) : e.kind === "repeated"
   ? range(e.count && partsOf(e.event).length ? e.count : 0).flatMap(() => partsOf(e.event)) : [e];
 function joint(parts, nb) {
-  let square = 0, s = 0, rho = 0, atoms = null;
-  const cells = new Counts();
-  for (const [e, spread] of parts) {
-    const z = spread / (e.noise_multiplier ?? 1), shift = M.ceil(spread * (e.sensitivity ?? 0));
-    if (e.kind === "gaussian") square += z * z;
-    if (e.kind === "laplace") s += z;
-    if (e.kind === "discrete-gaussian") rho += z * z / 2;
-    if (e.kind === "discrete-laplace" && shift) atoms = product(atoms, discreteLaplace(e.noise_multiplier * e.sensitivity, shift));
-    if (e.kind === "per-cell") cells.add(e, 1);
-  }
-  square += sum(byColumn([...cells.values()]).map(group => worst(group, nb)));
-  return {mu: Q(square), s, atoms, rho};
+  const cells = new Counts(), squares = parts.filter(([e]) => e.kind === "gaussian").map(([e, spread]) => (spread / e.noise_multiplier) ** 2);
+  for (const [e] of parts) if (e.kind === "per-cell") cells.add(e, 1);
+  return Q(sum(squares) + sum(byColumn([...cells.values()]).map(group => worst(group, nb))));
 }
 function batch(e, nb) {
   const parts = partsOf(e.event), alone = joint(parts.map(one => [one, 1]), "add-remove");
   if (nb === "add-remove") return [alone, null];
   const replaced = joint(parts.map((one, j) => [one, e.spreads ? e.spreads[j] : 2]), "replace-one");
-  return [alone, {...replaced, mu: M.min(replaced.mu, 2 * alone.mu)}];
+  return [alone, M.min(replaced, 2 * alone)];
 }
 
 /* ---- profiles: section 4.3 */
@@ -218,49 +209,20 @@ function discreteLaplace(scale, shift) {
     out.push([(shift - 2 * x) * t, M.tanh(t / 2) * E(-x * t) * X(-M.min(size, shift - x) * t) / X(-t)]);
   return [...out, [-shift * t, E(-shift * t) * ends]];
 }
-function product(a, b) {
-  const pairs = (a ?? [[0, 1]]).flatMap(([l, p]) => b.map(([m, r]) => [l + m, p * r])).sort((x, y) => y[0] - x[0]);
-  const size = M.ceil(pairs.length / 256);
-  return range(M.ceil(pairs.length / size)).map(k => [pairs[k * size][0], sum(pairs.slice(k * size, k * size + size).map(x => x[1]))]);
-}
 const both = (f, top = INF) => ({forward: f, backward: f, top});
-function ofJoint(j) {
-  let {mu, s, atoms, rho} = j;
-  if (rho) return ofMoments(ORDERS.map(a => jointMoment(j, a)), 0);
-  if (s && !mu && !atoms) return both(e => -X(M.min(e - s, 0) / 2), s);
-  if (s) {
-    const falls = range(257).map(k => [s - k * s / 128, E(-k * s / 256) / 2]);
-    atoms = product(atoms, [[s, 0.5], ...range(256).map(k => [falls[k][0], falls[k][1] - falls[k + 1][1]]), [-s, E(-s) / 2]]);
-  }
-  if (mu && !atoms) return both(e => gaussianDelta(e, mu));
-  const mirrored = e => e >= 0 ? gaussianDelta(e, mu) : -X(e) + E(e) * gaussianDelta(-e, mu);
-  const known = (atoms ?? [[0, 1]]).slice().sort((a, b) => b[0] - a[0]);
-  if (mu) return both(e => sum(known.map(([l, p]) => p * mirrored(e - l))));
-  return both(e => sum(known.filter(([l]) => l > e).map(([l, p]) => p * -X(e - l))), known[0][0]);
+const gaussian = mu => both(e => gaussianDelta(e, mu));
+function lattice(e) {
+  const atoms = discreteLaplace(e.noise_multiplier * e.sensitivity, e.sensitivity);
+  return both(x => sum(atoms.filter(([l]) => l > x).map(([l, p]) => p * -X(x - l))), atoms[0][0]);
 }
 const pure = (eps, delta = 0) => both(e => delta + (1 - delta) * -X(M.min(e - eps, 0)) / (1 + E(-eps)), eps);
 function sampled(e, nb) {
-  const q = e.rate, [alone, replaced] = batch(e, nb), base = ofJoint(alone);
-  const bound = top => top <= 700 ? P1(q * X(top)) : top;
-  const amplified = (e, top) => {
-    const at = e < 30 ? P1(X(e) / q) : e - L(q) + P1(-(1 - q) * E(-e));
-    return e >= bound(top) ? M.max(at, top) : at;
-  };
-  if (!replaced) {
-    const add = e => {
-      const rest = q - (1 - q) * X(M.min(e, 700));
-      return rest > 0 ? rest * base.forward(M.max(e + L(q / rest), 0)) : 0;
-    };
-    return {forward: e => q * base.forward(amplified(e, base.top)), backward: add, top: bound(base.top)};
-  }
-  if (!isGaussian(alone)) {
-    const other = ofJoint(replaced), whole = M.max(base.top, other.top);
-    return both(e => {
-      const at = amplified(e, whole), b = q / (1 - (1 - q) * E(-e));
-      return q * ((1 - b) * base.forward(at) + b * other.forward(at));
-    }, bound(whole));
-  }
-  const c = alone.mu, d = replaced.mu, k = q < 1 ? P1(-q) - L(q) : -INF;
+  const q = e.rate, [c, d] = batch(e, nb), base = x => gaussianDelta(x, c);
+  if (d === null) return {forward: e => q * base(e < 30 ? P1(X(e) / q) : e - L(q) + P1(-(1 - q) * E(-e))), backward: e => {
+    const rest = q - (1 - q) * X(M.min(e, 700));
+    return rest > 0 ? rest * base(M.max(e + L(q / rest), 0)) : 0;
+  }, top: INF};
+  const k = q < 1 ? P1(-q) - L(q) : -INF;
   return both(e => {
     const first = e > 0 ? k + e + L(-X(-e)) : -INF, one = first - c * c / 2, two = e - d * d / 2;
     let t = M.min(-two / d, -one / c);
@@ -280,32 +242,14 @@ const place = (points, e) => {  // how many points are at most e
 const ORDERS = range(441).map(k => 1 + 1e-4 * 10 ** (k * 11 / 440));
 const falls = values => values.map((v, k) => (ORDERS[k] - 1) * (v + P1(-1 / ORDERS[k])) - L(ORDERS[k]));
 const fallen = (known, e) => E(M.min(0, least(known.map((f, k) => f - (ORDERS[k] - 1) * e))));
-function ofMoments(values, leak) {
-  const known = falls(values), top = values.at(-1) + 1e-5, near = M.min(1e-7, top / 2);
-  const points = [0, ...range(1500).map(k => near * (top / near) ** (k / 1499))], bounds = points.map(e => fallen(known, e));
-  bounds[0] = M.min(bounds[0], Q(M.max(values[0], 1e-290) / 2) * (1 + EPS));
-  for (let k = 1; k < bounds.length; k++) bounds[k] = M.min(bounds[k], bounds[k - 1]);
-  const up = bounds.map(v => M.min(1, v + leak)), last = points.at(-1);
-  return both(e => {
-    if (e >= last) return up.at(-1);
-    const k = place(points, e) - 1, share = X(e - points[k]) / X(points[k + 1] - points[k]);
-    return up[k] + M.max(0, M.min(share, 1)) * (up[k + 1] - up[k]);
-  }, top);
-}
 const profile = memo((e, nb) => {
   if (e.kind === "poisson-sampled") return sampled(e, nb);
   if (e.kind === "exponential") return both(x => X(M.min(x - e.epsilon, 0) / 2) ** 2 / -X(-e.epsilon), e.epsilon);
   if (e.kind === "pure" || e.kind === "approximate") return pure(e.epsilon, e.delta);
-  if (LEAVES.includes(e.kind)) return ofJoint(joint([[e, 1]], "add-remove"));
-  if (e.kind === "visibly-sampled") {
-    const {square, others} = inventory(e.event, nb), lone = others.length === 1 && others[0][1] === 1 && !square;
-    if (lone || !others.length) {
-      const base = lone ? profile(others[0][0], nb) : ofJoint({mu: Q(square), s: 0, rho: 0, atoms: null});
-      return {forward: x => e.rate * base.forward(x), backward: x => e.rate * base.backward(x), top: base.top};
-    }
-  }
-  const {values, leak} = moments(e, nb);
-  return ofMoments(values, leak);
+  if (e.kind === "laplace") return both(x => -X(M.min(x - 1 / e.noise_multiplier, 0) / 2), 1 / e.noise_multiplier);
+  if (e.kind === "discrete-laplace") return lattice(e);
+  const mu = Q(inventory(e.event, nb).square);  // of what can be seen
+  return both(x => e.rate * gaussianDelta(x, mu));
 });
 
 /* ---- moments: section 4.5 */
@@ -326,14 +270,10 @@ function logMoment(atoms, step) {
   if (top < 600) return P1(M.max(0, sum(some.map(([l, p]) => p * X(step * l)))));
   return top + L(sum(some.map(([l, p]) => p * E(step * l - top))));
 }
-function jointMoment({mu, s, atoms, rho}, a) {
-  let out = a * (mu * mu / 2 + rho);
-  if (s) out += M.min(s + P1(X(-(2 * a - 1) * s) * (a - 1) / (2 * a - 1)) / (a - 1) + 1e-15 * s, s, a * s * s / 2);
-  if (atoms) {
-    const top = most(atoms.map(([l]) => l));
-    out += M.min(logMoment(atoms, a - 1) / (a - 1) + 1e-13 * top, top, a * top * top / 2);
-  }
-  return out;
+const laplaceMoment = (s, a) => M.min(s + P1(X(-(2 * a - 1) * s) * (a - 1) / (2 * a - 1)) / (a - 1) + 1e-15 * s, s, a * s * s / 2);
+function latticeMoment(e, a) {
+  const atoms = discreteLaplace(e.noise_multiplier * e.sensitivity, e.sensitivity), top = atoms[0][0];
+  return M.min(logMoment(atoms, a - 1) / (a - 1) + 1e-13 * top, top, a * top * top / 2);
 }
 const at = order => order === null ? ORDERS : [order];
 const moments = memo((e, nb, order = null) => {
@@ -341,10 +281,11 @@ const moments = memo((e, nb, order = null) => {
   if (e.kind === "zero-concentrated") return each(a => a * e.rho);
   if (e.kind === "exponential") return each(a => choice(e.epsilon, a));
   if (e.kind === "pure" || e.kind === "approximate") return each(a => response(e.epsilon, a), e.delta ?? 0);
-  if (LEAVES.includes(e.kind)) { const j = joint([[e, 1]], "add-remove"); return each(a => jointMoment(j, a)); }
+  if (e.kind === "laplace") return each(a => laplaceMoment(1 / e.noise_multiplier, a));
+  if (e.kind === "discrete-laplace") return each(a => latticeMoment(e, a));
   if (e.kind === "poisson-sampled") {
     const [alone, replaced] = batch(e, nb), {pairs, leak} = uneven(profile(e, nb));
-    return each(a => M.min(jointMoment(replaced ?? alone, a), most(pairs.map(p => logMoment(p, a - 1) / (a - 1)))), leak);
+    return each(a => M.min(a * (replaced ?? alone) ** 2 / 2, most(pairs.map(p => logMoment(p, a - 1) / (a - 1)))), leak);
   }
   const selected = e.kind === "private-selection", {values, leak, error} = totalMoments(inventory(e.event, nb), nb, selected ? null : order);
   if (!selected) {
@@ -504,7 +445,7 @@ function composedEpsilon(parts, step, delta) {
 }
 function byLosses(total, delta, nb) {
   let uses = total.others.map(([e, times]) => [profile(e, nb), times]);
-  if (total.square > 0) uses.push([ofJoint({mu: Q(total.square), s: 0, rho: 0, atoms: null}), 1]);
+  if (total.square > 0) uses.push([gaussian(Q(total.square)), 1]);
   uses = uses.filter(([one]) => one.forward(0) > 0 || one.backward(0) > 0);
   if (!uses.length) return 0;
   const times = sum(uses.map(([, n]) => n)), bound = M.max(delta * 1e-7 / times, 1e-280);
@@ -527,23 +468,15 @@ function addition(total, nb) {
   const single = e => {
     if (e.kind === "pure" || e.kind === "exponential" || e.kind === "approximate") return [e.epsilon, e.delta ?? 0];
     if (e.kind === "laplace" || e.kind === "discrete-laplace") return [1 / e.noise_multiplier, 0];
-    if (e.kind === "poisson-sampled") {
-      const top = M.max(...batch(e, nb).map(j => !j ? 0 : j.mu || j.rho ? INF : j.s + most((j.atoms ?? [[0]]).map(([l]) => l))));
-      return [top < 700 ? P1(e.rate * X(top)) : top, 0];
-    }
-    if (!("event" in e)) return [INF, 0];
+    if (e.kind !== "private-selection") return [INF, 0];
     const [eps, leak] = addition(inventory(e.event, nb), nb);
-    if (e.kind === "visibly-sampled") return [eps, e.rate * leak];
     return [e.shape === INF || leak ? INF : (2 + e.shape) * eps, 0];
   };
   if (total.square > 0) return [INF, 0];
   const all = total.others.map(([e, times]) => [...single(e), times]);
   return all.some(([eps]) => eps === INF) ? [INF, 0] : [sum(all.map(([eps, , n]) => n * eps)), sum(all.map(([, d, n]) => n * d))];
 }
-function wholeError(total, nb) {
-  return M.min(1, total.error + sum(total.others.map(([e, times]) => !["visibly-sampled", "private-selection"].includes(e.kind) ? 0
-    : times * (e.mean ?? 1) * wholeError(inventory(e.event, nb), nb))));
-}
+const wholeError = (total, nb) => M.min(1, total.error + sum(total.others.map(([e, n]) => e.kind === "private-selection" ? n * moments(e, nb).error : 0)));
 function withError(route, delta, error) {
   if (!error) return route(delta);
   for (let k = 0, guess = 0; k < 60; k++) {
@@ -554,7 +487,7 @@ function withError(route, delta, error) {
   }
   return INF;
 }
-const BY_MOMENTS = ["zero-concentrated", "discrete-gaussian", "private-selection"];
+const BY_MOMENTS = ["zero-concentrated", "private-selection"];
 const price = memo((e, delta, nb) => {
   const total = inventory(e, nb), error = wholeError(total, nb);
   if (!total.isPrivate) return [INF, false];
@@ -562,12 +495,12 @@ const price = memo((e, delta, nb) => {
   const [plain, leak] = addition(total, nb), found = [];
   const best = withError(room => room * (1 + 1e-12) >= leak ? plain : INF, delta, error);
   if (delta === 0) return [best, false];
-  const kinds = total.others.map(([one]) => one.kind), rough = [...BY_MOMENTS, "exponential", "visibly-sampled"];
-  if (kinds.some(k => rough.includes(k)) || total.others.some(([one]) => one.kind === "poisson-sampled" && batch(one, nb)[0].rho)) {
-    const {values, leak, error: off} = totalMoments(total, nb);
-    found.push(withError(room => room > leak ? converted(values, ORDERS, room - leak) : INF, delta, off));
+  const kinds = total.others.map(([one]) => one.kind), known = !kinds.some(k => BY_MOMENTS.includes(k));
+  if (!known || kinds.includes("exponential")) {
+    const {values, leak} = totalMoments(total, nb);
+    found.push(withError(room => room > leak ? converted(values, ORDERS, room - leak) : INF, delta, error));
   }
-  if (kinds.some(k => !BY_MOMENTS.includes(k))) found.push(withError(room => byLosses(total, room, nb), delta, error));
+  if (known) found.push(withError(room => byLosses(total, room, nb), delta, error));
   return M.min(...found) < best ? [M.min(...found), true] : [best, false];
 });
 
@@ -608,7 +541,7 @@ const covers = memo((planned, done, nb) => {
   const [a, b] = [planned.kind, done.kind];
   if (a === "poisson-sampled" && a === b && planned.rate === done.rate) {
     const [one, two] = [batch(planned, nb), batch(done, nb)];
-    return one.every((j, k) => !j || (isGaussian(j) && isGaussian(two[k]) && two[k].mu ** 2 <= j.mu ** 2 * (1 + 1e-12)));
+    return one.every((mu, k) => mu === null || two[k] ** 2 <= mu ** 2 * (1 + 1e-12));
   }
   if (a === "visibly-sampled" && a === b && planned.rate === done.rate) return noWorse(planned.event, done.event, nb);
   if (a === "on-part" && a === b && planned.part === done.part && planned.parts === done.parts) return noWorse(planned.event, done.event, nb);
@@ -641,15 +574,14 @@ function filtered(cap, s) {
     }
     eps = gaussianEpsilon(Q(square), share);
   } else {
-    if (cap.kind === "renyi" && (cap.order === null || share <= 0)) throw new Unpriced();
-    const order = cap.kind === "renyi" ? ORDERS[nearest(cap.order)] : null;
+    if (cap.order === null || share <= 0) throw new Unpriced();
+    const order = ORDERS[nearest(cap.order)];
     let values;
     ({values, leak, error} = totalMoments(total, s.nb, order));
-    const rho = most(values.map((v, k) => v / at(order)[k]));
-    eps = converted(at(order).map(a => rho * a), at(order), share);
+    eps = converted(values, [order], share);
   }
   if (error) leak += (1 + E(M.min(s.budget, 700))) * error;
-  return [leak <= room * (1 + SLACK) ? eps : INF, ["renyi", "zcdp"].includes(cap.kind)];
+  return [leak <= room * (1 + SLACK) ? eps : INF, cap.kind === "renyi"];
 }
 function lastApart(e) {
   if (e.kind === "composed") {
@@ -748,7 +680,7 @@ function keeps(s, group, cells) {
 }
 
 /* ---- the table of releases: section 4.10 */
-const NAMES = {gaussian: "Gaussian", "discrete-gaussian": "discrete Gaussian", laplace: "Laplace", "discrete-laplace": "discrete Laplace",
+const NAMES = {gaussian: "Gaussian", laplace: "Laplace", "discrete-laplace": "discrete Laplace",
   "per-cell": "Gaussian by cell", "sampler-error": "sampler error", "non-private": "exact"};
 function g(x) {  // six significant digits, as printf's %g
   if (x === INF) return "inf";

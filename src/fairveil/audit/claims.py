@@ -25,7 +25,7 @@ from .. import _checks
 from .._types import Floats
 from ..core import cost as accounting
 from ..core.events import Composed, Event, compose
-from ..core.inventory import inventory
+from ..core.mechanisms import inventory
 from ..core.promise import NEIGHBOURS, Neighbours
 from ..errors import InputError, PrivacyError
 from ..statement.document import PrivacyStatement

@@ -121,7 +121,7 @@ max-periods-per-unit N whole : begin with so many periods in which a person may 
 ledger create:unit COLUMN text : make it each person's budget, who are identified by this column
 ledger create:max-rows-per-unit N whole : the most rows of any person: releases about rows are taken
 production - flag : refuse seeded noise, and what was read from the data
-kind NAME:renyi|gaussian|zcdp|pure one : add up by this filter [default: renyi; pure for delta 0]
+kind NAME:renyi|gaussian|pure one : add up by this filter [default: renyi; pure for delta 0]
 clusters N whole : make at most so many clusters [default: from public facts]
 seed N whole : repeat the noise; the result is flagged INSECURE
 predict:seed N whole : repeat the draws of a randomized model

@@ -34,7 +34,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import checks
-from .cost import covers, price
+from .cost import Filter, covers, price
 from .errors import BudgetError, LedgerError, PrivacyError, need
 from .events import (
     Event,
@@ -46,7 +46,6 @@ from .events import (
     compose,
     spelled_out,
 )
-from .filters import Filter
 from .journal import Bounded, Journal, Log, LogEntry, digest_of
 from .layout import Floats
 from .promise import Promise

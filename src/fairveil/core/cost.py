@@ -1,12 +1,15 @@
-"""What a release costs: events in, epsilon or delta out, by the least of the valid routes.
+"""What a release costs: events in, epsilon or delta out, by the least of the valid routes; and a cap
+on releases that are chosen one after another.
 
 1. One-sided: a price is never below the true cost of the described events. Grids round up, tails
    count as infinite losses, roots come from above.
 2. One batch is one event; two `PoissonSampled` are two batches (theory.md#one-batch).
 3. The relation changes sampled and per-cell events only: elsewhere it is already in the multiplier
    (theory.md#multipliers).
-4. For plans fixed in advance. To cap mechanisms that are chosen after seeing earlier answers use
-   `filters` (T10).
+4. A price is for plans fixed in advance. Of releases that are chosen after seeing earlier answers,
+   however adaptively, all that a `Filter` admitted together are within its promise (T10).
+5. A fit is charged whole before it runs; one that is interrupted stays charged. A filter is a
+   value: `add` returns the next one, and a refused event changes nothing.
 
 Routes: closed form (Gaussians: Balle and Wang 2018, Dong, Roth and Su 2022), privacy-loss
 distributions (Sommer, Meiser and Mohammadi 2019; Koskela, Jalko and Honkela 2020), Renyi (Mironov
@@ -16,39 +19,42 @@ distributions (Sommer, Meiser and Mohammadi 2019; Koskela, Jalko and Honkela 202
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Literal
 
-from . import checks, compose, curves, renyi
+import numpy as np
+from scipy import special
+
+from . import checks, compose, curves
 from .compose import Losses
 from .curves import Profile, gaussian_delta
-from .errors import need
+from .errors import BudgetError, need
 from .events import (
-    Approximate,
-    Composed,
-    DiscreteGaussian,
-    DiscreteLaplace,
+    GAUSSIANS,
     Event,
-    Exponential,
     Gaussian,
-    Laplace,
     NoOp,
     OnPart,
     PerCell,
     PoissonSampled,
-    PrivateSelection,
     Pure,
-    Repeated,
     VisiblySampled,
-    ZeroConcentrated,
-    joint_parts,
+    as_event,
+    made_of,
 )
-from .inventory import Inventory, as_event, inventory, lone, one_batch
-from .promise import Neighbours, relation
+from .mechanisms import Inventory, addition, batch, inventory, mechanism, moments, whole_error
+from .promise import Neighbours, Promise, relation
 
 Events = Event | Iterable[Event]
+
+CLOSED_FORM = "closed form"
+LOSS_DISTRIBUTION = "privacy-loss distribution"
+RENYI = "Renyi"
+ADDITION = "addition"
+NOTHING = "nothing read"
+NO_ROUTE = "none"
 
 
 @dataclass(frozen=True)
@@ -85,47 +91,16 @@ def delta(events: Events, epsilon: float, neighbours: str = "add-remove") -> flo
     0.0
     """
     at = checks.non_negative(epsilon=epsilon, allow_inf=True)
-    return _delta(as_event(events), at, relation(neighbours))
-
-
-def curve(
-    events: Events,
-    neighbours: str = "add-remove",
-    *,
-    deltas: Sequence[float] | None = None,
-    epsilons: Sequence[float] | None = None,
-) -> tuple[tuple[float, float], ...]:
-    """(epsilon, delta) pairs along the whole curve, by increasing epsilon: at the given deltas, or
-    the given epsilons.
-
-    Delta never rises with epsilon along it. Without either, deltas are 1e-1, 1e-2, ... 1e-12.
-    """
-    one = deltas is None or epsilons is None
-    fix = "Call it twice for two curves."
-    need(one, "deltas or epsilons, not both", of="curve", got="both", fix=fix)
-    event, out = as_event(events), list[tuple[float, float]]()
-    if epsilons is not None:
-        for at in sorted(epsilons):
-            # Each value is an upper bound, perhaps by another route; the true delta never rises, so
-            # a bound at a smaller epsilon holds here, too.
-            out.append((at, min(delta(event, at, neighbours), out[-1][1] if out else 1.0)))
-        return tuple(out)
-    given = [10.0**-k for k in range(1, 13)] if deltas is None else deltas
-    for at in sorted(given, reverse=True):
-        out.append((max(epsilon(event, at, neighbours), out[-1][0] if out else 0.0), at))
-    return tuple(out)
+    # Delta never rises with epsilon: beyond what floats follow, that of a smaller one holds.
+    return _delta(as_event(events), min(at, 700.0), relation(neighbours))
 
 
 def routes_of(events: Events, delta: float, neighbours: str = "add-remove") -> dict[str, float]:
     """Every valid route by name, with the epsilon that it gives: each is an upper bound on the true
     one."""
     target = checks.fraction(delta=delta, high_open=True)
-    under = relation(neighbours)
-    total = inventory(as_event(events), under)
-    found = valid(total, under)
-    if total.private and not (found and found[0].name == NOTHING):
-        found = [*found, moments(total, under), by_losses(total, under)]
-    return {route.name: _with_sampler_error(route, target) for route in found}
+    total = inventory(as_event(events), relation(neighbours))
+    return {route.name: route.priced(target) for route in _routes(total, relation(neighbours))}
 
 
 @lru_cache(maxsize=4096)
@@ -133,165 +108,72 @@ def _price(event: Event, target: float, neighbours: Neighbours) -> Price:
     total = inventory(event, neighbours)
     best = Price(math.inf, target, neighbours, NO_ROUTE)
     for route in _worthwhile(total, neighbours, target):
-        found = _with_sampler_error(route, target)
+        found = route.priced(target)
         if found < best.epsilon:
             best = Price(found, target, neighbours, route.name)
     if math.isinf(best.epsilon) and total.private and target > 0:
         # The grid has no room for losses as large, or deltas as small, as these: moments have no
         # grid.
-        found = _with_sampler_error(moments(total, neighbours), target)
-        return Price(found, target, neighbours, RENYI)
+        return Price(_by_moments(total, neighbours).priced(target), target, neighbours, RENYI)
     return best
-
-
-def _worthwhile(total: Inventory, neighbours: Neighbours, target: float) -> Iterable[Route]:
-    """The routes that can be the least: an exact one ends the search."""
-    found = valid(total, neighbours)
-    yield from found
-    if not total.private or not total.others or target == 0:
-        return
-    if has_competition(total):
-        yield moments(total, neighbours)
-    if not only_moments(total):
-        yield by_losses(total, neighbours)
-
-
-def _with_sampler_error(route: Route, target: float) -> float:
-    """The least e with delta(e) + (1 + e^e) x total variation <= target (theory.md#t7), from above.
-
-    Substituting again and again rises to the least solution; the last substitution, at a slightly
-    larger e, certifies it.
-    """
-    error = route.total_variation
-    if error == 0:
-        return route.epsilon(target)
-    guess = 0.0
-    for _ in range(60):
-        ahead = guess * (1 + 1e-7) + 1e-12
-        room = target - sampler_charge(ahead, error)
-        if room <= 0:
-            return math.inf
-        found = route.epsilon(room)
-        if found <= ahead:
-            return ahead
-        guess = found
-    return math.inf
 
 
 @lru_cache(maxsize=4096)
 def _delta(event: Event, at: float, neighbours: Neighbours) -> float:
-    total = inventory(event, neighbours)
-    if math.isinf(at):
-        if not total.private:
-            return 1.0
-        # A sampler's error leaves no bound at epsilon inf itself; delta never rises, so that of a
-        # finite epsilon holds.
-        finite = whole_error(total, neighbours) > 0
-        return _delta(event, 700.0, neighbours) if finite else certain_loss(total, neighbours)
-    best = 1.0
+    total, best = inventory(event, neighbours), 1.0
     for route in _worthwhile(total, neighbours, 1.0):
-        best = min(best, _delta_with_sampler_error(route, at))
+        best = min(best, route.charged(at))
         if best == 0 and total.total_variation == 0:
             break
     return best
 
 
-def _delta_with_sampler_error(route: Route, at: float) -> float:
-    """delta(e) + (1 + e^e) x total variation, at the best e not above: it is convex in e^e."""
-    error = route.total_variation
-
-    def charged(e: float) -> float:
-        return min(1.0, route.delta(e) + sampler_charge(e, error))
-
-    if error == 0:
-        return route.delta(at)
-    low, high = 0.0, at
-    for _ in range(40):
-        one, two = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (low, two) if charged(one) <= charged(two) else (one, high)
-    return min(charged(at), charged(low), charged(high))
-
-
-# The ways to a total. Each is valid alone; the least wins. Every route answers two questions about an
-# `Inventory`, `epsilon(delta)` and `delta(epsilon)`; sampler errors (theory.md#t7) are added on top,
-# for every route alike.
-
-CLOSED_FORM = "closed form"
-LOSS_DISTRIBUTION = "privacy-loss distribution"
-RENYI = "Renyi"
-ADDITION = "addition"
-NOTHING = "nothing read"
-NO_ROUTE = "none"
-
-FINE = 0.03
-"""The grid's step over the deviation of one loss: rounding adds step^2/6 to the variance, 1.5e-4 of
-it."""
-TOTAL_FINE = 1e-3
-"""The same over the deviation of the total."""
-OUTWARDS = 1.0 + 2.0**-48
-"""More than the last digits of a few elementary functions."""
+# ---- routes
 
 
 @dataclass(frozen=True, eq=False)
 class Route:
-    """A named way from delta to epsilon and back; `sampled_error` is charged by T7 beside the
-    inventory's own."""
+    """A named way to a total: valid alone, from delta to epsilon and back. `error`: total variation
+    of samplers, which is charged on top (theory.md#t7)."""
 
     name: str
     epsilon: Callable[[float], float]
     delta: Callable[[float], float]
-    total_variation: float
+    error: float
 
+    def priced(self, target: float) -> float:
+        """The least e with delta(e) + (1 + e^e) x error <= target, from above.
 
-def valid(total: Inventory, neighbours: Neighbours) -> list[Route]:
-    """Every route that can price this inventory, the quickest first. Empty when something was
-    released without noise."""
-    if not total.private:
-        return []
-    error = total.total_variation
-    if not total.others and total.gaussian == 0:
-        return [Route(NOTHING, lambda delta: 0.0, lambda epsilon: 0.0, error)]
-    out = []
-    if not total.others:
-        mu = math.sqrt(total.gaussian)
-        one = partial(gaussian_epsilon, mu)
-        out.append(Route(CLOSED_FORM, one, lambda epsilon: gaussian_delta(epsilon, mu), error))
-    pure, leak = addition(total, neighbours)
-    if not math.isinf(pure):
-        out.append(
-            Route(
-                ADDITION,
-                lambda delta: pure if delta >= leak else math.inf,
-                lambda epsilon: leak if epsilon >= pure else 1.0,
-                whole_error(total, neighbours),
-            )
-        )
-    return out
+        Substituting again and again rises to the least solution; the last substitution, at a
+        slightly larger e, certifies it.
+        """
+        if self.error == 0:
+            return self.epsilon(target)
+        guess = 0.0
+        for _ in range(60):
+            ahead = guess * (1 + 1e-7) + 1e-12
+            room = target - sampler_charge(ahead, self.error)
+            if room <= 0:
+                return math.inf
+            found = self.epsilon(room)
+            if found <= ahead:
+                return ahead
+            guess = found
+        return math.inf
 
+    def charged(self, at: float) -> float:
+        """delta(e) + (1 + e^e) x error, at the best e not above: it is convex in e^e."""
 
-def whole_error(total: Inventory, neighbours: Neighbours) -> float:
-    """The samplers' total variation, with that of samplers inside visible batches and private
-    selections (theory.md#t7)."""
-    errors = [total.total_variation]
-    for event, count in total.others:
-        if isinstance(event, VisiblySampled | PrivateSelection):
-            runs = event.mean if isinstance(event, PrivateSelection) else 1.0
-            errors.append(
-                count * runs * whole_error(inventory(event.event, neighbours), neighbours)
-            )
-    return min(1.0, math.fsum(errors))
+        def cost(e: float) -> float:
+            return min(1.0, self.delta(e) + sampler_charge(e, self.error))
 
-
-def certain_loss(total: Inventory, neighbours: Neighbours) -> float:
-    """The probability of an infinite loss: delta as epsilon grows without end."""
-    lost = [0.0]
-    for event, count in total.others:
-        if isinstance(event, Approximate):
-            lost.append(count * event.delta)
-        elif isinstance(event, VisiblySampled | PrivateSelection):
-            runs = event.mean if isinstance(event, PrivateSelection) else event.rate
-            lost.append(count * runs * certain_loss(inventory(event.event, neighbours), neighbours))
-    return min(1.0, math.fsum(lost))
+        if self.error == 0:
+            return self.delta(at)
+        low, high = 0.0, at
+        for _ in range(40):
+            one, two = low + (high - low) / 3, high - (high - low) / 3
+            low, high = (low, two) if cost(one) <= cost(two) else (one, high)
+        return min(cost(at), cost(low), cost(high))
 
 
 def sampler_charge(epsilon: float, error: float) -> float:
@@ -307,33 +189,108 @@ def sampler_charge(epsilon: float, error: float) -> float:
     return min(1.0, error + math.exp(min(0.0, epsilon + math.log(error))))
 
 
-def moments(total: Inventory, neighbours: Neighbours) -> Route:
-    """The Renyi route."""
-    curve = renyi.total(total, neighbours)
+def _routes(total: Inventory, neighbours: Neighbours) -> Iterator[Route]:
+    """Every route that can price this inventory, the quickest first; none when something was
+    released without noise."""
+    if not total.private:
+        return
+    error = whole_error(total, neighbours)
+    if not total.others and total.gaussian == 0:
+        yield Route(NOTHING, lambda delta: 0.0, lambda epsilon: 0.0, error)
+        return
+    if not total.others:
+        mu = math.sqrt(total.gaussian)
+        closed = lambda delta: gaussian_epsilon(mu, delta)  # noqa: E731
+        yield Route(CLOSED_FORM, closed, lambda epsilon: gaussian_delta(epsilon, mu), error)
+    pure, leak = addition(total, neighbours)
+    if not math.isinf(pure):
+        added = lambda delta: pure if delta >= leak else math.inf  # noqa: E731
+        yield Route(ADDITION, added, lambda epsilon: leak if epsilon >= pure else 1.0, error)
+    yield _by_moments(total, neighbours)
+    if all(mechanism(event, neighbours).profile for event, _ in total.others):
+        yield _by_losses(total, neighbours)
+
+
+def _worthwhile(total: Inventory, neighbours: Neighbours, target: float) -> Iterator[Route]:
+    """The routes that can be the least: moments only where something is known by nothing else, or
+    composes closer so."""
+    known = [mechanism(event, neighbours) for event, _ in total.others]
+    needed = {
+        RENYI: any(one.loose or one.profile is None for one in known),
+        LOSS_DISTRIBUTION: bool(known),
+    }
+    for route in _routes(total, neighbours):
+        if needed.get(route.name, True) and (target > 0 or route.name not in needed):
+            yield route
+
+
+def _by_moments(total: Inventory, neighbours: Neighbours) -> Route:
     return Route(
         RENYI,
-        lambda delta: renyi.epsilon_of(curve, delta) if delta > 0 else math.inf,
-        lambda epsilon: renyi.delta_of(curve, epsilon),
-        curve.total_variation,
+        lambda delta: moments(total, neighbours).epsilon(delta) if delta > 0 else math.inf,
+        lambda epsilon: moments(total, neighbours).delta(epsilon),
+        whole_error(total, neighbours),
     )
 
 
-def by_losses(total: Inventory, neighbours: Neighbours) -> Route:
-    """The route by privacy-loss distributions; what is known by its moments only enters by the
-    profile that they imply."""
-    error = total.total_variation + _hidden_error(total, neighbours)
-
+def _by_losses(total: Inventory, neighbours: Neighbours) -> Route:
     def epsilon(delta: float) -> float:
         if delta <= 0:
             return math.inf
-        ways = _composition(total, neighbours, _tail(delta))
-        return max(compose.epsilon_of(way, delta) for way in ways)
+        # Mass that may be called infinite: a millionth of delta, in whole decades so that near
+        # deltas share their grids.
+        decade = math.floor(math.log10(delta)) - 6 if delta > 1e-290 else -297
+        ways = _composition(total, neighbours, float(10.0**decade))
+        return max(way.epsilon(delta) for way in ways)
 
     def delta(epsilon: float) -> float:
-        ways = _composition(total, neighbours, 1e-20)
-        return max(compose.delta_of(way, epsilon) for way in ways)
+        return max(way.delta(epsilon) for way in _composition(total, neighbours, 1e-20))
 
-    return Route(LOSS_DISTRIBUTION, epsilon, delta, min(1.0, error))
+    return Route(LOSS_DISTRIBUTION, epsilon, delta, whole_error(total, neighbours))
+
+
+@lru_cache(maxsize=4)
+def _composition(
+    total: Inventory, neighbours: Neighbours, tail: float
+) -> tuple[compose.Total, compose.Total]:
+    """Every mechanism's losses on one grid that suits the whole, in both directions."""
+    uses: list[tuple[Profile, int, Event | None]] = []
+    for event, count in total.others:
+        profile = mechanism(event, neighbours).profile
+        assert profile is not None
+        uses.append((profile, count, event))
+    if total.gaussian > 0:
+        uses.append((curves.gaussian(math.sqrt(total.gaussian)), 1, None))
+    # A profile falls: one that is 0 at 0 costs nothing.
+    uses = [use for use in uses if max(curves.at(side, 0.0) for side in use[0].sides) > 0]
+    if not uses:
+        return compose.Total(1.0, ()), compose.Total(1.0, ())
+    times = sum(count for _, count, _ in uses)
+    # Each use may lose this much: together no more than the tail that was asked for.
+    tail = tail / 10.0 ** math.ceil(math.log10(times))
+    step = compose.step_for([(profile, count) for profile, count, _ in uses], tail)
+    while True:
+        pairs = [
+            (compose.on_grid(profile, step, tail), count)
+            if event is None
+            else (_kept(event, neighbours, step, tail), count)
+            for profile, count, event in uses
+        ]
+        # Every mechanism sees the same pair of neighbours in the same order.
+        ahead = compose.Total(step, tuple((pair[0], count) for pair, count in pairs))
+        back = compose.Total(step, tuple((pair[1], count) for pair, count in pairs))
+        cells = max(ahead.cells(1e-10), back.cells(1e-10))
+        if cells <= compose.MOST_CELLS:
+            return ahead, back
+        # Losses are rounded up to the grid, so a coarser one costs more and never less.
+        step *= 1.1 * cells / compose.MOST_CELLS
+
+
+@lru_cache(maxsize=8)
+def _kept(event: Event, neighbours: Neighbours, step: float, tail: float) -> tuple[Losses, Losses]:
+    profile = mechanism(event, neighbours).profile
+    assert profile is not None
+    return compose.on_grid(profile, step, tail)
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
@@ -373,194 +330,6 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     return low
 
 
-def addition(total: Inventory, neighbours: Neighbours) -> tuple[float, float]:
-    """Basic composition: epsilons and deltas of mechanisms with a pure part add up. The sums are
-    exact, and rounded up once."""
-    if total.gaussian > 0:
-        return math.inf, 0.0
-    pairs = [(_pure(event, neighbours), count) for event, count in total.others]
-    deltas = _up(sum((Fraction(delta) * count for (_, delta), count in pairs), Fraction()))
-    if any(math.isinf(epsilon) for (epsilon, _), _ in pairs):
-        return math.inf, deltas
-    sums = (Fraction(epsilon) * count for (epsilon, _), count in pairs)
-    return _up(sum(sums, Fraction())), deltas
-
-
-def _up(value: Fraction) -> float:
-    """The least float that is not below."""
-    try:
-        found = float(value)
-    except OverflowError:
-        return math.inf
-    return found if Fraction(found) >= value else math.nextafter(found, math.inf)
-
-
-def _pure(event: Event, neighbours: Neighbours) -> tuple[float, float]:
-    """(epsilon, delta) of one mechanism by itself; epsilon inf when it has Gaussian parts."""
-    match event:
-        case Pure() | Exponential():
-            return event.epsilon, 0.0
-        case Approximate():
-            return event.epsilon, event.delta
-        case Laplace() | DiscreteLaplace():
-            return _up(1 / Fraction(event.noise_multiplier)), 0.0
-        case PoissonSampled():
-            batch = one_batch(event, neighbours)
-            pure = max(batch.alone.pure, batch.replaced.pure if batch.replaced else 0.0)
-            # A pure guarantee on a secret batch: log(1 + q (e^epsilon - 1)).
-            within = math.log1p(batch.rate * math.expm1(pure)) if pure < 700 else pure
-            return within * OUTWARDS, 0.0
-        case VisiblySampled():
-            inside, leak = addition(inventory(event.event, neighbours), neighbours)
-            return inside, event.rate * leak
-        case PrivateSelection():
-            inside, leak = addition(inventory(event.event, neighbours), neighbours)
-            bounded = not math.isinf(event.shape) and leak == 0
-            # Papernot and Steinke (2022), for truncated negative binomial numbers of pure runs.
-            return ((2 + event.shape) * inside * OUTWARDS if bounded else math.inf), 0.0
-    joint = lone(event)
-    return (math.inf if joint is None else joint.pure), 0.0
-
-
-def has_competition(total: Inventory) -> bool:
-    """Whether Renyi can beat the loss distributions: moments known only, or choices, whose
-    sup-profile composes loosely."""
-
-    def loose(event: Event) -> bool:
-        parts = joint_parts(event.event) if isinstance(event, PoissonSampled) else ()
-        by_moments = _by_moments(event) or isinstance(event, Exponential | VisiblySampled)
-        return by_moments or any(isinstance(part, DiscreteGaussian) for part in parts)
-
-    return any(loose(event) for event, _ in total.others)
-
-
-def only_moments(total: Inventory) -> bool:
-    """Whether nothing but moments is known, so that loss distributions have nothing to add."""
-    return all(_by_moments(event) for event, _ in total.others)
-
-
-def _by_moments(event: Event) -> bool:
-    return isinstance(event, ZeroConcentrated | DiscreteGaussian | PrivateSelection)
-
-
-def _hidden_error(total: Inventory, neighbours: Neighbours) -> float:
-    return math.fsum(
-        count * renyi.curve(event, neighbours).total_variation
-        for event, count in total.others
-        if isinstance(event, PrivateSelection | VisiblySampled)
-    )
-
-
-def _tail(delta: float) -> float:
-    """Mass that may be called infinite: a millionth of delta, in whole decades so that near deltas
-    share their grids."""
-    return float(10.0 ** (math.floor(math.log10(delta)) - 6)) if delta > 1e-290 else 1e-297
-
-
-@lru_cache(maxsize=4)
-def _composition(
-    total: Inventory, neighbours: Neighbours, tail: float
-) -> tuple[compose.Parts, compose.Parts]:
-    """Every mechanism's losses on one grid that suits the whole, in both directions."""
-    uses: list[tuple[Profile, int, Event | None]] = []
-    unknown = renyi.FREE
-    for event, count in total.others:
-        if _by_moments(event):
-            unknown = unknown + renyi.curve(event, neighbours).times(count)
-        else:
-            uses.append((_profile(event, neighbours), count, event))
-    if total.gaussian > 0:
-        uses.append((curves.gaussian(math.sqrt(total.gaussian)), 1, None))
-    if unknown.values[0] > 0 or unknown.leak > 0:
-        uses.append((renyi.profile_of(unknown), 1, None))
-    uses = [use for use in uses if compose.costs_anything(use[0])]
-    if not uses:
-        return compose.Parts(1.0, ()), compose.Parts(1.0, ())
-    times = sum(count for _, count, _ in uses)
-    # Each use may lose this much: together no more than the tail that was asked for.
-    tail = tail / 10.0 ** math.ceil(math.log10(times))
-    step = _step([(profile, count) for profile, count, _ in uses], tail)
-    while True:
-        pairs = [
-            (compose.on_grid(profile, step, tail), count)
-            if event is None
-            else (_kept(event, neighbours, step, tail), count)
-            for profile, count, event in uses
-        ]
-        ways = compose.both_ways(pairs, step)
-        cells = max(compose.window_cells(way, 1e-10) for way in ways)
-        if cells <= compose.MOST_CELLS:
-            return ways
-        # Losses are rounded up to the grid, so a coarser one costs more and never less.
-        step *= 1.1 * cells / compose.MOST_CELLS
-
-
-def _step(uses: list[tuple[Profile, int]], tail: float) -> float:
-    """Small against one loss and against the total, not so small that the cells run out; a bounded
-    loss falls on the grid."""
-    times = sum(count for _, count in uses)
-    variance = math.fsum(count * compose.variance(profile, tail) for profile, count in uses)
-    step = min(FINE * math.sqrt(variance / times), TOTAL_FINE * math.sqrt(variance))
-    if step > 0:
-        step = float(2.0 ** (math.floor(4 * math.log2(step)) / 4))
-    reached = [
-        compose.reach(side, tail, profile.top)
-        for profile, _ in uses
-        for side in (profile.forward, profile.backward)
-    ]
-    step = max(step, math.fsum(reached) / compose.MOST_CELLS, max(reached) * 1e-6)
-    bounded = [profile.top for profile, _ in uses if profile.top <= max(reached)]
-    least = min(bounded, default=0.0)
-    if least <= step:
-        return step
-    cells = math.ceil(least / step)
-    step = least / cells
-    # A bound that fell short of its own cell would be put one cell higher.
-    while step * cells < least:
-        step = math.nextafter(step, math.inf)
-    return step
-
-
-@lru_cache(maxsize=8)
-def _kept(event: Event, neighbours: Neighbours, step: float, tail: float) -> tuple[Losses, Losses]:
-    return compose.on_grid(_profile(event, neighbours), step, tail)
-
-
-@lru_cache(maxsize=128)
-def _profile(event: Event, neighbours: Neighbours) -> Profile:
-    """The profile of one mechanism of an inventory that is not known by its moments only."""
-    match event:
-        case PoissonSampled():
-            return renyi.batch_profile(event, neighbours)
-        case Exponential():
-            return curves.bounded_range(event.epsilon)
-        case Pure():
-            return curves.pure(event.epsilon)
-        case Approximate():
-            return curves.pure(event.epsilon, event.delta)
-        case VisiblySampled():
-            return curves.visible(_inner_profile(event.event, neighbours), event.rate)
-    joint = lone(event)
-    return (
-        curves.joint(joint.mu, joint.s, joint.atoms)
-        if joint
-        else renyi.profile_of(renyi.curve(event, neighbours))
-    )
-
-
-def _inner_profile(event: Event, neighbours: Neighbours) -> Profile:
-    """Of what is asked of a visible batch: exact for Gaussians or one mechanism, else what its
-    moments imply."""
-    inside = inventory(event, neighbours)
-    if not inside.others:
-        mu = math.sqrt(inside.gaussian)
-        return curves.gaussian(mu) if mu > 0 else curves.joint(0.0, 0.0)
-    (only, times), lone_one = inside.others[0], len(inside.others) == 1 and inside.gaussian == 0
-    if lone_one and times == 1 and not _by_moments(only):
-        return _profile(only, neighbours)
-    return renyi.profile_of(renyi.total(inside, neighbours))
-
-
 def in_a_row(event: Event, neighbours: Neighbours, times: int) -> Event | None:
     """The event that bounds these, released under `neighbours`, between data sets `times` neighbours
     apart; None where there is no closed form. G_mu between neighbours is G_(k mu) there (Dong, Roth
@@ -587,6 +356,8 @@ def in_a_row(event: Event, neighbours: Neighbours, times: int) -> Event | None:
     return Pure(times * epsilon * exact) if epsilon > 0 else NoOp()
 
 
+# ---- a plan and its log
+#
 # A plan may say the worst person's noise where the log says everybody's. Shares of a budget by group
 # may be made of answers that were released before. Then a plan cannot name them; it says the bound
 # that they keep, `Gaussian(z)`, and the log says what was done, `PerCell(...)`. Whatever was seen
@@ -615,13 +386,16 @@ def covers(planned: Event, done: Event, neighbours: Neighbours | None) -> bool:
     if planned == done or neighbours is None:
         return planned == done
     match planned, done:
-        case PoissonSampled(), PoissonSampled():
-            return planned.rate == done.rate and _on_one_batch(planned, done, neighbours)
-        case VisiblySampled(), VisiblySampled():
-            same = planned.rate == done.rate
-            return same and _at_most(planned.event, done.event, neighbours)
-        case OnPart(), OnPart():
-            same = (planned.part, planned.parts) == (done.part, done.parts)
+        case PoissonSampled(rate), PoissonSampled():
+            # c and d of theory.md#t3, neither of them larger: all that the price depends on
+            one, other = batch(planned, neighbours), batch(done, neighbours)
+            pairs = [(one.alone, other.alone), (one.replaced or 0.0, other.replaced or 0.0)]
+            most = 1 + COVERED
+            return rate == done.rate and all(b**2 <= a**2 * most for a, b in pairs)
+        case VisiblySampled(rate), VisiblySampled():
+            return rate == done.rate and _at_most(planned.event, done.event, neighbours)
+        case OnPart(_, part, parts), OnPart():
+            same = (part, parts) == (done.part, done.parts)
             return same and _at_most(planned.event, done.event, neighbours)
         case Gaussian(), PerCell():
             return _at_most(planned, done, neighbours)
@@ -630,24 +404,221 @@ def covers(planned: Event, done: Event, neighbours: Neighbours | None) -> bool:
 
 def _at_most(planned: Event, done: Event, neighbours: Neighbours) -> bool:
     """Of what is made of unsampled Gaussians; those that are planned are the same for everybody."""
-    if not _made_of((Gaussian,), planned) or not _made_of((Gaussian, PerCell), done):
+    if not made_of(planned, (Gaussian,)) or not made_of(done, GAUSSIANS):
         return False
     room = inventory(planned, neighbours).gaussian
     return inventory(done, neighbours).gaussian <= room * (1 + COVERED)
 
 
-def _made_of(leaf: tuple[type[Event], ...], event: Event) -> bool:
-    if isinstance(event, Composed):
-        return all(_made_of(leaf, inner) for inner in event.events)
-    return _made_of(leaf, event.event) if isinstance(event, Repeated) else isinstance(event, leaf)
+# ---- a cap on fits that are chosen one after another, each after seeing what came before
+
+Kind = Literal["gaussian", "renyi", "pure"]
+KINDS: tuple[Kind, ...] = ("gaussian", "renyi", "pure")
+FORMAT_VERSION = 1
+RESERVE = 0.01
+ROUNDED = 1e-12
 
 
-def _on_one_batch(planned: PoissonSampled, done: PoissonSampled, neighbours: Neighbours) -> bool:
-    """c and d of theory.md#t3, neither of them larger: both are all that the price depends on."""
-    intended, given = one_batch(planned, neighbours), one_batch(done, neighbours)
-    pairs = [(intended.alone, given.alone)]
-    if intended.replaced is not None and given.replaced is not None:
-        pairs.append((intended.replaced, given.replaced))
-    return all(
-        a.is_gaussian and b.is_gaussian and b.mu**2 <= a.mu**2 * (1 + COVERED) for a, b in pairs
-    )
+@dataclass(frozen=True)
+class Filter:
+    """A cap on answers that are chosen one after another: what fits is added up, what does not is
+    refused (theory.md#t10).
+
+    A tight total of a fixed list is *not* such a cap: two mechanisms may each complete a list to
+    exactly (epsilon, delta), and choosing between them by an earlier answer goes beyond it. A
+    filter fixes, before anything is asked, one number that only adds up:
+
+    - `gaussian`: the sum of mu^2 of releases that are each no easier to distinguish than a Gaussian
+      of mu (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023): unsampled Gaussians
+      exactly, pure ones by the Gaussian just below their trade-off curve.
+    - `renyi`: the sum of the divergences at ONE order, fixed at creation (Feldman and Zrnic 2021).
+      "Some order still has room" would be a choice made after seeing the answers; so the order
+      never changes.
+    - `pure`: the sum of epsilons (Rogers, Roth, Ullman and Vadhan 2016).
+
+    What is lost to delta beside (an `Approximate` event's delta, sampler errors by T7) adds up too,
+    within a part of delta that is reserved at creation. `spent` of `budget`, in the kind's own
+    unit, and `leaked` of the reserved part.
+
+    Make one by `Filter.create`, or read one by `Filter.from_dict`.
+
+    >>> from fairveil.core.events import Gaussian
+    >>> cap = Filter.create(Promise(1.0, 1e-6))
+    >>> cap = cap.add(Gaussian(6.0))
+    >>> cap.fits(Gaussian(6.0)), cap.fits(Gaussian(5.0))
+    (True, False)
+    """
+
+    promise: Promise
+    kind: Kind
+    order: float | None
+    reserve: float
+    budget: float
+    spent: float = 0.0
+    leaked: float = 0.0
+    admitted: int = 0
+
+    @staticmethod
+    def create(
+        promise: Promise,
+        kind: str = "gaussian",
+        *,
+        typical: Event | None = None,
+        order: float | None = None,
+        reserve: float = RESERVE,
+    ) -> Filter:
+        """A fresh filter. For `renyi` the order is the one given (rounded to the grid), else the
+        best for many fits like `typical`, else for many Gaussians; `reserve` is the share of delta
+        kept for leaks."""
+        name = checks.one_of(KINDS, kind=kind)
+        chosen = next(known for known in KINDS if known == name)
+        reserve = checks.fraction(reserve=reserve, high_open=True)
+        fix = "Without a finite epsilon no filter is needed."
+        need(promise.is_private, "a finite epsilon", of="promise", got="inf", fix=fix)
+        delta, budget, at = promise.delta * (1 - reserve), 0.0, None
+        if chosen == "pure":
+            budget = promise.epsilon
+        elif delta > 0 and chosen == "gaussian":
+            budget = math.nextafter(gaussian_mu(promise.epsilon, delta) ** 2, 0.0)
+        elif delta > 0:
+            # Fixed before any answer. An order that is chosen by the answers would cap nothing
+            # (docs/theory/composition.md, filters).
+            largest = curves.largest_moments(promise.epsilon, delta)
+            cost = curves.ORDERS
+            if typical is not None:
+                one = inventory(typical, promise.neighbours)
+                cost = np.maximum(moments(one, promise.neighbours).values, 1e-300)
+            index = int(np.argmax(largest / cost))
+            if order is not None:
+                index = _nearest(checks.positive(order=order))
+            budget, at = float(largest[index]), float(curves.ORDERS[index])
+        words, of = "a guarantee that a filter of this kind can keep", f"filter of kind {chosen!r}"
+        fix = "Pass delta above 0, a smaller reserve, or kind='pure' for pure mechanisms."
+        need(budget > 0, words, of=of, got=str(promise), fix=fix, error=BudgetError)
+        return Filter(promise, chosen, at, reserve, budget)
+
+    def room(self) -> float:
+        """What is left, in the kind's own unit."""
+        return max(0.0, self.budget - self.spent)
+
+    def as_release(self, amount: float) -> float:
+        """The epsilon, at the promise's delta, of one release that adds this much: a Gaussian, or a
+        pure one."""
+        if self.kind == "pure":
+            return amount
+        square = amount if self.kind == "gaussian" else 2.0 / (self.order or 1.0) * amount
+        return min(self.promise.epsilon, gaussian_epsilon(math.sqrt(square), self.promise.delta))
+
+    @property
+    def allowance(self) -> float:
+        """The part of delta that leaks may use."""
+        return self.promise.delta if self.kind == "pure" else self.promise.delta * self.reserve
+
+    def fits(self, events: Events) -> bool:
+        """Whether `add` would admit these."""
+        return self._within(*self.cost(events))
+
+    def add(self, events: Events) -> Filter:
+        """The filter after these; a `BudgetError` with spent, asked, left, and the largest epsilon
+        that fits."""
+        cost, leak = self.cost(events)
+        if not self._within(cost, leak):
+            used = f"{self.kind}; spent {self.spent:.6g} of {self.budget:.6g}"
+            words = f"a fit of at most {self.room():.6g} ({used})"
+            got = f"{cost:.6g}, leaking {leak:.3g} of {self.allowance - self.leaked:.3g} left"
+            fix = f"The largest epsilon that fits is {self.as_release(self.room()):.6g} at "
+            fix += f"delta {self.promise.delta:g}."
+            raise BudgetError.expected(words, of="filter", got=got, remedy=fix)
+        # Rounded up each time: many fits could else round their way past the cap.
+        spent, leaked = _up(self.spent + cost, cost), _up(self.leaked + leak, leak)
+        return replace(self, spent=spent, leaked=leaked, admitted=self.admitted + 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values: all but the budget, which follows from the rest."""
+        values = checks.fields_of(self) | {"promise": self.promise.to_dict()}
+        del values["budget"]
+        return {"version": FORMAT_VERSION, **values}
+
+    @staticmethod
+    def from_dict(values: Any) -> Filter:
+        """The inverse of `to_dict`. The budget is worked out afresh from the promise."""
+        names = {"version", "promise", "kind", "order", "reserve", "spent", "leaked", "admitted"}
+        table = isinstance(values, dict)
+        right = table and set(values) == names and values["version"] == FORMAT_VERSION
+        words = f"an object of version {FORMAT_VERSION} with {sorted(names)}"
+        got = sorted(values) if table else type(values).__name__
+        need(right, words, of="filter", got=got, fix="Write filters with to_dict().")
+        how = {name: values[name] for name in ("order", "reserve")}
+        fresh = Filter.create(Promise.from_dict(values["promise"]), values["kind"], **how)
+        return replace(
+            fresh,
+            spent=checks.non_negative(spent=values["spent"]),
+            leaked=checks.non_negative(leaked=values["leaked"]),
+            admitted=checks.whole(admitted=values["admitted"]),
+        )
+
+    def _within(self, cost: float, leak: float) -> bool:
+        return _up(self.spent + cost, cost) <= self.budget and (
+            leak == 0 or _up(self.leaked + leak, leak) <= self.allowance
+        )
+
+    def cost(self, events: Events) -> tuple[float, float]:
+        """What these add to the sum, and to what is lost to delta; inf where they are not
+        private."""
+        under = self.promise.neighbours
+        total = inventory(as_event(events), under)
+        if not total.private:
+            return math.inf, 0.0
+        charge = sampler_charge(self.promise.epsilon, whole_error(total, under))
+        if self.kind == "pure":
+            found, leak = addition(total, under)
+        elif self.kind == "gaussian":
+            found, leak = self._gaussian(total)
+        else:
+            curve = moments(total, under)
+            found, leak = float(curve.values[_nearest(self.order or 0.0)]), curve.leak
+        return found, leak + charge
+
+    def _gaussian(self, total: Inventory) -> tuple[float, float]:
+        """The sum of mu^2, and the deltas of those that hold but for a delta (Kairouz, Oh and
+        Viswanath 2015: each is the pure one, but for a part of probability delta)."""
+        squares, leaks = [total.gaussian], [0.0]
+        for event, count in total.others:
+            epsilon, leak = mechanism(event, self.promise.neighbours).pure
+            words, of = "unsampled Gaussian releases, and pure ones", "events"
+            fix = "Make the filter of kind 'renyi', which takes every event."
+            need(not math.isinf(epsilon), words, of=of, got=event.kind, fix=fix)
+            # What is epsilon-private is post-processing of this Gaussian pair
+            # (docs/theory/composition.md, filters).
+            squares.append(count * gaussian_below(epsilon) ** 2)
+            leaks.append(count * leak)
+        return math.fsum(squares), math.fsum(leaks)
+
+
+def gaussian_below(epsilon: float) -> float:
+    """The mu of the Gaussian whose trade-off curve lies just below that of every pure mechanism of
+    this epsilon.
+
+    That curve is two lines, which meet where both errors are 1/(1 + e^epsilon); a Gaussian's is
+    convex between the same ends, so it lies below as soon as it does there: Phi(-mu/2) = 1/(1 +
+    e^epsilon), or erf(mu/sqrt 8) = tanh(epsilon/2), which keeps the digits of small ones (after
+    Dong, Roth and Su 2022).
+
+    >>> round(gaussian_below(1.0), 4)
+    1.232
+    """
+    if epsilon < 1.0:
+        mu = math.sqrt(8.0) * float(special.erfinv(math.tanh(epsilon / 2.0)))
+    else:
+        mu = -2.0 * float(special.ndtri_exp(-np.logaddexp(0.0, epsilon)))
+    return mu * (1.0 + ROUNDED)
+
+
+def _nearest(order: float) -> int:
+    """The place of the order of the grid that is nearest."""
+    return int(np.argmin(np.abs(curves.ORDERS - order)))
+
+
+def _up(total: float, added: float) -> float:
+    """A sum rounded up."""
+    return math.nextafter(total, math.inf) if added else total

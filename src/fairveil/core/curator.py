@@ -43,9 +43,9 @@ from .attached import (
 )
 from .books import Books, Record, listener
 from .choices import Chooser, Score
+from .cost import Filter
 from .errors import PrivacyError, need
 from .events import Event, Exponential, NonPrivate, OnPart, compose
-from .filters import Filter
 from .journal import Journal, LogEntry
 from .layout import Cells, Floats, Ints, RowLayout, lines_of
 from .noise import Gaussians, NoiseSource, Stream, symmetric_gaussians

@@ -1,14 +1,17 @@
-"""Privacy profiles: how far one neighbour is from the other, as hockey-stick divergences.
+"""What one mechanism gives away: privacy profiles, and Renyi divergences at a grid of orders.
 
-For a pair (P, Q), `forward(e)` is H(P || Q) at e^e, the sum over outcomes of max(0, P - e^e Q), and
+A profile says how far one neighbour is from the other, as hockey-stick divergences. For a pair
+(P, Q), `forward(e)` is H(P || Q) at e^e, the sum over outcomes of max(0, P - e^e Q), and
 `backward(e)` is H(Q || P), both for e >= 0: together they hold everything that composition needs,
-since
-H(P || Q) at -e is 1 - e^-e + e^-e H(Q || P) at e. All are exact or upper bounds, and keep their
-*relative* precision in the tails: each is written as one tail probability times 1 - e^negative, in
-logarithms.
+since H(P || Q) at -e is 1 - e^-e + e^-e H(Q || P) at e. All are exact or upper bounds, and keep
+their *relative* precision in the tails: each is written as one tail probability times 1 -
+e^negative, in logarithms.
+
+`Moments` are Renyi divergences at each of `ORDERS`: for what is known by nothing else, for many
+choices, and for filters. They are exact or upper bounds, too.
 
 Letters: q a sampling rate, mu a shift over a Gaussian's standard deviation, s a shift over a
-Laplace's scale, h the step of a grid, e a privacy loss.
+Laplace's scale, e a privacy loss, a an order.
 """
 
 from __future__ import annotations
@@ -26,12 +29,16 @@ Curve = Callable[[Array], Array]
 Atoms = tuple[tuple[float, float], ...]
 """(loss, probability) of a discrete privacy loss that is its own mirror image."""
 
-ONLY_ZERO: Atoms = ((0.0, 1.0),)
 MOST_ATOMS = 256
 TINY_MU = 1e-6
 """Below this a difference of two tails would lose its digits."""
 ROUNDED = 2.0**-51
 """What a logarithm of a tail may be off by, relative to one more than its size."""
+FAR_TAIL = 1e-200
+"""Profiles are followed to here for moments; what is beyond is charged to delta, as `leak`."""
+ORDERS: Array = 1.0 + np.geomspace(1e-4, 1e7, 441)
+"""From 1.0001 to 10 million: promises from 1e-3 to 1e3 find theirs."""
+STEPS: Array = ORDERS - 1
 
 
 @dataclass(frozen=True)
@@ -43,10 +50,18 @@ class Profile:
     backward: Curve
     top: float = math.inf
 
+    @property
+    def sides(self) -> tuple[Curve, Curve]:
+        """Both directions."""
+        return self.forward, self.backward
 
-def symmetric(curve: Curve, top: float = math.inf) -> Profile:
-    """A pair whose two directions cost the same."""
-    return Profile(curve, curve, top)
+    @staticmethod
+    def symmetric(curve: Curve, top: float = math.inf) -> Profile:
+        """A pair whose two directions cost the same."""
+        return Profile(curve, curve, top)
+
+
+# ---- profiles
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -89,82 +104,35 @@ def gaussian(mu: float) -> Profile:
         low = bell * (erfcx(np.maximum(-x, 0.0) / math.sqrt(2)) - second)
         return np.asarray(np.where(x > 0, ndtr(x) - bell * second, low))
 
-    return symmetric(curve)
+    return Profile.symmetric(curve)
 
 
-def _mirrored(curve: Curve) -> Curve:
-    """A symmetric pair's profile at any real e."""
-
-    def everywhere(e: Array) -> Array:
-        size = np.abs(e)
-        here = curve(size)
-        fall = np.exp(-size)
-        return np.asarray(np.where(e >= 0, here, -np.expm1(-size) + fall * here))
-
-    return everywhere
+def laplace(s: float) -> Profile:
+    """1 - e^{(e - s)/2} below s: an L1 shift of s scales (T5)."""
+    return Profile.symmetric(
+        lambda e: np.where(e >= s, 0.0, -np.expm1(np.minimum(e - s, 0.0) / 2)), s
+    )
 
 
-def _laplace_gaussian(s: float, mu: float) -> Curve:
-    """The joint release of a Laplace and a Gaussian, e >= 0; either may be absent (0).
-
-    The loss of the Laplace is s with probability 1/2, -s with e^-s/2, and has density e^{(l-s)/2}/4
-    between; adding the Gaussian loss N(mu^2/2, mu^2) and integrating by parts gives, with u = mu/2
-    - (e-s)/mu and v = mu/2 - (e+s)/mu,
-        P(loss > e) = Phi(u) - e^{(e-s)/2 - mu^2/8} (Phi(u - mu/2) - Phi(v - mu/2)) / 2,
-    and by symmetry Q(loss > e) = P(loss < -e). The profile is their difference, P - e^e Q.
-    """
-    if s == 0 and mu == 0:
-        return lambda e: np.zeros_like(e)
-    if mu == 0:
-        return lambda e: np.where(e >= s, 0.0, -np.expm1(np.minimum(e - s, 0.0) / 2))
-    if s == 0:
-        return gaussian(mu).forward
-
-    def curve(e: Array) -> Array:
-        u, v = mu / 2 - (e - s) / mu, mu / 2 - (e + s) / mu
-        log_u = log_ndtr(u)
-        part = -math.log(2) + (e - s) / 2 - mu * mu / 8 + _log_between(v - mu / 2, u - mu / 2)
-        log_p = log_u + np.log1p(-np.exp(np.minimum(part - log_u, 0.0) - 1e-300))
-        u, v = mu / 2 + (e + s) / mu, mu / 2 + (e - s) / mu
-        part = -math.log(2) - (e + s) / 2 - mu * mu / 8 + _log_between(v - mu / 2, u - mu / 2)
-        log_q = np.logaddexp(log_ndtr(-u), part)
-        # Logarithms of tails are off in their last digits. The profile is raised by what that may
-        # be.
-        off = ROUNDED * (1 + np.minimum(np.abs(log_p), 800.0))
-        return np.asarray(np.exp(log_p) * -np.expm1(np.minimum(e + log_q - log_p, 0.0) - off))
-
-    return curve
-
-
-def _log_between(low: Array, high: Array) -> Array:
-    """log(Phi(high) - Phi(low)), low < high, by whichever tail is the smaller."""
-    flip = low > 0
-    top, bottom = log_ndtr(np.where(flip, -low, high)), log_ndtr(np.where(flip, -high, low))
-    with np.errstate(divide="ignore"):
-        return np.asarray(top + np.log(-np.expm1(np.minimum(bottom - top, 0.0))))
-
-
-def joint(mu: float, s: float, atoms: Atoms = ONLY_ZERO) -> Profile:
-    """Gaussians (merged into mu), Laplaces (merged into s: theory.md#t5) and discrete Laplaces
-    (`atoms`), one joint release."""
-    inner = _laplace_gaussian(s, mu)
-    top = math.inf if mu > 0 else s + max(loss for loss, _ in atoms)
-    if atoms == ONLY_ZERO:
-        return symmetric(inner, top)
-    everywhere = _mirrored(inner)
+def discrete_laplace(atoms: Atoms) -> Profile:
+    """Of a discrete loss: the sum of its probabilities times 1 - e^{e - loss}."""
+    top = max(loss for loss, _ in atoms)
 
     def curve(e: Array) -> Array:
         total = np.zeros_like(e)
         for loss, probability in atoms:
-            total += probability * everywhere(e - loss)
+            total += probability * -np.expm1(np.minimum(e - loss, 0.0))
         return np.where(e >= top, 0.0, total)
 
-    return symmetric(curve, top)
+    return Profile.symmetric(curve, top)
 
 
 def discrete_laplace_atoms(scale: float, shift: int) -> Atoms:
-    """The privacy loss of P(x) ~ exp(-|x|/scale) on the integers, moved by `shift`: at most 257
-    atoms, rounded up."""
+    """The privacy loss of P(x) ~ exp(-|x|/scale) on the integers, moved by `shift`.
+
+    At most `MOST_ATOMS` groups of neighbouring atoms, each at its largest loss, which only costs
+    more.
+    """
     t = 1.0 / scale
     ends = 1.0 / (1.0 + math.exp(-t))
     inside = np.arange(1, shift)
@@ -174,22 +142,7 @@ def discrete_laplace_atoms(scale: float, shift: int) -> Atoms:
     masses = np.concatenate(
         ([ends], math.tanh(t / 2) * np.exp(-inside * t), [math.exp(-shift * t) * ends])
     )
-    return _thinned(losses, masses)
-
-
-def product_atoms(first: Atoms, second: Atoms) -> Atoms:
-    """Two independent discrete losses added up."""
-    losses = np.add.outer([a for a, _ in first], [b for b, _ in second]).ravel()
-    masses = np.multiply.outer([p for _, p in first], [p for _, p in second]).ravel()
-    order = np.argsort(-losses, kind="stable")
-    return _thinned(losses[order], masses[order])
-
-
-def _thinned(losses: Array, masses: Array) -> Atoms:
-    """At most `MOST_ATOMS` groups of neighbouring atoms (descending), each put at its largest loss,
-    which only costs more."""
-    groups = math.ceil(len(losses) / MOST_ATOMS)
-    starts = np.arange(0, len(losses), groups)
+    starts = np.arange(0, len(losses), math.ceil(len(losses) / MOST_ATOMS))
     return tuple(
         zip(losses[starts].tolist(), np.add.reduceat(masses, starts).tolist(), strict=True)
     )
@@ -205,7 +158,7 @@ def pure(epsilon: float, delta: float = 0.0) -> Profile:
         )
         return np.asarray(delta + (1 - delta) * response)
 
-    return symmetric(curve, epsilon)
+    return Profile.symmetric(curve, epsilon)
 
 
 def bounded_range(epsilon: float) -> Profile:
@@ -215,19 +168,19 @@ def bounded_range(epsilon: float) -> Profile:
     def curve(e: Array) -> Array:
         return np.asarray(np.expm1(np.minimum(e - epsilon, 0.0) / 2) ** 2 / -math.expm1(-epsilon))
 
-    return symmetric(curve, epsilon)
+    return Profile.symmetric(curve, epsilon)
 
 
-def poisson_add_remove(base: Profile, q: float) -> Profile:
-    """theory.md#t2: the exact amplification, by a secret Poisson batch, of any symmetric pair under
+def poisson_add_remove(mu: float, q: float) -> Profile:
+    """theory.md#t2: the exact amplification of a Gaussian, by a secret Poisson batch, under
     add-remove."""
-
-    top = base.top if math.isinf(base.top) else math.log1p(q * math.expm1(min(base.top, 700.0)))
-    top = top if base.top <= 700.0 else base.top
+    base = gaussian(mu).forward
 
     def remove(e: Array) -> Array:
-        at = _amplified(e, q)
-        return np.asarray(q * base.forward(np.where(e >= top, np.maximum(at, base.top), at)))
+        # at log(1 + (e^e - 1)/q), without overflow
+        near = np.log1p(np.expm1(np.minimum(e, 30.0)) / q)
+        far = e - math.log(q) + np.log1p(-(1 - q) * np.exp(-e))
+        return np.asarray(q * base(np.asarray(np.where(e < 30.0, near, far))))
 
     def add(e: Array) -> Array:
         # 1 - a(1 - q), which keeps its digits at small e. Where it is not positive, a new row costs
@@ -236,38 +189,12 @@ def poisson_add_remove(base: Profile, q: float) -> Profile:
         inside = rest > 0
         safe = np.where(inside, rest, q)
         at = np.where(inside, np.maximum(e + math.log(q) - np.log(safe), 0.0), 0.0)
-        return np.asarray(np.where(inside, safe * base.forward(at), 0.0))
+        return np.asarray(np.where(inside, safe * base(at), 0.0))
 
-    return Profile(remove, add, top)
-
-
-def _amplified(e: Array, q: float) -> Array:
-    """log(1 + (e^e - 1)/q), without overflow."""
-    near = np.log1p(np.expm1(np.minimum(e, 30.0)) / q)
-    far = e - math.log(q) + np.log1p(-(1 - q) * np.exp(-e))
-    return np.asarray(np.where(e < 30.0, near, far))
+    return Profile(remove, add)
 
 
-def poisson_replace_generic(alone: Profile, replaced: Profile, q: float) -> Profile:
-    """Replace-one on a secret Poisson batch, any base: q((1-b) H_alone + b H_replaced) at a0 = 1 +
-    (a-1)/q, b = a/a0.
-
-    By advanced joint convexity and convexity; loose by 10 to 90 percent (theory.md#generic).
-    """
-
-    whole = max(alone.top, replaced.top)
-    top = math.log1p(q * math.expm1(whole)) if whole <= 700.0 else whole
-
-    def curve(e: Array) -> Array:
-        at = _amplified(e, q)
-        at = np.where(e >= top, np.maximum(at, whole), at)
-        b = q / (1 - (1 - q) * np.exp(-e))
-        return np.asarray(q * ((1 - b) * alone.forward(at) + b * replaced.forward(at)))
-
-    return symmetric(curve, top)
-
-
-def poisson_replace_gaussian(c: float, d: float, q: float) -> Profile:
+def poisson_replace_one(c: float, d: float, q: float) -> Profile:
     """theory.md#t3: replace-one on a secret Poisson batch, Gaussian noise of deviation 1, |u|, |v|
     <= c and |u - v| <= d.
 
@@ -295,29 +222,267 @@ def poisson_replace_gaussian(c: float, d: float, q: float) -> Profile:
             off = ROUNDED * (1 + np.minimum(np.abs(reach), 800.0))
             return np.asarray(q * np.exp(reach) * -np.expm1(np.minimum(lost - reach, 0.0) - off))
 
-    return symmetric(curve)
+    return Profile.symmetric(curve)
 
 
-def visible(base: Profile, q: float) -> Profile:
+def visible(mu: float, q: float) -> Profile:
     """theory.md#t4: when the observer sees who was sampled, the profile is q times the base's, at e
     >= 0."""
-    return Profile(lambda e: q * base.forward(e), lambda e: q * base.backward(e), base.top)
+    base = gaussian(mu).forward
+    return Profile.symmetric(lambda e: q * base(e))
 
 
-def interpolated(points: Array, values: Array, top: float) -> Profile:
-    """The chord, in e^e, through upper bounds at `points` (from 0 up): above the convex profile
-    everywhere between.
+# ---- what profiles are followed and put on points by
 
-    Beyond the last point the last value holds.
+
+def reach(curve: Curve, tail: float, top: float) -> float:
+    """A loss beyond which the profile is at most `tail`, or does not fall any more."""
+    high = 1e-9
+    while high < min(1e9, top) and at(curve, high) > tail:
+        high *= 4
+    if high >= top:
+        return max(top, 1e-9)
+    low = high / 4
+    while high - low > 1e-2 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if at(curve, middle) > tail else (low, middle)
+    return high
+
+
+def at(curve: Curve, e: float) -> float:
+    """The value at one loss."""
+    return float(curve(np.array([e]))[0])
+
+
+def variance(profile: Profile, tail: float) -> float:
+    """Twice the larger relative entropy: the variance of the loss when that is small.
+
+    KL(P || Q) is the integral over e >= 0 of H(P || Q) + e^-e H(Q || P), since log is an integral
+    of hockey sticks.
     """
+    ends = [reach(side, tail, profile.top) for side in profile.sides]
+    points: Array = np.concatenate((np.zeros(1), np.geomspace(1e-6 * max(ends), max(ends), 300)))
+    ahead, behind, fall = profile.forward(points), profile.backward(points), np.exp(-points)
+    return 2 * max(
+        float(np.trapezoid(ahead + fall * behind, points)),
+        float(np.trapezoid(behind + fall * ahead, points)),
+    )
 
-    def curve(e: Array) -> Array:
-        index = np.clip(np.searchsorted(points, e, side="right") - 1, 0, len(points) - 2)
-        start, width = points[index], points[index + 1] - points[index]
-        share = np.minimum(
-            np.exp(e - start - width) * -np.expm1(start - e) / -np.expm1(-width), 1.0
-        )
-        chord = values[index] + np.maximum(share, 0.0) * (values[index + 1] - values[index])
-        return np.asarray(np.where(e >= points[-1], values[-1], chord))
 
-    return symmetric(curve, top)
+def connect_the_dots(points: Array, forward: Array, backward: Array) -> tuple[Array, Array, float]:
+    """Mass under P at `points` (from 0 up) and at `-points[1:]`, and at infinity, of a pair that
+    dominates the profile (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022).
+
+    The dominating profile is piecewise linear in e^e, so a cell's mass is a difference of two
+    slopes. Values need only be upper bounds: where they are not convex the mass is cut at 0, which
+    only raises the profile.
+    """
+    gaps = np.diff(points[: max(len(forward), len(backward))])
+    start = max(forward[0], backward[0])
+
+    def rising(values: Array) -> tuple[Array, float]:
+        # A profile falls. Where computed bounds rise, the larger one holds before, too.
+        values = np.maximum.accumulate(values[::-1])[::-1].copy()
+        values[0] = start
+        # In a cell H = A - B e^e, so P(loss = l) = e^l (B before l - B after l).
+        falls, widths = -np.diff(values), np.minimum(gaps[: len(values) - 1], 700.0)
+        mass = np.zeros(len(values))
+        mass[1:] = falls / -np.expm1(-widths)
+        mass[:-1] -= falls / np.expm1(widths)
+        return np.maximum(mass[1:], 0.0), float(falls[0] / np.expm1(widths[0]))
+
+    above, lost_above = rising(forward)
+    below, lost_below = rising(backward)
+    # The rest of the mass has loss 0, where it adds to no divergence.
+    middle = max(0.0, 1.0 - float(start) - lost_above - lost_below)
+    return (
+        np.concatenate(([middle], above)),
+        # A loss of -l has e^-l times the mass under P that the loss l has under Q.
+        below * np.exp(-points[1 : len(below) + 1]),
+        float(forward[-1]),
+    )
+
+
+# ---- moments
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Divergence at each order, but for an event of probability `leak`, and up to a total variation
+    `error`."""
+
+    values: Array
+    leak: float = 0.0
+    error: float = 0.0
+
+    def __add__(self, other: Moments) -> Moments:
+        error = min(1.0, self.error + other.error)
+        return Moments(self.values + other.values, self.leak + other.leak, error)
+
+    def times(self, count: int) -> Moments:
+        """So often in a row: divergences add (Mironov 2017)."""
+        return Moments(self.values * count, self.leak * count, min(1.0, self.error * count))
+
+    def epsilon(self, delta: float) -> float:
+        """min over a of D_a + log(1 - 1/a) - (log delta + log a)/(a - 1) (Canonne, Kamath and
+        Steinke 2020, Prop. 12)."""
+        if delta <= self.leak:
+            return math.inf
+        lost = (math.log(delta - self.leak) + np.log(ORDERS)) / STEPS
+        return max(0.0, float(np.min(self.values + np.log1p(-1 / ORDERS) - lost)))
+
+    def delta(self, epsilon: float) -> float:
+        """min over a of e^{(a-1)(D_a - epsilon)} (1 - 1/a)^{a-1} / a: the inverse of `epsilon`."""
+        least = np.min(_log_deltas(self.values, np.array([epsilon])))
+        return min(1.0, self.leak + float(np.exp(np.minimum(0.0, least))))
+
+
+def _log_deltas(values: Array, epsilons: Array) -> Array:
+    fixed = STEPS * (values + np.log1p(-1 / ORDERS)) - np.log(ORDERS)
+    return np.asarray(np.min(fixed[None, :] - STEPS[None, :] * epsilons[:, None], axis=1))
+
+
+def largest_moments(epsilon: float, delta: float) -> Array:
+    """At each order the largest divergence from which (epsilon, delta) follows; below 0 where none
+    does."""
+    return np.asarray(epsilon - np.log1p(-1 / ORDERS) + (math.log(delta) + np.log(ORDERS)) / STEPS)
+
+
+def moments_of_laplace(s: float) -> Array:
+    """log(a/(2a-1) e^{(a-1)s} + (a-1)/(2a-1) e^{-as})/(a-1) (Mironov 2017, Prop. 6), at most s."""
+    rest = np.expm1(-(2 * ORDERS - 1) * s) * STEPS / (2 * ORDERS - 1)
+    exact = s + np.log1p(rest) / STEPS + 2 * ROUNDED * s
+    return np.asarray(np.clip(exact, 0.0, np.minimum(s, ORDERS * s * s / 2)))
+
+
+def moments_of_atoms(atoms: Atoms) -> Array:
+    """Of a discrete loss."""
+    loss, mass = (np.array(column) for column in zip(*atoms, strict=True))
+    most = float(loss.max())
+    off = (len(loss) + 16) * ROUNDED / 4 * most
+    exact = _log_moments(loss, mass) / STEPS + off
+    return np.asarray(np.clip(exact, 0.0, np.minimum(most, ORDERS * (most * most) / 2)))
+
+
+def _log_moments(loss: Array, mass: Array, off: Array | None = None) -> Array:
+    """log sum of mass e^{(a - 1) loss}; mass that is missing counts as loss 0, so that small ones
+    keep their digits.
+
+    `off`: how far each mass may be too low, times its size.
+    """
+    log_mass, place = np.log(mass[mass > 0]), loss[mass > 0]
+    out = np.empty(len(STEPS))
+    for index, step in enumerate(STEPS):
+        if step * float(np.max(loss)) < 600.0:
+            excess = np.expm1(step * loss)
+            moment = float(mass @ excess) + (0.0 if off is None else float(off @ np.abs(excess)))
+            out[index] = math.log1p(max(0.0, moment))
+        else:
+            out[index] = float(np.logaddexp.reduce(step * place + log_mass))
+    return out
+
+
+def moments_of_pure(epsilon: float) -> Array:
+    """Randomised response, the worst of the epsilon-private (Kairouz, Oh and Viswanath 2015), at
+    most a epsilon^2 / 2."""
+    x = STEPS * epsilon
+    near = np.minimum(x, 1.0)
+    # p (e^x - 1) + (1 - p)(e^-x - 1) with 2p - 1 = tanh(epsilon / 2), as a sum of positive terms.
+    small = np.log1p(2 * np.sinh(near / 2) ** 2 + math.tanh(epsilon / 2) * np.sinh(near))
+    large = np.logaddexp(x, -epsilon - x) - math.log1p(math.exp(-epsilon))
+    exact = np.where(x < 1.0, small, large) / STEPS * (1 + 4 * ROUNDED)
+    return np.asarray(np.clip(exact, 0.0, np.minimum(epsilon, ORDERS * (epsilon * epsilon) / 2)))
+
+
+def moments_of_bounded_range(epsilon: float) -> Array:
+    """The worst two-point pair of range epsilon; never above a epsilon^2 / 8 (theory.md#t6).
+
+    A pair has losses t and t - epsilon, the first with probability p = (1 - e^{t - epsilon})/(1 -
+    e^-epsilon). With x = e^t the log-moment is (a-1) log x + log(p + (1-p) r), r = e^{-(a-1)
+    epsilon}, and its maximum over t - epsilon has a closed form (Dong, Durfee and Rogers 2020
+    maximise the hockey stick the same way).
+    """
+    whole = -math.expm1(-epsilon)
+    r = np.exp(-STEPS * epsilon)
+    below = np.log(-STEPS * np.expm1(-ORDERS * epsilon)) - np.log(
+        -ORDERS * np.expm1(-STEPS * epsilon)
+    )
+    below = np.clip(below, -epsilon, 0.0)
+    p = np.clip(-np.expm1(below) / whole, 0.0, 1.0)
+    up, down = np.minimum(STEPS * (epsilon + below), 30.0), STEPS * below
+    small = np.log1p(np.maximum(0.0, p * np.expm1(up) + (1 - p) * np.expm1(down)))
+    large = STEPS * (epsilon + below) + np.log(p + (1 - p) * r)
+    moment = np.where(STEPS * epsilon < 30.0, small, large)
+    # Two terms of size epsilon cancel to order a epsilon^2 / 8: rounded up by what that may lose.
+    exact = moment / STEPS + 4 * ROUNDED * epsilon
+    return np.asarray(np.clip(exact, 0.0, np.minimum(epsilon, ORDERS * (epsilon * epsilon) / 8)))
+
+
+def moments_of_visible(values: Array, q: float) -> Array:
+    """log(1 - q + q e^{(a-1) D})/(a-1): with probability 1 - q nothing is asked, visibly."""
+    near = np.log1p(q * np.expm1(np.minimum(STEPS * values, 30.0)))
+    far = STEPS * values + math.log(q)
+    rest = math.log1p(-q) if q < 1 else -np.inf
+    return np.asarray(np.where(STEPS * values < 30.0, near, np.logaddexp(far, rest)) / STEPS)
+
+
+def moments_of_profile(profile: Profile) -> Moments:
+    """Of the discrete pair that connects the dots of the profile on an uneven grid: from above, at
+    every order."""
+    ends = [reach(side, FAR_TAIL, profile.top) for side in profile.sides]
+    scale = min(math.sqrt(variance(profile, 1e-20)), max(ends))
+    even = np.linspace(0.0, min(8 * scale, max(ends)), 1200)
+    points = np.union1d(even, np.geomspace(1e-4 * scale, 1.001 * max(ends), 1200))
+    values = [
+        side(points[: int(np.searchsorted(points, end)) + 1])
+        for side, end in zip(profile.sides, ends, strict=True)
+    ]
+    out, leak = np.zeros_like(ORDERS), 0.0
+    for one, other in (values, values[::-1]):
+        above, below, never = connect_the_dots(points, one, other)
+        place = np.concatenate((points[: len(above)], -points[1 : len(below) + 1]))
+        mass = np.concatenate((above, below))
+        # A cell's mass is a difference of two slopes, each about the mass beyond it.
+        beyond = np.concatenate([np.cumsum(side[::-1])[::-1] for side in (above, below)])
+        moments = _log_moments(place, mass, 2 * ROUNDED * beyond)
+        out, leak = np.maximum(out, moments / STEPS), max(leak, never)
+    return Moments(out, leak)
+
+
+def moments_of_selection(inner: Moments, mean: float, shape: float) -> Moments:
+    """The best of a random number of runs: Papernot and Steinke 2022, Theorem 2 (truncated negative
+    binomial, shape >= 0) and Theorem 6 (Poisson, shape inf).
+
+    A leak of one run, or a sampler's error in it, happens in one of the runs with probability at
+    most the mean times as much.
+    """
+    if math.isinf(shape):
+        own = np.exp(np.minimum(0.0, _log_deltas(inner.values, np.log1p(1 / STEPS))))
+        out = inner.values + mean * own + max(0.0, math.log(mean)) / STEPS
+    else:
+        # From below: a smaller gamma costs more.
+        gamma = stopping(mean, shape)
+        least = np.min((1 - 1 / ORDERS) * inner.values - math.log(gamma) / ORDERS)
+        out = inner.values + (1 + shape) * float(least) + math.log(mean) / STEPS
+    # A divergence rises with its order: what bounds a higher one bounds this one, too.
+    out = np.minimum.accumulate(out[::-1])[::-1]
+    return Moments(np.asarray(out), error=min(1.0, mean * (inner.leak + inner.error)))
+
+
+def stopping(mean: float, shape: float) -> float:
+    """The gamma of the truncated negative binomial of this mean, from below: its mean shape (1 -
+    gamma) / (gamma (1 - gamma^shape)) falls from inf to 1 as gamma rises; shape 0 is the limit."""
+
+    def runs(log_gamma: float) -> float:
+        if log_gamma == 0:
+            return 1.0
+        down = -math.expm1(log_gamma) * math.exp(-log_gamma)
+        if shape * -log_gamma < 1e-12:
+            return down / -log_gamma
+        return down * shape / -math.expm1(shape * log_gamma)
+
+    low, high = -math.log(2 * (shape + 2) * mean) - 60.0, 0.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if runs(middle) > mean else (low, middle)
+    return math.exp(low)

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
-from itertools import repeat
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 from . import checks
@@ -140,14 +139,6 @@ class Gaussian(_Noise):
     """
 
     kind: ClassVar[str] = "gaussian"
-
-
-@dataclass(frozen=True)
-class DiscreteGaussian(_Noise):
-    """Integers with discrete Gaussian noise, sigma = multiplier x L2 sensitivity: 1/(2
-    multiplier^2)-zCDP exactly."""
-
-    kind: ClassVar[str] = "discrete-gaussian"
 
 
 @dataclass(frozen=True)
@@ -350,43 +341,44 @@ def compose(events: Iterable[Event]) -> Event:
     return parts[0] if len(parts) == 1 else Composed(parts)
 
 
+def as_event(events: Event | Iterable[Event]) -> Event:
+    """One event for an event or several."""
+    if isinstance(events, Event):
+        return events
+    given: Any = events
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
+    fix = "Pass fairveil.privacy.events.Gaussian(1.0), or a list."
+    need(several, "an event or several", of="events", got=events, fix=fix)
+    return compose(Composed(tuple(events)).events)
+
+
 def spelled_out(event: Event) -> Iterator[Event]:
     """The answers that an event of composition and repetition stands for, one by one. No-ops cost
-    nothing and are left out."""
-    # once, in advance: nothing, however often it is repeated, takes no time
-    left = _without_nothing(event)
-    return iter(()) if left is None else _one_by_one(left)
-
-
-def _without_nothing(event: Event) -> Event | None:
+    nothing and are left out, however often they are repeated."""
     if isinstance(event, Composed):
-        kept = (_without_nothing(inner) for inner in event.events)
-        parts = tuple(part for part in kept if part is not None)
-        return Composed(parts) if parts else None
-    if isinstance(event, Repeated):
-        inner = _without_nothing(event.event)
-        return None if inner is None else Repeated(inner, event.count)
-    return None if isinstance(event, NoOp) else event
-
-
-def _one_by_one(event: Event) -> Iterator[Event]:
-    several = event.events if isinstance(event, Composed) else ()
-    if isinstance(event, Repeated):
-        several = repeat(event.event, event.count)  # type: ignore[assignment]
-    elif not several:
+        for inner in event.events:
+            yield from spelled_out(inner)
+    elif isinstance(event, Repeated):
+        for _ in range(0 if _is_nothing(event.event) else event.count):
+            yield from spelled_out(event.event)
+    elif not isinstance(event, NoOp):
         yield event
-    for part in several:
-        yield from _one_by_one(part)
+
+
+def _is_nothing(event: Event) -> bool:
+    if isinstance(event, Composed):
+        return all(_is_nothing(inner) for inner in event.events)
+    if isinstance(event, Repeated):
+        return event.count == 0 or _is_nothing(event.event)
+    return isinstance(event, NoOp)
 
 
 def joint_parts(event: Event) -> tuple[Event, ...]:
     """The leaves of one joint release: the event itself, or what a `Composed` or `Repeated` of
-    leaves spells out."""
+    leaves spells out, no-ops too."""
     if isinstance(event, Composed):
         return tuple(part for inner in event.events for part in joint_parts(inner))
-    if isinstance(event, Repeated):
-        return joint_parts(event.event) * event.count
-    return (event,)
+    return joint_parts(event.event) * event.count if isinstance(event, Repeated) else (event,)
 
 
 def _count_parts(event: Event) -> int:
@@ -396,9 +388,37 @@ def _count_parts(event: Event) -> int:
     return _count_parts(event.event) * event.count if isinstance(event, Repeated) else 1
 
 
+def with_noise(event: Event, z: float) -> Event:
+    """The event with z times the noise: every noise multiplier times z, every epsilon over it, rho
+    over z^2. What has no noise to scale, such as `Approximate`, is as it is."""
+    match event:
+        case Composed():
+            return Composed(tuple(with_noise(inner, z) for inner in event.events))
+        case PerCell():
+            parts = tuple(tuple(m * z for m in part) for part in event.multipliers)
+            return replace(event, multipliers=parts)
+        case Exponential() | Pure():
+            return replace(event, epsilon=event.epsilon / z)
+        case ZeroConcentrated():
+            return replace(event, rho=event.rho / z**2)
+        case Repeated() | PoissonSampled() | VisiblySampled() | OnPart() | PrivateSelection():
+            return replace(event, event=with_noise(event.event, z))
+        case Gaussian() | Laplace() | DiscreteLaplace():
+            return replace(event, noise_multiplier=event.noise_multiplier * z)
+    return event
+
+
+def made_of(event: Event, kinds: tuple[type[Event], ...]) -> bool:
+    """Whether all that is composed and repeated is of these kinds."""
+    if isinstance(event, Composed):
+        return all(made_of(inner, kinds) for inner in event.events)
+    return made_of(event.event, kinds) if isinstance(event, Repeated) else isinstance(event, kinds)
+
+
 # Events on some of the rows, and the best of several runs.
 
-NOISE = (Gaussian, DiscreteGaussian, Laplace, DiscreteLaplace, PerCell)
+GAUSSIANS: tuple[type[Event], ...] = (Gaussian, PerCell)
+NOISE: tuple[type[Event], ...] = (*GAUSSIANS, Laplace, DiscreteLaplace)
 
 
 @dataclass(frozen=True)
@@ -406,7 +426,7 @@ class PoissonSampled(Event):
     """A joint release on one secret Poisson batch: every row is in it with probability `rate`,
     independently.
 
-    `event` is a noise event or a `Composed` of them (one joint release). Multipliers are over the
+    `event` is Gaussian noise or a `Composed` of it (one joint release). Multipliers are over the
     largest norm c_j of one row's contribution; `spreads` (replace-one only; default 2 each) are d_j
     / c_j. Two `PoissonSampled` are two batches, drawn independently: never describe two answers
     from one batch that way (theory.md#one-batch).
@@ -419,27 +439,25 @@ class PoissonSampled(Event):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        of, few = "PoissonSampled.event", _count_parts(self.event) <= MOST_PARTS
-        fix = (
-            "Repeat the sampled event, not what is inside it: every repetition draws its own batch."
-        )
-        need(few, f"at most {MOST_PARTS} parts on one batch", of=of, got="more", fix=fix)
-        parts, words = joint_parts(self.event), "a noise event, or a Composed of noise events"
+        of, parts = "PoissonSampled.event", _count_parts(self.event)
+        fix = "Repeat the sampled event: every repetition draws its own batch."
+        few = f"at most {MOST_PARTS} parts on one batch"
+        need(parts <= MOST_PARTS, few, of=of, got="more", fix=fix)
+        words, gaussian = "Gaussian noise, or a Composed of it", made_of(self.event, GAUSSIANS)
         fix = "Compose sampled events outside; inside is one joint release on one batch."
-        noise = all(isinstance(part, NOISE) for part in parts)
-        need(noise, words, of=of, got=self.event, fix=fix)
+        need(gaussian, words, of=of, got=brief(self.event), fix=fix)
         if self.spreads is not None:
-            spreads, words = _spreads(self.spreads), f"{len(parts)} spreads in [0, 2], one a part"
+            spreads, words = _spreads(self.spreads), f"{parts} spreads in [0, 2], one a part"
             fix = "Two contributions of norm at most c are at most 2c apart."
-            right = len(spreads) == len(parts) and all(one <= 2 for one in spreads)
+            right = len(spreads) == parts and all(one <= 2 for one in spreads)
             need(right, words, of="spreads", got=self.spreads, fix=fix)
             checks.normalise(self, spreads=spreads)
 
 
 @dataclass(frozen=True)
 class VisiblySampled(Event):
-    """An event on a Poisson batch whose membership the observer may see (theory.md#t4). Multipliers
-    are over sensitivities.
+    """Gaussian noise on a Poisson batch whose membership the observer may see (theory.md#t4).
+    Multipliers are over sensitivities.
 
     Replace-one only, where who is present is public and a batch is drawn whatever their values:
     under add-remove the batch itself would give a new member away, and pricing refuses it.
@@ -448,6 +466,12 @@ class VisiblySampled(Event):
     kind: ClassVar[str] = "visibly-sampled"
     rate: float
     event: Event
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        words, fix = "Gaussian noise, or a Composed of it", "Compose sampled events outside."
+        gaussian = made_of(self.event, (*GAUSSIANS, NoOp))
+        need(gaussian, words, of="VisiblySampled.event", got=brief(self.event), fix=fix)
 
 
 @dataclass(frozen=True)
@@ -474,7 +498,8 @@ class OnPart(Event):
         need(there, words, of="OnPart", got=got, fix=fix)
         # Parallel composition is proved for plain noise on a part (docs/theory/sampling.md, T8).
         words = "a noise event, or a Composed or Repeated of noise events"
-        fix, noise = "Compose parts, batches and choices outside.", _is_noise(self.event)
+        fix = "Compose parts, batches and choices outside."
+        noise = made_of(self.event, (*NOISE, NoOp))
         need(noise, words, of="OnPart.event", got=brief(self.event), fix=fix)
 
 
@@ -501,21 +526,12 @@ class PrivateSelection(Event):
         need(once, words, of=of, got=self.mean, fix=fix)
 
 
-def _is_noise(event: Event) -> bool:
-    """Whether it is made of unsampled noise events alone."""
-    if isinstance(event, Composed):
-        return all(_is_noise(inner) for inner in event.events)
-    if isinstance(event, Repeated):
-        return _is_noise(event.event)
-    return isinstance(event, (*NOISE, NoOp))
-
-
 # Events as plain values, and back.
 
 KINDS: Mapping[str, type[Event]] = {
     cls.kind: cls
     for cls in (
-        *(NoOp, NonPrivate, Gaussian, DiscreteGaussian, Laplace, DiscreteLaplace, Exponential),
+        *(NoOp, NonPrivate, Gaussian, Laplace, DiscreteLaplace, Exponential),
         *(Pure, Approximate, ZeroConcentrated, SamplerError, PerCell, Composed, Repeated),
         *(PoissonSampled, VisiblySampled, OnPart, PrivateSelection),
     )

@@ -40,10 +40,9 @@ from typing import Any
 import numpy as np
 
 from . import checks
-from .cost import covers
+from .cost import Filter, covers
 from .errors import FairveilError, PrivacyError, need
 from .events import Event, compose, from_dict, spelled_out, to_json_dict
-from .filters import Filter
 from .layout import Floats
 from .promise import Neighbours, Promise
 

@@ -67,7 +67,7 @@ from ..metrics.inputs import read_groups
 from ..models import LinearModel, MixtureModel, PostProcessedModel
 from ..models.model import Model, known_classes
 from ..models.postprocessed import logits
-from ..privacy.accounting.two_steps import TwoSteps
+from ..privacy.calibration import TwoSteps
 from ..show.numbers import at_most
 from ..statement.document import (
     BASE_FACT,

@@ -42,8 +42,7 @@ from pathlib import PurePath
 from typing import Any
 
 from .. import _checks, errors
-from ..core.events import Event, NoOp, compose, spelled_out
-from ..core.inventory import as_event
+from ..core.events import Event, NoOp, as_event, compose, spelled_out
 from ..core.promise import Promise, Unit
 from ..core.runs import BLOCKS
 from ..errors import FairveilError, InputError, LedgerError, Overspent, WentOnElsewhere
@@ -185,10 +184,10 @@ class Ledger(Shown):
             Whether seeded noise and anything read from the data without privacy are refused.
         schema : Schema, default=None
             Only rows read by this schema are accepted. None: by any.
-        kind : {"renyi", "gaussian", "zcdp", "pure"}, default=None
+        kind : {"renyi", "gaussian", "pure"}, default=None
             Filter, fixed for good. ``"renyi"``, the usual one, takes every event; ``"gaussian"``
-            none with random batches, ``"zcdp"`` what is zero-concentrated, ``"pure"``, usual for
-            delta 0, what has delta 0: each is tighter.
+            none with random batches, ``"pure"``, usual for delta 0, what has delta 0: each is
+            tighter.
         columns : iterable of str, default=None
             Sensitive columns that are protected, where sensitive features alone are. None: those of
             the schema, or of the first release.

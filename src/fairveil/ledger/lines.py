@@ -63,13 +63,12 @@ from .._json import Document
 from .._urls import without_password
 from ..core import cost as accounting
 from ..core import events as ev
-from ..core.events import Composed, Event, NoOp, Repeated, from_dict
-from ..core.filters import Filter
-from ..core.inventory import as_event, counted, inventory
+from ..core.cost import Filter
+from ..core.events import Composed, Event, NoOp, Repeated, as_event, from_dict, with_noise
+from ..core.mechanisms import counted, inventory
 from ..core.promise import Neighbours, Promise
 from ..errors import FairveilError, InputError, LedgerError
 from ..facts import Schema
-from ..privacy.accounting.calibration import scaled
 from ..statement.document import UNPRICED, PrivacyStatement, Receipt, is_whole, versions_now
 from ..statement.form import Finding
 
@@ -261,7 +260,10 @@ class Terms:
     def largest_epsilon(self, events: Event, promise: Promise, spent: int, leaked: int) -> float:
         """The epsilon, at `promise.delta`, of these events with just enough more noise to fit; 0
         where none is enough."""
-        plan, untouched = scaled(events), spent == leaked == 0
+        untouched = spent == leaked == 0
+
+        def plan(z: float) -> Event:
+            return with_noise(events, z)
 
         def fits(z: float) -> bool:
             with suppress(FairveilError):  # so much noise that there are no such events

@@ -68,8 +68,8 @@ from ..curator import (
 )
 from ..errors import BudgetError
 from ..facts import Cells
-from ..privacy.accounting import two_steps
-from ..privacy.accounting.calibration import calibrate
+from ..privacy import calibration as two_steps
+from ..privacy.calibration import calibrate
 
 LAPLACE, GAUSSIAN, NONE = "discrete-laplace", "gaussian", "none"
 LAST_BITS = 1e-9  # a price that is computed again may differ by so much

@@ -264,7 +264,7 @@ def shared_out(lines: Iterable[Release]) -> tuple[Release, ...]:
     return tuple(replace(line, share=line.share / total if total else 0.0) for line in merged)
 
 
-_WITH_NOISE = events.Gaussian | events.DiscreteGaussian | events.Laplace | events.DiscreteLaplace
+_WITH_NOISE = events.Gaussian | events.Laplace | events.DiscreteLaplace
 
 
 def _noise_of(leaf: Event) -> float | None:

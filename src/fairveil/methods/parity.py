@@ -40,7 +40,7 @@ from ..core.promise import Promise
 from ..curator import Attached, Curator, Measurement, Trace
 from ..facts import Cells
 from ..fairness import ConstraintSystem
-from ..privacy.accounting.calibration import calibrate
+from ..privacy.calibration import calibrate
 from .counts import require_room
 from .descent import AFTER, ROUND
 from .postprocess import value_slopes

@@ -78,7 +78,7 @@ from ..errors import InputError
 from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem, Notion, deviations
 from ..privacy import calibrate
-from ..privacy.accounting.calibration import full_batch
+from ..privacy.calibration import full_batch
 from . import constants
 from .comparison import WORTH, Comparison, DecisionTable, Free, Limits
 from .descent import (

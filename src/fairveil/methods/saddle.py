@@ -67,7 +67,7 @@ from ..curator import (
 )
 from ..errors import InputError
 from ..facts import RowLayout
-from ..privacy.accounting.calibration import calibrate, full_batch, split
+from ..privacy.calibration import calibrate, full_batch, split
 from .descent import BEFORE, Ask, Batch, Method, Progress, Reason, descend, plan_of, traced
 from .gaussian import budget_of
 

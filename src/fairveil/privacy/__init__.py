@@ -8,13 +8,12 @@ from .._lazy import lazily
 
 if TYPE_CHECKING:
     from ..core import events as events
+    from ..core.cost import Filter as Filter
     from ..core.cost import Price as Price
-    from ..core.cost import curve as curve
     from ..core.cost import delta as delta
     from ..core.cost import epsilon as epsilon
     from ..core.cost import price as price
     from ..core.cost import routes_of as routes_of
-    from ..core.filters import Filter as Filter
     from ..core.noise import NoiseSource as NoiseSource
     from ..core.noise import Stream as Stream
     from ..core.promise import NEIGHBOURS as NEIGHBOURS
@@ -28,14 +27,13 @@ if TYPE_CHECKING:
     from ..statement.signing import new_key as new_key
     from ..statement.signing import sign as sign
     from ..statement.signing import verify_signature as verify_signature
-    from .accounting.calibration import Calibrated as Calibrated
-    from .accounting.calibration import calibrate as calibrate
-    from .accounting.calibration import full_batch as full_batch
-    from .accounting.calibration import most_rounds as most_rounds
-    from .accounting.calibration import scaled as scaled
-    from .accounting.calibration import split as split
-    from .accounting.two_steps import TwoSteps as TwoSteps
-    from .accounting.two_steps import price_after as price_after
+    from .calibration import Calibrated as Calibrated
+    from .calibration import TwoSteps as TwoSteps
+    from .calibration import calibrate as calibrate
+    from .calibration import full_batch as full_batch
+    from .calibration import price_after as price_after
+    from .calibration import scaled as scaled
+    from .calibration import split as split
 
 if not TYPE_CHECKING:
     __getattr__, __dir__, __all__ = lazily(__name__)

@@ -45,7 +45,7 @@ from .._json import Node
 from ..core.attached import MOST_CODES, RowFunction, rehearse
 from ..core.errors import need
 from ..core.events import Event, compose, from_json_dict, to_json_dict
-from ..core.inventory import counted
+from ..core.mechanisms import counted
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..curator import Attached, Block, Curator, Journal

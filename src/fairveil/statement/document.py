@@ -700,8 +700,7 @@ def _price(
     A log that neither a plan nor a filter bounds costs inf: its tight total is no bound on what was
     chosen as it went.
     """
-    from ..core.cost import NO_ROUTE, Price, price
-    from ..core.filters import Filter
+    from ..core.cost import NO_ROUTE, Filter, Price, price
 
     delta, relation = promise.delta, promise.neighbours
     if plan is not None or not events:
@@ -730,7 +729,7 @@ def _cap_of(
 ) -> Cap | None:
     """The terms of the filter, or of the one that takes every event; none where there is a plan, or
     nothing to cap."""
-    from ..core.filters import Filter
+    from ..core.cost import Filter
 
     own, words = given is None or given.promise == promise, f"a filter for {promise}"
     fix = "Make the filter of the statement's own guarantee: Filter.create(promise)."

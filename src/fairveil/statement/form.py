@@ -54,7 +54,7 @@ class Finding:
 Event = tuple[Any, ...]
 FIELDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("no-op", "non-private"), ()),
-    **dict.fromkeys(("gaussian", "discrete-gaussian", "laplace"), ("noise_multiplier",)),
+    **dict.fromkeys(("gaussian", "laplace"), ("noise_multiplier",)),
     "discrete-laplace": ("noise_multiplier", "sensitivity"),
     **dict.fromkeys(("exponential", "pure"), ("epsilon",)),
     "approximate": ("epsilon", "delta"),
@@ -68,7 +68,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "on-part": ("event", "part", "parts"),
     "private-selection": ("event", "mean", "shape"),
 }
-LEAVES = ("gaussian", "discrete-gaussian", "laplace", "discrete-laplace", "per-cell")
+GAUSSIANS = ("gaussian", "per-cell")
+NOISE = (*GAUSSIANS, "laplace", "discrete-laplace")
 
 
 def event(value: Any) -> Any:
@@ -98,7 +99,6 @@ def made_of(whole: Event, kinds: tuple[str, ...]) -> bool:
 
 MECHANISMS = {
     "gaussian": "Gaussian",
-    "discrete-gaussian": "discrete Gaussian",
     "laplace": "Laplace",
     "discrete-laplace": "discrete Laplace",
     "per-cell": "Gaussian by cell",
@@ -295,15 +295,18 @@ def _require_event(value: dict[str, Any]) -> None:
         ):
             _refuse(kind, "one row of multipliers a part, all of one length, and one spread a part")
     elif kind == "on-part":
-        noise = made_of(event(value["event"]), (*LEAVES, "no-op"))
+        noise = made_of(event(value["event"]), (*NOISE, "no-op"))
         if value["part"] >= value["parts"] or not noise:
             _refuse(kind, "noise on a part below the number of parts")
     elif kind == "poisson-sampled":
         parts, spreads = _parts(value["event"]), value["spreads"]
-        if parts > MOST_PARTS or not made_of(event(value["event"]), LEAVES):
-            _refuse(kind, f"at most {MOST_PARTS} noise events")
+        if parts > MOST_PARTS or not made_of(event(value["event"]), GAUSSIANS):
+            _refuse(kind, f"at most {MOST_PARTS} Gaussian events")
         if spreads is not None and len(spreads) != parts:
             _refuse(kind, f"{parts} spreads")
+    elif kind == "visibly-sampled":
+        if not made_of(event(value["event"]), (*GAUSSIANS, "no-op")):
+            _refuse(kind, "Gaussian events")
     elif kind == "private-selection" and value["shape"] != "inf" and value["mean"] < 1:
         _refuse(kind, "a mean of at least 1")
 

@@ -33,7 +33,8 @@ from .._reading import read_text
 from ..core import cost as accounting
 from ..core import events as ev
 from ..core.errors import need
-from ..core.inventory import as_event, counted
+from ..core.events import as_event
+from ..core.mechanisms import counted
 from ..core.promise import Neighbours, Promise, relation
 from ..errors import BudgetError, InputError, Overspent
 from .document import write

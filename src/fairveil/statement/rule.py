@@ -66,14 +66,13 @@ def total(event: Event, neighbours: str) -> Total:
     if sum(leaf[0] not in GAUSSIANS for leaf in counts) > MOST_DISTINCT:
         raise Unpriced(f"more than {MOST_DISTINCT} different mechanisms")
     if not kinds <= {*GAUSSIANS, *PURE, "non-private"}:
-        from ..core import cost
-        from ..core import inventory as known
+        from ..core.mechanisms import addition, inventory, whole_error
 
         cells = _by_cell(event) if neighbours != "add-remove" else set()
         _require_few(sum(len(one[1]) for one in cells), max(map(_width, cells), default=0))
-        found = known.inventory(accountants(event), neighbours)
-        sums = cost.addition(found, neighbours)  # type: ignore[arg-type]
-        error = cost.whole_error(found, neighbours)  # type: ignore[arg-type]
+        found = inventory(accountants(event), neighbours)
+        sums = addition(found, neighbours)  # type: ignore[arg-type]
+        error = whole_error(found, neighbours)  # type: ignore[arg-type]
         return Total(found.gaussian, *sums, bool(found.others), error, found.private, closed=False)
     squares = [times / leaf[1] ** 2 for leaf, times in counts.items() if leaf[0] == "gaussian"]
     columns: dict[tuple[int, int], list[tuple[Event, int]]] = {}
@@ -381,10 +380,10 @@ def _filtered(cap: Mapping[str, Any], said: Said) -> tuple[float, bool]:
     if found.closed and kind == "pure":
         spent, leak = found.epsilon, found.leak
     elif found.closed and not found.others:
-        factors = {"gaussian": 1.0, "zcdp": 0.5, "renyi": (order or 0.0) / 2}
+        factors = {"gaussian": 1.0, "renyi": (order or 0.0) / 2}
         spent, leak = found.square * factors[kind], 0.0
     else:
-        from ..core.filters import Filter
+        from ..core.cost import Filter
         from ..core.promise import Promise
 
         promise = Promise(said.budget, said.delta, neighbours=said.neighbours)
@@ -396,10 +395,9 @@ def _filtered(cap: Mapping[str, Any], said: Said) -> tuple[float, bool]:
         return spent, False
     if kind == "gaussian":
         return gaussian_epsilon(math.sqrt(spent), left), False
-    # the conversion of Canonne, Kamath and Steinke (2020), at one order or at all
-    pairs = [(spent, order)] if kind == "renyi" else [(spent * a, a) for a in ORDERS]
-    costs = (v + math.log1p(-1 / a) - (math.log(left) + math.log(a)) / (a - 1) for v, a in pairs)
-    return max(0.0, min(costs)), True
+    # the conversion of Canonne, Kamath and Steinke (2020)
+    cost = math.log1p(-1 / order) - (math.log(left) + math.log(order)) / (order - 1)
+    return max(0.0, spent + cost), True
 
 
 def two_steps(whole: Event, delta: float, neighbours: str) -> tuple[float, bool]:

@@ -32,8 +32,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ..core import renyi as renyi
 from ..core.cost import gaussian_epsilon, gaussian_mu
+from ..core.curves import stopping
 from ..core.events import (
     Approximate,
     Event,
@@ -43,7 +43,7 @@ from ..core.events import (
     SamplerError,
     compose,
 )
-from ..core.inventory import inventory
+from ..core.mechanisms import inventory
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..errors import BudgetError, PrivacyError
@@ -290,7 +290,7 @@ def _sums(mean: float, shape: float) -> npt.NDArray[np.float64]:
         )
         law = np.exp(logs)
     else:
-        gamma = renyi.stopping(mean, shape)
+        gamma = stopping(mean, shape)
         size = max(2, int(40.0 / -math.log1p(-gamma)) + 2) if gamma < 1 else 2
         steps = np.arange(1, size)
         logs = np.log((steps + shape) / (steps + 1.0)) + (
