@@ -25,14 +25,14 @@ from .bound import Bound
 from .errors import need
 from .layout import Floats, Ints, RowLayout
 from .persons import whole
-from .questions import LABEL, NOBODY, PERSONS, Facts, Question, Scale, Sum
+from .questions import LABEL, NOBODY, PERSONS, Facts, Question, Scale
 from .rows import Block, Rows
 from .sums import Run
-from .threads import cut, in_line
+from .threads import Part, cut, in_line
 
 Gridded = tuple[Question, Sequence[Scale]]  # one grid a model, or one for all
 Sums = list[Ints | None]  # of one thread, a question each
-Job = Callable[[Any, int, int], tuple[Ints, ...]]
+Job = Callable[[Block, int, int, Part], None]
 
 
 def totals(
@@ -106,78 +106,66 @@ class Passes:
             asked, away = list(zip(questions, self._scales, strict=True)), cast(Any, self._rows)
             found: list[Ints] = away.totals(asked, self.shapes, blocks)
             return found
-        jobs = [(at, self._job(at, [questions[i] for i in at])) for at in self._passes]
+        jobs = [self._job(at, [questions[i] for i in at]) for at in self._passes]
         # torch has threads of its own
         threads = 1 if any(map(is_network, questions)) else threads
 
         def begin() -> Sums:
             return [None] * len(questions)
 
-        parts = in_line(self._pieces(jobs, blocks, threads), begin, threads)
-        return [_added([one[i] for one in parts], shape) for i, shape in enumerate(self.shapes)]
+        parts = _over(self._rows, blocks, jobs, begin, threads)
+        out = [np.zeros(shape, np.int64) for shape in self.shapes]
+        for part in parts:
+            # Integers: the order in which blocks and threads come does not matter
+            # (docs/theory/numbers.md).
+            for total, own in zip(out, part, strict=True):
+                if own is not None:
+                    total += own
+        return out
 
-    def _pieces(
-        self,
-        jobs: Sequence[tuple[tuple[int, ...], Job]],
-        blocks: Iterable[Block],
-        threads: int | None,
-    ) -> Iterator[tuple[int, Callable[[Sums], None]]]:
-        """What is to be added up, a run of rows after another."""
-        left = self._rows.exact_count
-        for block in blocks:
-            for at, job in jobs:
-                for a, b in cut(block.rows, left, threads):
-                    begun = block.rows if a == 0 else 0
-                    yield begun, partial(self._add, at, job, block, a, b)
-            left -= block.rows
-
-    def _add(self, at: tuple[int, ...], job: Job, block: Block, a: int, b: int, outs: Sums) -> None:
-        """outs += rows a to b of a block."""
-        for i, part in zip(at, job(block, a, b), strict=True):
-            whole, part = outs[i], part.reshape(self.shapes[i])
-            if whole is None:
-                outs[i] = part
-            else:
-                # Integers: the order in which blocks and threads come does not matter
-                # (docs/theory/numbers.md).
-                whole += part
-
-    def _job(self, at: tuple[int, ...], asked: list[Question]) -> Job:
-        """What to do with rows a to b of a block."""
+    def _job(self, at: tuple[int, ...], asked: list[Question]) -> Job[Sums]:
+        """Adds rows a to b of a block: of one sum, or of several of the same models, in one pass
+        where the fused loop takes them. A person whose gradients are added is not cut in two."""
         rows, units = self._rows, [self._units[i] for i in at]
         ones = [one.sum(self._facts(i, one)) for i, one in zip(at, asked, strict=True)]
-        return _rows_job(ones, units, rows, persons=any(is_by_person(one, rows) for one in asked))
+        fused, own = all(one.fused is not None for one in ones), any(one.is_own for one in ones)
+        at_once, offsets = max(sums.LEAST_RUN, sums.RUN // ones[0].models), rows.offsets
+        persons = any(is_by_person(one, rows) for one in asked)
+
+        def cut_at(block: Block, row: int) -> int:
+            return whole(block.persons, row) if persons else row
+
+        def add(block: Block, a: int, b: int, outs: Sums) -> None:
+            a, b = cut_at(block, a), cut_at(block, b)
+            while a < b:
+                stop = b if fused or own else cut_at(block, min(b, a + at_once))
+                found = sums.totals_of(ones, units, Run(block, offsets, a, stop))
+                for i, part in zip(at, found, strict=True):
+                    before, part = outs[i], part.reshape(self.shapes[i])
+                    outs[i] = part if before is None else np.add(before, part, out=before)
+                a = stop
+
+        return add
 
 
-def _rows_job(ones: Sequence[Sum], units: Sequence[Floats], rows: Rows, *, persons: bool) -> Job:
-    """Totals of rows a to b of a block: of one sum, or of several of the same models, in one pass
-    where the fused loop takes them. `persons`: none of these is cut in two."""
-    fused, own = all(one.fused is not None for one in ones), any(one.is_own for one in ones)
-    at_once = max(sums.LEAST_RUN, sums.RUN // ones[0].models)
-    offsets = rows.offsets
+def _over(
+    rows: Rows,
+    blocks: Iterable[Block],
+    jobs: Sequence[Job[Part]],
+    begin: Callable[[], Part],
+    threads: int | None,
+) -> list[Part]:
+    """Each job on a run of rows after another, in threads: what each thread has found."""
 
-    def cut_at(block: Block, row: int) -> int:
-        return whole(block.persons, row) if persons else row
+    def pieces() -> Iterator[tuple[int, Callable[[Part], None]]]:
+        left = rows.exact_count
+        for block in blocks:
+            for job in jobs:
+                for a, b in cut(block.rows, left, threads):
+                    yield block.rows if a == 0 else 0, partial(job, block, a, b)
+            left -= block.rows
 
-    def job(block: Block, a: int, b: int) -> tuple[Ints, ...]:
-        a, b, out = cut_at(block, a), cut_at(block, b), None
-        while out is None or a < b:
-            stop = b if fused or own else cut_at(block, min(b, a + at_once))
-            found = sums.totals_of(ones, units, Run(block, offsets, a, stop))
-            out = found if out is None else [x + y for x, y in zip(out, found, strict=True)]
-            a = stop
-        return tuple(out)
-
-    return job
-
-
-def _added(parts: Sequence[Ints | None], shape: Sequence[int]) -> Ints:
-    """The sums of all threads."""
-    own = [part for part in parts if part is not None]
-    total = own[0] if own else np.zeros(shape, np.int64)
-    for part in own[1:]:
-        total += part
-    return total
+    return in_line(pieces(), begin, threads)
 
 
 def check_labels(question: Question, rows: Rows) -> None:
@@ -266,15 +254,8 @@ def largest(
             here = maxima(Run(block, rows.offsets, low, min(b, low + step)))
             found[0] = np.maximum(found[0], here)
 
-    def pieces() -> Iterator[tuple[int, Callable[[list[Any]], None]]]:
-        left = rows.exact_count
-        for block in rows.blocks():
-            for a, b in cut(block.rows, left, threads):
-                yield block.rows if a == 0 else 0, partial(look, block, a, b)
-            left -= block.rows
-
-    found = in_line(pieces(), lambda: [np.zeros((2, one.models))], threads)
-    norms, moves = np.max([each[0] for each in found], axis=0)
+    parts = _over(rows, rows.blocks(), [look], lambda: [np.zeros((2, one.models))], threads)
+    norms, moves = np.max([part[0] for part in parts], axis=0)
     return norms, moves
 
 
