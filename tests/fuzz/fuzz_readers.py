@@ -150,7 +150,6 @@ def readers(folder: Path, *, all_kinds: bool) -> list[Reader]:
             _read_estimator,
         ),
         _arrays(written["table"]["arrays.npz"]),
-        _frontiers(statements[0]),
         *_schemas(folder),
         *_tables(folder),
         *_runs(folder),
@@ -374,45 +373,6 @@ def _arrays(raw: bytes) -> Reader:
 
 
 # Results, schemas
-
-
-def _frontiers(statement: Any) -> Reader:
-    from fairveil.show import Point, Series
-    from fairveil.study.result import Frontier, Run
-
-    runs = tuple(
-        Run(epsilon, target, seed, 0.1, 0.01, True, "done", 3, 0.2 + seed / 100, 0.1, None)
-        for epsilon in (1.0, float("inf"))
-        for target in (0.1, 0.3)
-        for seed in (0, 1)
-    )
-    series = (
-        Series(
-            "others",
-            1.0,
-            "records",
-            (Point(0.1, 0.2), Point(0.2, 0.1, 0.15, 0.25, seeds=3)),
-            published=True,
-        ),
-    )
-    made = Frontier(
-        "parity gap", runs, fv.PrivacyStatement.from_json(json.dumps(statement)), 60, series
-    )
-    document = json.loads(made.to_json())
-
-    def make(draw: random.Random) -> str:
-        return change.json_text(document, draw)
-
-    def read(text: str) -> None:
-        found = Frontier.from_json(text)
-        found.to_json()
-        str(found)
-        repr(found)
-        found.columns()
-        with contextlib.suppress(FairveilError):  # nothing to draw
-            found.plot()
-
-    return Reader("frontier", make, read)
 
 
 def _schemas(folder: Path) -> list[Reader]:

@@ -369,9 +369,6 @@ def test_the_table_is_means_deviations_and_intervals_over_seeds(found: fv.Fronti
         ]
         noises = [model.outcome_.spread.max() for model in models]
         assert line["training_noise"] == pytest.approx(max(noises))
-    columns = found.columns()
-    assert columns["error"].tolist() == [line["error"] for line in lines]
-    assert list(pd.DataFrame(columns).columns) == list(lines[0])
 
 
 def test_training_values_are_the_released_ones(found: fv.Frontier) -> None:
@@ -380,60 +377,14 @@ def test_training_values_are_the_released_ones(found: fv.Frontier) -> None:
         assert (run.met, run.rounds) == (model.constraint_report_.met, 12)
 
 
-def test_a_frontier_is_written_and_read_without_its_models(found: fv.Frontier) -> None:
-    text = found.to_json()
-    again = fv.Frontier.from_json(text)
-    assert again.to_json() == text
-    assert (again.runs, again.privacy, again.published) == (
-        found.runs,
-        found.privacy,
-        found.published,
-    )
-    assert str(again) == str(found)
-    assert not again.models
-    content = json.loads(text)
-    content["table"][0]["error"] /= 2
-    with pytest.raises(InputError, match="the table that its runs make"):
-        fv.Frontier.from_json(json.dumps(content))
-    for broken in ("[]", "{", json.dumps({"format": "fairveil-frontier", "version": 1})):
-        with pytest.raises(InputError, match="frontier"):
-            fv.Frontier.from_json(broken)
-
-
-def test_a_table_that_its_runs_do_not_make_is_refused(found: fv.Frontier) -> None:
-    content = json.loads(found.to_json())
-    for change in (
-        lambda line: line.pop("error"),
-        lambda line: line.update(more=1),
-        lambda line: line.update(not_met=9),
-    ):
-        changed = json.loads(json.dumps(content))
-        change(changed["table"][0])
-        with pytest.raises(InputError, match="the table that its runs make"):
-            fv.Frontier.from_json(json.dumps(changed))
-
-
-@pytest.mark.parametrize(
-    ("change", "place"),
-    [
-        (lambda d: d["runs"][0].update(target=[0.1]), r"runs\[0\]\.target: expected a number"),
-        (lambda d: d["runs"][0].update(epsilon="1.0"), r"runs\[0\]\.epsilon: expected a number"),
-        (lambda d: d["runs"][0].update(rounds="3"), r"runs\[0\]\.rounds: expected a whole number"),
-        (lambda d: d["runs"][0].update(met="yes"), r"runs\[0\]\.met: expected true or false"),
-        (lambda d: d["runs"][0].update(error="0.2"), r"runs\[0\]\.error: expected a number"),
-        (lambda d: d["runs"][0].update(noise="nan"), r"runs\[0\]\.noise: expected a number"),
-        (lambda d: d.update(runs=[]), "runs: expected at least one run"),
-        (lambda d: d.update(runs={}), "runs: expected a list"),
-        (lambda d: d.update(held_out_rows=[1]), "held_out_rows: expected a whole number"),
-        (lambda d: d.update(version=True), "version"),
-        (lambda d: d.update(published=[{"label": "x"}]), r"published\[0\]"),
-    ],
-)
-def test_fields_of_another_type_are_named(change: Any, place: str, found: fv.Frontier) -> None:
-    content = json.loads(found.to_json())
-    change(content)
-    with pytest.raises(InputError, match=place):
-        fv.Frontier.from_json(json.dumps(content))
+def test_the_json_of_a_frontier_has_every_run_and_the_table_that_they_make(
+    found: fv.Frontier,
+) -> None:
+    told = json.loads(found.to_json())
+    assert told["table"] == found.table()
+    assert [run["error"] for run in told["runs"]] == [run.error for run in found.runs]
+    assert told["privacy"] == json.loads(found.privacy.to_json())
+    assert (told["measure"], told["held_out_rows"]) == (found.measure, found.held_out_rows)
 
 
 @pytest.mark.filterwarnings("ignore::fairveil.errors.ConstraintNotMet")
@@ -447,11 +398,11 @@ def test_infinite_epsilons_and_undefined_values_survive_json() -> None:
         "seeds": 1,
     }
     found = fv.frontier(*people(n=300), test=(X[some], y[some], A[some]), **grid)
-    again = fv.Frontier.from_json(found.to_json())
-    assert again.table() == found.table()
+    told = json.loads(found.to_json())
+    assert [line["epsilon"] for line in told["table"]] == ["inf", "inf"]
+    assert [line["held_out_gap"] for line in told["table"]] == [None, None]
     assert [line["held_out_gap"] for line in found.table()] == [None, None]
     assert [line["undefined"] for line in found.table()] == [1, 1]
-    assert np.isnan(found.columns()["held_out_gap"]).all()
     assert found.table()[1]["training_gap"] is None  # nothing was asked, nothing was measured
     with pytest.raises(InputError, match="a gap that is defined"):
         found.plot()

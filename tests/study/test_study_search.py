@@ -300,17 +300,6 @@ def test_tables_schemas_and_distributions() -> None:
     assert found.best_params_ == clone(found).fit(table).best_params_
 
 
-def test_a_poisson_search_without_a_run_finds_nothing_and_is_charged(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(search_price, "runs", lambda *_: 0)
-    X, y, A = rows()
-    ledger = fv.Ledger.create(None, "people", epsilon=3.0, delta=1e-5)
-    with pytest.raises(PrivacyError, match="geometric"):
-        search(way="selection", law="poisson", ledger=ledger).fit(X, y, sensitive_features=A)
-    assert ledger.balance().committed == 1
-
-
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -327,7 +316,6 @@ def test_a_poisson_search_without_a_run_finds_nothing_and_is_charged(
         ({"delta": 0.0}, "delta"),
         ({"scoring": "accuracy"}, "error"),
         ({"way": "grid"}, "auto"),
-        ({"law": "uniform"}, "geometric"),
         ({"runs": 0.5}, "at least 1"),
         ({"holdout": 0.0}, "holdout"),
         ({"weight": -1.0}, "weight"),

@@ -28,10 +28,9 @@ def gaussian_plans(count: int):
 
 
 @pytest.mark.parametrize("way", [ALL, SELECTION])
-@pytest.mark.parametrize("law", ["geometric", "poisson"])
 @pytest.mark.parametrize("count", [1, 5, 40])
-def test_guarantee_1_the_price_is_at_most_the_total_and_uses_most_of_it(way, law, count) -> None:
-    price = search_price.priced(PROMISE, gaussian_plans(count), count, way, max(count, 2.0), law)
+def test_guarantee_1_the_price_is_at_most_the_total_and_uses_most_of_it(way, count) -> None:
+    price = search_price.priced(PROMISE, gaussian_plans(count), count, way, max(count, 2.0))
     again = epsilon(price.events, PROMISE.delta, PROMISE.neighbours)
     assert 0.97 <= again <= 1.0
     assert price.total == again
@@ -40,8 +39,7 @@ def test_guarantee_1_the_price_is_at_most_the_total_and_uses_most_of_it(way, law
 
 def test_auto_takes_the_way_whose_fits_may_spend_more() -> None:
     few, many = (
-        search_price.priced(PROMISE, gaussian_plans(n), n, "auto", float(n), "geometric")
-        for n in (2, 30)
+        search_price.priced(PROMISE, gaussian_plans(n), n, "auto", float(n)) for n in (2, 30)
     )
     assert (few.way, many.way) == (ALL, SELECTION)
     for price in (few, many):
@@ -50,7 +48,7 @@ def test_auto_takes_the_way_whose_fits_may_spend_more() -> None:
         assert (
             price.epsilon
             >= search_price.priced(
-                PROMISE, gaussian_plans(count), count, other, float(count), "geometric"
+                PROMISE, gaussian_plans(count), count, other, float(count)
             ).epsilon
         )
 
@@ -63,7 +61,7 @@ def test_guarantee_2_one_run_covers_every_plan_and_the_score(odd) -> None:
             [Exponential(eps)] if isinstance(odd, Exponential) else []
         )
 
-    price = search_price.priced(PROMISE, plans, 3, SELECTION, 3.0, "geometric")
+    price = search_price.priced(PROMISE, plans, 3, SELECTION, 3.0)
     worst = mechanisms.moments(inventory(price.each, "add-remove"), "add-remove")
     score = Gaussian(price.noise_multiplier) if price.noise_multiplier else None
     for event in [*plans(price.epsilon, price.delta), *([score] if score else [])]:
@@ -74,35 +72,29 @@ def test_guarantee_2_one_run_covers_every_plan_and_the_score(odd) -> None:
             assert epsilon(event, price.delta) <= price.epsilon * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 3.0, math.inf])
-def test_guarantee_3_the_distribution_has_the_mean_that_is_priced(shape) -> None:
-    sums = search_price._sums(6.0, shape)
+def test_guarantee_3_the_distribution_has_the_mean_that_is_priced() -> None:
+    sums = search_price._sums(6.0)
     law = np.diff(sums, prepend=0.0)
-    values = np.arange(len(law)) + (0 if math.isinf(shape) else 1)
+    values = np.arange(len(law)) + 1
     assert law @ values == pytest.approx(6.0, rel=1e-6)
     assert sums[-1] == pytest.approx(1.0, abs=1e-11)
-    if shape == 1.0:
-        assert np.abs(law - stats.geom.pmf(values, 1 / 6)).sum() < search_price.DRAWN
-    if math.isinf(shape):
-        assert np.abs(law - stats.poisson.pmf(values, 6.0)).sum() < search_price.DRAWN
+    assert np.abs(law - stats.geom.pmf(values, 1 / 6)).sum() < search_price.DRAWN
 
 
 def test_guarantee_3_draws_follow_the_distribution() -> None:
     """2,000 geometric draws in six bins: chi-square above 25.7 has probability 1e-4."""
-    drawn = np.array(
-        [search_price.runs(3.0, 1.0, NoiseSource.seeded(seed)) for seed in range(2000)]
-    )
+    drawn = np.array([search_price.runs(3.0, NoiseSource.seeded(seed)) for seed in range(2000)])
     assert drawn.min() == 1
     counts = np.bincount(np.minimum(drawn, 6))[1:]
     expected = [*stats.geom.pmf(np.arange(1, 6), 1 / 3), stats.geom.sf(5, 1 / 3)]
     assert ((counts - 2000 * np.array(expected)) ** 2 / (2000 * np.array(expected))).sum() < 25.7
-    assert search_price.runs(1.0, 1.0, NoiseSource.seeded(0)) == 1
+    assert search_price.runs(1.0, NoiseSource.seeded(0)) == 1
 
 
 def profile_of_best(mu: float, mean: float, eps: float) -> float:
     """delta(eps), exactly: the best of a geometric number of N(0, 1) against that of N(mu, 1), both
     ways."""
-    sums = search_price._sums(mean, 1.0)
+    sums = search_price._sums(mean)
     law = np.diff(sums, prepend=0.0)
     runs = np.arange(1, len(law) + 1)
     at = np.linspace(-9.0, 9.0 + mu, 6001)
@@ -139,8 +131,8 @@ def test_guarantee_1_a_floor_and_a_last_fit_are_in_the_price(way, odd) -> None:
     def plans(eps, delta):
         return [Exponential(eps)] * 4 if odd else gaussian_plans(4)(eps, delta)
 
-    own = search_price.priced(PROMISE, plans, 4, way, 4.0, "geometric")
-    price = search_price.priced(PROMISE, plans, 4, way, 4.0, "geometric", 0.85, floor=True)
+    own = search_price.priced(PROMISE, plans, 4, way, 4.0)
+    price = search_price.priced(PROMISE, plans, 4, way, 4.0, 0.85, floor=True)
     assert price.floor
     assert 0.9 <= epsilon(price.events, PROMISE.delta, PROMISE.neighbours) == price.total <= 1.0
     assert price.events[0] == (Repeated(price.each, 5) if way == ALL else price.each)
@@ -155,8 +147,5 @@ def test_guarantee_1_a_floor_and_a_last_fit_are_in_the_price(way, odd) -> None:
 
 def test_a_budget_that_holds_no_search_is_refused() -> None:
     with pytest.raises(PrivacyError, match="fewer candidates"):
-        search_price.priced(Promise(1.0, 1e-12), gaussian_plans(9), 9, SELECTION, 9.0, "geometric")
-    assert (
-        search_price.priced(Promise(1.0, 1e-12), gaussian_plans(9), 9, "auto", 9.0, "geometric").way
-        == ALL
-    )
+        search_price.priced(Promise(1.0, 1e-12), gaussian_plans(9), 9, SELECTION, 9.0)
+    assert search_price.priced(Promise(1.0, 1e-12), gaussian_plans(9), 9, "auto", 9.0).way == ALL

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from .charts import Row as Row
     from .charts import Rows as Rows
     from .charts import Rule as Rule
-    from .frontier import Floor as Floor
     from .frontier import Point as Point
     from .frontier import Series as Series
     from .parts import Chart as Chart

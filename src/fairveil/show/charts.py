@@ -31,7 +31,7 @@ DASHES: tuple[Any, ...] = (
 ROW = 42.0
 FEW = 40
 """Points up to which each has a mark."""
-OWN, PUBLISHED, FLOOR = "own", "published", "floor"
+OWN, PUBLISHED = "own", "published"
 
 
 @dataclass(frozen=True)
@@ -191,13 +191,11 @@ class Curves(Chart):
         look: dict[str, Any] = {
             "color": COLORS[at % len(COLORS)] if own else INK,
             "alpha": 1.0 if own else 0.65,
-            "linestyle": DASHES[(at + at // len(MARKS)) % len(DASHES)]
-            if one.kind != FLOOR
-            else ":",
+            "linestyle": DASHES[(at + at // len(MARKS)) % len(DASHES)],
             "linewidth": 2.0 if own else 1.1,
             "label": one.label,
         }
-        if one.kind != FLOOR and len(one.points) <= FEW:
+        if len(one.points) <= FEW:
             look |= {"marker": MARKS[at % len(MARKS)], "markersize": 6.0}
             look |= {} if own else {"markerfacecolor": "none"}
         if not one.joined:

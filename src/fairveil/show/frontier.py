@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from .. import _checks
 from ..errors import InputError
-from .charts import FLOOR, OWN, PUBLISHED, Axis, Curve, Curves, Rule
+from .charts import OWN, PUBLISHED, Axis, Curve, Curves, Rule
 from .parts import Column, Table
 
 Protects = Literal["records", "sensitive_features", "nothing"]
@@ -102,21 +102,11 @@ class Series:
         return Curve(self.name, tuple(zip(across, up, strict=True)), *bars, kind=kind)
 
 
-@dataclass(frozen=True)
-class Floor:
-    """The gap that an exactly fair model of that error is measured at, for want of rows: (error, gap)
-    pairs. No curve can be judged to its left."""
-
-    points: tuple[tuple[float, float], ...]
-    label: str = "floor: an exactly fair model, measured on a test set of this size"
-
-
 def charts(
     measure: str,
     dataset: str,
     series: Sequence[Series],
     *,
-    floor: Floor | None = None,
     required: Sequence[float] = (),
     notes: Sequence[str] = (),
     unit: str = "points",
@@ -127,11 +117,6 @@ def charts(
     `measure`: what the gap is of, in words; `required`: bounds that were asked for.
     """
     own = [one for one in series if not one.published]
-    extra = (
-        []
-        if floor is None
-        else [Curve(floor.label, tuple((g, e) for e, g in floor.points), kind=FLOOR)]
-    )
     across, up = Axis(measure, unit), Axis("error", "percent")
     shown = sorted(set(required))
     rules = tuple(
@@ -140,15 +125,12 @@ def charts(
     told = ("Lower and further left is better.", *notes)
     title = f"Error against {measure}, {dataset}"
     if own:
-        curves = (*(one.curve() for one in own), *extra)
-        yield Curves(title, across, up, curves, rules, told)
+        yield Curves(title, across, up, tuple(one.curve() for one in own), rules, told)
     others = [one for one in series if one.published]
     for epsilon in sorted({one.epsilon for one in others}):
         curves = tuple(one.curve() for one in (*own, *others) if one.epsilon == epsilon)
         about = "not private" if math.isinf(epsilon) else f"ε = {epsilon:g}"
-        yield Curves(
-            f"{title}: {about}, beside published curves", across, up, (*curves, *extra), (), told
-        )
+        yield Curves(f"{title}: {about}, beside published curves", across, up, curves, (), told)
 
 
 def table(series: Sequence[Series], measure: str, unit: str = "points") -> Table:

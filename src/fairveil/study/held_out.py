@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 
 from .._types import ColumnsLike, Floats, TableLike
 from ..errors import InputError
@@ -87,18 +86,6 @@ class HeldOut:
         cells = 1 if self.cells is None else self.cells.count
         shape = (cells, len(self.classes), len(self.classes))
         return soft_histogram(law, self._labels, self._cell_ids[np.newaxis], shape)
-
-
-def histogram_of(
-    classifier: BaseEstimator, X: TableLike, y: ColumnsLike, groups: ColumnsLike
-) -> Floats:
-    """The same of a classifier that reads the group, whose base may be another library's."""
-    law = classifier.predict_proba(X, sensitive_features=groups)
-    classes, cells = tuple(classifier.classes_.tolist()), classifier.cells_
-    labels = _codes(read_labels(y), classes)
-    ids = cells.ids(_group_codes(groups, X, cells, len(law)))[:1].astype(np.intp)
-    same_length({"X": len(law), "y": len(labels)})
-    return soft_histogram(law, labels, ids, (cells.count, len(classes), len(classes)))
 
 
 def measured(run: Run, judge: Judge, histogram: Floats) -> Run:

@@ -33,7 +33,7 @@ from .._waiting import waiting
 from ..core.events import Repeated
 from ..core.promise import Promise
 from ..data.elsewhere import Elsewhere
-from ..errors import InputError, PrivacyError
+from ..errors import InputError
 from ..estimators import fitting, reading
 from ..ledger import Ledger, already_charged, current, given_ledger
 from ..models.model import RandomState
@@ -42,7 +42,7 @@ from ..statement.document import PrivacyStatement, PublicFact, StatedBound
 from . import search_floor, search_price
 from .search_candidates import candidates_of, parts_of
 from .search_fits import COUNTED, FLOOR, Fits, Rows, Run, refuse_elsewhere, split
-from .search_price import ALL, DEFAULTS, GEOMETRIC, SHAPES, WAYS, SearchPrice
+from .search_price import ALL, DEFAULTS, WAYS, SearchPrice
 from .search_scores import ERROR, Scoring
 
 NOT_COVERED = "how long the search took, which grows with the number of its runs"
@@ -80,14 +80,12 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Number of candidates that are drawn if there is a distribution. Of lists all combinations
         are taken.
     way : {"auto", "selection", "all"}, default="auto"
-        ``"selection"``: a secret random number of runs, and only the best is released. ``"all"``:
+        ``"selection"``: a secret random (geometric) number of runs, and only the best is released. ``"all"``:
         every candidate once, and every score is released. ``"auto"``: the cheaper by public facts,
         with the estimator's own parameters as a floor. They stay unless a candidate is clearly
         better, and no search is made where noise would hide its gain.
     runs : float, default=None
         Mean number of runs of a selection. None: the number of candidates.
-    law : {"geometric", "poisson"}, default="geometric"
-        Distribution of the number of runs. A Poisson number may be 0, and then nothing is found.
     holdout : float, default=0.25
         Share of the rows on which scores are computed. Each row is held out by a coin of its own.
     refit : float, default=None
@@ -163,7 +161,6 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_iter: int = 10,
         way: str = "auto",
         runs: float | None = None,
-        law: str = GEOMETRIC,
         holdout: float = 0.25,
         refit: float | None = None,
         protects: str = "records",
@@ -180,7 +177,6 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_iter = n_iter
         self.way = way
         self.runs = runs
-        self.law = law
         self.holdout = holdout
         self.refit = refit
         self.protects = protects
@@ -222,7 +218,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError.expected(
                 "a finite epsilon and a delta above 0", of="epsilon", got=promise, remedy=remedy
             )
-        way, law = _checks.one_of(WAYS, way=self.way), _checks.one_of(tuple(SHAPES), law=self.law)
+        way = _checks.one_of(WAYS, way=self.way)
         holdout = _checks.fraction(holdout=self.holdout, low_open=True, high_open=True)
         again = (
             None
@@ -232,11 +228,9 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed = fitting.seed_of(self.random_state)
         candidates = candidates_of(self.param_distributions, self.n_iter, seed, name, last)
         mean = float(len(candidates)) if self.runs is None else _checks.positive(runs=self.runs)
-        if law == GEOMETRIC and mean < 1:
-            remedy = "Pass runs=10, for example, or law='poisson'."
-            raise InputError.expected(
-                "a mean of at least 1", of="runs", got=self.runs, remedy=remedy
-            )
+        if mean < 1:
+            remedy, expected = "Pass runs=10, for example.", "a mean of at least 1"
+            raise InputError.expected(expected, of="runs", got=self.runs, remedy=remedy)
         constraint = (
             self.constraint
             if self.constraint is not None
@@ -251,7 +245,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = Rows(X, y, sensitive_features, whose)
         fitted, scored = split(rows, holdout, seed)
         asked = Fits(last, candidates, promise, fitted, scored, scoring, seed, holdout)
-        price = self._priced(asked, promise, way, mean, law, again, away=isinstance(X, Elsewhere))
+        price = self._priced(asked, promise, way, mean, again, away=isinstance(X, Elsewhere))
         # the holder's ledger has a fit and a score of each
         if isinstance(X, Elsewhere) and price.way != DEFAULTS:
             X.require_room([*price.events, price.events[0]], promise)
@@ -268,7 +262,6 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         promise: Promise,
         way: str,
         mean: float,
-        law: str,
         again: float | None,
         *,
         away: bool,
@@ -284,7 +277,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return search_price.unsearched(promise, None)
         ways = ALL if away else way
         price = search_price.priced(
-            promise, asked.plans, max(1, others), ways, mean, law, kept, floor=floor
+            promise, asked.plans, max(1, others), ways, mean, kept, floor=floor
         )
         if not floor:
             return price
@@ -352,7 +345,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     if price.floor:
                         found.append(asked.later(partial(asked.run, self._at, price, FLOOR)))
                 self._again = None
-                if price.refit_epsilon is not None and found:
+                if price.refit_epsilon is not None:
                     winner = self._winner(found, asked, price, promise)
                     self._again = asked.later(partial(asked.again, winner, price, rows))
             except BaseException:
@@ -386,14 +379,6 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         name: str,
         promise: Promise,
     ) -> None:
-        if not found:
-            remedy = (
-                "What it cost is spent. Search again with law='geometric', whose number of runs is "
-                "at least 1."
-            )
-            raise PrivacyError.expected(
-                "a run", of="PrivateSearchCV", got="none: the number drawn was 0", remedy=remedy
-            )
         best = self._winner(found, asked, price, promise)
         model = best.model if self._again is None else self._again
         model.privacy_ = self._statement(model, asked, price, promise)
@@ -446,7 +431,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         how = (
             f"each of {count} candidates once, all models and scores released"
             if price.way == ALL
-            else f"the best of a secret number of runs, mean {price.mean:g} ({self.law}), each of "
+            else f"the best of a secret number of runs, mean {price.mean:g}, each of "
             f"one of {count} candidates"
         )
         if price.floor:

@@ -7,21 +7,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
 from .. import _checks
-from .._json import MALFORMED, Document, Node
 from ..core.events import Event
 from ..core.promise import Promise
-from ..errors import FairveilError, InputError
+from ..errors import InputError
 from ..estimators import FairClassifier
 from ..privacy import epsilon as price
-from ..show.frontier import Floor, Point, Series, charts
+from ..show.frontier import Point, Series, charts
 from ..show.frontier import table as points_table
 from ..show.numbers import at_most
 from ..show.parts import Note, Part, Shown, first_chart
@@ -29,8 +27,6 @@ from ..statement.document import ARITHMETICS, PrivacyStatement, StatedBound
 
 CONFIDENCE = 0.95
 FORMAT, FORMAT_VERSION = "fairveil-frontier", 1
-DOCUMENT = Document("frontier", "Write frontiers with Frontier.to_json().")
-FIELDS = {"format", "version", "measure", "held_out_rows", "runs", "table", "privacy", "published"}
 SHARED = (
     "models of one seed share their noise: the price of all of them together is that of secure "
     "noise alone (seeds=None)"
@@ -146,7 +142,7 @@ class Frontier(Shown):
     published : tuple of Series
         Published curves to compare with.
     models : mapping
-        Fitted estimators by (epsilon, target, seed); empty in a frontier that was read from a file.
+        Fitted estimators by (epsilon, target, seed).
 
     See Also
     --------
@@ -190,20 +186,6 @@ class Frontier(Shown):
             for place in places
         ]
 
-    def columns(self) -> dict[str, npt.NDArray[np.float64]]:
-        """The table as one array a column, NaN where nothing is known.
-
-        Returns
-        -------
-        dict of ndarray
-            Arrays by name, as `pandas.DataFrame` takes them.
-        """
-        lines = self.table()
-        return {
-            name: np.array([math.nan if line[name] is None else line[name] for line in lines])
-            for name in lines[0]
-        }
-
     @property
     def summary(self) -> str:
         """How many models, and what looking at all of them costs."""
@@ -233,7 +215,6 @@ class Frontier(Shown):
         self,
         *,
         dataset: str = "held-out rows",
-        floor: Floor | None = None,
         notes: Sequence[str] = (),
     ) -> list[Part]:
         """Error against the swept gap on held-out rows: a chart with one curve an epsilon, one beside
@@ -243,8 +224,6 @@ class Frontier(Shown):
         ----------
         dataset : str, default="held-out rows"
             Whose rows, for the title.
-        floor : Floor, default=None
-            Gap that an exactly fair model measures at on so few rows. None: not drawn.
         notes : sequence of str, default=()
             Sentences for the text alternative.
 
@@ -268,9 +247,7 @@ class Frontier(Shown):
         unit = "points" if self.measure.endswith("gap") else "percent"
         required = [one for one in self.targets if one is not None]
         every = (*series, *self.published)
-        drawn = charts(
-            self.measure, dataset, every, floor=floor, required=required, notes=said, unit=unit
-        )
+        drawn = charts(self.measure, dataset, every, required=required, notes=said, unit=unit)
         return [*drawn, points_table(every, self.measure, unit), *map(Note, said)]
 
     def plot(self, ax: object = None, **options: Any) -> Any:
@@ -357,75 +334,6 @@ class Frontier(Shown):
             "published": _plain([asdict(series) for series in self.published]),
         }
 
-    @staticmethod
-    def from_json(text: str) -> Frontier:
-        """Read what `to_json` writes, without models.
-
-        Unexpected content is an error that names it. The table is made again from the runs, and
-        must be the one that is written.
-
-        Parameters
-        ----------
-        text : str
-            The document.
-
-        Returns
-        -------
-        Frontier
-            The frontier.
-        """
-        content = DOCUMENT.node(text)
-        if content.mapping().get("format") != FORMAT:
-            content.refuse(f"an object of format {FORMAT!r}", content.value)
-        if content["version"].whole() != FORMAT_VERSION:
-            content["version"].refuse(f"version {FORMAT_VERSION}", content.value["version"])
-        content.only(FIELDS)
-        rows = content["held_out_rows"]
-        runs = tuple(_read(Run, run) for run in content["runs"].list())
-        if not runs:
-            content["runs"].refuse("at least one run", "none")
-        try:
-            found = Frontier(
-                content["measure"].text(),
-                runs,
-                PrivacyStatement.from_json(json.dumps(content["privacy"].mapping())),
-                None if rows.is_null else rows.whole(),
-                tuple(_read(Series, series) for series in content["published"].list()),
-            )
-            table = _plain(found.table())
-        except FairveilError:
-            raise
-        except MALFORMED as error:
-            table, wrong = None, type(error).__name__
-        if table is None:
-            content.refuse("a complete frontier", f"one whose parts do not fit ({wrong})")
-        if [line.mapping() for line in content["table"].list()] != table:
-            content["table"].refuse("the table that its runs make", "another")
-        return found
-
-
-def _read(of: Any, node: Node) -> Any:
-    """A run, a curve or a point, by the types of its fields; those of figures may be left out where
-    they have a default."""
-    own = fields(of)
-    optional = {one.name for one in own if one.default is not MISSING and of is not Run}
-    node.only({one.name for one in own} - optional, optional)
-    return of(**{name: _value(node[name], _TYPES[of][name]) for name in node.mapping()})
-
-
-def _value(node: Node, kind: str) -> Any:
-    word = kind.removesuffix(" | None")
-    if node.is_null and word != kind:
-        return None
-    if word.startswith("tuple"):
-        return tuple(_read(Point, point) for point in node.list())
-    if word != "float":
-        return node.whole() if word == "int" else node.truth() if word == "bool" else node.text()
-    number = node.number(words=True)  # what is undefined is null in a frontier, and never NaN
-    if math.isnan(number):
-        node.refuse("a number, or null where it is undefined", node.value)
-    return number
-
 
 def _plain(value: object) -> Any:
     """JSON has no infinities: "inf", as everywhere in the library."""
@@ -434,11 +342,6 @@ def _plain(value: object) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
     return "inf" if isinstance(value, float) and math.isinf(value) else value
-
-
-_TYPES: dict[Any, dict[str, str]] = {
-    of: {one.name: str(one.type) for one in fields(of)} for of in (Run, Series, Point)
-}
 
 
 # Of all models together

@@ -265,7 +265,7 @@ def plan_sample_size(
         _checks.one_of(NEIGHBOURS, neighbours=neighbours),
         (first, second),
     )
-    given = {"candidates": candidates, "dimension": dimension, "vc": vc}
+    given: Any = {"candidates": candidates, "dimension": dimension, "vc": vc}
     sets = [
         Decisions(kind, _checks.whole(at_least=1, **{kind: size}))
         for kind, size in given.items()

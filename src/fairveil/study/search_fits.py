@@ -196,7 +196,7 @@ class Fits:
         source = NoiseSource.of(derived_seed(self._seed, 1 << 20))
         kept: Run | None = None
         draws = source.stream("sampling", "candidates")
-        for number in range(search_price.runs(price.mean, price.shape, source)):
+        for number in range(search_price.runs(price.mean, source)):
             try:
                 found = self.run(among[draws.below(len(among))], price, number)
             except Exception:

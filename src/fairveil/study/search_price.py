@@ -52,8 +52,8 @@ from ..statement.document import PrivacyStatement
 
 SELECTION, ALL, DEFAULTS = "selection", "all", "defaults"
 WAYS = ("auto", SELECTION, ALL)
-GEOMETRIC, POISSON = "geometric", "poisson"
-SHAPES = {GEOMETRIC: 1.0, POISSON: math.inf}
+SHAPE = 1.0
+"""Of the number of runs: geometric."""
 DRAWN = 1e-11
 """How far the drawn number of runs may be from its distribution, in total variation."""
 STEPS = 30
@@ -80,7 +80,6 @@ class SearchPrice:
     events: tuple[Event, ...]
     total: float
     mean: float
-    shape: float
     refit_epsilon: float | None = None
     floor: bool = False
     least_gain: float | None = None
@@ -92,7 +91,6 @@ def priced(
     candidates: int,
     way: str,
     mean: float,
-    law: str,
     refit: float | None = None,
     *,
     floor: bool = False,
@@ -105,7 +103,7 @@ def priced(
     found, failed = list[SearchPrice](), list[BudgetError]()
     for one in ways:
         try:
-            found.append(_priced(promise, plans, candidates, one, mean, SHAPES[law], refit, floor))
+            found.append(_priced(promise, plans, candidates, one, mean, refit, floor))
         except BudgetError as error:
             failed.append(error)
     if not found:
@@ -125,7 +123,6 @@ def unsearched(promise: Promise, least_gain: float | None) -> SearchPrice:
         None,
         (each,),
         promise.epsilon,
-        1.0,
         1.0,
         least_gain=least_gain,
     )
@@ -154,7 +151,6 @@ def _priced(
     candidates: int,
     way: str,
     mean: float,
-    shape: float,
     refit: float | None,
     floor: bool,
 ) -> SearchPrice:
@@ -170,7 +166,7 @@ def _priced(
             return (Repeated(each, candidates + floor), *after)
         return (
             *((each,) if floor else ()),
-            PrivateSelection(each, mean, shape),
+            PrivateSelection(each, mean, SHAPE),
             SamplerError(DRAWN),
             *after,
         )
@@ -196,7 +192,7 @@ def _priced(
             z, again = None if mu is None else 1.0 / mu, None if last is None else last[0]
             number = float(candidates) if way == ALL else mean
             return SearchPrice(
-                way, epsilon, delta, each, z, events_of(each), total, number, shape, again, floor
+                way, epsilon, delta, each, z, events_of(each), total, number, again, floor
             )
         # The plans cost a little more than was supposed: less, until they fit.
         epsilon *= 0.97
@@ -267,35 +263,23 @@ def require_covered(statement: PrivacyStatement, price: SearchPrice) -> None:
         )
 
 
-def runs(mean: float, shape: float, source: NoiseSource) -> int:
-    """How many runs a selection makes: drawn by one uniform number of 53 bits along the
+def runs(mean: float, source: NoiseSource) -> int:
+    """How many runs a selection makes, at least one: drawn by one uniform number of 53 bits along the
     distribution's sums."""
     drawn = float(source.stream("sampling", "runs").uniforms(1)[0])
     # 53 bits of one uniform number: the distance to the exact distribution is charged as `DRAWN`
     # (docs/theory/choices.md, claim 3).
-    found = np.searchsorted(_sums(mean, shape)[:-1], drawn, side="right")
-    return int(found) + (0 if math.isinf(shape) else 1)
+    return int(np.searchsorted(_sums(mean)[:-1], drawn, side="right")) + 1
 
 
 @lru_cache(maxsize=32)
-def _sums(mean: float, shape: float) -> npt.NDArray[np.float64]:
-    """P(runs <= k), from 0 (Poisson) or 1 (truncated negative binomial of the accountant's own
-    gamma) on."""
-    if math.isinf(shape):
-        size = int(mean + 12.0 * math.sqrt(mean) + 60)
-        logs = (
-            np.arange(size) * math.log(mean)
-            - mean
-            - np.array([math.lgamma(k + 1.0) for k in range(size)])
-        )
-        law = np.exp(logs)
-    else:
-        gamma = stopping(mean, shape)
-        size = max(2, int(40.0 / -math.log1p(-gamma)) + 2) if gamma < 1 else 2
-        steps = np.arange(1, size)
-        logs = np.log((steps + shape) / (steps + 1.0)) + (
-            math.log1p(-gamma) if gamma < 1 else -math.inf
-        )
-        law = np.exp(np.concatenate([[0.0], np.cumsum(logs)]))
-        law = law / law.sum()
-    return np.asarray(np.minimum(1.0, np.cumsum(law)), np.float64)
+def _sums(mean: float) -> npt.NDArray[np.float64]:
+    """P(runs <= k), from 1 on: geometric, of the accountant's own gamma."""
+    gamma = stopping(mean, SHAPE)
+    size = max(2, int(40.0 / -math.log1p(-gamma)) + 2) if gamma < 1 else 2
+    steps = np.arange(1, size)
+    logs = np.log((steps + SHAPE) / (steps + 1.0)) + (
+        math.log1p(-gamma) if gamma < 1 else -math.inf
+    )
+    law = np.exp(np.concatenate([[0.0], np.cumsum(logs)]))
+    return np.asarray(np.minimum(1.0, np.cumsum(law / law.sum())), np.float64)

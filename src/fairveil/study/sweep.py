@@ -22,7 +22,6 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,20 +41,17 @@ from ..errors import (
     WeakDelta,
     WeakEpsilon,
 )
-from ..estimators import FairClassifier, FairPostProcessor, fitting, reading
+from ..estimators import FairClassifier, reading
 from ..estimators import batched as batched
 from ..estimators.batched import Job
 from ..estimators.descending import PrimalDualWay
 from ..estimators.fitting import progress as bar
-from ..estimators.fitting import require_room
 from ..estimators.reading import ReadOptions, Training, groups_of
 from ..estimators.ways import PlannedFit
 from ..fairness import DemographicParity
-from ..methods.descent import Progress
 from ..show.frontier import Series
-from ..statement.document import PrivacyStatement
 from .families import Family, Judge
-from .held_out import HeldOut, defined, histogram_of, measured
+from .held_out import HeldOut, defined, measured
 from .result import (
     Frontier,
     Key,
@@ -80,7 +76,7 @@ def frontier(
     epsilons: Iterable[float] = EPSILONS,
     seeds: int | Iterable[int] | None = None,
     test: TableLike = None,
-    estimator: FairClassifier | FairPostProcessor | None = None,
+    estimator: FairClassifier | None = None,
     published: Iterable[Series] = (),
     progress: bool = True,
 ) -> Frontier:
@@ -109,10 +105,9 @@ def frontier(
         noise is secret a number means None. None: one model a point, with secure noise.
     test : tuple (X, y, sensitive_features), default=None
         Rows that are held out of training. None: errors are not known.
-    estimator : FairClassifier or FairPostProcessor, default=None
+    estimator : FairClassifier, default=None
         Carries the parameters that all models share, such as `protects`, `delta`, `schema`, `model`
-        and `ledger`. A `FairPostProcessor` needs a fitted base with ``public_base=True``, and its
-        models are fitted one by one. None: a `FairClassifier` with the defaults.
+        and `ledger`. None: one with the defaults.
     published : iterable of Series, default=()
         Curves of others for the plot.
     progress : bool, default=True
@@ -156,13 +151,6 @@ def frontier(
         Family.of(constraint, _numbers("gaps", gaps)),
     )
     curves = tuple(published)
-    if isinstance(estimator, FairPostProcessor):
-        with bar("Frontier") if progress else nullcontext() as tick:
-            runs, statement, rows, models = _after_a_base(
-                estimator, (X, y, sensitive_features), sweep, chosen, family, test, tick
-            )
-        _warn(runs)
-        return Frontier(family.name, runs, statement, rows, curves, models)
     template = _template(estimator)
     reader = _Reader(X, y, sensitive_features)
     planned = _planned(template, sweep, family, reader)
@@ -233,7 +221,7 @@ def _template(estimator: object) -> FairClassifier:
         )
         solver = "" if by is None else f" by {type(by.solver).__name__}"
         got = f"{type(estimator).__name__}{solver}"
-        expected = "a FairClassifier by PrimalDual, or a FairPostProcessor"
+        expected = "a FairClassifier by PrimalDual"
         raise InputError.expected(expected, of="estimator", got=got, remedy=remedy)
     if estimator.constraints is not None:
         remedy = (
@@ -353,86 +341,3 @@ def _warn(runs: Sequence[Run]) -> None:
             "constraint_report_ of each. Ask for larger gaps, larger epsilons or more rounds there."
         )
         warnings.warn(text, ConstraintNotMet, stacklevel=3)
-
-
-# A post-processor, fitted one by one after one public base: its events depend on epsilon, its groups
-# and the solver alone
-
-
-def _after_a_base(
-    template: FairPostProcessor,
-    rows: tuple[Any, Any, Any],
-    epsilons: Sequence[float],
-    seeds: Sequence[int | None],
-    family: Family,
-    test: Any,
-    tick: Progress | None,
-) -> tuple[tuple[Run, ...], PrivacyStatement, int | None, dict[Key, Any]]:
-    """All runs, one statement of all, how many rows were held out, and the models."""
-    _require_public_base(template)
-    keys = [
-        (e, gap, seed)
-        for e in epsilons
-        for gap in family.bounds
-        for seed in (seeds if math.isfinite(e) else seeds[:1])
-    ]
-    own = template.get_params(deep=False)
-    models = {
-        key: FairPostProcessor(
-            **{
-                **own,
-                "epsilon": key[0],
-                "constraints": family.asked_of(key[1]),
-                "random_state": key[2],
-            }
-        )
-        for key in keys
-    }
-    planned = [one._priced(*rows) for one in models.values()]
-    events = [event for _, event in planned]
-    whole = promise_of_all([promise for promise, _ in planned], events)
-    ledger = fitting.ledger_of(template, planned[0][0])
-    if ledger is not None:
-        require_room(ledger, events, planned[0][0], template._purpose)
-    held = None if test is None else len(np.asarray(test[1]))
-    tuning, beside = tuning_of(keys, whole), () if held is None else (held_out_words(held),)
-    runs = []
-    for done, (key, one) in enumerate(models.items(), 1):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConstraintNotMet)  # said once of all
-            one.fit(rows[0], rows[1], sensitive_features=rows[2])
-        stated = one.privacy_
-        one.privacy_ = replace(stated, tuning=tuning, not_covered=(*stated.not_covered, *beside))
-        runs.append(_run_after(key, one, family, test))
-        if tick is not None:
-            tick(done, len(models))
-    return (
-        tuple(runs),
-        statement_of_all([one.privacy_ for one in models.values()], events, whole),
-        held,
-        models,
-    )
-
-
-def _require_public_base(template: FairPostProcessor) -> None:
-    if template.constraints is not None:
-        remedy = "Pass frontier(..., constraint=DemographicParity), for example."
-        got = template.constraints
-        raise InputError.expected("None", of="estimator.constraints", got=got, remedy=remedy)
-    if not template.public_base or template.estimator is None:
-        remedy = "Fit the base to other rows, and pass FairPostProcessor(base, public_base=True)."
-        raise InputError.expected(
-            "a fitted base that is public", of="estimator", got="another", remedy=remedy
-        )
-
-
-def _run_after(key: Key, one: FairPostProcessor, family: Family, test: Any) -> Run:
-    report, gap = one.constraint_report_, key[1]
-    noise = max((line.noise for line in report.lines), default=0.0)
-    run = Run(
-        key[0], gap, key[2], defined(one.gap_), noise, report.met, report.reason, report.rounds
-    )
-    if test is None:
-        return run
-    judge = family.judge(gap, one.cells_, tuple(one.classes_.tolist()))
-    return measured(run, judge, histogram_of(one, *test))
