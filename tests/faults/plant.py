@@ -6,13 +6,14 @@ carries its faults along: this says which texts are not found any more::
 
     python tests/faults/plant.py --check
 
-and this says which test kills which fault (`--suite near`: the tests of the fault's room; `close`:
-contract tests about its room alone, a part of `contract`)::
+and this says which test kills which fault (`--suite near`: the tests of the fault's room)::
 
     python tests/faults/plant.py --suite contract --jobs 2
 
-Results are kept as lines of JSON, and a fault whose texts and file are as they were is not planted
-again. Tests that fail without a fault are left out.
+The suite runs once without a fault and says which functions each test enters. A fault is then held
+against those tests alone that enter its function, the cheapest of each kind first, for `--seconds`
+of them. Results and that trace are kept beside each other; a fault whose texts and file are as they
+were is not planted again. Tests that fail without a fault are left out.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import contextlib
 import functools
 import gc
 import hashlib
-import importlib
+import inspect
 import json
 import os
 import re
@@ -32,15 +33,18 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
-from queue import SimpleQueue
+from types import CodeType, FunctionType
 from typing import Any
+
+import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -55,7 +59,7 @@ MOST_UNCLEAR = 3
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault. `near`: the tests of its room; `close`: contract tests about it."""
+    """One fault. `near`: the tests of its room."""
 
     room: str
     name: str
@@ -64,7 +68,6 @@ class Fault:
     after: str
     breaks: str
     near: tuple[str, ...]
-    close: tuple[str, ...]
 
     def wrong(self, root: Path = ROOT) -> str:
         """What is wrong with it, in words; empty where it can be planted."""
@@ -112,11 +115,10 @@ def faults() -> tuple[Fault, ...]:
     found = []
     for file in sorted(HERE.glob("*.toml")):
         content = tomllib.loads(file.read_text(encoding="utf-8"))
-        usual = {name: tuple(content[name]) for name in ("near", "close")}
         for number, fault in enumerate(content["fault"], start=1):
             try:
-                tests = {name: tuple(fault.pop(name, usual[name])) for name in usual}
-                found.append(Fault(room=file.stem, **tests, **fault))
+                near = tuple(fault.pop("near", content["near"]))
+                found.append(Fault(room=file.stem, near=near, **fault))
             except TypeError as error:
                 raise ValueError(f"{file.name}, fault {number}: {error}") from error
     return tuple(found)
@@ -245,135 +247,155 @@ def _held(package: Path, name: str, root: Path) -> Path:
     return init
 
 
-# ----------------------------------------------------------------------------------------- runs of tests
+# ------------------------------------------------------------------------ which tests come near a fault
 
 
-def run_tests(place: Path, tests: Sequence[str], out: Path, first: bool) -> None:
-    """The tests of a copy, in this process; which failed, one a line of `out`."""
-    import pytest
+class Entered:
+    """A plugin of pytest: by test that passes its seconds, the tests that share a fit with it, and
+    the functions of src that it enters, all as one line of `out`."""
 
-    class Failed:
-        def pytest_runtest_logreport(self, report: Any) -> None:
-            if report.failed:
-                self.say(report.nodeid)
+    def __init__(self, place: Path, out: Path) -> None:
+        self.place, self.out, self.failed = place, out, set[str]()
 
-        def pytest_collectreport(self, report: Any) -> None:
-            if report.failed:
-                self.say(f"(collection of {report.nodeid})")
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Notes that it failed."""
+        self.failed |= {report.nodeid} if report.failed else set()
 
-        @staticmethod
-        def say(name: str) -> None:
-            with out.open("a", encoding="utf-8") as file:
-                file.write(name + "\n")
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[Any]:
+        """Runs the test, and notes what is called."""
+        codes: dict[int, Any] = {}
 
-    tempfile.tempdir = os.environ["TMPDIR"] = tempfile.mkdtemp(dir=place)
-    options = ["-q", "-p", "no:cacheprovider", "-p", "no:terminalreporter"] + ["-x"] * first
-    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what was imported before
-    options += [f"--basetemp={tempfile.tempdir}/pytest"]
-    status = pytest.main([*options, *tests], plugins=[Failed()])
-    shutil.rmtree(tempfile.tempdir, ignore_errors=True)
-    if status not in (0, 1, 2):
-        Failed.say(f"(pytest: exit status {int(status)})")
+        def called(frame: Any, event: str, arg: object) -> None:
+            codes[id(frame.f_code)] = frame.f_code
 
+        began = time.monotonic()
+        threading.settrace(called)
+        sys.settrace(called)
+        try:
+            return (yield)
+        finally:
+            sys.settrace(None)
+            threading.settrace(None)
+            mark = item.get_closest_marker("xdist_group")
+            entered = {self._said(code) for code in list(codes.values())} - {""}
+            line = [time.monotonic() - began, mark.args[0] if mark else "", sorted(entered)]
+            if item.nodeid not in self.failed:
+                with self.out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps([item.nodeid, *line]) + "\n")
 
-def forget(place: Path, files: Iterable[str]) -> None:
-    """Let modules of a copy be imported anew: these, its tests, and all packages, which hold names
-    of their modules."""
-    gone = {str(place / file) for file in files}
-    for name, module in list(sys.modules.items()):
-        file = str(getattr(module, "__file__", None) or "")
-        ours = file.startswith(f"{place}/")
-        if ours and (file in gone or not file.startswith(f"{place}/src/") or "/__init__." in file):
-            del sys.modules[name]
-    left = {name: module for name, module in sys.modules.items() if "." in name}
-    for name, module in left.items():
-        package, _, own = name.rpartition(".")
-        if str(getattr(module, "__file__", None) or "").startswith(f"{place}/src/"):
-            setattr(importlib.import_module(package), own, module)  # as its import did
+    def _said(self, code: Any) -> str:
+        """A function and the file that it is in; of lambdas and the like the one around them."""
+        file = str(code.co_filename).removeprefix(f"{self.place}/")
+        name = re.sub(r"(\.<locals>)?\.?<\w+>$", "", code.co_qualname)
+        return f"{file}:{name}" if file.startswith("src/") else ""
 
 
-class Server:
-    """A process that has run the tests of a copy once without a fault, and forks for every fault:
-    the child imports anew what the fault is in and all that import that, and has the rest from
-    its parent, compiled loops included."""
+@dataclass(frozen=True)
+class Near:
+    """A test: its name, without its parameters too; its seconds, and whose fit it shares."""
 
-    def __init__(self, place: Path) -> None:
-        command = [sys.executable, __file__, "--serve", str(place)]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-        )
-
-    def warm(self, tests: Sequence[str]) -> list[str]:
-        """The tests that fail without a fault."""
-        return self._told(tests, (), 0.0)
-
-    def run(self, tests: Sequence[str], files: Iterable[str], timeout: float) -> str | None:
-        """The first test that failed, where these files may have changed."""
-        return next(iter(self._told(tests, files, timeout)), None)
-
-    def _told(self, tests: Sequence[str], files: Iterable[str], timeout: float) -> list[str]:
-        with tempfile.TemporaryDirectory() as folder:
-            out = Path(folder) / "failed"
-            asked = [list(tests), sorted(files), str(out), timeout]
-            assert self._process.stdin is not None
-            assert self._process.stdout is not None
-            self._process.stdin.write(json.dumps(asked) + "\n")
-            ended = self._process.stdout.readline().strip()
-            failed = out.read_text(encoding="utf-8").splitlines() if out.exists() else []
-        return failed if ended == "0" or failed else [f"({ended})"]
-
-    def close(self) -> None:
-        """End it."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+    test: str
+    kind: str
+    seconds: float
+    group: str
 
 
-def serve(place: Path) -> None:
-    """Answer the lines that come: see `Server`."""
-    answers = os.fdopen(os.dup(1), "w", buffering=1)
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
-    os.chdir(place)
-    os.environ["PYTHONPATH"] = str(place / "src")
-    os.environ["XDG_CACHE_HOME"] = str(place / "cache")
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    sys.dont_write_bytecode = False
-    sys.path[:0] = [str(place / "src"), str(place / "tests"), str(place)]
-    for line in sys.stdin:
-        tests, files, out, timeout = json.loads(line)
-        if not timeout:
-            forget(place, ())
-            run_tests(place, tests, Path(out), first=False)
-            gc.freeze()  # no child looks for garbage among what its parent has
-            answers.write("0\n")
-            continue
-        child = os.fork()
-        if child == 0:
-            os.setsid()
-            status = 1
-            try:
-                forget(place, files)
-                run_tests(place, tests, Path(out), first=True)
-                status = 0
-            finally:
-                os._exit(status)
-        answers.write(f"{_waited(child, timeout)}\n")
+class Trace:
+    """What `Entered` wrote."""
+
+    def __init__(self, path: Path) -> None:
+        self.by_function: dict[str, set[Near]] = defaultdict(set)
+        self.by_file: dict[str, set[Near]] = defaultdict(set)
+        self.by_group: dict[str, set[Near]] = defaultdict(set)
+        for line in path.read_text(encoding="utf-8").splitlines():
+            test, seconds, group, entered = json.loads(line)
+            near = Near(test, test.partition("[")[0], seconds, group)
+            self.by_group[group].add(near)
+            for function in entered:
+                self.by_function[function].add(near)
+                self.by_file[function.partition(":")[0]].add(near)
+
+    def of(self, fault: Fault) -> set[Near]:
+        """The tests that enter its function; where none does, as none enters what is compiled,
+        functions that name it, or that name those; where it is in none, its file. What runs in
+        processes of their own is seen by test files that name its package."""
+        name = _function(fault)
+        new = {(fault.file, name)} if name else set()
+        known = set(new)
+        while new:
+            found = set[Near]().union(*(self.by_function[f"{file}:{of}"] for file, of in new))
+            if found:
+                return found
+            new = {user for file, of in new for user in _users(file, of.rpartition(".")[2])} - known
+            known |= new
+        package = re.compile(rf"\b{Path(fault.file).parent.name}\b")
+        every = set().union(*self.by_group.values())
+        named = {near for near in every if package.search(_text(near.test.partition("::")[0]))}
+        return self.by_file[fault.file] or named or every
+
+    def chosen(self, fault: Fault, seconds: float) -> list[str]:
+        """Tests against it: of each kind the cheapest, then the next of each, for so many seconds.
+        Who shares a fit with a test that enters its function sees it as well."""
+        direct = self.of(fault)
+        groups = {near.group: 0.0 for near in direct if near.group}
+        for group in groups:
+            groups[group] = max(near.seconds for near in self.by_group[group])
+        kinds: dict[str, list[Near]] = defaultdict(list)
+        for near in direct.union(*(self.by_group[group] for group in groups)):
+            kinds[near.kind].append(near)
+        rounds: list[tuple[int, float, str]] = []
+        for kind in kinds.values():
+            kind.sort(key=lambda near: (groups.get(near.group, 0.0), near.seconds, near.test))
+            rounds += [(place, near.seconds, near.test) for place, near in enumerate(kind)]
+        tests = list[str]()
+        for _, cost, test in sorted(rounds):
+            if cost <= seconds or not tests:
+                seconds -= cost
+                tests.append(test)
+        return tests
 
 
-def _waited(child: int, timeout: float) -> str:
-    ends, status = time.monotonic() + timeout, None
-    while status is None and time.monotonic() < ends:
-        ended, found = os.waitpid(child, os.WNOHANG)
-        status = found if ended else None
-        time.sleep(0.02)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)  # with what it has begun
-    if status is None:
-        os.waitpid(child, 0)
-        return "no end"
-    return str(os.waitstatus_to_exitcode(status))
+@functools.cache
+def _text(file: str) -> str:
+    return (ROOT / file).read_text(encoding="utf-8")
+
+
+def _function(fault: Fault) -> str:
+    """The innermost function that a fault's text begins in, as Python names it; empty: none."""
+    text = _text(fault.file)
+    at = text.index(fault.before) + len(fault.before) - len(fault.before.lstrip("\n"))
+    line = text.count("\n", 0, at) + 1
+    around = [name for name, node in _functions(fault.file) if node[0] <= line <= node[1]]
+    return around[-1] if around else ""
+
+
+@functools.cache
+def _functions(file: str) -> list[tuple[str, tuple[int, int]]]:
+    """The functions of a file and their lines, those around others before them."""
+    found = []
+
+    def walk(node: ast.AST, within: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            inner = within
+            if isinstance(child, ast.ClassDef):
+                inner = f"{within}{child.name}."
+            elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                found.append((f"{within}{child.name}", (child.lineno, child.end_lineno or 0)))
+                inner = f"{within}{child.name}.<locals>."
+            walk(child, inner)
+
+    walk(ast.parse(_text(file)), "")
+    return found
+
+
+def _users(file: str, name: str) -> Iterator[tuple[str, str]]:
+    """The functions that name it, of its file and of those that import that."""
+    for other in {file, *_importers(ROOT).get(file, ())}:
+        lines = _text(other).splitlines()
+        for function, (start, end) in _functions(other):
+            if re.search(rf"\b{re.escape(name)}\b", "\n".join(lines[start:end])):
+                yield other, function
 
 
 # ------------------------------------------------------------------------------------------- the results
@@ -405,102 +427,216 @@ class Results:
 
     def killed(self, fault: Fault, suite: str) -> bool:
         """Whether some test of the suite saw it. What golden fits see, the contract sees."""
-        contract = ("golden", "close", "contract")
+        contract = ("golden", "contract")
         suites = {"contract": contract, "all": (*contract, "near", "all")}
         lines = [self.of(fault, name) for name in suites.get(suite, (suite,))]
         return any(line is not None and line["killed_by"] for line in lines)
 
 
-def tests_of(fault: Fault, suite: str) -> tuple[str, ...]:
-    """What is run against it, likely killers first."""
-    own = {"near": fault.near, "close": fault.close}
-    tests = own[suite] if suite in own else SUITES[suite]
-    return tuple(test for test in tests if (ROOT / test).exists())
+# ------------------------------------------------------------------------------- plants among the living
 
 
-class Bench:
-    """A copy, and the process that runs its tests."""
+def functions_changed(old: str, new: str, file: str) -> list[tuple[CodeType, CodeType]] | None:
+    """The functions of a file that two texts of it do not share, of both; None where they differ in
+    what runs when the file is imported."""
+    (was, rest), (now, other) = (_parts(compile(text, file, "exec")) for text in (old, new))
+    if rest != other or len(was) != len(now):
+        return None
+    return [pair for pair in zip(was, now, strict=True) if _essence(pair[0]) != _essence(pair[1])]
 
-    def __init__(self, place: Path, timeout: float) -> None:
-        self.copy, self.timeout = Copy(ROOT, place), timeout
-        self._server: Server | None = None
-        self._warm: tuple[str, ...] = ()
-        self._left_out: list[str] = []
 
-    def plant(self, fault: Fault, suite: str) -> dict[str, Any]:
+def _parts(code: CodeType) -> tuple[list[CodeType], list[object]]:
+    """The functions that stand in no other one; and all else."""
+    functions, rest = list[CodeType](), [_essence(code, inside=False)]
+    for const in code.co_consts:
+        if isinstance(const, CodeType) and const.co_flags & inspect.CO_OPTIMIZED:
+            functions.append(const)
+        elif isinstance(const, CodeType):
+            more, left = _parts(const)
+            functions, rest = functions + more, rest + left
+    return functions, rest
+
+
+def _essence(code: CodeType, inside: bool = True) -> object:
+    """What it does, wherever it stands."""
+    inner = [_essence(c) for c in code.co_consts if isinstance(c, CodeType) and inside]
+    plain = [(type(c), repr(c)) for c in code.co_consts if not isinstance(c, CodeType)]
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    return code.co_code, code.co_flags, names, plain, inner
+
+
+class Planting:
+    """A plugin of pytest: its process collects the tests of a copy once, and runs some of them, so
+    that all is loaded. For each fault it forks. The child has the fault in its living functions, or
+    where it stands outside of these, or is compiled, begins anew; and runs the tests near it."""
+
+    def __init__(self, copy: Copy, asked: argparse.Namespace, results: Results) -> None:
+        self.copy, self.asked, self.results = copy, asked, results
+        self.failed = list[str]()
+        self._told = os.fdopen(os.dup(1), "w", buffering=1)  # which pytest does not catch
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Notes what failed."""
+        self.failed += [report.nodeid] * report.failed
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """In place of one run of all tests."""
+        self.items = {item.nodeid: item for item in session.items}
+        trace = self.asked.trace
+        if not trace.exists():
+            entered = Entered(self.copy.place, trace)
+            session.config.pluginmanager.register(entered)
+            self._run(list(self.items))
+            session.config.pluginmanager.unregister(entered)
+        else:
+            self._run([test for test in self.items if "test_golden" in test])
+        for name in self.failed:
+            print(f"fails without a fault, and is left out: {name}", file=self._told)
+        self.left_out, self.failed = set(self.failed), []
+        self._forget()
+        self._living()
+        self.trace = Trace(trace)
+        for fault in self.asked.chosen:
+            line = self.plant(fault)
+            self.results.add(line)
+            said = line["killed_by"] or f"SURVIVES {line.get('unclear', '')}"
+            words = f"{fault.room:12}{fault.name:44}{line['seconds']:6}  {said}"
+            print(words, file=self._told)
+        return True
+
+    def plant(self, fault: Fault) -> dict[str, Any]:
         """Plant one, and say which test failed first."""
-        server = self._warmed(tests_of(fault, suite))
-        began, tests = time.monotonic(), [*self._warm, *self._left_out]
-        files = dependents(ROOT, fault.file)
-        killer, unclear = None, list[str]()
-        while len(unclear) < MOST_UNCLEAR:
+        began, killer, unclear = time.monotonic(), None, list[str]()
+        near = self.trace.chosen(fault, self.asked.seconds)
+        tests = [test for test in near if test in self.items and test not in self.left_out]
+        swapped = self._swapped(fault)
+        while tests and len(unclear) < MOST_UNCLEAR:
             self.copy.plant(fault)
             try:
-                killer = server.run(tests, files, self.timeout)
+                killer = self._killer(tests, swapped)
             finally:
                 self.copy.restore(fault)
-            if killer is None or "::" not in killer:
-                break
-            if server.run([killer], files, self.timeout) is None:
+            if killer is None or "::" not in killer or self._killer([killer], []) is None:
                 break
             unclear.append(killer)  # which fails without the fault as well
-            tests.append(f"--deselect={killer}")
+            tests.remove(killer)
             killer = None
-        line: dict[str, Any] = {
-            "fault": fault.name,
-            "room": fault.room,
-            "suite": suite,
-            "digest": fault.digest(),
-        }
-        line |= {"killed_by": killer, "seconds": round(time.monotonic() - began, 1)}
-        return line | {"unclear": unclear} if unclear else line
+        line = {"fault": fault.name, "room": fault.room, "suite": self.asked.suite}
+        line |= {"digest": fault.digest(), "killed_by": killer}
+        line |= {"seconds": round(time.monotonic() - began, 1), "tests": len(tests)}
+        return line | ({"unclear": unclear} if unclear else {})
 
-    def _warmed(self, tests: tuple[str, ...]) -> Server:
-        if self._server is None or tests != self._warm:
-            self.close()
-            self._server, self._warm = Server(self.copy.place), tests
-            failed = self._server.warm(tests)
-            if any(name.startswith("(") for name in failed):
-                raise SystemExit(f"{' '.join(tests)} cannot be run without a fault: {failed}")
-            for name in failed:
-                print(f"fails without a fault, and is left out: {name}", flush=True)
-            self._left_out = [f"--deselect={name}" for name in failed]
-        return self._server
+    def _run(self, tests: Sequence[str], first: bool = False) -> None:
+        items = [self.items[test] for test in tests]
+        for item, following in zip_longest(items, items[1:]):
+            if item is not None and not (first and self.failed):
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
 
-    def close(self) -> None:
-        """End the process."""
-        if self._server is not None:
-            self._server.close()
+    def _forget(self) -> None:
+        """What functions of the copy keep of earlier calls."""
+        for kept in gc.get_objects():
+            if type(kept) is functools._lru_cache_wrapper and self._ours(kept.__wrapped__):
+                kept.cache_clear()
 
+    def _living(self) -> None:
+        self.living: dict[object, list[Any]] = defaultdict(list)
+        for function in gc.get_objects():
+            if type(function) is FunctionType and self._ours(function):
+                self.living[_place_of(function.__code__)].append(function)
+        gc.freeze()  # no child looks for garbage among what its parent has
 
-def run(chosen: Sequence[Fault], suite: str, results: Results, jobs: int, timeout: float) -> None:
-    """Plant them, several at a time."""
-    with tempfile.TemporaryDirectory(prefix="fairveil-faults-") as folder:
-        free: SimpleQueue[Bench] = SimpleQueue()
-        benches = [Bench(Path(folder) / f"copy{number}", timeout) for number in range(jobs)]
-        for bench in benches:
-            free.put(bench)
+    def _ours(self, function: Any) -> bool:
+        file = getattr(getattr(function, "__code__", None), "co_filename", "")
+        return str(file).startswith(f"{self.copy.place}/")
 
-        def planted(fault: Fault) -> dict[str, Any]:
-            bench = free.get()
+    def _swapped(self, fault: Fault) -> list[tuple[Any, CodeType]] | None:
+        """Living functions, and what they do with the fault. None: a new process is needed."""
+        file = self.copy.place / fault.file
+        old = file.read_text(encoding="utf-8")
+        changed = functions_changed(old, fault.planted(self.copy.place), str(file))
+        if changed is None or has_loops(ROOT, fault.file):
+            return None
+        found = [(one, new) for old, new in changed for one in self.living[_place_of(old)]]
+        loaded = str(file) in {getattr(module, "__file__", None) for module in sys.modules.values()}
+        return found if len(found) >= len(changed) or not loaded else None
+
+    def _killer(
+        self, tests: Sequence[str], swapped: list[tuple[Any, CodeType]] | None
+    ) -> str | None:
+        """The first test that fails in a child."""
+        out = self.copy.place / "failed"
+        out.unlink(missing_ok=True)
+        child = os.fork()
+        if child == 0:
+            os.setsid()
             try:
-                return bench.plant(fault, suite)
+                if swapped is None:
+                    command = [sys.executable, __file__, "--run", str(out), *tests]
+                    os.execv(sys.executable, command)
+                for function, code in swapped:
+                    function.__code__ = code
+                self._run(tests, first=True)
+                out.write_text("".join(self.failed[:1]), encoding="utf-8")
+                os._exit(0)
             finally:
-                free.put(bench)
+                os._exit(1)
+        ended = _waited(child, self.asked.timeout)
+        failed = out.read_text(encoding="utf-8") if out.exists() else ""
+        return failed or (None if ended == "0" else f"({ended})")
 
-        with ThreadPoolExecutor(jobs) as pool:
-            for fault, line in zip(chosen, pool.map(planted, chosen), strict=True):
-                results.add(line)
-                said = line["killed_by"] or f"SURVIVES {line.get('unclear', '')}"
-                print(f"{fault.room:12}{fault.name:44}{line['seconds']:6}  {said}", flush=True)
-        for bench in benches:
-            bench.close()
+
+def _place_of(code: CodeType) -> object:
+    return code.co_filename, code.co_qualname, code.co_firstlineno
+
+
+def _waited(child: int, timeout: float) -> str:
+    ends, status = time.monotonic() + timeout, None
+    while status is None and time.monotonic() < ends:
+        ended, found = os.waitpid(child, os.WNOHANG)
+        status = found if ended else None
+        time.sleep(0.02)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)  # with what it has begun
+    if status is None:
+        os.waitpid(child, 0)
+        return "no end"
+    return str(os.waitstatus_to_exitcode(status))
+
+
+def pytest_of(place: Path, tests: Sequence[str], plugin: object, *options: str) -> int:
+    """The tests of a copy, in this process."""
+    os.chdir(place)
+    os.environ |= {"PYTHONPATH": str(place / "src"), "XDG_CACHE_HOME": str(place / "cache")}
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+    sys.path[:0] = [str(place / "src"), str(place / "tests"), str(place)]
+    tempfile.tempdir = os.environ["TMPDIR"] = tempfile.mkdtemp(dir=place)
+    options += ("-p", "no:cacheprovider", "-p", "no:terminalreporter")
+    options += (f"--basetemp={tempfile.tempdir}/pytest",)
+    return int(pytest.main([*options, *tests], plugins=[plugin]))
+
+
+class First:
+    """A plugin of pytest: the first test that fails, in a file."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Of a test."""
+        if report.failed:
+            self.out.write_text(report.nodeid, encoding="utf-8")
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Of a file of tests, which cannot be imported."""
+        if report.failed:
+            self.out.write_text(f"(collection of {report.nodeid})", encoding="utf-8")
 
 
 def table(results: Results) -> Iterator[str]:
     """Of each room: planted, and killed by which suite; and who survived."""
     suites = ("golden", "contract", "near", "all")
-    parts = {"contract": ("golden", "close", "contract")}
+    parts = {"contract": ("golden", "contract")}
     rooms = list(dict.fromkeys(fault.room for fault in faults()))
     yield f"{'room':14}{'planted':>8}" + "".join(f"{suite:>10}" for suite in suites)
     sums: Counter[str] = Counter()
@@ -534,39 +670,58 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--check", action="store_true", help="only say which cannot be planted")
     parser.add_argument("--table", action="store_true", help="only print what is known")
-    parser.add_argument("--suite", choices=[*SUITES, "close", "near"], default="golden")
+    parser.add_argument("--suite", choices=[*SUITES, "near"], default="golden")
     parser.add_argument("--only", default="", metavar="PART", help="faults with this in room/name")
     parser.add_argument("--share", type=float, default=1.0, help="a fixed random part of them")
-    parser.add_argument("--living", action="store_true", help="only those that golden fits miss")
     parser.add_argument("--again", action="store_true", help="survivors that are known, too")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--timeout", type=float, default=600.0, help="seconds a fault")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of tests, a fault")
+    parser.add_argument("--timeout", type=float, default=600.0, help="until a fault has no end")
     parser.add_argument("--results", type=Path, default=ROOT / "build" / "faults.jsonl")
-    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--run", nargs="+", help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.serve:
-        serve(asked.serve)
+    if asked.run:
+        out, *tests = asked.run
+        pytest_of(Path(out).parent, tests, First(Path(out)), "-x")
         return 0
-    wrong = {f"{fault.room}/{fault.name}": fault.wrong() for fault in faults()}
-    wrong = {name: words for name, words in wrong.items() if words}
-    for name, words in wrong.items():
-        print(f"{name}: {words}")
-    if asked.check or wrong:
-        return int(bool(wrong))
-    asked.results.parent.mkdir(parents=True, exist_ok=True)
-    results = Results(asked.results)
     chosen = [fault for fault in faults() if asked.only in f"{fault.room}/{fault.name}"]
     chosen = [fault for fault in chosen if fault.drawn < asked.share]
-    if asked.living:
-        chosen = [fault for fault in chosen if not results.killed(fault, "contract")]
-    known = {fault: results.of(fault, asked.suite) for fault in chosen}
-    chosen = [f for f in chosen if known[f] is None or (asked.again and not known[f]["killed_by"])]
-    # Tests are run once without a fault for all that they are run against; compiling takes longest.
-    chosen.sort(key=lambda fault: (tests_of(fault, asked.suite), has_loops(ROOT, fault.file)))
+    if asked.part is None:
+        wrong = {f"{fault.room}/{fault.name}": fault.wrong() for fault in chosen}
+        wrong = {name: words for name, words in wrong.items() if words}
+        for name, words in wrong.items():
+            print(f"{name}: {words}")
+        if asked.check or wrong:
+            return int(bool(wrong))
+    asked.results.parent.mkdir(parents=True, exist_ok=True)
+    results = Results(asked.results)
+    tests = SUITES.get(asked.suite, sorted({test for fault in chosen for test in fault.near}))
+    tests = [test for test in tests if (ROOT / test).exists()]
+    digest = hashlib.sha256(json.dumps(tests).encode()).hexdigest()[:8]
+    asked.trace = asked.results.parent / f"trace-{digest}.jsonl"
+    # Those that are planted first are a fair sample of all.
+    chosen = sorted((f for f in chosen if _is_open(f, results, asked)), key=lambda f: f.drawn)
+    if asked.part is not None:
+        asked.chosen = chosen[asked.part :: asked.jobs]
+        with tempfile.TemporaryDirectory(prefix="fairveil-faults-") as folder:
+            copy = Copy(ROOT, Path(folder) / "copy")
+            pytest_of(copy.place, tests, Planting(copy, asked, results))
+        return 0
     if chosen and not asked.table:
-        run(chosen, asked.suite, results, asked.jobs, asked.timeout)
-    print("\n".join(table(results)))
+        jobs = asked.jobs if asked.trace.exists() else 1  # the first run traces for all
+        command = [sys.executable, *sys.argv, "--jobs", str(jobs), "--part"]
+        parts = [subprocess.Popen([*command, str(part)]) for part in range(jobs)]
+        for part in parts:
+            part.wait()
+    print("\n".join(table(Results(asked.results))))
     return 0
+
+
+def _is_open(fault: Fault, results: Results, asked: argparse.Namespace) -> bool:
+    """Whether it is to be planted: not known, or known to survive and asked for again."""
+    line = results.of(fault, asked.suite)
+    return line is None or (asked.again and not line["killed_by"])
 
 
 if __name__ == "__main__":
