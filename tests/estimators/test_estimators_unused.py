@@ -68,10 +68,6 @@ MODES: list[tuple[Any, dict[str, Any]]] = [
     (ways.objective, {"rounds": 2, "decisions": "thresholds"}),
     (ways.objective, {"rounds": 2, "loss": "log", "objective": "largest_group_loss"}),
     (ways.objective_regression, {"target_bounds": (-2, 2)}),
-    (
-        ways.objective_regression,
-        {"target_bounds": (-2, 2), "method": "exponential", "constraint": "largest_group_loss:3"},
-    ),
     *(
         (ways.tailored_regression, {"target_bounds": (-2, 2), "solver": one})
         for one in (fv.Tailored(by="moments"), fv.Tailored())
@@ -88,7 +84,7 @@ MODES: list[tuple[Any, dict[str, Any]]] = [
     (ways.tailored, {"rounds": 2, "allocation": "standard-error"}),
 ]
 OTHERS: dict[str, Any] = {
-    "alpha": 0.1, "by": "moments", "loss": "log",
+    "alpha": 0.1, "by": "moments", "loss": "log", "method": "frank-wolfe", "decisions": "thresholds",
     "base_share": 0.5, "bins": 8, "candidates": [READY], "every": 3, "clip": 1.0, "confidence": 0.8,
     "device": "cpu", "iterate": "last", "learning_rate": 0.1, "oracle": "descent", "penalty": 3.0, "radius": 2.0,
     "region": "box", "rounds": 7, "sampling_rate": 0.5, "slack": "theorem", "stage_one_share": 0.4, "step_size": "decaying",
