@@ -678,16 +678,7 @@ def gradient(
     def residuals(run: Run, at: int) -> tuple[Floats, Floats]:
         """Of all models of one score, or of one of several: before the clip."""
         each, own = lines[at], slice(None) if outputs == 1 else slice(at, at + 1)
-        z, s2 = run.scores(each, apart=outputs == 1)
-        scale = pulls[own, None]
-        if code == 0:
-            wanted = 1 if outputs == 1 else np.arange(outputs)[:, None]
-            u = run.soft(each, 1.0, apart=outputs == 1) - (run.labels == wanted)
-            u *= scale
-        elif code == 1:
-            u = scale * (z - run.labels)
-        else:
-            u = np.zeros_like(z)
+        u, s2 = _of_loss(run, each, code, pulls[own, None], apart=outputs == 1)
         if by_cell is not None:
             total: Any = 0.0
             for line in run.cells(cells):
@@ -756,12 +747,21 @@ def gradient(
             models=models,
             coordinates=coordinates,
             clip=_limit(facts, most) * (facts.cap or 1.0),
-            maxima=partial(reach.maxima, lines, residuals),
+            maxima=partial(reach.maxima, lines),
             longest=None if code == 1 else reach.longest,
             fused=told,
         ),
         1,
     )
+
+
+def _of_loss(run: Run, each: Floats, code: int, pull: Any, *, apart: bool) -> tuple[Floats, Floats]:
+    """Residuals (lines, rows) of the loss alone, times `pull`, and |row|^2."""
+    z, s2 = run.scores(each, apart=apart)
+    if code == LOSSES["log"]:
+        wanted = 1 if apart else np.arange(len(each))[:, None]
+        return pull * (run.soft(each, 1.0, apart=apart) - (run.labels == wanted)), s2
+    return pull * (z - run.labels) if code == LOSSES["squared"] else np.zeros_like(z), s2
 
 
 def _gradient_reads(
@@ -876,10 +876,7 @@ def _clipped(u: Floats, s2: Floats, clip: float, weights: Any, *, apart: bool) -
         np.maximum(r, -limit, out=r)
         r *= weights
         return r
-    total = np.zeros(u.shape[1])
-    for k in range(len(u)):
-        total = total + u[k] * u[k]
-    size = np.sqrt(total)
+    size = np.sqrt(_squares(u))
     cut = np.where(size < TINY, 0.0, np.where(size <= limit, 1.0, limit / size))
     return np.asarray(u * (cut * weights))
 
@@ -915,7 +912,7 @@ class _Reach:
             terms += self.sharpness * self.outputs * largest * per_row
         return ROUNDING * terms
 
-    def maxima(self, lines: Sequence[Floats], residuals: Any, run: Run) -> tuple[Floats, Floats]:
+    def maxima(self, lines: Sequence[Floats], run: Run) -> tuple[Floats, Floats]:
         """The largest norm and move of one of these rows, a model each."""
         out = np.zeros((2, len(self.pulls)))
         w = np.broadcast_to(run.weights, run.n)
@@ -931,17 +928,8 @@ class _Reach:
     def _of_row(self, run: Run, each: Floats, m: int) -> tuple[Floats, Floats, Floats]:
         """Norm and move of the residuals of each row, in units of |row|, and |row|^2."""
         apart = self.outputs == 1
-        z, s2 = run.scores(each, apart=apart)
-        pull, u = float(self.pulls[m]), np.zeros_like(z)
-        if self.code == 0:
-            wanted = 1 if apart else np.arange(self.outputs)[:, None]
-            u = pull * (run.soft(each, 1.0, apart=apart) - (run.labels == wanted))
-        elif self.code == 1:
-            u = pull * (z - run.labels)
-        total = np.zeros(run.n)
-        for line in u:
-            total = total + line * line
-        c, d = np.sqrt(total), np.zeros(run.n)
+        u, s2 = _of_loss(run, each, self.code, float(self.pulls[m]), apart=apart)
+        c, d = np.sqrt(_squares(u)), np.zeros(run.n)
         costs = None if self.table is None else self.table[m]
         if self.by_cell is not None:
             reach = weights_reach(self.by_cell[m], self.cells)
