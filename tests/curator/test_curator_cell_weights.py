@@ -20,7 +20,6 @@ from curator_pools import (
 )
 
 from covering import pairs
-from fairveil.core import passes as totals_module
 from fairveil.core.events import Gaussian
 from fairveil.core.passes import public_scales, totals
 from fairveil.core.sums import parted, parted_question, weights_reach
@@ -29,9 +28,7 @@ from fairveil.curator import (
     GradientSum,
     GroupLosses,
     Linear,
-    Measurement,
     Poisson,
-    PredictionHistogram,
     Rows,
 )
 from fairveil.errors import InputError
@@ -164,20 +161,6 @@ def test_one_model_and_many_are_the_same_bit_for_bit(rows_of, classes, costs):
                 one, 0.8, question.cells, None, "log", 0.7, question.cell_weights[1]
             )
             assert (integers(alone, rows, scale)[0] == integers(shared, rows)[m]).all()
-
-
-@pytest.mark.parametrize("models", [0, 2, 7])
-def test_a_histogram_of_the_same_model_shares_its_pass_whatever_its_cells(rows_of, models):
-    rows = rows_of()
-    question = asked(rows, models=models)
-    for cells in (question.cells, rows.cells("marginal"), None):
-        histogram = PredictionHistogram(question.model, cells, by_label=True)
-        measurements = [(one, [one.scale(rows.layout, None)]) for one in (histogram, question)]
-        assert totals_module._passes([histogram, question]) == [(1, 0)]
-        for (one, _), found in zip(
-            measurements, totals(measurements, rows, rows.blocks()), strict=True
-        ):
-            assert (found == integers(one, rows)).all()
 
 
 # -- what they differentiate -----------------------------------------------------------------------
@@ -348,17 +331,6 @@ def test_parts_of_weights_and_their_reach_hold_for_every_row(mode):
     assert np.allclose(2 * weights_reach(rest, cells)[:, 0], weights_reach(rest, cells)[:, 1])
 
 
-def test_the_stated_bound_is_the_largest_of_the_run(rows_of):
-    rows = rows_of(far=False)
-    curator = Curator(rows, SENSITIVE, noise=NoiseSource.seeded(0))
-    question, seen = asked(rows, clip=None), []
-    for size in (1.0, 8.0, 0.5):
-        curator.answer([(question.at(cell_weights=size * question.cell_weights), 60.0)])
-        (bound,) = PrivacyStatement.of_run(curator).bounds
-        seen.append(bound.sensitivity)
-    assert seen[1] == seen[2] == pytest.approx(8 * seen[0])
-
-
 # -- answers ---------------------------------------------------------------------------------------
 
 
@@ -394,40 +366,6 @@ def test_equal_weights_read_no_group_in_effect(rows_of):
         assert np.allclose(answer, -1.5 * alone, rtol=1e-9)
         assert events is None or curator.log.events == events
         assert curator.log.events == (curator.describe([(equal, 3.0), (plain, 0.0)], **given),)
-
-
-@pytest.mark.parametrize("promise", [Promise(1000.0, 1e-6), SENSITIVE], ids=str)
-@pytest.mark.parametrize("models", [0, 7])
-def test_beside_a_histogram_of_the_same_model_the_answer_is_the_same(rows_of, promise, models):
-    """Each question's noise has a stream of its own, so what shares a pass must give the bits of
-    what does not."""
-    rows = rows_of(far=False)
-    for costs in (False, True):
-        question = asked(rows, models=models, costs=costs)
-        histogram = PredictionHistogram(question.model, question.cells)
-        together, _ = Curator(rows, promise, noise=NoiseSource.seeded(4)).answer(
-            [(question, 3.0), (histogram, 3.0)]
-        )
-        (alone,) = Curator(rows, promise, noise=NoiseSource.seeded(4)).answer([(question, 3.0)])
-        assert (together == alone).all()
-
-
-def test_rounds_of_a_run_have_one_key_price_and_plan(rows_of):
-    rows = rows_of()
-    question = asked(rows, models=4, costs=True)
-    model = Linear(question.model.array + 1, 1.7)
-    other = question.at(model=model, cell_weights=-question.cell_weights)
-    assert other.key is question.key
-    assert Measurement(question, 3.0).about(other).key == Measurement(question, 3.0).key
-    assert (other.cell_weights == -question.cell_weights).all()
-    curator = Curator(rows, Promise(1000.0, 1e-6), noise=NoiseSource.seeded(1))
-    first, second = (curator.answer([(one, 2.0)])[0] for one in (question, other))
-    again = Curator(rows, Promise(1000.0, 1e-6), noise=NoiseSource.seeded(1))
-    assert (again.answer([(asked(rows, models=4, costs=True), 2.0)])[0] == first).all()
-    fresh = GradientSum(
-        other.model, 0.8, other.cells, other.cell_costs, "log", 0.7, other.cell_weights
-    )
-    assert (again.answer([(fresh, 2.0)])[0] == second).all()
 
 
 def test_what_reads_groups_is_said(rows_of):
@@ -466,20 +404,6 @@ def test_weights_that_are_none_are_refused(rows_of, given, message):
         GradientSum(Linear(np.zeros(WIDTH)), 1.0, rows_of().cells(), **given).shape(
             rows_of().layout
         )
-
-
-def test_rounds_keep_the_form_of_their_weights(rows_of):
-    rows = rows_of()
-    question = asked(rows)
-    plain = GradientSum(question.model, 0.8, question.cells)
-    for make in (
-        lambda: question.at(cell_weights=None),
-        lambda: question.at(cell_weights=np.ones((1, 6))),
-        lambda: question.at(cell_weights=np.full(6, math.nan)),
-        lambda: plain.at(cell_weights=np.ones(6)),
-    ):
-        with pytest.raises(InputError, match="cell_weights"):
-            make()
 
 
 @pytest.mark.parametrize("promise", [FREE, SENSITIVE], ids=str)
