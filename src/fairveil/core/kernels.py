@@ -23,6 +23,11 @@ Array = npt.NDArray[Any]
 Integers = npt.NDArray[np.integer[Any]]
 Numbers = npt.NDArray[np.floating[Any]]
 Kernel = Callable[..., Any]
+Features = tuple[Numbers, Integers, Integers, Integers, Integers]
+"""Numbers (columns, rows), or the stored values of CSR beside its row bounds and columns; codes; where
+coefficients of each coded feature begin."""
+Told = tuple[Array, Integers, Floats]
+"""Labels, cells (a line for each that a row is in), weights, none where each row counts once."""
 
 TILE = 512
 SIDE = 16  # rows of many models side by side
@@ -150,22 +155,12 @@ def codes_into(
 
 
 @jit
-def scores_into(
-    numbers: Numbers,
-    indptr: Integers,
-    indices: Integers,
-    codes: Integers,
-    offsets: Integers,
-    coef: Floats,
-    lo: int,
-    m: int,
-    z: Floats,
-    s2: Floats,
-) -> None:
+def scores_into(features: Features, coef: Floats, lo: int, m: int, z: Floats, s2: Floats) -> None:
     """z[k, t] = coef[k] . row and s2[t] = |row|^2 with the intercept's 1, for rows lo .. lo + m.
 
     `numbers` is (columns, rows), or, when `indptr` is not empty, the data of a CSR array.
     """
+    numbers, indptr, indices, codes, offsets = features
     K = z.shape[0]
     for t in range(m):
         s2[t] = 1.0 + codes.shape[0]
@@ -195,20 +190,10 @@ def scores_into(
 
 
 @jit
-def add_gradient(
-    numbers: Numbers,
-    indptr: Integers,
-    indices: Integers,
-    codes: Integers,
-    offsets: Integers,
-    r: Floats,
-    lo: int,
-    m: int,
-    work: Floats,
-    out: Array,
-) -> None:
+def add_gradient(features: Features, r: Floats, lo: int, m: int, work: Floats, out: Array) -> None:
     """out[...] += round(r[t] x row[t]) for every coordinate, exactly. r is already in grid
     units."""
+    numbers, indptr, indices, codes, offsets = features
     bits = work.view(np.int64)
     for k in range(r.shape[0]):
         if indptr.shape[0] > 0:
@@ -262,18 +247,10 @@ def add_gradient(
 
 
 @jit
-def row_into(
-    numbers: Numbers,
-    indptr: Integers,
-    indices: Integers,
-    codes: Integers,
-    offsets: Integers,
-    i: int,
-    where: Integers,
-    value: Floats,
-) -> int:
+def row_into(features: Features, i: int, where: Integers, value: Floats) -> int:
     """The nonzero coordinates of (1, row i), in order: places into `where`, values into `value`;
     returns how many."""
+    numbers, indptr, indices, codes, offsets = features
     where[0] = 0
     value[0] = 1.0
     n = 1
@@ -313,14 +290,8 @@ def project(value: Floats, n: int, clip: float) -> None:
 
 @jit
 def grams(
-    numbers: Numbers,
-    indptr: Integers,
-    indices: Integers,
-    codes: Integers,
-    offsets: Integers,
-    labels: Array,
-    cells: Integers,
-    weights: Floats,
+    features: Features,
+    rows: Told,
     start: int,
     stop: int,
     longest: int,
@@ -331,12 +302,13 @@ def grams(
 ) -> None:
     """out[cell, a, b] += round(weight x r_a r_b x scale) for places a <= b, r = clipped (1, row[,
     target])."""
+    (_, indptr, _, codes, _), (labels, cells, weights) = features, rows
     where = np.empty(longest + 1, np.int64)
     value = np.empty(longest + 1)
     work = np.empty(longest + 1)
     bits = work.view(np.int64)
     for i in range(start, stop):
-        n = row_into(numbers, indptr, indices, codes, offsets, i, where, value)
+        n = row_into(features, i, where, value)
         if with_target:
             # The target is the last coordinate: one matrix then holds X'X, X'y and y'y.
             where[n] = out.shape[1] - 1
@@ -363,34 +335,6 @@ def grams(
 
 
 @jit
-def add_row(
-    numbers: Numbers,
-    indptr: Integers,
-    indices: Integers,
-    codes: Integers,
-    offsets: Integers,
-    r: Floats,
-    t: int,
-    i: int,
-    out: Array,
-) -> None:
-    """out += round(r[t] x row i), coordinate by coordinate: integers."""
-    for k in range(r.shape[0]):
-        u = r[k, t]
-        if indptr.shape[0] > 0:
-            data = numbers[0]
-            for e in range(indptr[i], indptr[i + 1]):
-                out[k, 1 + indices[e]] += np.int64(np.rint(u * np.float64(data[e])))
-        else:
-            for j in range(numbers.shape[0]):
-                out[k, 1 + j] += np.int64(np.rint(u * np.float64(numbers[j, i])))
-        v = np.int64(np.rint(u))
-        out[k, 0] += v
-        for c in range(codes.shape[0]):
-            out[k, offsets[c] + codes[c, i]] += v
-
-
-@jit
 def close_person(person: Integers, limit: float, out: Array) -> None:
     """out += the person's sum, clipped to norm `limit` in grid steps; the person is then zero
     again."""
@@ -413,11 +357,7 @@ def close_person(person: Integers, limit: float, out: Array) -> None:
 
 @jit
 def add_by_person(
-    numbers: Numbers,
-    indptr: Integers,
-    indices: Integers,
-    codes: Integers,
-    offsets: Integers,
+    features: Features,
     r: Floats,
     persons: Integers,
     reach: Floats,
@@ -428,10 +368,10 @@ def add_by_person(
 ) -> None:
     """`add_gradient`, in which each person's rows, which stand together, are added first, and then
     clipped to norm `limit` in grid steps, times the `reach` of her rows where it is not empty."""
-    person = np.zeros(out.shape, np.int64)
+    person, work = np.zeros(out.shape, np.int64), np.empty(1)
     for t in range(m):
         i = lo + t
-        add_row(numbers, indptr, indices, codes, offsets, r, t, i, person)
+        add_gradient(features, r[:, t : t + 1], i, 1, work, person)
         if t + 1 == m or persons[i + 1] != persons[i]:
             close_person(person, limit * reach[i] if reach.shape[0] > 0 else limit, out)
 
@@ -466,30 +406,7 @@ def cell_of(cells: Integers, line: int, labels: Array, n_labels: int, i: int) ->
 
 @jit
 def descend(
-    numbers: Numbers,
-    indptr: Integers,
-    indices: Integers,
-    codes: Integers,
-    offsets: Integers,
-    labels: Array,
-    cells: Integers,
-    weights: Floats,
-    coef: Floats,
-    start: int,
-    stop: int,
-    loss: int,
-    pull: float,
-    cell_weights: Floats,
-    sharpness: float,
-    costs: Floats,
-    cost_labels: int,
-    clip: float,
-    scale: float,
-    gradient: Array,
-    is_hard: bool,
-    hist_labels: int,
-    hist_scale: float,
-    histogram: Array,
+    features: Features, rows: Told, coef: Floats, start: int, stop: int, asked: Any, counted: Any
 ) -> None:
     """The fused loop for one score: the clipped gradient sum and the histogram of predictions of
     one model in one pass, the same integers as `sums` adds by itself (tests/core).
@@ -497,6 +414,9 @@ def descend(
     `loss`: 0 log, 1 squared, 2 none. `costs`, `cell_weights`, `gradient` and `histogram` are
     skipped where they are empty.
     """
+    labels, cells, weights = rows
+    loss, pull, cell_weights, sharpness, costs, cost_labels, clip, scale, gradient = asked
+    is_hard, hist_labels, hist_scale, histogram = counted
     z, u, probabilities = np.empty((1, TILE)), np.empty((1, TILE)), np.empty((2, TILE))
     s2, a, b = np.empty(TILE), np.empty(TILE), np.empty(TILE)
     r, bits, p = u[0], a.view(np.int64), probabilities[0]
@@ -507,7 +427,7 @@ def descend(
     smooth = probabilities[0 if same else 1]
     for lo in range(start, stop, TILE):
         m = min(TILE, stop - lo)
-        scores_into(numbers, indptr, indices, codes, offsets, coef, lo, m, z, s2)
+        scores_into(features, coef, lo, m, z, s2)
         for k in range(2):  # one call, which is compiled once
             if wants_plain if k == 0 else (wants_soft and not same):
                 sigmoid_into(z[0], 1.0 if k == 0 else sharpness, probabilities[k], a, b, m)
@@ -552,7 +472,7 @@ def descend(
                 y = r[t] * scale
                 # One row that is not finite would make the whole sum so, and show that it is there.
                 r[t] = y if abs(y) < np.inf else 0.0
-            add_gradient(numbers, indptr, indices, codes, offsets, u, lo, m, a, gradient)
+            add_gradient(features, u, lo, m, a, gradient)
         if wants_histogram:
             if is_hard:
                 for t in range(m):
@@ -574,19 +494,10 @@ def descend(
 
 
 @jit
-def panel_scores(
-    numbers: Numbers,
-    indptr: Integers,
-    indices: Integers,
-    codes: Integers,
-    offsets: Integers,
-    coef: Floats,
-    lo: int,
-    z: Floats,
-    s2: Floats,
-) -> None:
+def panel_scores(features: Features, coef: Floats, lo: int, z: Floats, s2: Floats) -> None:
     """`scores_into` of many models side by side: z[t, m], coef (1 + width, models). A row is read
     once for all of them; terms are added in the same order, several to a loop to save loads."""
+    numbers, indptr, indices, codes, offsets = features
     M = coef.shape[1]
     q = codes.shape[0]
     for t in range(z.shape[0]):
@@ -627,18 +538,10 @@ def panel_scores(
 
 
 @jit
-def panel_gradient(
-    numbers: Numbers,
-    indptr: Integers,
-    indices: Integers,
-    codes: Integers,
-    offsets: Integers,
-    r: Floats,
-    lo: int,
-    out: Floats,
-) -> None:
+def panel_gradient(features: Features, r: Floats, lo: int, out: Floats) -> None:
     """`add_gradient` of many models side by side: out[coordinate, m] += round(r[t, m] x coordinate
     of row lo + t). `out` holds whole numbers, exactly while they are below 2^53; r is spoilt."""
+    numbers, indptr, indices, codes, offsets = features
     M, q = r.shape[1], codes.shape[0]
     # (v + MAGIC) - MAGIC is v rounded to a whole number of units, ties to even.
     for t in range(r.shape[0]):
@@ -694,32 +597,12 @@ def flush(sums: Floats, out: Array) -> None:
 
 @jit
 def descend_panel(
-    numbers: Numbers,
-    indptr: Integers,
-    indices: Integers,
-    codes: Integers,
-    offsets: Integers,
-    labels: Array,
-    cells: Integers,
-    weights: Floats,
-    coef: Floats,
-    start: int,
-    stop: int,
-    loss: int,
-    pull: Floats,
-    cell_weights: Floats,
-    sharpness: float,
-    costs: Floats,
-    cost_labels: int,
-    clip: float,
-    scale: Floats,
-    gradient: Array,
-    is_hard: bool,
-    hist_labels: int,
-    hist_scale: Floats,
-    histogram: Array,
+    features: Features, rows: Told, coef: Floats, start: int, stop: int, asked: Any, counted: Any
 ) -> None:
     """`descend` of many models of one score, side by side: the models are the last axis of all."""
+    labels, cells, weights = rows
+    loss, pull, cell_weights, sharpness, costs, cost_labels, clip, scale, gradient = asked
+    is_hard, hist_labels, hist_scale, histogram = counted
     M = coef.shape[1]
     flat, p_flat, soft_flat = np.empty(SIDE * M), np.empty(SIDE * M), np.empty(SIDE * M)
     a, b, work, s2 = np.empty(SIDE * M), np.empty(SIDE * M), np.empty(M), np.empty(SIDE)
@@ -731,13 +614,13 @@ def descend_panel(
     smooth = p if same else soft
     sums, counts = np.zeros(gradient.shape), np.zeros(histogram.shape)
     for lo in range(start, stop, SIDE):
-        rows = min(SIDE, stop - lo)
-        panel_scores(numbers, indptr, indices, codes, offsets, coef, lo, z[:rows], s2)
+        n = min(SIDE, stop - lo)
+        panel_scores(features, coef, lo, z[:n], s2)
         if (wants_gradient and loss == 0) or (same and wants_soft):
-            sigmoid_into(flat, 1.0, p_flat, a, b, rows * M)
+            sigmoid_into(flat, 1.0, p_flat, a, b, n * M)
         if wants_soft and not same:
-            sigmoid_into(flat, sharpness, soft_flat, a, b, rows * M)
-        for t in range(rows):
+            sigmoid_into(flat, sharpness, soft_flat, a, b, n * M)
+        for t in range(n):
             i = lo + t
             u, z_t, p_t, smooth_t = r[t], z[t], p[t], smooth[t]
             weight = weights[i] if weights.shape[0] > 0 else 1.0
@@ -781,7 +664,7 @@ def descend_panel(
                     for m in range(M):
                         to[m] += work[m]
         if wants_gradient:
-            panel_gradient(numbers, indptr, indices, codes, offsets, r[:rows], lo, sums)
+            panel_gradient(features, r[:n], lo, sums)
         # Before a sum of whole numbers could pass 2^53, where float64 no longer has each of them.
         if (lo + SIDE - start) % 256 == 0 or lo + SIDE >= stop:
             flush(sums, gradient)

@@ -109,7 +109,7 @@ class Run:
         if key not in self.known:
             s2 = np.empty(self.n)
             z = np.empty((len(w), self.n))
-            scores_into(*self.features, w, self.a, self.n, z, s2)
+            scores_into(self.features, w, self.a, self.n, z, s2)
             self.known[key] = z, s2, w  # kept, so that no other array lies there
         z, s2, _ = self.known[key]
         return z, s2
@@ -583,7 +583,7 @@ def fused(
     pull = np.zeros(models) if g is None else g.pull
     by_cell = None if g is None else g.cell_weights
     costs = None if g is None or g.costs is None else g.costs[:, :, 0]
-    head, where = (*run.features,), (run.a, run.a + run.n)
+    where = (run.a, run.a + run.n)
     G, H = np.zeros((models, 1, width), np.int64), np.zeros((models, buckets), np.int64)
     if models < panel_from(block.layout, sparse=len(run.features[1]) > 0):
         for m in range(models):
@@ -591,7 +591,7 @@ def fused(
             paid = EMPTY if costs is None else np.ascontiguousarray(costs[m])
             asked = (loss, float(pull[m]), *weighed, paid, labels, clip, float(g_unit[m]), G[m])
             end = (*told, float(h_unit[m]), H[m])
-            descend(*head, *rows, one.weights[m], *where, *asked, *end)
+            descend(run.features, rows, one.weights[m], *where, asked, end)
         return G, H.reshape(models, *shape)
     for lo in range(0, models, PANEL):
         own = slice(lo, min(models, lo + PANEL))
@@ -601,7 +601,7 @@ def fused(
         each = (_side(by_cell, own), one.sharpness, _side(costs, own), labels, clip)
         many = (loss, _side(pull[own]), *each, _side(g_unit[own]), gs)
         last = (*told, _side(h_unit[own]), hs)
-        descend_panel(*head, *rows, weights, *where, *many, *last)
+        descend_panel(run.features, rows, weights, *where, many, last)
         G[own, 0], H[own] = gs[:, :most].T, hs[:, :most].T
     return G, H.reshape(models, *shape)
 
@@ -717,11 +717,11 @@ def gradient(
                 for k in range(models) if outputs == 1 else (at,):
                     line = r[k : k + 1] if outputs == 1 else r
                     line = np.ascontiguousarray(line)
-                    add_by_person(*run.features, line, *whose, float(limit[k]), out[k])
+                    add_by_person(run.features, line, *whose, float(limit[k]), out[k])
             else:
                 to = out[:, 0] if outputs == 1 else out[at]
                 r = np.ascontiguousarray(r)
-                add_gradient(*run.features, r, run.a, run.n, np.empty(run.n), to)
+                add_gradient(run.features, r, run.a, run.n, np.empty(run.n), to)
         return out
 
     reads = _gradient_reads(cells, table, by_cell, loss, labels)
@@ -1166,7 +1166,7 @@ FeatureSums = Kind("feature sums", feature_sums, ROWS_CLIPPED)
 def _square(run: Run) -> Floats:
     """|row|^2, the intercept's 1 included."""
     s2 = np.empty(run.n)
-    scores_into(*run.features, np.empty((0, 1)), run.a, run.n, np.empty((0, run.n)), s2)
+    scores_into(run.features, np.empty((0, 1)), run.a, run.n, np.empty((0, run.n)), s2)
     return s2
 
 
@@ -1248,9 +1248,9 @@ def gram_matrices(
 
     def total(run: Run, units: Any) -> Array:
         out, block = np.zeros((count, width, width), np.int64), run.block
-        rows = (block.labels, block.cells(cells), block.weights, run.a, run.a + run.n)
-        end = (longest, with_target, most, float(np.atleast_1d(units)[0]), out)
-        grams(*run.features, *rows, *end)
+        rows, where = (block.labels, block.cells(cells), block.weights), (run.a, run.a + run.n)
+        unit = float(np.atleast_1d(units)[0])
+        grams(run.features, rows, *where, longest, with_target, most, unit, out)
         out += np.triu(out, 1).swapaxes(-1, -2)
         return out[None]
 
