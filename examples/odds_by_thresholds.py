@@ -31,7 +31,7 @@ import numpy as np
 
 import fairveil as fv
 from fairveil import data
-from fairveil.fairness.objectives import SmoothedOdds
+from fairveil.fairness.objectives import SmoothedOddsOfRates
 from fairveil.show import Axis, Curve, Curves
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))  # with named sets
@@ -61,9 +61,7 @@ def measured(score: Any, rows: Any) -> tuple[Any, Any]:
         [decided[:, (block.sensitive[0] == a) & (block.labels == y)].mean(axis=1) for a in (0, 1)]
         for y in (0, 1)
     ]
-    gaps = np.array(
-        [difference for one, other in cells for difference in (one - other, other - one)]
-    )
+    gaps = np.array([abs(one - other) for one, other in cells])
     powers = np.exp(SHARPNESS * gaps)
     return (decided != block.labels).mean(axis=1), (gaps * powers).sum(axis=0) / powers.sum(axis=0)
 
@@ -71,7 +69,7 @@ def measured(score: Any, rows: Any) -> tuple[Any, Any]:
 def chosen(score: Any, rows: Any, epsilon: float, seed: int) -> int:
     """The place of the threshold that a private run chooses."""
     rules = np.column_stack([score.intercept[0] - CUTS, np.tile(score.weights[0], (len(CUTS), 1))])
-    constraint = SmoothedOdds(SHARPNESS).at_most(BOUND)
+    constraint = SmoothedOddsOfRates(SHARPNESS).at_most(BOUND)
     selection = fv.FairClassifier(
         constraint,
         solver=fv.GroupObjective(method="exponential", decisions=rules),

@@ -83,6 +83,10 @@ class Codec:
         if value is None or isinstance(value, bool | str | int):
             return value
         if isinstance(value, float):
+            if of is Hashable and not math.isfinite(
+                value
+            ):  # a text that reads the same is a key too
+                raise UnwrittenError(str(value))
             words = math.isfinite(value) or of not in UNTYPED
             return _word(value) if words else {TYPE: "number", "value": str(value)}
         if isinstance(value, np.ndarray):

@@ -87,7 +87,11 @@ def test_on_disk_to_the_bit(method: str, protects: str, tmp_path: Path) -> None:
         {"constraint": [ob.Gini(np.eye(2)).at_most(0.3), fv.EqualOpportunity(0.3)]},
         {"constraint": ob.parse_constraint([ODDS, "hmean:0.9"]), "method": "exponential"},
         {"objective": ob.LargestGroupLoss(sharpness=20.0), "constraint": None},
-        {"constraint": ob.SmoothedOdds().at_most(0.4), "method": "exponential", "alpha": 0.05},
+        {
+            "constraint": ob.SmoothedOddsOfPairs().at_most(0.4),
+            "method": "exponential",
+            "alpha": 0.05,
+        },
         {"decisions": RULES},
         {"decisions": RULES, "method": "exponential"},
         {"decisions": "directions", "method": "exponential"},

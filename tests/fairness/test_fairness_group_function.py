@@ -15,7 +15,7 @@ from fairveil.errors import FairveilError, InputError
 from fairveil.facts import Cells
 from fairveil.fairness import objectives
 from fairveil.fairness.functions import (
-    Boltzmann,
+    BoltzmannOfGaps,
     GroupFunction,
     Joint,
     Largest,
@@ -37,6 +37,7 @@ from fairveil.fairness.objectives import (
     Gap,
     Gini,
     GMean,
+    SmoothedOddsOfPairs,
     parse_constraint,
     parse_objective,
 )
@@ -186,7 +187,7 @@ def test_without_a_constraint_the_joint_function_is_the_objective() -> None:
 
 def test_what_is_not_convex_or_not_proved_stays_so_in_company() -> None:
     smooth, own = (
-        Gap("equalized_odds", 20.0, "boltzmann").at(FRAME),
+        SmoothedOddsOfPairs(20.0).at(FRAME),
         Custom(np.sum, np.ones_like, 2.0).at(FRAME),
     )
     f = objectives.Error().at(FRAME)
@@ -250,8 +251,8 @@ WRONG = {
     "concave": (Custom(lambda v: -square(v), lambda v: -2 * v, 3.0, 2.0), "convex"),
     "Boltzmann stated convex": (
         Custom(
-            lambda v: float(Boltzmann(9.0).value(v)),
-            lambda v: Boltzmann(9.0).gradient(v),
+            lambda v: float(BoltzmannOfGaps(9.0).value(v)),
+            lambda v: BoltzmannOfGaps(9.0).gradient(v),
             2.0,
         ),
         "convex",
@@ -365,7 +366,6 @@ def test_a_mean_of_at_least_is_a_shortfall_of_at_most() -> None:
         lambda: GMean(0.0),
         lambda: objectives.HMean(2.0),
         lambda: Gap("fairness"),
-        lambda: Gap(smooth="hard"),
         lambda: Gap(sharpness=0.0).at(FRAME),
         lambda: Gini().at(FRAME),
         lambda: Gini(-np.eye(2)).at_most(0.1).at(FRAME),

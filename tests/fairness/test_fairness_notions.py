@@ -187,15 +187,14 @@ def test_parse_refuses(text):
         lambda: Event(()),
         lambda: Event(("f", "f")),
         lambda: Event(outside=True),
-        lambda: notions.from_dict({"notion": "demographic_parity", "max_gap": 0.1}),
-        lambda: notions.from_dict({"notion": "x"}),
+        lambda: notions.from_dict({"type": "DemographicParity", "max_gap": 0.1}),
+        lambda: notions.from_dict({"type": "x"}),
         lambda: notions.from_dict([]),
         lambda: notions.from_dict(DemographicParity(0.05).to_dict() | {"more": 1}),
-        lambda: notions.from_dict(EXAMPLES[-1].to_dict() | {"terms": [{"coefficient": 1.0}]}),
-        lambda: notions.from_dict(
-            EXAMPLES[-1].to_dict() | {"terms": [{"coefficient": 1.0, "event": {"also": 3}}]}
-        ),
+        lambda: notions.from_dict(EXAMPLES[-1].to_dict() | {"terms": [[1.0]]}),
+        lambda: notions.from_dict(EXAMPLES[-1].to_dict() | {"terms": [[1.0, {"type": "Event"}]]}),
         lambda: EqualOpportunity(0.1, frozenset("a")).to_dict(),
+        lambda: EqualOpportunity(0.1, float("inf")).to_dict(),
     ],
 )
 def test_bad_notions_are_refused(make):

@@ -20,11 +20,11 @@ from fairveil.fairness import (
 )
 from fairveil.fairness.notions import NOTIONS
 from fairveil.fairness.objectives import (
-    KINDS,
+    OBJECTIVES,
     Custom,
     Gap,
     GroupLoss,
-    SmoothedOdds,
+    SmoothedOddsOfPairs,
     parse_constraint,
 )
 from fairveil.fairness.sentences import per_cent, points, sentence
@@ -120,7 +120,7 @@ def test_columns_without_names_are_not_named() -> None:
 def test_every_kind_has_a_sentence_without_identifiers() -> None:
     given = {"group": "f", "rate": YES_F, "max_rate": 0.1, "max_loss": 0.1, "max_gap": 0.1}
     given |= {"terms": ((1.0, YES_F),), "bound": 0.1}
-    for cls in (*NOTIONS.values(), *KINDS.values()):
+    for cls in (*NOTIONS.values(), *OBJECTIVES):
         needed = set(cls.__dataclass_fields__) & set(given) - (
             {"group"} if cls is FalseNegativeRate else set()
         )
@@ -130,7 +130,7 @@ def test_every_kind_has_a_sentence_without_identifiers() -> None:
         assert said[0].islower() or said[0].isdigit()
     custom = Custom(lambda v: v.sum(), lambda v: 0 * v + 1, 2.0)
     assert sentence(custom.at_most(0.1)) == "the function that was handed in is at most 0.1"
-    assert "smoothed" in sentence(SmoothedOdds(50).at_most(0.1), SEX)
+    assert "smoothed" in sentence(SmoothedOddsOfPairs(50).at_most(0.1), SEX)
 
 
 def test_bounds_are_exact_and_have_one_decimal_at_least() -> None:

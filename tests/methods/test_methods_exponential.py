@@ -19,7 +19,7 @@ from fairveil.core.promise import Promise
 from fairveil.curator import Curator
 from fairveil.errors import PrivacyError
 from fairveil.fairness import EqualizedOdds
-from fairveil.fairness.objectives import Gap, GMean, SmoothedOdds
+from fairveil.fairness.objectives import GMean, SmoothedOddsOfPairs, SmoothedOddsOfRates
 from fairveil.methods.objectives import Found, Sampling, plan_sampling
 from fairveil.methods.oracles import (
     Labellings,
@@ -177,7 +177,7 @@ def neighbours(data: Any, relation: str, sizes: tuple[int, ...]) -> Any:
                 yield g.with_person(data, i, x=-X[i], label=label, group=cell)
 
 
-BOLTZMANN = Gap("equalized_odds", 20.0, "boltzmann"), GMean().at_least(0.4)
+BOLTZMANN = SmoothedOddsOfPairs(20.0), GMean().at_least(0.4)
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_guarantee_3_the_bound_on_scores_is_of_the_distribution_that_is_drawn_fr
     [
         ("thresholds", "error", ODDS),
         ("directions", "gmean", "gini:0.1"),
-        ("labellings", SmoothedOdds(30.0), "error:0.4"),
+        ("labellings", SmoothedOddsOfRates(30.0), "error:0.4"),
         ("list", "error", None),
     ],
 )

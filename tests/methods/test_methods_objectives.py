@@ -24,7 +24,7 @@ from fairveil.fairness.functions import (
     SoftLargest,
     Total,
 )
-from fairveil.fairness.objectives import Custom, FalseNegatives, Gap
+from fairveil.fairness.objectives import Custom, FalseNegatives, Gap, SmoothedOddsOfPairs
 from fairveil.methods.objective_loop import constants
 from fairveil.methods.objectives import ROOM, Master, ReleasedProblem
 from fairveil.methods.oracles import LinearRule
@@ -261,8 +261,8 @@ def test_what_is_not_convex_is_refused_with_the_way_out() -> None:
         convex=False,
     )
     for objective, constraint in (
-        (Gap("equalized_odds", 20.0, "boltzmann"), None),
-        ("error", Gap("equalized_odds", 20.0, "boltzmann").at_most(0.1)),
+        (SmoothedOddsOfPairs(20.0), None),
+        ("error", SmoothedOddsOfPairs(20.0).at_most(0.1)),
         (bumpy, None),
     ):
         with pytest.raises(InputError, match="method='exponential'"):

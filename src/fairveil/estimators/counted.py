@@ -38,9 +38,8 @@ from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..data.elsewhere import curator_of
 from ..errors import FairveilError, InputError, SignatureError
-from ..fairness import BoundedGroupLoss, Notion
+from ..fairness import BoundedGroupLoss, Notion, notions
 from ..fairness.notions import SelectionRateRatio
-from ..fairness.notions import from_dict as notion_of
 from ..fairness.objectives import Bound, Constraint
 from ..ledger import current, given_ledger
 from ..methods.counts import CountNoise, CountPlan, noise_of
@@ -224,13 +223,6 @@ processor."""
 GUESSES = ("people_needed",)
 
 
-def notion_from(values: Mapping[str, Any]) -> Notion:
-    """A notion, ratios of selection rates among them."""
-    if values.get("notion") == SelectionRateRatio.kind:
-        return SelectionRateRatio.from_dict(values)
-    return notion_of(values)
-
-
 def _check_noise(found: dict[str, Any], node: Node) -> None:
     node["kind"].one_of(NOISES)
     if not (0.0 < found["scale"] < 1e12 or found["kind"] == "none"):
@@ -238,7 +230,7 @@ def _check_noise(found: dict[str, Any], node: Node) -> None:
 
 
 CODEC = CODINGS.with_kinds(
-    Kind(Notion, write=lambda one: one.to_dict(), read=lambda node: notion_from(node.mapping())),
+    *notions.KINDS,
     Kind(CountNoise, check=_check_noise),
 )
 

@@ -30,10 +30,8 @@ from .._codec import Kind, UnwrittenError
 from .._json import MALFORMED, Document, Node, shown
 from ..errors import ChecksumError, FairveilError, InputError, NotWritten
 from ..facts import Cells, Schema
-from ..fairness import Notion
-from ..fairness.notions import from_dict as notion_from_dict
+from ..fairness import notions, objectives
 from ..fairness.objectives import Bound, Constraint, Objective
-from ..fairness.objectives import from_dict as objective_from_dict
 from ..methods import Outcome
 from ..methods.counts import CountNoise
 from ..methods.game import Equilibrium
@@ -199,15 +197,8 @@ CODEC = CODINGS.with_kinds(
     Kind(Schema, write=Schema.to_dict, read=lambda node: Schema.from_dict(node.mapping())),
     Kind(Additive),
     *(Kind(cls, typed=False) for cls in SETTINGS.values()),
-    Kind(
-        Notion,
-        write=lambda notion: notion.to_dict(),
-        read=lambda node: notion_from_dict(node.mapping()),
-    ),
-    *(
-        Kind(cls, write=cls.to_dict, read=lambda node: objective_from_dict(node.mapping()))
-        for cls in (Objective, Bound, Constraint)
-    ),
+    *notions.KINDS,
+    *objectives.KINDS,
     Kind(Outcome, without=("comparison",), check=_check_outcome),
     Kind(Equilibrium, without=("rules", "comparison", "choice"), check=_check_equilibrium),
     Kind(Found, without=("rules", "constant", "free", "kept"), check=_check_found),
@@ -618,13 +609,6 @@ def _parameters(estimator: Any) -> dict[str, Any]:
 
 
 def _parameter(value: object, name: str) -> Any:
-    if isinstance(value, Objective | Bound | Constraint) and not value.is_written:
-        text = (
-            f"{name}: functions of yours are not written. The loaded estimator decides without "
-            f"them; to fit it again, set {name} anew with set_params"
-        )
-        warnings.warn(text, NotWritten, stacklevel=6)
-        return "given"
     if isinstance(value, np.random.RandomState | np.random.Generator):
         return None
     if isinstance(value, os.PathLike):
@@ -634,6 +618,13 @@ def _parameter(value: object, name: str) -> Any:
     try:
         return CODEC.write(value)
     except UnwrittenError as error:
+        if isinstance(value, Objective | Bound | Constraint):
+            text = (
+                f"{name}: functions of yours are not written. The loaded estimator decides without "
+                f"them; to fit it again, set {name} anew with set_params"
+            )
+            warnings.warn(text, NotWritten, stacklevel=6)
+            return "given"
         remedy = "Use parameters that JSON can hold."
         raise InputError.expected(
             "a parameter that can be written", of=name, got=str(error), remedy=remedy

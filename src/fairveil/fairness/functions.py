@@ -10,17 +10,16 @@ phi is taken at vectors that sums over rows can make; constants hold at all of t
 | Total               | sum_i v_i                                | yes    | ones                           |
 | Largest             | max_i v_i                                | yes    | 1 at the first largest         |
 | SoftLargest(eta)    | (1/eta) ln sum_i e^(eta v_i)             | yes    | softmax p(eta v)               |
-| Boltzmann(eta)      | sum_i p_i v_i, p = softmax(eta v)        | no     | p_i (1 + eta (v_i - phi))      |
 | GeometricShortfall  | 1 + s - prod_i (v_i + s)^(1/m)           | yes    | -(1/m) prod^(1/m) / (v_i + s)  |
 | HarmonicShortfall   | 1 + s - m / sum_i 1/(v_i + s)            | yes    | -m (share of 1/(v_i + s))^2    |
 | Inequality(theta)   | (sum_{i<j} |v_i - v_j| - theta m sum v) / (m - 1) | yes | by ranks                 |
-| BoltzmannOfGaps     | the smooth largest of absolute gaps      | no     | see there                      |
+| BoltzmannOfGaps     | sum_i p_i |v_i|, p = softmax(eta |v|)    | no     | p_i (1 + eta (|v_i| - phi)) sgn |
 | Stated              | the user's                               | stated | the user's                     |
 
 Proofs of the less obvious constants.
 - SoftLargest: the Hessian is eta (diag p - p p'), so M' H M is at most eta times the largest
   squared length of a line.
-- Boltzmann (the paper's smax, Definition 1.14): ln p_i = eta v_i - ln sum e^(eta v), so a partial
+- Boltzmann (the paper's smax, Definition 1.14, of numbers v): ln p_i = eta v_i - ln sum e^(eta v), so a partial
   derivative is p_i (1 + ln p_i + H(p)). They sum to 1. Of the k that are negative, with p's that
   sum to a, the sum is at least a - (1 - a) a ln(k/a) + a (1 - a) ln(1/(1 - a)): entropy is largest
   among equals, and the other p's have at least that of one. So the negative part is at most max
@@ -151,29 +150,23 @@ class MeanOfRates(Total):
 
 
 class _OneOf(Outer):
-    """Gradients are convex combinations of unit vectors, or nearly: how much of one may be negative
-    is `overshoot`."""
-
-    def overshoot(self, m: int) -> float:
-        return 0.0
+    """Gradients are convex combinations of unit vectors."""
 
     def ranges(self, m: int) -> tuple[Floats, Floats]:
-        more = self.overshoot(m)
-        return np.full(m, -more), np.full(m, 1.0 + more)
+        return np.zeros(m), np.ones(m)
 
     def slopes(self, lines: sparse.csr_array) -> tuple[Floats, Floats]:
         low, high = (
             np.asarray(end.todense(), np.float64).ravel()
             for end in (lines.min(axis=0), lines.max(axis=0))
         )
-        more = self.overshoot(lines.shape[0]) * (high - low)
-        return low - more, high + more
+        return low, high
 
     def steepness(self, m: int) -> float:
-        return 1.0 + 2.0 * self.overshoot(m)
+        return 1.0
 
     def lipschitz(self, lines: sparse.csr_array) -> float:
-        return self.steepness(lines.shape[0]) * float(_lengths(lines).max(initial=0.0))
+        return float(_lengths(lines).max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -216,48 +209,6 @@ class SoftLargest(_OneOf):
 
     def smoothness(self, lines: sparse.csr_array) -> float:
         return self.bend(lines.shape[0]) * float((_lengths(lines) ** 2).max(initial=0.0))
-
-
-@dataclass(frozen=True)
-class Boltzmann(_OneOf):
-    """The smooth maximum of Definition 1.14: a mean of the numbers that leans to the largest. Not
-    convex, not monotone."""
-
-    sharpness: float
-    convex = False
-
-    def __post_init__(self) -> None:
-        _checks.normalise(self, sharpness=_checks.positive(sharpness=self.sharpness))
-
-    def value(self, v: Floats) -> Floats:
-        return np.asarray((softmax(self.sharpness * v) * v).sum(axis=-1))
-
-    def gradient(self, v: Floats) -> Floats:
-        return np.asarray(
-            softmax(self.sharpness * v)
-            * (1.0 + self.sharpness * (v - self.value(v)[..., np.newaxis]))
-        )
-
-    def overshoot(self, m: int) -> float:
-        """(1 - t) / (2 t), t from below: the root of (ln(m - 1) + x) tanh(x / 2) = 2 lies in (0,
-        3]."""
-        if m < 2:
-            return 0.0
-        low, high = 0.0, 3.0
-        for _ in range(60):
-            middle = (low + high) / 2.0
-            low, high = (
-                (middle, high)
-                if (math.log(m - 1) + middle) * math.tanh(middle / 2.0) < 2.0
-                else (low, middle)
-            )
-        t = math.tanh(low / 2.0)
-        return (1.0 - t) / (2.0 * t) * (1.0 + 1e-12)
-
-    def bend(self, m: int) -> float:
-        """The Hessian is eta (diag(g + p) - g p' - p g'): at most eta (1 + o + 1 + 2 (1 + 2 o)), o
-        the overshoot."""
-        return self.sharpness * (4.0 + 5.0 * self.overshoot(m)) if m > 1 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,7 +275,7 @@ class BoltzmannOfGaps(Outer):
     itself, whose u is 0. Those zeros are part of its sums, and make phi smaller. Example 8.10 has two
     groups and takes each absolute difference once.
 
-    Proofs. Let o be the overshoot of `Boltzmann` for as many numbers as there are comparisons.
+    Proofs. Let o be the `overshoot` of as many numbers as there are comparisons.
     The partial derivatives of phi in the u's have negative parts that sum to at most o and positive
     parts that sum to at most 1 + o. |.| and the largest of a comparison hand each of them, with either
     sign, to one line. So a derivative lies in [-1 - o, 1 + o], and their sizes sum to at most 1 + 2o,
@@ -370,14 +321,13 @@ class BoltzmannOfGaps(Outer):
         return 1.0 + 2.0 * self._overshoot(m)
 
     def lipschitz(self, lines: sparse.csr_array) -> float:
-        lengths = np.sqrt(np.asarray(lines.power(2).sum(axis=1), np.float64).ravel())
-        return self.steepness(lines.shape[0]) * float(lengths.max(initial=0.0))
+        return self.steepness(lines.shape[0]) * float(_lengths(lines).max(initial=0.0))
 
     def bend(self, m: int) -> float:
         return math.inf
 
     def _overshoot(self, m: int) -> float:
-        return Boltzmann(self.sharpness).overshoot(self.times * (m // self.lines) + self.zeros)
+        return overshoot(self.times * (m // self.lines) + self.zeros)
 
     def _sizes(self, v: Floats) -> Floats:
         """|v|, (..., comparisons, lines)."""
@@ -392,6 +342,20 @@ class BoltzmannOfGaps(Outer):
             powers
             / (powers.sum(axis=-1, keepdims=True) + self.zeros * np.exp(-self.sharpness * top))
         )
+
+
+def overshoot(m: int) -> float:
+    """How far the negative part of the gradient of sum_i p_i v_i, p = softmax(eta v), may go:
+    (1 - t) / (2 t), t from below: the root of (ln(m - 1) + x) tanh(x / 2) = 2 lies in (0, 3]."""
+    if m < 2:
+        return 0.0
+    low, high = 0.0, 3.0
+    for _ in range(60):
+        x = (low + high) / 2.0
+        below = (math.log(m - 1) + x) * math.tanh(x / 2.0) < 2.0
+        low, high = (x, high) if below else (low, x)
+    t = math.tanh(low / 2.0)
+    return (1.0 - t) / (2.0 * t) * (1.0 + 1e-12)
 
 
 SMOOTHING = 0.01

@@ -46,6 +46,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _checks
+from .._codec import Codec, Kind, UnwrittenError
 from .._json import Document
 from ..errors import FairveilError, InputError
 from ..facts import GROUP_MODES, Cells
@@ -230,43 +231,6 @@ class Event:
             words.append(f"label {' or '.join(map(keys.shown, self.labels))}")
         return "; or ".join([", ".join(words) or "everyone", *map(str, self.also)])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; what is left out is left out."""
-        out: dict[str, Any] = {}
-        for name, listed in (("groups", self.groups), ("labels", self.labels)):
-            if listed is not None:
-                out[name] = [keys.to_json(key, of=name) for key in listed]
-        if self.outside:
-            out["outside"] = True
-        if self.also:
-            out["also"] = [event.to_dict() for event in self.also]
-        return out
-
-    @staticmethod
-    def from_dict(values: object) -> Event:
-        """The inverse of `to_dict`."""
-        if not isinstance(values, Mapping) or not set(values) <= {
-            "groups",
-            "labels",
-            "outside",
-            "also",
-        }:
-            raise _malformed(
-                "an object with some of 'groups', 'labels', 'outside', 'also'", "event", values
-            )
-        also = values.get("also", [])
-        if not isinstance(also, list):
-            raise _malformed("a list of events", "also", also)
-        outside = values.get("outside", False)
-        if not isinstance(outside, bool):
-            raise _malformed("true or false", "outside", outside)
-        return Event(
-            values.get("groups"),
-            values.get("labels"),
-            outside,
-            tuple(Event.from_dict(item) for item in also),
-        )
-
 
 @dataclass(frozen=True)
 class PredictionRate:
@@ -313,9 +277,15 @@ class Notion(ABC):
     def constraints(self, cells: Cells, classes: Sequence[Hashable]) -> tuple[RateConstraint, ...]:
         """The rate constraints it stands for, given the public lists of groups and classes."""
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values, `notion` first; `notions.from_dict` reads them."""
+        """Describe the notion as plain JSON values, which `fairness.notions.from_dict` reads.
+
+        Returns
+        -------
+        dict
+            Plain JSON values, with the class under "type".
+        """
+        return written(CODEC, self)
 
 
 @dataclass(frozen=True)
@@ -397,71 +367,6 @@ class RateConstraint(Notion):
         """
         return (self,)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the notion as plain JSON values.
-
-        Returns
-        -------
-        dict
-            Plain JSON values, with the kind of notion.
-        """
-        terms = []
-        for coefficient, rate in self.terms:
-            term: dict[str, Any] = {"coefficient": coefficient, "event": rate.event.to_dict()}
-            if isinstance(rate, PredictionRate):
-                term["prediction"] = keys.to_json(rate.prediction, of="prediction")
-            terms.append(term)
-        return {
-            "notion": self.kind,
-            "terms": terms,
-            "bound": self.bound,
-            "groups": self.groups,
-            "name": self.name,
-        }
-
-    @staticmethod
-    def from_dict(values: Mapping[str, Any]) -> RateConstraint:
-        """Read what `to_dict` gives.
-
-        Parameters
-        ----------
-        values : mapping
-            Plain values; a term without a `prediction` is an error rate.
-
-        Returns
-        -------
-        RateConstraint
-            The constraint.
-        """
-        if set(values) != {"notion", "terms", "bound", "groups", "name"} or not isinstance(
-            values["terms"], list
-        ):
-            raise _malformed(
-                "'notion', 'terms' (a list), 'bound', 'groups' and 'name'",
-                "rate constraint",
-                values,
-            )
-        terms: list[tuple[float, Rate]] = []
-        for term in values["terms"]:
-            if not isinstance(term, Mapping) or set(term) | {"prediction"} != {
-                "coefficient",
-                "event",
-                "prediction",
-            }:
-                raise _malformed("'coefficient', 'event' and perhaps 'prediction'", "term", term)
-            event = Event.from_dict(term["event"])
-            rate = (
-                PredictionRate(term["prediction"], event)
-                if "prediction" in term
-                else ErrorRate(event)
-            )
-            terms.append((term["coefficient"], rate))
-        if not isinstance(values["name"], str):
-            raise _malformed("a text", "name", values["name"])
-        return RateConstraint(
-            tuple(terms), values["bound"], groups=values["groups"], name=values["name"]
-        )
-
 
 def _key_list(name: str, value: object) -> tuple[Hashable, ...] | None:
     if value is None:
@@ -490,10 +395,6 @@ def _signed(coefficient: float, rate: Rate, *, first: bool) -> str:
     size = "" if abs(coefficient) == 1 else f"{abs(coefficient):g} "
     lead = ("-" if coefficient < 0 else "") if first else f" {sign} "
     return f"{lead}{size}{rate}"
-
-
-def _malformed(expected: str, of: str, got: object) -> InputError:
-    return InputError.expected(expected, of=of, got=got, remedy="Write it with to_dict().")
 
 
 COMPARISONS = ("pairs", "rest")
@@ -670,20 +571,6 @@ class _Written(Notion):
     @abstractmethod
     def _bounded(self, cells: Cells, classes: Sequence[Hashable]) -> Bounded:
         """Terms, and the bound on their sum, of each constraint."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the notion as plain JSON values.
-
-        Returns
-        -------
-        dict
-            Plain JSON values, with the kind of notion.
-        """
-        named = _checks.fields_of(self)
-        if named.get("confidence") is None:  # where no fit certifies it: files need not hold it
-            named.pop("confidence", None)
-        plain = {name: keys.to_json(value, of=name) for name, value in named.items()}
-        return {"notion": self.kind} | plain
 
 
 @dataclass(frozen=True)
@@ -991,25 +878,6 @@ class SelectionRateRatio(_Written):
         pairs = _compared(outcome, Grouping.of(cells, self.groups), "pairs")
         return [(((self.min_ratio, one), (-1.0, other)), 0.0) for one, other in pairs]
 
-    @staticmethod
-    def from_dict(values: Mapping[str, Any]) -> SelectionRateRatio:
-        """Read what `to_dict` gives.
-
-        Parameters
-        ----------
-        values : mapping
-            Plain values.
-
-        Returns
-        -------
-        SelectionRateRatio
-            The notion.
-        """
-        given = {name: value for name, value in values.items() if name != "notion"}
-        found = _make(SelectionRateRatio, given, complete=True)
-        assert isinstance(found, SelectionRateRatio)
-        return found
-
 
 def positive_class(positive: Hashable, classes: Sequence[Hashable]) -> Hashable:
     """The class meant by `positive`: itself, or the second of two when it is None."""
@@ -1090,22 +958,32 @@ def uses_groups(notion: Notion) -> bool:
     return not isinstance(notion, FalseNegativeRate) or notion.group is not None
 
 
+KINDS = tuple(
+    Kind(cls) for cls in (Event, PredictionRate, ErrorRate, *NOTIONS.values(), SelectionRateRatio)
+)
+"""What files hold of notions: their fields."""
+CODEC = Codec(*KINDS)
+
+
+def written(codec: Codec, value: object) -> dict[str, Any]:
+    """Plain JSON values of a notion or an objective."""
+    try:
+        found: dict[str, Any] = codec.write(value)
+    except UnwrittenError as error:
+        remedy = (
+            "Use texts, numbers or booleans as groups and classes. Functions are never written."
+        )
+        raise InputError.expected(
+            "values that JSON can hold", of=type(value).__name__, got=str(error), remedy=remedy
+        ) from None
+    return found
+
+
 def from_dict(values: object) -> Notion:
     """The inverse of every notion's `to_dict`; refuses unknown notions and fields."""
-    if (
-        not isinstance(values, Mapping)
-        or not isinstance(values.get("notion"), str)
-        or values["notion"] not in NOTIONS
-    ):
-        expected = f"an object whose 'notion' is one of {sorted(NOTIONS)}"
-        raise InputError.expected(
-            expected, of="notion", got=values, remedy="Write notions with to_dict()."
-        )
-    cls = NOTIONS[values["notion"]]
-    if cls is RateConstraint:
-        return RateConstraint.from_dict(values)
-    given = {name: value for name, value in values.items() if name != "notion"}
-    return _make(cls, given, complete=True)
+    document = Document("notion", "Write notions with to_dict().")
+    found: Notion = CODEC.read(document.of(values), Notion)
+    return found
 
 
 def parse(text: str) -> Notion:
@@ -1137,7 +1015,7 @@ def parse(text: str) -> Notion:
             )
         given[key] = _literal(value, key)
     _require_bound(text, name, limit, given)
-    return _make(NOTIONS[name], given, complete=False)
+    return _make(NOTIONS[name], given)
 
 
 def _require_bound(text: str, name: str, limit: str, given: Mapping[str, Any]) -> None:
@@ -1183,11 +1061,10 @@ def _literal(text: str, of: str) -> Any:
     return value if isinstance(value, (int, float, bool, str)) else text
 
 
-def _make(cls: type[Notion], given: dict[str, Any], *, complete: bool) -> Notion:
+def _make(cls: type[Notion], given: dict[str, Any]) -> Notion:
     names = {f.name for f in fields(cls)}  # type: ignore[arg-type]
-    missing = names - {"confidence"} - set(given) if complete else {bound_name(cls)} - set(given)
-    if missing or not set(given) <= names:
-        expected = f"{'the' if complete else 'a bound, and some of the'} fields {sorted(names)}"
+    if bound_name(cls) not in given or not set(given) <= names:
+        expected = f"a bound, and some of the fields {sorted(names)}"
         raise InputError.expected(
             expected, of=cls.kind, got=sorted(given), remedy="See docs/fairness.md."
         )

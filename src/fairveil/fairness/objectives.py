@@ -26,7 +26,7 @@ import math
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -35,13 +35,14 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .. import _checks
+from .._codec import Kind
+from .._json import Document
 from .._types import Floats
 from ..errors import InputError
 from ..facts import Cells
 from ..tables import keys
 from .functions import (
     SMOOTHING,
-    Boltzmann,
     BoltzmannOfGaps,
     GeometricShortfall,
     GroupFunction,
@@ -57,6 +58,7 @@ from .functions import (
     gini,
     stacked,
 )
+from .notions import CODEC as NOTION_CODEC
 from .notions import (
     NOTIONS,
     BoundedGroupLoss,
@@ -79,75 +81,9 @@ from .notions import (
     require_below_one,
     share,
     uses_groups,
+    written,
 )
-from .notions import from_dict as notion_from_dict
 from .systems import ConstraintSystem, as_list, resolve
-
-TABLES = ("costs", "payoff")
-
-
-def written(value: object, *, of: str) -> Any:
-    """A field of an objective."""
-    if isinstance(value, PredictionRate | ErrorRate):
-        return _rate_to_dict(value)
-    if isinstance(value, Mapping):
-        return {
-            "by": [
-                [keys.to_json(keys.plain(key, of=of), of=of), _number(number, of)]
-                for key, number in value.items()
-            ]
-        }
-    if of in TABLES and value is not None:
-        table = np.asarray(value)
-        return {
-            "table": [
-                [_number(number, of) for number in line]
-                for line in table.reshape(len(table), -1).tolist()
-            ]
-        }
-    return keys.to_json(keys.plain(value, of=of), of=of)
-
-
-def read(value: object, *, of: str) -> Any:
-    """The inverse of `written`; anything unexpected is an error that says what."""
-    if not isinstance(value, Mapping):
-        return keys.plain(value, of=of)
-    if set(value) in ({"event"}, {"event", "prediction"}):
-        event = Event.from_dict(value["event"])
-        return (
-            PredictionRate(value["prediction"], event)
-            if "prediction" in value
-            else ErrorRate(event)
-        )
-    ((word, content),) = value.items() if len(value) == 1 else (("", None),)
-    lines = (
-        content
-        if isinstance(content, list) and all(isinstance(line, list) for line in content)
-        else None
-    )
-    if word == "by" and lines is not None and all(len(line) == 2 for line in lines):
-        return {keys.plain(key, of=of): _number(number, of) for key, number in lines}
-    if word == "table" and lines and len({len(line) for line in lines}) == 1:
-        return np.array([[_number(number, of) for number in line] for line in lines])
-    expected = "a plain value, or an object with 'by', 'table' or 'event'"
-    raise InputError.expected(expected, of=of, got=value, remedy="Write it with to_dict().")
-
-
-def _rate_to_dict(rate: Rate) -> dict[str, Any]:
-    predicted = (
-        {"prediction": keys.to_json(rate.prediction, of="prediction")}
-        if isinstance(rate, PredictionRate)
-        else {}
-    )
-    return {"event": rate.event.to_dict()} | predicted
-
-
-def _number(value: object, of: str) -> float:
-    plain = keys.plain(value, of=of)
-    if isinstance(plain, bool) or not isinstance(plain, int | float):
-        raise InputError.expected("numbers", of=of, got=plain, remedy="Write it with to_dict().")
-    return float(plain)
-
 
 LEAST_SHARE = 1e-12
 
@@ -251,21 +187,9 @@ class Objective(ABC):
             below_one(bound, "bound") if self.decisions_only else _checks.non_negative(bound=bound),
         )
 
-    @property
-    def is_written(self) -> bool:
-        """Whether `to_dict` can write it: a user's functions are never written."""
-        return KINDS.get(self.kind) is type(self)
-
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values, `objective` first; `from_dict` reads them."""
-        if not self.is_written:
-            remedy = "Keep it in Python: functions are never written."
-            raise InputError.expected(
-                f"one of {', '.join(KINDS)}", of="objective", got=self.kind, remedy=remedy
-            )
-        named = _checks.fields_of(self)
-        told = {name: written(value, of=name) for name, value in named.items()}
-        return {"objective": self.kind} | told
+        """Plain JSON values, which `from_dict` reads. A user's functions are never written."""
+        return written(CODEC, self)
 
     def need_classes(self, frame: Frame) -> None:
         """An error where losses are numbers."""
@@ -290,25 +214,19 @@ class Bound:
     objective: Objective
     bound: float
 
+    def __post_init__(self) -> None:
+        _checks.normalise(self, bound=_checks.non_negative(bound=self.bound, allow_inf=True))
+
     def at(self, frame: Frame) -> GroupFunction:
         """g, which is at most 0 where it holds."""
         return self.objective.excess(frame, self.bound)
 
-    @property
-    def is_written(self) -> bool:
-        """Whether `to_dict` can write it."""
-        return self.objective.is_written
-
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {"bound": self.bound, "of": self.objective.to_dict()}
+        return written(CODEC, self)
 
     def __str__(self) -> str:
         return f"{self.objective} <= {self.bound:g}"
-
-
-KINDS: dict[str, type[Objective]] = {}
-"""The objectives that are written, by kind; filled below."""
 
 
 def require_pairs(system: ConstraintSystem, frame: Frame, of: str) -> None:
@@ -346,11 +264,9 @@ def of_system(
     )
 
 
-def largest(sharpness: float | None, smooth: str) -> Outer:
-    """The largest of several numbers, or one of its smooth forms."""
-    if sharpness is None:
-        return Largest()
-    return SoftLargest(sharpness) if smooth == "exponential" else Boltzmann(sharpness)
+def largest(sharpness: float | None) -> Outer:
+    """The largest of several numbers, or its smooth form."""
+    return Largest() if sharpness is None else SoftLargest(sharpness)
 
 
 @dataclass(frozen=True)
@@ -536,27 +452,24 @@ GAPS: Mapping[str, type[GapNotion]] = {
 class Gap(Objective):
     """The largest gap of a notion of fairness, between any two groups.
 
-    `sharpness`: None for the largest itself; else its smooth form: `smooth="exponential"`, (1/eta)
-    ln sum e^(eta gap), which is convex and no smaller, or "boltzmann", Definition 1.14's, which is
-    not convex.
+    `sharpness`: None for the largest itself; else its smooth form (1/eta) ln sum e^(eta gap), which
+    is convex and no smaller. Definition 1.14's is `SmoothedOddsOfPairs`.
     """
 
     kind: ClassVar[str] = "gap"
     decisions_only: ClassVar[bool] = True
     notion: str = "equalized_odds"
     sharpness: float | None = None
-    smooth: str = "exponential"
     groups: str = "product"
 
     def __post_init__(self) -> None:
         _checks.one_of(GAPS, notion=self.notion)
-        _checks.one_of(("exponential", "boltzmann"), smooth=self.smooth)
 
     def at(self, frame: Frame) -> GroupFunction:
         self.need_classes(frame)
         system = resolved((GAPS[self.notion](0.0, groups=self.groups),), frame.cells, frame.classes)
         require_pairs(system, frame, str(self))
-        return of_system(system, frame, largest(self.sharpness, self.smooth))
+        return of_system(system, frame, largest(self.sharpness))
 
     def __str__(self) -> str:
         return (
@@ -564,25 +477,6 @@ class Gap(Objective):
             if self.sharpness is None
             else f"{self.notion} (smooth, sharpness {self.sharpness:g})"
         )
-
-
-@dataclass(frozen=True)
-class SmoothedOdds(Objective):
-    """Smoothed equalized odds: `SmoothedOdds(50).at_most(0.05)`. The smooth maximum of all signed
-    differences of rates; see `Gap`. `SmoothedOddsOfPairs` and `SmoothedOddsOfRates` take absolute
-    ones, as Definition 1.14 and Example 8.10 do."""
-
-    kind: ClassVar[str] = "smoothed_odds"
-    decisions_only: ClassVar[bool] = True
-    sharpness: float = 50.0
-    smooth: str = "boltzmann"
-    groups: str = "product"
-
-    def at(self, frame: Frame) -> GroupFunction:
-        return Gap("equalized_odds", self.sharpness, self.smooth, self.groups).at(frame)
-
-    def __str__(self) -> str:
-        return f"equalized_odds ({self.smooth} maximum, sharpness {self.sharpness:g})"
 
 
 def _columns(cells: Cells) -> list[range]:
@@ -605,7 +499,7 @@ class _PublishedOdds(Objective):
         if len(frame.classes) != 2:
             expected, remedy = (
                 "two classes, whose second is the positive one",
-                "Pass SmoothedOdds() or Gap('equalized_odds').",
+                "Pass Gap('equalized_odds').",
             )
             raise InputError.expected(expected, of=self.kind, got=len(frame.classes), remedy=remedy)
         pairs = [
@@ -700,9 +594,7 @@ class LargestGroupLoss(Objective):
     def at(self, frame: Frame) -> GroupFunction:
         names = tuple(f"mean loss of group {keys.shown(key)}" for key in frame.cells.keys)
         lines = stacked(frame.losses(self.costs), frame.shape)
-        return GroupFunction(
-            frame.shape, lines, largest(self.sharpness, "exponential"), names=names
-        )
+        return GroupFunction(frame.shape, lines, largest(self.sharpness), names=names)
 
 
 @dataclass(frozen=True)
@@ -879,17 +771,9 @@ class Constraint:
             out.append(of_system(system, frame, Largest(), bounded=True))
         return out
 
-    @property
-    def is_written(self) -> bool:
-        """Whether `to_dict` can write it."""
-        return all(bound.is_written for bound in self.bounds)
-
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {
-            "bounds": [bound.to_dict() for bound in self.bounds],
-            "notions": [notion.to_dict() for notion in self.notions],
-        }
+        return written(CODEC, self)
 
     def __str__(self) -> str:
         return ", ".join([*map(str, self.bounds), *map(_words, self.notions)]) or "none"
@@ -919,59 +803,35 @@ NAMES: Mapping[str, Callable[[], Objective]] = {
 }
 
 
-KINDS.update(
-    {
-        cls.kind: cls
-        for cls in (
-            Error,
-            WeightedError,
-            RateOf,
-            FalseNegatives,
-            FalsePositives,
-            GMean,
-            HMean,
-            Gap,
-            SmoothedOdds,
-            LargestGroupLoss,
-            GroupLoss,
-            MeanGroupLoss,
-            SumOfErrorRates,
-            SmoothedOddsOfPairs,
-            SmoothedOddsOfRates,
-            Gini,
-        )
-    }
+OBJECTIVES: tuple[type[Objective], ...] = (
+    Error,
+    WeightedError,
+    RateOf,
+    FalseNegatives,
+    FalsePositives,
+    GMean,
+    HMean,
+    Gap,
+    LargestGroupLoss,
+    GroupLoss,
+    MeanGroupLoss,
+    SumOfErrorRates,
+    SmoothedOddsOfPairs,
+    SmoothedOddsOfRates,
+    Gini,
 )
+"""Those that files hold: all but functions of a user's own."""
+KINDS = tuple(Kind(cls) for cls in (*OBJECTIVES, Bound, Constraint))
+CODEC = NOTION_CODEC.with_kinds(*KINDS)
 
 
 def from_dict(values: object) -> Objective | Bound | Constraint:
     """The inverse of every `to_dict` here; refuses unknown objectives and fields."""
-    named = set(values) if isinstance(values, Mapping) else set()
-    given: Mapping[str, Any] = values if isinstance(values, Mapping) else {}
-    if named == {"bounds", "notions"} and all(
-        isinstance(listed, list) for listed in given.values()
-    ):
-        bounds = tuple(from_dict(one) for one in given["bounds"])
-        if all(isinstance(one, Bound) for one in bounds):
-            return Constraint(bounds, tuple(map(notion_from_dict, given["notions"])))  # type: ignore[arg-type]
-    if named == {"bound", "of"}:
-        of = from_dict(given["of"])
-        if isinstance(of, Objective):
-            return Bound(of, _checks.non_negative(bound=given["bound"]))
-    kind = given.get("objective")
-    cls = KINDS.get(kind) if isinstance(kind, str) else None
-    if cls is None:
-        expected = f"an object whose 'objective' is one of {', '.join(KINDS)}, or a bound of one"
-        raise InputError.expected(
-            expected, of="objective", got=values, remedy="Write it with to_dict()."
-        )
-    names = {one.name for one in fields(cls)}  # type: ignore[arg-type]
-    if named != names | {"objective"}:
-        remedy = "Write it with to_dict()."
-        raise InputError.expected(
-            f"the fields {sorted(names)}", of=cls.kind, got=sorted(named), remedy=remedy
-        )
-    return cls(**{name: read(given[name], of=name) for name in names})
+    document = Document("objective", "Write it with to_dict().")
+    found: Any = CODEC.read(document.of(values))
+    if not isinstance(found, Objective | Bound | Constraint):
+        document.refuse("an objective, a bound or a constraint", values)
+    return found
 
 
 NOT_WRITTEN = (

@@ -156,7 +156,6 @@ def _plain(of: Objective, bound: float) -> str:
         "mean_group_loss": "mean of the groups' mean losses",
         "largest_group_loss": "largest of the groups' mean losses",
         "gini": "Gini index of the groups' means",
-        "smoothed_odds": "smoothed largest gap of true and false positive rates",
         "smoothed_odds_of_pairs": "smoothed largest gap of true and false positive rates over all "
         "pairs of groups",
         "smoothed_odds_of_rates": "smoothed largest difference of true or false positive rates",

@@ -184,8 +184,8 @@ class Problem:
         for what, function in [(self.objective, f), *((self.constraint, g) for g in constraints)]:
             if not function.convex:
                 remedy = (
-                    "Pass method='exponential', which needs no convexity, or its convex form "
-                    "(smooth='exponential')."
+                    "Pass method='exponential', which needs no convexity, or a convex form: "
+                    "Gap(notion, sharpness)."
                 )
                 expected, got = "a convex function", "one that is not"
                 raise InputError.expected(expected, of=str(what), got=got, remedy=remedy)
