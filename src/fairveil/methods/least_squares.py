@@ -204,6 +204,10 @@ class RegressionTask:
         """How far one person moves the answer to a question whose bound is a constant (L2)."""
         return moved_by_one(question, self.layout, self.promise, self.max_sample_weight, order)
 
+    def noise(self, asked: Measurement) -> float:
+        """The standard deviation of each number of an answer."""
+        return 0.0 if self.is_exact else float(asked.multiplier) * self.move(asked.question)
+
     def event(self, measurements: Sequence[Measurement], batch: Batch = FULL) -> Event:
         """What a joint answer costs."""
         return describe(

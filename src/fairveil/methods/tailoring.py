@@ -265,6 +265,7 @@ class Tailored(ABC):
 
     task: RegressionTask
     allocation: Allocation
+    z: float
 
     @property
     @abstractmethod
@@ -279,6 +280,15 @@ class Tailored(ABC):
     @property
     @abstractmethod
     def _count_noise(self) -> float: ...
+
+    @abstractmethod
+    def _limited(self, limit: Floats) -> Floats:
+        """A limit on all that a person spends, as one on her part of the last stage."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing gets noise."""
+        return self.task.is_exact
 
     @abstractmethod
     def event(self, *, bound: bool = True) -> Event:
@@ -312,6 +322,41 @@ class Tailored(ABC):
     def last_part(self) -> float:
         """Of the squared budget: what the other parts leave."""
         return 1.0 - sum(self._parts.values())
+
+    def _multiplier(self, part: str, times: int = 1) -> float:
+        share = self._parts.get(part, 0.0)
+        return 0.0 if self.is_exact or share == 0.0 else self.z * math.sqrt(times / share)
+
+    def _shared(
+        self,
+        sums: Floats | None,
+        counts: Floats | None,
+        budget: float,
+        promise: Promise,
+        within: float,
+    ) -> Shares:
+        """Of what was released; `budget`: of the last stage, in each column; inf: all that there
+        is."""
+        allocation, columns, count = self.allocation, columns_of(self.cells), self.cells.count
+        shares, errors, why = share_out(
+            allocation,
+            self.task.promise,
+            columns,
+            count,
+            sums=sums,
+            counts=counts,
+            weighs=self._weighs,
+        )
+        paid = np.full(count, math.inf)
+        for column in columns if math.isfinite(budget) else ():
+            low, high = (
+                None if one is None else self._limited(one[column])
+                for one in (allocation.least, allocation.most)
+            )
+            terms: dict[str, Any] = {"spend": allocation.spend, "least": low, "most": high}
+            paid[column] = afforded(shares[column], budget, promise, within, **terms)
+        shares, why = as_spent(shares, paid, columns, why)
+        return Shares(allocation.name, shares, paid, why, errors, counts, self.is_fixed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -417,13 +462,6 @@ class TailoredDescent(Tailored):
             parts["moments"] = MOMENTS_SHARE
         return parts | {"report": REPORT}
 
-    def _multiplier(self, part: str, times: int = 1) -> float:
-        return (
-            0.0
-            if self.is_exact or part not in self._parts
-            else self.z * math.sqrt(times / self._parts[part])
-        )
-
     @property
     def _round_multiplier(self) -> float:
         """Of a round as a whole."""
@@ -439,10 +477,9 @@ class TailoredDescent(Tailored):
 
     def _shares(self, sums: Floats | None, counts: Floats | None) -> Shares:
         """Of what was released; `paid` is over what the worst person is charged for the rounds."""
-        allocation, columns, count = self.allocation, columns_of(self.cells), self.cells.count
         if self.adds_groups:
             factors = self._factors(counts)
-            part, relative = spent_by_rows(factors, allocation.spend)
+            part, relative = spent_by_rows(factors, self.allocation.spend)
             why = (
                 "one sum for all groups: people spend in proportion to the square of their rows' "
                 "weight"
@@ -457,27 +494,15 @@ class TailoredDescent(Tailored):
                 self.is_fixed,
             )
         promise = self.task.promise
-        shares, errors, why = share_out(
-            allocation, promise, columns, count, sums=sums, counts=counts, weighs=self._weighs
-        )
         # against no row: what a batch that is drawn amplifies
         if self.sampling_rate < 1.0 and promise.is_private:
             promise = Promise(promise.epsilon, promise.delta)
         # else each sum keeps its own bound
-        paid, part = np.ones(count), LOSSES_PART if self.bounded and self.is_fixed else 0.0
+        part = LOSSES_PART if self.bounded and self.is_fixed else 0.0
         within = math.sqrt((1.0 - part) * SIGNED**2 + part)
-        for column in columns:
-            low, high = (
-                None if one is None else self._within_rounds(one[column])
-                for one in (allocation.least, allocation.most)
-            )
-            paid[column] = afforded(
-                shares[column], 1.0, promise, within, spend=allocation.spend, least=low, most=high
-            )
-        shares, why = as_spent(shares, paid, columns, why)
-        return Shares(allocation.name, shares, paid, why, errors, counts, self.is_fixed)
+        return self._shared(sums, counts, 1.0, promise, within)
 
-    def _within_rounds(self, limit: Floats) -> Floats:
+    def _limited(self, limit: Floats) -> Floats:
         """A limit on all that a person spends, as one on her part of the rounds."""
         return np.maximum(limit * self.z**2 - (1.0 - self.last_part), 0.0) / self.last_part
 
@@ -640,11 +665,7 @@ class TailoredDescent(Tailored):
     @property
     def _count_noise(self) -> float:
         measurement = self._sized()[0]
-        return (
-            0.0
-            if self.is_exact
-            else float(measurement.multiplier) * self.task.move(measurement.question)
-        )
+        return self.task.noise(measurement)
 
     @cached_property
     def _noise(self) -> float:
@@ -738,11 +759,7 @@ class TailoredDescent(Tailored):
         if self.loss == "squared":
             measurements = self._warming(none)
             ((matrix,),) = curator.answer(measurements, purpose="Gram matrix of all rows")
-            noise = (
-                0.0
-                if self.task.sees_features
-                else float(measurements[0].multiplier) * self.task.move(measurements[0].question)
-            )
+            noise = self.task.noise(measurements[0])
             told = GroupQuadratics.of(matrix[np.newaxis], noise=noise, cells=None)
             return told.best(np.ones(1))[np.newaxis] if told.has_rows else none
         walk, noise = (
@@ -825,11 +842,7 @@ class TailoredDescent(Tailored):
             self.task,
             len(self.columns),
         )
-        noise = (
-            0.0
-            if self.is_exact
-            else float(measurements[0].multiplier) * self.task.move(measurements[0].question)
-        )
+        noise = self.task.noise(measurements[0])
         if self.skeleton is None:
             sums, per_row = np.concatenate(answers[:half]), UNIT[self.loss] / posed.rows
         else:
@@ -1014,10 +1027,6 @@ class TailoredRegression(Tailored):
             out["losses"] = LOSSES
         return out
 
-    def _multiplier(self, part: str, times: int = 1) -> float:
-        share = self._parts.get(part, 0.0)
-        return 0.0 if self.task.is_exact or share == 0.0 else self.z * math.sqrt(times / share)
-
     def event(self, *, bound: bool = True) -> Event:
         """What the run costs; of the matrices what the worst person may, whatever the shares will
         be, or by shares that are fixed."""
@@ -1107,11 +1116,7 @@ class TailoredRegression(Tailored):
         measurements = (
             self._counts() if "counts" in self._parts else self._asked_after(zeros)[0][1:]
         )
-        return (
-            0.0
-            if self.task.is_exact
-            else float(measurements[0].multiplier) * self.task.move(measurements[0].question)
-        )
+        return self.task.noise(measurements[0])
 
     def _shares(self, sums: Floats | None, counts: Floats | None) -> Shares:
         """Of what was released."""
@@ -1128,22 +1133,9 @@ class TailoredRegression(Tailored):
                 counts,
                 self.is_fixed,
             )
-        allocation, promise, columns = self.allocation, self.task.promise, columns_of(self.cells)
-        weighs = self._weighs
-        shares, errors, why = share_out(
-            allocation, promise, columns, self.cells.count, sums=sums, counts=counts, weighs=weighs
-        )
-        paid = np.full(self.cells.count, math.inf)
-        for column in columns if not self.task.is_exact else ():
-            low, high = (
-                None if one is None else self._within_stage(one[column])
-                for one in (allocation.least, allocation.most)
-            )
-            budget = self.last_part / self.z**2 / len(columns)
-            terms: dict[str, Any] = {"spend": allocation.spend, "least": low, "most": high}
-            paid[column] = afforded(shares[column], budget, promise, self._within, **terms)
-        shares, why = as_spent(shares, paid, columns, why)
-        return Shares(allocation.name, shares, paid, why, errors, counts, self.is_fixed)
+        columns = len(columns_of(self.cells))
+        budget = math.inf if self.is_exact else self.last_part / self.z**2 / columns
+        return self._shared(sums, counts, budget, self.task.promise, self._within)
 
     @property
     def _within(self) -> float:
@@ -1153,7 +1145,7 @@ class TailoredRegression(Tailored):
         one = GramMatrices(None, self._inner._clip).sum(facts)
         return (one.within + one.slack) * (1.0 + 1e-12)
 
-    def _within_stage(self, limit: Floats) -> Floats:
+    def _limited(self, limit: Floats) -> Floats:
         """A limit on all that a person spends, as one on what she is charged for the matrices."""
         return np.maximum(limit - (1.0 - self.last_part) / self.z**2, 0.0)
 
@@ -1211,11 +1203,7 @@ class TailoredRegression(Tailored):
         task, at = self.task, self.task.layout.numbers
         (before, joint) = self._asked_before(np.zeros(1 + task.layout.width))
         ((matrix,),) = curator.answer(before, purpose="Gram matrix of all rows")
-        noise = (
-            0.0
-            if task.sees_features
-            else float(before[0].multiplier) * self.task.move(before[0].question)
-        )
+        noise = task.noise(before[0])
         last = self._inner._target_last(matrix)
         told = GroupQuadratics.of(last[np.newaxis], noise=noise, cells=None)
         c = (
@@ -1252,11 +1240,7 @@ class TailoredRegression(Tailored):
         sums, counts = curator.answer(measurements, purpose="losses and counts of the groups")
         counts = self._floored(counts)
         rows = float(task.stated_rows or max(counts.sum(), LEAST_ROWS))
-        noise = (
-            0.0
-            if task.is_exact
-            else float(measurements[0].multiplier) * self.task.move(measurements[0].question)
-        )
+        noise = task.noise(measurements[0])
         per_row = 0.25 / rows  # of squared residuals of codes, in squared ranges
         outcome = task.outcome(
             best.coefficients,
