@@ -143,9 +143,7 @@ class Game(Search[Equilibrium]):
         """Algorithm 3."""
         g, oracle, system = self.ground, self.oracle, self.system
         counts, told = oracle.prepare(curator, g, self.counts_multiplier)
-        # weights are counted, not rows
-        stated = None if g.max_sample_weight is not None else g.public_rows
-        rows = float(stated or max(self.floor or TINY, counts.sum() / g.per_row))
+        rows = float(g.stated_rows or max(self.floor or TINY, counts.sum() / g.per_row))
         none, unit = np.zeros(0 if system is None else len(system)), 1.0
         fixed = None if system is None else system.at(counts, self.floor)
         if fixed is not None:
@@ -486,8 +484,7 @@ class Game(Search[Equilibrium]):
     def _rows_off(self, outcome: Equilibrium) -> tuple[float, float]:
         """Between what the true number of rows lies, over the number that errors are divided by."""
         g, rows, counts = self.ground, outcome.rows, outcome.counts
-        unweighted = g.promise.rows_are_public and g.max_sample_weight is None
-        if unweighted and rows == g.public_rows:
+        if g.promise.rows_are_public and rows == g.stated_rows:
             return 1.0, 1.0
         total, away = float(counts.sum()) / g.per_row, 0.0
         if not g.sees_features:

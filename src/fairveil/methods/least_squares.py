@@ -47,7 +47,6 @@ from .. import _checks
 from .._types import Floats
 from ..core.bound import OUTWARDS
 from ..core.events import Event, compose
-from ..core.promise import Promise
 from ..curator import (
     FULL,
     GramMatrices,
@@ -57,10 +56,9 @@ from ..curator import (
     RowCount,
     describe,
     largest_of_one,
-    moved_by_one,
 )
 from ..errors import InputError
-from ..facts import Cells, RowLayout
+from ..facts import Cells
 from ..fairness import BoundedGroupLoss
 from ..fairness.functions import (
     GroupFunction,
@@ -91,7 +89,7 @@ from .gaussian import quietest
 from .mixture import lowest
 from .oracles import LEAST_ROWS, Asks
 from .outcome import not_met
-from .systems import NO_GROUPS, columns_of, heaviest
+from .systems import NO_GROUPS, PublicTask, columns_of
 
 LENGTH = 1.5  # of the usual length of a row: the longest that counts in full, unless noise is small
 LONGEST, HEARD = 4.0, 0.04
@@ -154,19 +152,14 @@ class RegressionOutcome:
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionTask:
+class RegressionTask(PublicTask):
     """Public facts alone. `cells`: None where the objective tells no groups apart. `unit`: the
     target's squared range. `penalty`: G; None: that of Corollary 4.2 at `alpha`, in squared ranges.
     """
 
-    promise: Promise
-    layout: RowLayout
-    cells: Cells | None
     objective: Objective
     constraint: Constraint
     unit: float = 1.0
-    public_rows: int | None = None
-    max_sample_weight: float | None = None
     penalty: float | None = None
     alpha: float = 1e-4
 
@@ -183,26 +176,6 @@ class RegressionTask:
         count = 1 if self.cells is None else self.cells.count
         # whatever cannot be said of losses by group is refused here
         self.functions(np.full(count, 1.0 / count), 1e-9)
-
-    @property
-    def stated_rows(self) -> int | None:
-        """The number that averages divide by, where it is public. Rows with weights are counted by
-        them."""
-        return None if self.max_sample_weight is not None else self.public_rows
-
-    @property
-    def sees_features(self) -> bool:
-        """Whether features and targets may be asked about exactly, for free."""
-        return self.promise.features_are_public
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether nothing that is asked gets noise."""
-        return not self.promise.is_private or (self.sees_features and self.cells is None)
-
-    def move(self, question: Question, order: int = 2) -> float:
-        """How far one person moves the answer to a question whose bound is a constant (L2)."""
-        return moved_by_one(question, self.layout, self.promise, self.max_sample_weight, order)
 
     def noise(self, asked: Measurement) -> float:
         """The standard deviation of each number of an answer."""
@@ -309,8 +282,7 @@ class RegressionTask:
             losses_noise=self.unit * of_means / np.maximum(shares, least),
             shares=shares,
             rows=rows,
-            sampling=np.array([line[3] for line in drawn])
-            * math.sqrt(heaviest(self.promise, self.max_sample_weight) or 1.0),
+            sampling=np.array([line[3] for line in drawn]) * math.sqrt(self.heaviest or 1.0),
         )
 
 

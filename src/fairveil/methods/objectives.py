@@ -135,8 +135,15 @@ class Problem:
             if told != loss:
                 wanted = f"bounds on the {loss} loss"
                 raise InputError.expected(wanted, of="constraint", got=told, remedy=remedy)
-        known = cells if apart else None, loss == "zero_one", public_rows, max_sample_weight
-        ground = GameInstance(promise, layout, None, *known, priced=True)
+        ground = GameInstance(
+            promise,
+            layout,
+            cells if apart else None,
+            by_label=loss == "zero_one",
+            priced=True,
+            public_rows=public_rows,
+            max_sample_weight=max_sample_weight,
+        )
         problem = Problem(ground, objective, constraint, loss)
         problem._usual  # noqa: B018  # what cannot be said is refused here
         return problem
@@ -149,7 +156,7 @@ class Problem:
     @property
     def stated_rows(self) -> int | None:
         """The public number of rows; none where weights are counted."""
-        return self.ground.public_rows if self.ground.max_sample_weight is None else None
+        return self.ground.stated_rows
 
     def functions(self, shares: Floats, least: float) -> tuple[GroupFunction, list[GroupFunction]]:
         """f, and the constraints' functions, where cells and labels have these shares."""

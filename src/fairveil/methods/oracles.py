@@ -92,7 +92,6 @@ from ..curator import (
     RowCount,
     ScoreHistogram,
     Trace,
-    moved_by_one,
 )
 from ..errors import InputError
 from ..facts import Cells, RowLayout
@@ -102,7 +101,7 @@ from .descent import Progress, follow
 from .mixture import best_mixture
 from .primal_dual import Plan, PrimalDual, Settings, usual_clip
 from .public_rows import PublicRows
-from .systems import NO_GROUPS, columns_of, heaviest, onto_totals, system_of
+from .systems import NO_GROUPS, PublicTask, columns_of, onto_totals, system_of
 from .units import in_coded_units, in_inner_units
 
 R = TypeVar("R")
@@ -142,22 +141,15 @@ asked for."""
 
 
 @dataclass(frozen=True, eq=False)
-class GameInstance:
-    """What a search is played on: the public facts that its oracle, its auditor and its plan share,
-    and what answers mean.
+class GameInstance(PublicTask):
+    """What a game or a loop over decisions is played on, and what answers mean.
 
-    `cells` and `by_label`: what counts distinguish, the least that will do. `public_rows`: the
-    number of rows where it is public or was stated, else None: the released counts say it.
-    `priced`: an objective of group losses prices decisions, rather than a system of constraints.
+    `cells` and `by_label`: what counts distinguish, the least that will do. `priced`: an objective
+    of group losses prices decisions, rather than a system of constraints.
     """
 
-    promise: Promise
-    layout: RowLayout
-    system: ConstraintSystem | None
-    cells: Cells | None
-    by_label: bool
-    public_rows: int | None
-    max_sample_weight: float | None
+    system: ConstraintSystem | None = None
+    by_label: bool = True
     group_aware: bool = False
     priced: bool = False
 
@@ -185,8 +177,11 @@ class GameInstance:
             system = system if kept is not None else system.without_groups()
             by_label = system.needs_labels or not promise.features_are_public or group_aware
             system = system if by_label else system.without_labels()
-        facts = public_rows, max_sample_weight, group_aware
-        return GameInstance(promise, layout, system, kept, by_label, *facts)
+        stated: dict[str, Any] = {
+            "public_rows": public_rows,
+            "max_sample_weight": max_sample_weight,
+        }
+        return GameInstance(promise, layout, kept, system, by_label, group_aware, **stated)
 
     @property
     def classes(self) -> int:
@@ -197,16 +192,6 @@ class GameInstance:
     def outputs(self) -> int:
         """1 for two classes, else one a class."""
         return 1 if self.classes <= 2 else self.classes
-
-    @property
-    def sees_features(self) -> bool:
-        """Whether features and labels may be asked about exactly, for free."""
-        return self.promise.features_are_public
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether nothing that is asked gets noise."""
-        return self.sees_features and (not self.promise.is_private or self.cells is None)
 
     @property
     def has_costs(self) -> bool:
@@ -222,12 +207,6 @@ class GameInstance:
     def per_row(self) -> int:
         """In how many cells a row is."""
         return 1 if self.cells is None else self.cells.per_row
-
-    @property
-    def heaviest(self) -> float | None:
-        """How much one who is drawn may count: a row by its weight, a person by all rows that are
-        read; None: one."""
-        return heaviest(self.promise, self.max_sample_weight)
 
     @property
     def zeros(self) -> Floats:
@@ -250,10 +229,6 @@ class GameInstance:
         return MixtureHistogram(self.zeros[np.newaxis], np.ones(1), self.cells, self.by_label)
 
     # -- noise ---------------------------------------------------------------------------------------
-
-    def move(self, question: Question, order: int = 2) -> float:
-        """How far one person moves the answer to a question whose bound is a constant."""
-        return moved_by_one(question, self.layout, self.promise, self.max_sample_weight, order)
 
     def deviation(self, question: Question, multiplier: float, noise: str = "gaussian") -> float:
         """The standard deviation of each number of an answer."""

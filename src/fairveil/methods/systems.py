@@ -1,22 +1,66 @@
-"""Constraints as a search needs them: resolved, within reach, and how noise in what is released
-moves their values."""
+"""What a search is about: public facts, constraints that are resolved and within reach, and how noise
+in what is released moves their values."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
 
 from .._types import Floats
 from ..core.promise import Promise
+from ..core.questions import Question
+from ..curator import moved_by_one
 from ..errors import InputError
 from ..facts import Cells, RowLayout
 from ..fairness import ConstraintSystem, Notion, resolve
 
 NO_GROUPS = Cells((("everyone",),))
 """What constraints are resolved against where rows have no sensitive column: the population."""
+
+
+@dataclass(frozen=True, eq=False)
+class PublicTask:
+    """Public facts that a search, its plan and the meaning of its answers share.
+
+    `cells`: None where no groups are told apart. `public_rows`: the number of rows where it is public
+    or was stated, else None: released counts say it.
+    """
+
+    promise: Promise
+    layout: RowLayout
+    cells: Cells | None
+    public_rows: int | None = field(default=None, kw_only=True)
+    max_sample_weight: float | None = field(default=None, kw_only=True)
+
+    @property
+    def stated_rows(self) -> int | None:
+        """The number that averages divide by, where it is public. Rows with weights are counted by
+        them."""
+        return None if self.max_sample_weight is not None else self.public_rows
+
+    @property
+    def sees_features(self) -> bool:
+        """Whether features and labels may be asked about exactly, for free."""
+        return self.promise.features_are_public
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing that is asked gets noise."""
+        return self.sees_features and (not self.promise.is_private or self.cells is None)
+
+    @property
+    def heaviest(self) -> float | None:
+        """How much one who is drawn may count: a row by its weight, a person by all rows that are
+        read; None: one."""
+        return heaviest(self.promise, self.max_sample_weight)
+
+    def move(self, question: Question, order: int = 2) -> float:
+        """How far one person moves the answer to a question whose bound is a constant."""
+        return moved_by_one(question, self.layout, self.promise, self.max_sample_weight, order)
 
 
 def system_of(
