@@ -1,5 +1,9 @@
 """One column's values to codes, by its declaration alone.
 
+Numerals are compared by value, however they are written: 1, 1.0, "1" and "1.0" are one value, of a
+number and of a listed code, in memory as in a file. A listed value that is equal as it stands comes
+first; a numeral that two listed texts could mean is neither.
+
 Guarantees, each with a test:
 1. A row's code depends on that row's value and the declaration, on nothing else: no other row moves
    it by a bit.
@@ -12,8 +16,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -29,12 +33,12 @@ NUMBER = re.compile(
 )
 NOT_A_NUMBER = re.compile(r"[+-]?nan", re.ASCII | re.IGNORECASE)
 SHOWN = 5
+MISSING, UNKNOWN = -1, -2
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where values stand, for messages: the column, the number of its first row, and whether cells
-    are text that is parsed.
+    """Where values stand, for messages: the column, and the number of its first row.
 
     `missing_values`: texts that mean "missing" where the column does not list them. `shows_values`:
     whether messages may; not of a file or a database, whose errors end in logs that others read.
@@ -42,7 +46,6 @@ class Place:
 
     column: str
     first_row: int = 0
-    text: bool = False
     missing_values: tuple[str, ...] = ("",)
     shows_values: bool = True
 
@@ -80,56 +83,35 @@ def plain_numbers(raw: Raw, place: Place) -> npt.NDArray[np.float64]:
 
 def _numbers(raw: Raw, place: Place) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """A copy as floats, and which of them are missing."""
+    null = np.zeros(raw.rows, np.bool_)
     if isinstance(raw, Listed):
-        each = [*(_number(value, place) for value in raw.values), math.nan]
-        values = np.array([*raw.values, None], dtype=object)[raw.at]
-        return _numbers_or_error([each[at] for at in raw.at.tolist()], values, None, place)
-    if raw.values.dtype.kind not in "biuf":
-        parsed = [_number(value, place) for value in raw.values.tolist()]
-        return _numbers_or_error(parsed, raw.values, raw.null, place)
-    is_float = raw.values.dtype.kind == "f"
-    missing = np.isnan(raw.values) if is_float else np.zeros(raw.rows, np.bool_)
-    if raw.null is not None:
-        missing |= raw.null
-    return raw.values.astype(np.float64), missing
+        found = _parsed([*raw.values, None], place)[raw.at]
+    elif raw.values.dtype.kind in "biuf":
+        found = raw.values.astype(np.float64)
+    else:
+        found = _parsed(raw.values.tolist(), place)
+    if not isinstance(raw, Listed) and raw.null is not None:
+        null = raw.null
+    if found.dtype == object:  # what is no number is None
+        strange = np.array([one is None for one in found.tolist()], np.bool_) & ~null
+        if strange.any():
+            remedy = "Mend these values, or declare another kind."
+            _refuse(place, "a number", _sample(raw, strange), strange, remedy)
+        found = np.where(null, math.nan, found).astype(np.float64)
+    return found, np.isnan(found) | null
 
 
-def _numbers_or_error(
-    parsed: list[float | None],
-    values: npt.NDArray[Any],
-    null: npt.NDArray[np.bool_] | None,
-    place: Place,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    strange = np.fromiter((number is None for number in parsed), bool, len(parsed))
-    if null is not None:
-        strange &= ~null
-    if strange.any():
-        as_text = replace(place, text=True)
-        texts = (isinstance(one, str) and _number(one, as_text) for one in values[strange])
-        numerals = np.array([one is not None and one is not False for one in texts])
-        remedy = "Mend these values, or declare another kind."
-        if numerals.any():
-            way = "convert the column with pandas.to_numeric, or read the file by data.open"
-            remedy = f"Numbers in this column are text: {way}."
-            if not numerals.all():
-                remedy = f"Mend these values. {remedy}"
-                strange[np.flatnonzero(strange)[numerals]] = False
-        _refuse(place, "a number", values[strange][:SHOWN].tolist(), strange, remedy)
-    numbers = np.array([math.nan if one is None else one for one in parsed], dtype=np.float64)
-    missing = np.isnan(numbers)
-    return numbers, missing if null is None else missing | null
+def _parsed(values: Iterable[Any], place: Place) -> npt.NDArray[Any]:
+    listed = [_number(value, place) for value in values]
+    return np.array(listed, object if None in listed else np.float64)
 
 
 def _number(value: Any, place: Place) -> float | None:
     """A float (NaN: missing), or None for what is not a number."""
     if isinstance(value, str):
-        if value in place.missing_values:
+        if value in place.missing_values or NOT_A_NUMBER.fullmatch(value):
             return math.nan
-        if not place.text:
-            return None
-        if NUMBER.fullmatch(value):
-            return float(value)
-        return math.nan if NOT_A_NUMBER.fullmatch(value) else None
+        return float(value) if NUMBER.fullmatch(value) else None
     if is_missing(value):
         return math.nan
     if isinstance(value, bytes | complex):
@@ -149,31 +131,39 @@ def category_codes(raw: Raw, column: Category | Boolean, place: Place) -> npt.ND
     """The position of each value in the declared list; guarantees 1 and 3."""
     coder = _Coder(column, place)
     if isinstance(raw, Listed):
-        codes = np.fromiter((*map(coder.code, raw.values), MISSING), np.int32, len(raw.values) + 1)[
-            raw.at
-        ]
+        listed = (*map(coder.code, raw.values), MISSING)
+        codes = np.fromiter(listed, np.int32, len(raw.values) + 1)[raw.at]
     else:
-        fast = _numeric_codes(raw.values, column) if raw.values.dtype.kind in "biuf" else None
+        fast = coder.of_numbers(raw.values) if raw.values.dtype.kind in "biuf" else None
         codes = coder.codes(raw.values.tolist()) if fast is None else fast
         if raw.null is not None:
             codes[raw.null] = MISSING
     return _declared(codes, raw, column, place)
 
 
-MISSING, UNKNOWN = -1, -2
-
-
 class _Coder:
     """Code of one value, or MISSING or UNKNOWN. A listed value wins over the texts that mean
-    missing."""
+    missing. `_exact`: of values as they stand, `_numerals`: of what numbers are worth."""
 
     def __init__(self, column: Category | Boolean, place: Place) -> None:
-        self._codes: dict[Hashable, int] = {value: code for code, value in enumerate(column.values)}
-        self._known: dict[str, int] = {
-            value: code for value, code in self._codes.items() if isinstance(value, str)
+        listed: list[tuple[Any, int]] = [(one, code) for code, one in enumerate(column.values)]
+        self._exact: dict[Hashable, int] = dict(listed)
+        self._known = {one: code for one, code in listed if isinstance(one, str)}
+        self._missing = place.missing_values
+        self._truths = {one: code for one, code in listed if isinstance(one, bool)}
+        whole = isinstance(column, Boolean)
+        self._numerals: dict[int | float, int] = {
+            one: code
+            for one, code in listed
+            if not isinstance(one, str) and (whole or not isinstance(one, bool))
         }
-        self._place = place
-        self._boolean = isinstance(column, Boolean)
+        worth = [(_worth(one), code) for one, code in listed if isinstance(one, str)]
+        several = [one for one, _ in worth]
+        self._numerals |= {
+            one: code
+            for one, code in worth
+            if one is not None and several.count(one) == 1 and one not in self._numerals
+        }
 
     def codes(self, values: list[Any]) -> npt.NDArray[np.int32]:
         """Codes of many values: texts that were met before by one look-up each."""
@@ -184,72 +174,67 @@ class _Coder:
         except TypeError:  # a value that cannot be looked up at all
             return np.fromiter(map(self.code, values), np.int32, len(values))
 
-    def code(self, value: object) -> int:
+    def code(self, value: Any) -> int:
         """The code of one value."""
         if isinstance(value, str):
-            code = self._known.get(value)
-            if code is None:
-                code = self._text(value)
-                if code != UNKNOWN:
-                    self._known[value] = code
+            known = self._known.get(value)
+            code = self._text(value) if known is None else known
+            if code != UNKNOWN:
+                self._known[value] = code
             return code
         if is_missing(value):
             return MISSING
         try:
-            return self._codes.get(value, UNKNOWN)
+            exact = self._exact.get(value)
         except TypeError:
             return UNKNOWN
+        if exact is not None or isinstance(value, bool | np.bool_):
+            return UNKNOWN if exact is None else exact
+        return self._numerals.get(value, UNKNOWN)
 
     def _text(self, text: str) -> int:
-        """A text that is not itself listed: a marker of missing, or the writing of a listed number
-        or truth value."""
-        if text in self._place.missing_values:
+        """A text that is not itself listed: a marker of missing, or another writing of a listed
+        number or truth value."""
+        if text in self._missing:
             return MISSING
-        if not self._place.text:
-            return UNKNOWN
         truth = {"true": True, "false": False}.get(text.lower())
-        for value, code in self._codes.items():
-            if truth is not None and isinstance(value, bool) and value is truth:
-                return code
-            if (
-                NUMBER.fullmatch(text)
-                and not isinstance(value, str)
-                and (self._boolean or not isinstance(value, bool))
-            ):
-                number = _as_listed(text)
-                if number == value:
-                    return code
-        return MISSING if NOT_A_NUMBER.fullmatch(text) else UNKNOWN
+        if truth is not None and truth in self._truths:
+            return self._truths[truth]
+        worth = _worth(text)
+        if worth is None:
+            return MISSING if NOT_A_NUMBER.fullmatch(text) else UNKNOWN
+        return self._numerals.get(worth, UNKNOWN)
+
+    def of_numbers(self, values: npt.NDArray[Any]) -> npt.NDArray[np.int32] | None:
+        """Codes of an array of numbers by binary search, where float64 holds both the values and
+        the list exactly; None elsewhere: then they are looked at one by one."""
+        exact = values.dtype.kind in "bf" or values.dtype.itemsize <= 4
+        exact = exact or (len(values) > 0 and values.min() >= -(2**53) and values.max() <= 2**53)
+        known: dict[Any, int] = {} if values.dtype.kind == "b" else dict(self._numerals)
+        known |= {one: code for one, code in self._exact.items() if not isinstance(one, str)}
+        if not exact or any(isinstance(one, int) and abs(one) > 2**53 for one in known):
+            return None
+        codes = np.full(len(values), UNKNOWN, dtype=np.int32)
+        as_float = values.astype(np.float64)
+        if known:
+            listed = sorted((float(value), code) for value, code in known.items())
+            keys = np.array([key for key, _ in listed])
+            at = np.minimum(np.searchsorted(keys, as_float), len(keys) - 1)
+            found = keys[at] == as_float
+            codes[found] = np.array([code for _, code in listed], dtype=np.int32)[at[found]]
+        codes[np.isnan(as_float)] = MISSING
+        return codes
 
 
-def _as_listed(text: str) -> int | float:
+def _worth(text: str) -> int | float | None:
+    """The finite number that a text writes; None where it writes none."""
+    if not NUMBER.fullmatch(text):
+        return None
     try:
         return int(text)
     except ValueError:
-        return float(text)
-
-
-def _numeric_codes(
-    values: npt.NDArray[Any], column: Category | Boolean
-) -> npt.NDArray[np.int32] | None:
-    """Codes of an array of numbers by binary search, where float64 holds both the values and the
-    list exactly; None elsewhere: then they are looked at one by one."""
-    exact = values.dtype.kind in "bf" or values.dtype.itemsize <= 4
-    exact = exact or (len(values) > 0 and values.min() >= -(2**53) and values.max() <= 2**53)
-    if not exact or any(isinstance(value, int) and abs(value) > 2**53 for value in column.values):
-        return None
-    pairs = enumerate(column.values)
-    listed = [(float(value), code) for code, value in pairs if not isinstance(value, str)]
-    codes = np.full(len(values), UNKNOWN, dtype=np.int32)
-    as_float = values.astype(np.float64)
-    if listed:
-        listed.sort()
-        keys = np.array([key for key, _ in listed])
-        at = np.minimum(np.searchsorted(keys, as_float), len(keys) - 1)
-        found = keys[at] == as_float
-        codes[found] = np.array([code for _, code in listed], dtype=np.int32)[at[found]]
-    codes[np.isnan(as_float)] = MISSING
-    return codes
+        worth = float(text)
+    return worth if math.isfinite(worth) else None
 
 
 def _declared(
@@ -275,12 +260,6 @@ def _declared(
         remedy = f"Declare for the column, as `{option}`, the value that {cell} counts as."
         if mark == UNKNOWN:
             remedy = f"List the value in the schema. {remedy}"
-            if all(isinstance(one, str) and NUMBER.fullmatch(one) for one in values):
-                remedy = (
-                    f"Codes that are listed as texts are found only as they are written: list "
-                    f"{values[0]} as a number, without quotes, to find it however a cell writes "
-                    f"it. Or: {remedy[0].lower()}{remedy[1:]}"
-                )
         _refuse(place, f"one of {list(values)}", came, where, remedy)
     return codes
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from .. import _checks
 from ..core.errors import need
-from ..errors import SchemaError
+from ..errors import SchemaError, together
 from ..facts.columns import Boolean, Category, Number
 from ..facts.rows import RowBlock, RowLayout
 from ..facts.schema import Schema
@@ -162,47 +162,41 @@ class Encoding:
         *,
         rows: int,
         first_row: int = 0,
-        text: bool = False,
         target: bool = True,
         sensitive: bool = True,
         shows_values: bool = True,
     ) -> RowBlock:
-        """A run of rows, coded. `text`: the cells are text (a CSV file) whose numbers and truth
-        values are parsed. `shows_values`: whether errors show the values that the schema does not
-        cover."""
-        places = {
-            name: Place(name, first_row, text, self.schema.missing_values, shows_values)
-            for name in raw
-        }
+        """A run of rows, coded; one error for the faults of all its columns. `shows_values`:
+        whether it shows the values that the schema does not cover."""
+        schema, unit, wrong = self.schema, self.schema.unit, list[SchemaError]()
+
+        def coded(name: str) -> Any:
+            place = Place(name, first_row, schema.missing_values, shows_values)
+            column: Any = schema.columns[name]
+            of: Any = number_codes if isinstance(column, Number) else category_codes
+            try:
+                return of(raw[name], column, place)
+            except SchemaError as error:
+                wrong.append(error)
+                return 0
+
         numbers = np.empty((len(self.numbers), rows), dtype=self.precision)
         for line, scale in zip(numbers, self.numbers, strict=True):
-            line[:] = self._number(raw, scale.name, places)
+            line[:] = coded(scale.name)
         largest = max(self.layout.code_sizes, default=0)
         codes = np.empty((len(self.coded), rows), dtype=_code_type(largest))
         for row, name in zip(codes, self.coded, strict=True):
-            row[:] = self._category(raw, name, places)
-        labels: npt.NDArray[Any] | None = None
-        if target and self.schema.target is not None:
-            of_target = self._category if self.schema.classes is not None else self._number
-            labels = of_target(raw, self.schema.target, places)
+            row[:] = coded(name)
+        labels = coded(schema.target) if target and schema.target is not None else None
         groups: npt.NDArray[np.uint16] | None = None
-        if sensitive and self.schema.sensitive:
-            groups = np.empty((len(self.schema.sensitive), rows), dtype=np.uint16)
-            for group, name in zip(groups, self.schema.sensitive, strict=True):
-                group[:] = self._category(raw, name, places)
-        unit = self.schema.unit
+        if sensitive and schema.sensitive:
+            groups = np.empty((len(schema.sensitive), rows), dtype=np.uint16)
+            for group, name in zip(groups, schema.sensitive, strict=True):
+                group[:] = coded(name)
+        if wrong:
+            raise together(wrong) from None
         persons = None if unit is None or unit not in raw else names_of(raw[unit])
         return RowBlock(numbers, codes, labels, groups, None, persons)
-
-    def _number(self, raw: Mapping[str, Raw], name: str, places: Mapping[str, Place]) -> Any:
-        column = self.schema.columns[name]
-        assert isinstance(column, Number)
-        return number_codes(raw[name], column, places[name])
-
-    def _category(self, raw: Mapping[str, Raw], name: str, places: Mapping[str, Place]) -> Any:
-        column = self.schema.columns[name]
-        assert isinstance(column, Category | Boolean)
-        return category_codes(raw[name], column, places[name])
 
     # Files
 

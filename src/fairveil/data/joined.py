@@ -196,7 +196,7 @@ class _Join:
             first = len(places)
             found = _ids_of(chunk.columns[id], ATTRIBUTE, id, first, places.keys())
             places |= {one: first + at for at, one in enumerate(found)}
-            parts.append(_codes(chunk.columns, schema, first, chunk.text))
+            parts.append(_codes(chunk.columns, schema, first))
         if ids is None:
             rows = chunks_of(table, (id, *Encoding(bare).needed()), schema=bare, query=query)
         else:
@@ -227,7 +227,7 @@ class _Join:
                 name: _of(raw, chosen) for name, raw in chunk.columns.items() if name != self.id
             }
             columns |= self.attribute(at[chosen])
-            yield Chunk(columns, int(chosen.sum()), text=chunk.text)
+            yield Chunk(columns, int(chosen.sum()))
 
     def attribute(self, at: npt.NDArray[np.int64]) -> dict[str, Raw]:
         """The sensitive columns of rows with these entries; of none the last code, none."""
@@ -253,15 +253,13 @@ class _Join:
         return found
 
 
-def _codes(
-    columns: Mapping[str, Raw], schema: Schema, first: int = 0, text: bool = False
-) -> npt.NDArray[np.int32]:
+def _codes(columns: Mapping[str, Raw], schema: Schema, first: int = 0) -> npt.NDArray[np.int32]:
     """Codes (columns, rows) of the sensitive columns, by their declarations."""
     lines = []
     for name in schema.sensitive:
         column = schema.columns[name]
         assert isinstance(column, Category | Boolean)
-        place = Place(name, first, text, schema.missing_values, shows_values=False)
+        place = Place(name, first, schema.missing_values, shows_values=False)
         lines.append(category_codes(columns[name], column, place))
     return np.stack(lines)
 

@@ -342,7 +342,7 @@ def _by_hand(told: _Csv) -> Iterator[Chunk]:
             name: Plain(np.fromiter((row[at].strip(BLANKS) for row in rows), object, len(rows)))
             for name, at in told.columns.items()
         }
-        yield Chunk(columns, len(rows), text=True)
+        yield Chunk(columns, len(rows))
 
 
 def _by_arrow(told: _Csv, schema: Schema | None) -> Iterator[Chunk]:
@@ -362,7 +362,7 @@ def _by_arrow(told: _Csv, schema: Schema | None) -> Iterator[Chunk]:
                         numbers = _numbers_of(cells, schema.missing_values)
                     columns[name] = from_arrow(cells) if numbers is None else numbers
                 if batch.num_rows:
-                    yield Chunk(columns, batch.num_rows, text=True)
+                    yield Chunk(columns, batch.num_rows)
         return
     except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError):
         pass  # its words would show the row

@@ -32,11 +32,10 @@ BLOCK_ROWS = 65_536
 
 @dataclass(frozen=True)
 class Chunk:
-    """A run of raw rows. `text`: cells are text to be parsed."""
+    """A run of raw rows."""
 
     columns: Mapping[str, Raw]
     rows: int
-    text: bool = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -239,7 +238,7 @@ def coded(chunks: Iterable[Chunk], encoding: Encoding) -> Iterator[RowBlock]:
     first_row, kinds = 0, set[int]()
     for chunk in chunks:
         block = encoding.block(
-            chunk.columns, rows=chunk.rows, first_row=first_row, text=chunk.text, shows_values=False
+            chunk.columns, rows=chunk.rows, first_row=first_row, shows_values=False
         )
         if block.persons is not None:
             kinds = require_one_kind(block.persons, str(encoding.schema.unit), kinds)

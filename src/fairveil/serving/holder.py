@@ -127,8 +127,7 @@ class Served:
             return None
         parts, first = [np.zeros(0)], 0
         for chunk in chunks_of(self.rows, (self.weights,), schema=self.schema):
-            texts = (chunk.text, self.schema.missing_values)
-            at = Place(self.weights, first, *texts, shows_values=False)
+            at = Place(self.weights, first, self.schema.missing_values, shows_values=False)
             found = plain_numbers(chunk.columns[self.weights], at)
             wrong = np.flatnonzero(~np.isfinite(found) | (found < 0.0))
             if len(wrong):
