@@ -131,13 +131,13 @@ def test_parts_are_disjoint_and_everyone_and_coins_are_anew(
     two fits differ."""
     ids = np.column_stack([X, np.arange(3000) / 3000.0])
     seen: list[set[float]] = []
-    certify = certified_fits.certify_beside
+    certify = certified_fits.certified_by
 
-    def watched(model: object, rows: np.ndarray, *args: object, **options: object) -> object:
+    def watched(asked: object, model: object, rows: np.ndarray, *given: object) -> object:
         seen.append(set(rows[:, 2].tolist()))
-        return certify(model, rows, *args, **options)
+        return certify(asked, model, rows, *given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(certified_fits, "certify_beside", watched)
+    monkeypatch.setattr(certified_fits, "certified_by", watched)
     fitted: list[set[float]] = []
     fit = PrimalDualWay.intend
 

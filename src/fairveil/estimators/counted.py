@@ -25,19 +25,20 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 from .. import _checks
 from .._codec import Codec, Kind, UnwrittenError
 from .._json import MALFORMED, Document, Node
 from .._reading import read_text
-from .._types import Floats
+from .._types import Floats, TableLike
 from ..core.errors import need
 from ..core.events import NonPrivate, NoOp
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..data.elsewhere import curator_of
 from ..errors import FairveilError, InputError, SignatureError
+from ..facts import Cells
 from ..fairness import BoundedGroupLoss, Notion, notions
 from ..fairness.notions import SelectionRateRatio
 from ..fairness.objectives import Bound, Constraint
@@ -45,15 +46,16 @@ from ..ledger import current, given_ledger
 from ..methods.counts import CountNoise, CountPlan, noise_of
 from ..models.folders import LARGEST_TEXT
 from ..statement import signing
-from ..statement.document import PrivacyStatement, write
+from ..statement.document import PrivacyStatement, PublicFact, write
 from ..statement.form import Finding, canonical
 from ..statement.signing import Signature
-from . import fitting, reading
+from . import cautions, fitting, reading, wrapped
 from .coding import CODINGS
-from .reading import Whose
+from .reading import SoftGroups, Whose
 from .wrapped import DecidedPeople
 
 ONE_ROW = "each person counts once, by one of their rows, which a coin chose whatever it holds"
+DRAWN = "each drawn from that person's distribution over groups"
 OWN_DECISIONS = (
     "the model, and what it decides about a person, are taken to be public: what the model itself "
     "tells of the rows that it was fitted to is in its own statement"
@@ -63,35 +65,71 @@ OWN_DECISIONS = (
 # What is asked for, checked before any row is read.
 
 
-class Asked(NamedTuple):
-    """Who is protected and how, the confidence of what follows, and the seed."""
+@dataclass(frozen=True, eq=False, repr=False)  # it may hold whose each row is
+class Asked:
+    """One private count: who is protected and how, the confidence of what follows, the seed, and
+    where it is recorded. `beside`: what is taken on trust of people with several rows."""
 
     whose: Whose | None
     promise: Promise
     confidence: float
     seed: int | None
+    schema: Any
+    ledger: object
 
+    @staticmethod
+    def of(
+        epsilon: float | None,
+        delta: float,
+        protects: str,
+        confidence: object,
+        schema: object,
+        random_state: object,
+        ledger: object,
+        unit: object,
+        most: int | None,
+    ) -> Asked:
+        """All of it, checked; a ledger that would refuse is heard now."""
+        whose = one_row_each(unit, most, schema, epsilon)
+        promise = required_promise(epsilon, delta, protects, whose)
+        sure, seed = confidence_of(confidence), fitting.seed_of(random_state)
+        book = given_ledger(ledger) or current()
+        if book is not None:
+            book.require(promise, secure=seed is None)
+        return Asked(whose, promise, sure, seed, schema, ledger)
 
-def asked(
-    epsilon: float | None,
-    delta: float,
-    protects: str,
-    *,
-    confidence: object,
-    schema: object,
-    random_state: object,
-    ledger: object,
-    unit: object,
-    most: int | None,
-) -> Asked:
-    """All of it; a ledger that would refuse is heard now."""
-    whose = one_row_each(unit, most, schema, epsilon)
-    promise = required_promise(epsilon, delta, protects, whose)
-    sure, seed = confidence_of(confidence), fitting.seed_of(random_state)
-    book = given_ledger(ledger) or current()
-    if book is not None:
-        book.require(promise, secure=seed is None)
-    return Asked(whose, promise, sure, seed)
+    @property
+    def beside(self) -> list[str]:
+        """What is said of people with several rows."""
+        return [] if self.whose is None else [ONE_ROW]
+
+    def drawn(self, groups: Any) -> tuple[Any, Cells | None, list[PublicFact]]:
+        """Groups as given; of a distribution a row one each, the cells that they state, and the
+        fact."""
+        if not isinstance(groups, SoftGroups):
+            return groups, None, []
+        source = NoiseSource.of(wrapped.derived_seed(self.seed, 4))
+        facts = [PublicFact("recorded groups", DRAWN, "argument")]
+        return groups.drawn(source), Cells((groups.groups,)), facts
+
+    def people(
+        self, decides: object, X: TableLike, y: Any, groups: Any, *stated: Any, schema: Any = None
+    ) -> DecidedPeople:
+        """The people that are to be counted; `stated`: cells and classes, where these are known."""
+        given = y, groups, schema, self.promise, self.seed, self.whose
+        return wrapped.people_of(decides, X, *given, *stated)
+
+    def warn(self, people: DecidedPeople) -> None:
+        """Of a promise that says little."""
+        public = self.promise.rows_are_public
+        cautions.of_promise(self.promise, people.rows.exact_count if public else None)
+
+    def count(
+        self, people: DecidedPeople, plan: CountPlan, codes: Any, parts: int, **options: Any
+    ) -> tuple[Floats, PrivacyStatement]:
+        """The one release: see `count`."""
+        seed, options = wrapped.derived_seed(self.seed, 2), {"ledger": self.ledger, **options}
+        return count(people, self.promise, plan, codes, parts, seed=seed, **options)
 
 
 def one_row_each(

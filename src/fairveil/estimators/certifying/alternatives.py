@@ -37,9 +37,9 @@ from ..._json import Document, Node
 from ..._reading import read_text
 from ..._types import ColumnsLike, TableLike
 from ..._verdicts import MET, NOT_MET
+from ...core.errors import need
 from ...core.events import NoOp, Repeated
 from ...core.noise import NoiseSource
-from ...core.promise import Promise
 from ...data.elsewhere import Elsewhere, curator_of
 from ...errors import InputError, SignatureError
 from ...facts import Cells, Schema
@@ -60,17 +60,15 @@ from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent
 from ...show.parts import Column, Fact, Facts, Note, Part, Shown, Table
 from ...statement import signing
-from ...statement.document import PrivacyStatement, PublicFact, write
+from ...statement.document import PrivacyStatement, write
 from ...statement.form import Finding, canonical
 from ...tables import keys
-from .. import cautions, wrapped
-from ..counted import CODEC, ONE_ROW, OWN_DECISIONS, CountedFile, CountsFile, asked
+from .. import wrapped
+from ..counted import CODEC, OWN_DECISIONS, Asked, CountedFile, CountsFile
 from ..faces import as_array
-from ..reading import SoftGroups
 from ..words import COUNTED, told
 from . import seen
 from .certificate import require_counts
-from .private_table import DRAWN
 
 PLAN, PLAN_VERSION = "fairveil search plan", 1
 DOCUMENT = Document("search plan", "Let fv.lda write it.", largest=1 << 22)
@@ -388,9 +386,7 @@ def rule_of(plan: Mapping[str, Any], cells: Cells) -> SearchRule:
     reference = None
     if plan["reference"] is not None:
         key, known = keys.plain(plan["reference"], of="reference"), list(cells.keys)
-        if key not in known:
-            remedy = f"Groups: {known}."
-            raise InputError.expected("a known group", of="reference", got=key, remedy=remedy)
+        need(key in known, "a known group", of="reference", got=key, fix=f"Groups: {known}.")
         reference = known.index(key)
     wrongly, missed = map(float, plan["costs"])
     drawn = tuple(at for at, one in enumerate(plan["candidates"]) if one["drawn"])
@@ -508,96 +504,66 @@ def lda(
     >>> found.taken
     'without group'
     """
-    whose, promise, sure, seed = asked(
-        epsilon,
-        delta,
-        protects,
-        confidence=confidence,
-        schema=schema,
-        random_state=random_state,
-        ledger=ledger,
-        unit=unit,
-        most=max_rows_per_unit,
-    )
+    who = confidence, schema, random_state, ledger, unit, max_rows_per_unit
+    asked = Asked.of(epsilon, delta, protects, *who)
     models, schema = _models(base, candidates), Schema.of(schema).declared
-    if isinstance(X, Elsewhere) or (y is None and schema is None):
-        remedy = "Pass y; of a group that another holds see docs/lda.md."
-        got = "no labels" if y is None else "another's rows"
-        raise InputError.expected("people and outcomes here", of="X, y", got=got, remedy=remedy)
-    written = _plan(
-        models,
-        promise,
-        tolerance=tolerance,
-        costs=costs,
-        measure=measure,
-        reference=reference,
-        smallest=smallest,
-        draws=draws,
-        look=look,
-        positive=positive,
-        confidence=sure,
-    )
+    here = not isinstance(X, Elsewhere) and not (y is None and schema is None)
+    got, fix = "no labels" if y is None else "another's rows", "Pass y; see docs/lda.md."
+    need(here, "people and outcomes here", of="X, y", got=got, fix=fix)
+    first = tolerance, costs, measure, reference, smallest, positive
+    written = _plan(models, asked, *first, draws=draws, look=look)
     chosen, signature = _fixed(written, plan, key)
     for model in models.values():
         seen.refuse(model, X)
+    sensitive, stated, facts = asked.drawn(sensitive_features)
     known: tuple[Hashable, ...] = ()
-    stated, facts = None, []
     if X is None and schema is not None:  # decisions made elsewhere: groups and classes are stated
-        stated, known, schema = schema.cells(), tuple(schema.classes or ()), None
-    if isinstance(sensitive_features, SoftGroups):
-        stated, facts = Cells((sensitive_features.groups,)), [DRAWN]
-        drawn_by = NoiseSource.of(wrapped.derived_seed(seed, 4))
-        sensitive_features = sensitive_features.drawn(drawn_by)
-    asked_of = y, sensitive_features, schema, promise, seed, whose
-    people = wrapped.people_of(models["base"], X, *asked_of, stated, known)
-    if people.cells.count < 2 or len(people.classes) != 2:
-        remedy = "Pass sensitive_features=...; more classes are not searched."
-        got = f"{people.cells.count} groups and {len(people.classes)} classes"
-        raise InputError.expected(
-            "two or more groups and two classes", of="people", got=got, remedy=remedy
-        )
-    favoured = people.classes.index(positive_class(positive, people.classes))
-    rule_of(chosen, people.cells)
-    decided, reads_group = [], False
-    for model in [*models.values()][1:]:
-        made = _made(model, people.classes, favoured)
-        one = wrapped.people_of(made, X, *asked_of, people.cells, people.classes)
-        reads_group |= one.by_group
-        decided.append(one.decisions == favoured)
-    cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
-    releases = plan_counts(promise, times=len(decided))
+        stated, known = stated or schema.cells(), tuple(schema.classes or ())
+        schema = None
+    people = asked.people(models["base"], X, y, sensitive, stated, known, schema=schema)
+    cells, classes = people.cells, people.classes
+    got = f"{cells.count} groups and {len(classes)} classes"
+    fix, right = "Pass sensitive_features=...; more classes are not searched.", cells.count >= 2
+    right = right and len(classes) == 2
+    need(right, "two or more groups and two classes", of="people", got=got, fix=fix)
+    favoured = classes.index(positive_class(positive, classes))
+    rule_of(chosen, cells)
     label, before = people.labels == favoured, people.decisions == favoured
-    counts = []
+    kinds, reads_group = [], people.by_group
+    for model in [*models.values()][1:]:
+        made = _made(model, classes, favoured)
+        one = asked.people(made, X, y, sensitive, cells, classes, schema=schema)
+        reads_group |= one.by_group
+        kinds.append(4 * label + 2 * before + (one.decisions == favoured))
+    asked.warn(people)
+    releases, counts = plan_counts(asked.promise, times=len(kinds)), []
     with curator_of(
         people.rows,
-        promise,
-        plan=releases.together if promise.is_private else None,
-        noise=NoiseSource.of(wrapped.derived_seed(seed, 2)),
-        facts=[*people.facts, *(PublicFact("recorded groups", one, "argument") for one in facts)],
+        asked.promise,
+        plan=releases.together if asked.promise.is_private else None,
+        noise=NoiseSource.of(wrapped.derived_seed(asked.seed, 2)),
+        facts=[*people.facts, *facts],
         ledger=ledger,
         purpose=f"search for alternatives, plan {digest_of(chosen)}",
     ) as curator:
-        for own in decided:
-            codes = 4 * label + 2 * before + own
+        for codes in kinds:
             attached = curator.attach_codes(
                 people.codes_by(lambda ids, *_, codes=codes: ids * KINDS + codes),
-                people.cells.count * KINDS,
+                cells.count * KINDS,
                 columns_read={"features", "label", "sensitive"},
                 title="group, label, base's and candidate's decision of each person",
             )
             words = "people by group, label, base's and candidate's decision"
             counts.append(releases.release(curator, attached, words).raw[0])
         curator.finish()
-    more = [OWN_DECISIONS, *([] if whose is None else [ONE_ROW])]
-    told = [*people.not_covered, *more]
+    told = [*people.not_covered, OWN_DECISIONS, *asked.beside]
     statement = PrivacyStatement.of_run(curator, not_covered=told)
     totals = None
-    if not people.by_group and not reads_group and releases.totals_are_public:
-        every = np.stack([4 * label + 2 * before + own for own in decided])
-        totals = np.stack([np.bincount(one, minlength=KINDS) for one in every]).astype(float)
-        totals = totals.reshape(-1, 2, 2, 2)
-    given = chosen, signature, people.cells, people.classes, np.concatenate(counts)
-    return Alternatives(*given, releases.noise, sure, statement, people.model, totals)
+    if not reads_group and releases.totals_are_public:
+        every = [np.bincount(one, minlength=KINDS).reshape(2, 2, 2) for one in kinds]
+        totals = np.stack(every).astype(float)
+    given = chosen, signature, cells, classes, np.concatenate(counts), releases.noise
+    return Alternatives(*given, asked.confidence, statement, people.model, totals)
 
 
 def _models(base: object, candidates: Mapping[str, object]) -> dict[str, object]:
@@ -607,10 +573,9 @@ def _models(base: object, candidates: Mapping[str, object]) -> dict[str, object]
     wrong = [name for name in named if not name.isprintable() or name in ("", "base")]
     if base is None and named:
         base = named.pop(next(iter(named)))
-    if wrong or not named:
-        remedy = "Pass candidates={'without income': model}; without a base, two or more."
-        expected, got = "models by name, none called 'base'", wrong or type(candidates).__name__
-        raise InputError.expected(expected, of="candidates", got=got, remedy=remedy)
+    fix = "Pass candidates={'without income': model}; without a base, two or more."
+    expected, got = "models by name, none called 'base'", wrong or type(candidates).__name__
+    need(named and not wrong, expected, of="candidates", got=got, fix=fix)
     return {"base": base} | named
 
 
@@ -618,9 +583,9 @@ def _made(model: object, classes: tuple[Hashable, ...], favoured: int) -> object
     """A candidate as something that decides."""
     if isinstance(model, tuple):
         scores = np.asarray(model[0], np.float64)
-        if len(model) != 2 or scores.ndim != 1 or not np.isfinite(scores).all():
-            remedy = "Pass (scores, cut): one finite number a person, and one number."
-            raise InputError.expected("scores", of="candidates", got=scores.shape, remedy=remedy)
+        right = len(model) == 2 and scores.ndim == 1 and bool(np.isfinite(scores).all())
+        fix = "Pass (scores, cut): one finite number a person, and one number."
+        need(right, "scores", of="candidates", got=scores.shape, fix=fix)
         return as_array(classes)[np.where(scores >= float(model[1]), favoured, 1 - favoured)]
     return model
 
@@ -636,27 +601,28 @@ def _kind(model: object) -> str:
     return "function" if callable(model) else "decisions"
 
 
-def _plan(models: Mapping[str, object], promise: Promise, **given: Any) -> dict[str, Any]:
+def _plan(
+    models: Mapping[str, object],
+    asked: Asked,
+    tolerance: float,
+    costs: Any,
+    measure: str,
+    reference: Hashable,
+    smallest: float,
+    positive: Hashable,
+    *,
+    draws: Any,
+    look: int | None,
+) -> dict[str, Any]:
     """All that is fixed first, checked, as plain JSON values."""
-    names, draws, costs = [*models][1:], given["draws"], given["costs"]
-    drawn = (
-        set(names)
-        if draws is True
-        else set()
-        if draws is False
-        else {draws}
-        if isinstance(draws, str)
-        else set(draws)
-    )
-    if unknown := sorted(drawn - set(names)):
-        remedy = f"Candidates: {', '.join(names)}."
-        raise InputError.expected("names of candidates", of="draws", got=unknown, remedy=remedy)
-    if not isinstance(costs, Sequence) or len(costs) != 2:
-        remedy = "Pass costs=(1, 5), for example: of a false positive and a false negative."
-        raise InputError.expected("two numbers above 0", of="costs", got=costs, remedy=remedy)
-
-    def key(of: str) -> Any:
-        return None if given[of] is None else keys.to_json(given[of], of=of)
+    names, promise = [*models][1:], asked.promise
+    drawn = {True: {*names}, False: set[str]()}.get(draws) if isinstance(draws, bool) else None
+    drawn = ({draws} if isinstance(draws, str) else {*draws}) if drawn is None else drawn
+    unknown, fix = sorted(drawn - {*names}), f"Candidates: {', '.join(names)}."
+    need(not unknown, "names of candidates", of="draws", got=unknown, fix=fix)
+    two, fix = isinstance(costs, Sequence) and len(costs) == 2, "Pass costs=(1, 5), for example:"
+    fix = f"{fix} of a false positive and a false negative."
+    need(two, "two numbers above 0", of="costs", got=costs, fix=fix)
 
     def described(name: str) -> dict[str, Any]:
         by_group = wrapped._cells_read(models[name]) is not None
@@ -666,14 +632,14 @@ def _plan(models: Mapping[str, object], promise: Promise, **given: Any) -> dict[
     return {
         "format": PLAN,
         "version": PLAN_VERSION,
-        "tolerance": float(_checks.fraction(tolerance=given["tolerance"])),
+        "tolerance": float(_checks.fraction(tolerance=tolerance)),
         "costs": [float(_checks.positive(costs=one)) for one in costs],
-        "measure": _checks.one_of(tuple(MEASURES), measure=given["measure"]),
-        "reference": key("reference"),
-        "smallest": float(_checks.fraction(smallest=given["smallest"], high_open=True)),
-        "positive": key("positive"),
-        "confidence": given["confidence"],
-        "look": None if given["look"] is None else _checks.whole(at_least=1, look=given["look"]),
+        "measure": _checks.one_of(tuple(MEASURES), measure=measure),
+        "reference": None if reference is None else keys.to_json(reference, of="reference"),
+        "smallest": float(_checks.fraction(smallest=smallest, high_open=True)),
+        "positive": None if positive is None else keys.to_json(positive, of="positive"),
+        "confidence": asked.confidence,
+        "look": None if look is None else _checks.whole(at_least=1, look=look),
         "base": _kind(models["base"]),
         "candidates": [described(name) for name in names],
         "epsilon": "inf" if promise.epsilon == math.inf else float(promise.epsilon),
@@ -693,10 +659,9 @@ def _fixed(
         known, beside = DOCUMENT.json(_text(place)), signing.signature_path(place)
         right = isinstance(known, dict) and set(known) == set(plan)
         changed = [one for one in plan if right and known[one] != plan[one]]
-        if not right or changed:
-            remedy = "Search as the plan says, or write another plan to another file."
-            got = f"another {', '.join(changed)}" if right else "another document"
-            raise InputError.expected("the plan in that file", of="plan", got=got, remedy=remedy)
+        got = f"another {', '.join(changed)}" if right else "another document"
+        fix = "Search as the plan says, or write another plan to another file."
+        need(right and not changed, "the plan in that file", of="plan", got=got, fix=fix)
         plan = known
         if beside.exists():
             signature = DOCUMENT.json(_text(beside))

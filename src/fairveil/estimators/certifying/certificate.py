@@ -44,17 +44,8 @@ from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent
 from ...show.parts import Column, Fact, Facts, Note, Part, Shown, Table
 from ...statement.document import PrivacyStatement
-from .. import cautions, wrapped
-from ..counted import (
-    CODEC,
-    ONE_ROW,
-    OWN_DECISIONS,
-    CountedFile,
-    CountsFile,
-    asked,
-    count,
-    notions_of,
-)
+from .. import wrapped
+from ..counted import CODEC, OWN_DECISIONS, Asked, CountedFile, CountsFile, notions_of
 from ..words import COUNTED, told
 from . import seen
 
@@ -379,43 +370,26 @@ def certify(
     >>> found.certified
     True
     """
-    return certify_beside(
-        model,
-        X,
-        y,
-        sensitive_features=sensitive_features,
-        constraints=constraints,
-        schema=schema,
-        ledger=ledger,
-        assumptions=assumptions,
-        promised=(epsilon, delta, protects),
-        confidence=confidence,
-        random_state=random_state,
-        unit=unit,
-        most=max_rows_per_unit,
-    )
+    who = confidence, schema, random_state, ledger, unit, max_rows_per_unit
+    asked = Asked.of(epsilon, delta, protects, *who)
+    return certified_by(asked, model, X, y, sensitive_features, constraints, assumptions)
 
 
-def certify_beside(
+def certified_by(
+    asked: Asked,
     model: object,
     X: TableLike,
     y: ColumnsLike,
-    *,
     sensitive_features: ColumnsLike,
     constraints: object,
-    schema: Schema | None,
-    ledger: object,
     assumptions: Iterable[str],
-    promised: tuple[float | None, float, str],
     plan: CountPlan | None = None,
-    **options: Any,
 ) -> Certificate:
-    """`certify`, of people whose counts are part of another release (`plan`): then that has been
+    """`certify`; with a `plan`, of people whose counts are part of another release, which has been
     charged."""
-    whose, promise, sure, seed = asked(*promised, schema=schema, ledger=ledger, **options)
     notions = notions_of(constraints)
     seen.refuse(model, X)
-    people = wrapped.people_of(model, X, y, sensitive_features, schema, promise, seed, whose)
+    people = asked.people(model, X, y, sensitive_features, schema=asked.schema)
     compared = [one for one in notions if isinstance(one, SelectionRateRatio) or uses_groups(one)]
     expected = f"groups, which {type(compared[0]).__name__} compares" if compared else ""
     there, of = not compared or people.rows.layout.sensitive, "sensitive_features"
@@ -424,26 +398,22 @@ def certify_beside(
     require_compared(layout, notions, people.cells)
     names = [notion.kind.replace("_", " ") for notion in notions]
     wrapped.require_labels(people.labelled, layout.needs_labels, names)
-    cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
-    if plan is None:
-        groups = layout.needs_groups or people.by_group
-        plan = plan_counts(promise, reads_groups=groups)
-    counts, statement = count(
+    asked.warn(people)
+    groups = layout.needs_groups or people.by_group
+    plan = plan_counts(asked.promise, reads_groups=groups) if plan is None else plan
+    counts, statement = asked.count(
         people,
-        promise,
         plan,
         people.parts(layout.part_of),
         layout.parts,
         labels=layout.needs_labels,
         groups=layout.needs_groups,
-        seed=wrapped.derived_seed(seed, 2),
         purpose="certify",
         what="people set aside by group, label and decision",
-        ledger=ledger,
         not_covered=[OWN_DECISIONS],
     )
-    assumed = *ASSUMED, *([] if whose is None else [ONE_ROW]), *map(str, assumptions)
-    found = tuple(notions), people.cells, people.classes, counts, plan.noise, sure
+    assumed = *ASSUMED, *asked.beside, *map(str, assumptions)
+    found = tuple(notions), people.cells, people.classes, counts, plan.noise, asked.confidence
     return Certificate(*found, statement, people.model, assumed)
 
 

@@ -58,7 +58,7 @@ from ...methods.counts import CountPlan, beside, plan_counts
 from ...methods.systems import NO_GROUPS
 from .. import cautions, fitting, wrapped
 from ..coding import parts_of
-from ..counted import confidence_of, notions_of
+from ..counted import Asked, confidence_of, notions_of
 from ..fitting import (
     CERTIFICATE,
     aside_of,
@@ -71,7 +71,7 @@ from ..fitting import (
 from ..reading import Training, names_in, read_labels
 from ..settings import SetAside
 from . import seen
-from .certificate import Certificate, certify_beside, require_compared
+from .certificate import Certificate, certified_by, require_compared
 
 CONSTRAINTS, CERTIFY = "constraints", "certify"
 """The parameters that may say what is certified."""
@@ -425,22 +425,12 @@ class Both:
         paid = self._paid(inner, strongest)
         by_group = [BY_GROUP] if strongest < of.epsilon else []
         with cautions.said_around(), nullcontext() if paid is None else already_charged():
-            return certify_beside(
-                inner,
-                X,
-                y,
-                sensitive_features=groups,
-                constraints=self.plain,
-                schema=of.schema,
-                ledger=of.ledger if paid is None else None,
-                assumptions=[self.aside, *by_group, *([] if paid is None else [PAID])],
-                promised=(strongest, of.delta, of.protects),
-                confidence=self.confidence,
-                random_state=wrapped.derived_seed(self.seed, 32),
-                unit=None,
-                most=None if self.whose is None else 1,
-                plan=paid,
-            )
+            seed, most = wrapped.derived_seed(self.seed, 32), None if self.whose is None else 1
+            book = of.ledger if paid is None else None
+            who = self.confidence, of.schema, seed, book, None, most
+            asked = Asked.of(strongest, of.delta, of.protects, *who)
+            assumed = [self.aside, *by_group, *([] if paid is None else [PAID])]
+            return certified_by(asked, inner, X, y, groups, self.plain, assumed, paid)
 
     @property
     def _book(self) -> Any:

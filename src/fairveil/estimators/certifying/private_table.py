@@ -22,7 +22,6 @@ from ..._json import Node
 from ..._types import ColumnsLike, TableLike
 from ...core.attached import MOST_CODES
 from ...core.errors import need
-from ...core.noise import NoiseSource
 from ...data.elsewhere import Elsewhere, RowsElsewhere
 from ...errors import InputError
 from ...facts import Cells, Schema
@@ -32,19 +31,16 @@ from ...methods.tables import EVERYONE, Gap, TableEvidence, TableLayout, TableLi
 from ...show.charts import Axis, Row, Rows
 from ...show.numbers import percent, printable
 from ...show.parts import Column, Note, Part, Shown, Table, draw_on
-from ...statement.document import PrivacyStatement, PublicFact
+from ...statement.document import PrivacyStatement
 from ...tables import keys
 from ...tables.frames import pandas_for
-from .. import cautions, wrapped
-from ..counted import CODEC, ONE_ROW, OWN_DECISIONS, CountedFile, CountsFile, asked, count
-from ..reading import SoftGroups
+from ..counted import CODEC, OWN_DECISIONS, Asked, CountedFile, CountsFile
 from ..words import COUNTED, told
 from ..wrapped import DecidedPeople
 from .certificate import require_counts
 
 EACH, ALL = "each", "all"
 OUTCOMES = "the outcomes themselves"
-DRAWN = "each drawn from that person's distribution over groups"
 
 
 @dataclass(frozen=True, eq=False)
@@ -466,52 +462,33 @@ def private_audit(
     >>> gap.low < 0.1 < gap.high, gap.pair
     (True, (1, 0))
     """
-    whose, promise, sure, seed = asked(
-        epsilon,
-        delta,
-        protects,
-        confidence=confidence,
-        schema=schema,
-        random_state=random_state,
-        ledger=ledger,
-        unit=unit,
-        most=max_rows_per_unit,
-    )
+    who = confidence, schema, random_state, ledger, unit, max_rows_per_unit
+    asked = Asked.of(epsilon, delta, protects, *who)
+    promise = asked.promise
     _checks.one_of((EACH, ALL), intervals=intervals)
     small = _checks.whole(at_least=1, small_below=small_below)
-    stated, facts = None, []
-    if isinstance(sensitive_features, SoftGroups):
-        stated, facts = Cells((sensitive_features.groups,)), [DRAWN]
-        source = NoiseSource.of(wrapped.derived_seed(seed, 4))
-        sensitive_features = sensitive_features.drawn(source)
+    sensitive, stated, facts = asked.drawn(sensitive_features)
     away = isinstance(X, Elsewhere)
     fix = "Pass a model or decisions, or y, whose rates by group are then counted."
     some = away or model is not None or y is not None
     need(some, "something to count", of="model", got=None, fix=fix)
     decides = y if model is None and not away else model
-    given = X, y, sensitive_features, schema, promise, seed, whose, stated
-    people = wrapped.people_of(decides, *given)
+    people = asked.people(decides, X, y, sensitive, stated, schema=schema)
     layout = _layout(people, people.labelled and model is not None, depth)
-    cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
+    asked.warn(people)
     groups = bool(people.rows.layout.sensitive)
     plan = plan_counts(promise, reads_groups=groups or people.by_group)
-    counts, statement = count(
+    counts, statement = asked.count(
         people,
-        promise,
         plan,
         people.codes_by(layout.part_of),
         layout.parts,
         labels=layout.labelled,
         groups=groups,
-        seed=wrapped.derived_seed(seed, 2),
         purpose="private audit",
         what="rows by group, label and decision",
-        facts=[PublicFact("recorded groups", one, "argument") for one in facts],
-        ledger=ledger,
-        not_covered=[
-            *([] if whose is None else [ONE_ROW]),
-            *([] if model is None else [OWN_DECISIONS]),
-        ],
+        facts=facts,
+        not_covered=[*asked.beside, *([] if model is None else [OWN_DECISIONS])],
     )
     known = None
     if (
@@ -526,7 +503,7 @@ def private_audit(
     elif promise.rows_are_public or not promise.is_private:
         known = np.array(float(people.rows.exact_count))
     words = OUTCOMES if model is None else people.model
-    found = layout, counts, plan.noise, known, sure, intervals, small
+    found = layout, counts, plan.noise, known, asked.confidence, intervals, small
     return PrivateTable(*found, statement, words)
 
 

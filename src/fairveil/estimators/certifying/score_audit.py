@@ -14,13 +14,12 @@ import numpy as np
 
 from ... import _checks
 from ..._types import ColumnsLike
-from ...errors import InputError
+from ...core.errors import need
 from ...facts import Schema
 from ...fairness.notions import positive_class
 from ...methods.counts import plan_counts
 from ...metrics.scores import ScoreTable, score_rows
-from .. import cautions, wrapped
-from ..counted import ONE_ROW, OWN_DECISIONS, asked, count
+from ..counted import OWN_DECISIONS, Asked
 from ..words import COUNTED, told
 
 
@@ -106,24 +105,15 @@ def score_audit(
     >>> one.group, one.measures["auc"].low < 0.83 < one.measures["auc"].high
     ('f', True)
     """
-    whose, promise, sure, seed = asked(
-        epsilon,
-        delta,
-        protects,
-        confidence=confidence,
-        schema=schema,
-        random_state=random_state,
-        ledger=ledger,
-        unit=unit,
-        most=max_rows_per_unit,
-    )
+    who = confidence, schema, random_state, ledger, unit, max_rows_per_unit
+    asked = Asked.of(epsilon, delta, protects, *who)
     values = np.asarray(scores, np.float64)
     small = _checks.fraction(smallest=smallest, high_open=True)
     numbers = [low, high] if cut is None else [low, high, cut]
-    right = values.ndim == 1 and np.isfinite(values).all() and np.isfinite(numbers).all()
-    if not right or not low < high or not low <= (low if cut is None else cut) <= high:
-        remedy = "Pass one finite number a person, low < high, and a cut between them."
-        raise InputError.expected("scores", of="scores", got=values.shape, remedy=remedy)
+    right = values.ndim == 1 and bool(np.isfinite(values).all() and np.isfinite(numbers).all())
+    right = right and low < high and low <= (low if cut is None else cut) <= high
+    fix = "Pass one finite number a person, low < high, and a cut between them."
+    need(right, "scores", of="scores", got=values.shape, fix=fix)
     edges = np.linspace(low, high, _checks.whole(at_least=2, bins=bins) + 1)[1:-1]
     edges = np.unique(edges if cut is None else np.append(edges, float(cut)))
     first = None if cut is None else int(np.searchsorted(edges, cut)) + 1
@@ -131,43 +121,39 @@ def score_audit(
     stated = Schema.of(schema).declared
     cells = None if stated is None else stated.cells()
     known = () if stated is None or y is None else tuple(stated.classes or ())
-    given = y, sensitive_features, None, promise, seed, whose
-    people = wrapped.people_of(decided, None, *given, cells, known)
-    if len(values) != len(people.labels):
-        remedy, got = "Pass one score a person.", f"{len(values)}, and {len(people.labels)} people"
-        raise InputError.expected("as many scores as people", of="scores", got=got, remedy=remedy)
+    people = asked.people(decided, None, y, sensitive_features, cells, known)
+    each, got = len(values) == len(people.labels), f"{len(values)}, and {len(people.labels)} people"
+    fix = "Pass one score a person."
+    need(each, "as many scores as people", of="scores", got=got, fix=fix)
     good = people.classes.index(positive_class(positive, people.classes))
-    cautions.of_promise(promise, people.rows.exact_count if promise.rows_are_public else None)
+    asked.warn(people)
     named = reference if isinstance(reference, tuple) else (reference,)
-    if reference is not None and not {*named} <= {*itertools.chain(*people.cells.columns)}:
-        remedy = f"Groups: {', '.join(map(str, people.cells.keys))}."
-        raise InputError.expected("a known group", of="reference", got=reference, remedy=remedy)
+    known_group = reference is None or {*named} <= {*itertools.chain(*people.cells.columns)}
+    fix = f"Groups: {', '.join(map(str, people.cells.keys))}."
+    need(known_group, "a known group", of="reference", got=reference, fix=fix)
     labels, size = 2 if people.labelled else 1, len(edges) + 1
     codes = np.searchsorted(edges, values, side="right")
     codes += size * (people.labels == good) * (labels - 1)
-    plan = plan_counts(promise)
-    counts, statement = count(
+    plan = plan_counts(asked.promise)
+    counts, statement = asked.count(
         people,
-        promise,
         plan,
         people.codes_by(lambda ids, *_: ids * labels * size + codes),
         people.cells.count * labels * size,
         labels=people.labelled,
         groups=True,
-        seed=wrapped.derived_seed(seed, 2),
         purpose="score audit",
         what="people by group, label and bin of the score",
-        ledger=ledger,
         title="group, label and bin of the score of each person",
-        not_covered=[OWN_DECISIONS, *([] if whose is None else [ONE_ROW])],
+        not_covered=[OWN_DECISIONS, *asked.beside],
     )
     rows = score_rows(
         counts.reshape(people.cells.count, labels, size),
         people.cells,
         first,
         plan.noise,
-        1.0 - sure,
+        1.0 - asked.confidence,
         reference=reference,
         smallest=float(small),
     )
-    return ScoreTable(rows, sure, cut, statement)
+    return ScoreTable(rows, asked.confidence, cut, statement)
