@@ -24,7 +24,7 @@ ADD_REMOVE = Promise(1.0, 1e-5)
 REPLACE_ONE = Promise(1.0, 1e-5, neighbours="replace-one")
 SENSITIVE = Promise(1.0, 1e-5, "sensitive_features")
 SMALL, SAMPLED = ev.Gaussian(20.0), ev.PoissonSampled(0.02, ev.Gaussian(1.5))
-NOISY = ev.Composed((ev.Gaussian(35.0), ev.SamplerError(1e-9)))
+NOISY = ev.Composed((ev.Gaussian(35.0), ev.Approximate(0.01, 1e-9)))
 SELECTED = ev.PrivateSelection(ev.Gaussian(60.0), 3.0, 1.0)
 ROUNDS: dict[str, list[ev.Event]] = {
     "gaussian": [SMALL, ev.PerCell(((40.0, 25.0),), (1.0,)), NOISY],
@@ -119,7 +119,7 @@ def test_every_pair_of_protections_and_relations() -> None:
 @pytest.mark.parametrize("ours", [REPLACE_ONE, SENSITIVE])
 def test_add_remove_events_that_are_neither_gaussian_nor_pure_are_refused(ours: Promise) -> None:
     """(epsilon, delta) twice is not (2 epsilon, 2 delta). Nor do the others double."""
-    cap, leak = terms(ours), ev.SamplerError(1e-12)
+    cap, leak = terms(ours), ev.Approximate(0.01, 1e-12)
     for event in (
         *(ev.Approximate(0.1, 1e-9), ev.ZeroConcentrated(0.001), leak),
         *(ev.PoissonSampled(0.1, ev.Gaussian(30.0)), ev.Composed((ev.Gaussian(40.0), leak))),

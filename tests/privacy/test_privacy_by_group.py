@@ -25,7 +25,6 @@ from fairveil.core.events import (
     PrivateSelection,
     Pure,
     Repeated,
-    SamplerError,
     VisiblySampled,
     from_dict,
     from_json_dict,
@@ -366,6 +365,4 @@ def test_after_the_fact_is_common_and_own_at_half_of_delta_each() -> None:
         exact = epsilon(common, DELTA / 2) + epsilon(own, DELTA / 2)
         assert found[cell] == pytest.approx(exact, rel=1e-3)
         assert found[cell] > by_group(events, DELTA, "add-remove", 3)[cell]
-    with pytest.raises(ValueError, match="samplers with an error"):
-        by_group([*events, SamplerError(1e-12)], DELTA, "add-remove", 3, fixed=False)
     assert by_group([*events, NonPrivate()], DELTA, "add-remove", 3, fixed=False) == (math.inf,) * 3

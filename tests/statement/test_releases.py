@@ -27,7 +27,6 @@ from fairveil.core.events import (
     PrivateSelection,
     Pure,
     Repeated,
-    SamplerError,
     VisiblySampled,
     ZeroConcentrated,
 )
@@ -108,7 +107,6 @@ def test_every_event_has_a_line() -> None:
         *(
             Approximate(0.5, 1e-9),
             ZeroConcentrated(0.1),
-            SamplerError(1e-9),
             PerCell(((3.0, 4.0),), (1.0,)),
             NonPrivate(),
         ),

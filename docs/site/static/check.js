@@ -128,18 +128,17 @@ function inventory(e, nb) {
   }
   for (const [leaf, times] of largest.values()) counts.add(leaf, times);
   const all = [...counts.values()], cells = all.filter(([leaf]) => leaf.kind === "per-cell");
-  let square = sum(byColumn(cells).map(group => worst(group, nb))), error = 0, isPrivate = true;
+  let square = sum(byColumn(cells).map(group => worst(group, nb))), isPrivate = true;
   const others = [];
   for (const [leaf, times] of all) {
     const own = gaussianSquare(leaf, nb);
     if (leaf.kind === "per-cell") continue;
     if (own !== null) square += times * own;
-    else if (leaf.kind === "sampler-error") error += times * leaf.total_variation;
     else if (open(leaf)) isPrivate = false;
     else others.push([leaf, times]);
   }
   if (others.length > 1000) throw new Unpriced();
-  return {square, others, error: M.min(1, error), isPrivate};
+  return {square, others, isPrivate};
 }
 function gaussianSquare(e, nb) {
   if (e.kind === "gaussian") return e.noise_multiplier ** -2;
@@ -277,7 +276,7 @@ function latticeMoment(e, a) {
 }
 const at = order => order === null ? ORDERS : [order];
 const moments = memo((e, nb, order = null) => {
-  const each = (f, leak = 0, error = 0) => ({values: at(order).map(f), leak, error});
+  const each = (f, leak = 0) => ({values: at(order).map(f), leak});
   if (e.kind === "zero-concentrated") return each(a => a * e.rho);
   if (e.kind === "exponential") return each(a => choice(e.epsilon, a));
   if (e.kind === "pure" || e.kind === "approximate") return each(a => response(e.epsilon, a), e.delta ?? 0);
@@ -287,13 +286,13 @@ const moments = memo((e, nb, order = null) => {
     const [alone, replaced] = batch(e, nb), {pairs, leak} = uneven(profile(e, nb));
     return each(a => M.min(a * (replaced ?? alone) ** 2 / 2, most(pairs.map(p => logMoment(p, a - 1) / (a - 1)))), leak);
   }
-  const selected = e.kind === "private-selection", {values, leak, error} = totalMoments(inventory(e.event, nb), nb, selected ? null : order);
+  const selected = e.kind === "private-selection", {values, leak} = totalMoments(inventory(e.event, nb), nb, selected ? null : order);
   if (!selected) {
     const q = e.rate, mixed = x => x < 30 ? P1(q * X(x)) : q === 1 ? x : logSum(x + L(q), P1(-q));
-    return {values: at(order).map((a, k) => mixed((a - 1) * values[k]) / (a - 1)), leak: q * leak, error};
+    return {values: at(order).map((a, k) => mixed((a - 1) * values[k]) / (a - 1)), leak: q * leak};
   }
   const whole = selection(values, e.mean, e.shape), near = order === null ? 0 : nearest(order);
-  return {values: order === null ? whole : [whole[near]], leak: 0, error: M.min(1, e.mean * (leak + error))};
+  return {values: order === null ? whole : [whole[near]], leak: M.min(1, e.mean * leak)};
 });
 const nearest = order => ORDERS.reduce((best, a, k) => M.abs(a - order) < M.abs(ORDERS[best] - order) ? k : best, 0);
 function selection(values, mean, shape) {
@@ -315,13 +314,13 @@ function selection(values, mean, shape) {
   return out;
 }
 function totalMoments(total, nb, order = null) {
-  let values = at(order).map(a => a * total.square / 2), leak = 0, error = total.error;
+  let values = at(order).map(a => a * total.square / 2), leak = 0;
   for (const [e, times] of total.others) {
     const more = moments(e, nb, order);
     values = values.map((v, k) => v + times * more.values[k]);
-    leak += times * more.leak; error += times * more.error;
+    leak += times * more.leak;
   }
-  return {values, leak, error: M.min(1, error)};
+  return {values, leak};
 }
 const converted = (values, orders, delta) => M.max(0, least(values.map((v, k) => v + P1(-1 / orders[k]) - (L(delta) + L(orders[k])) / (orders[k] - 1))));
 
@@ -476,31 +475,20 @@ function addition(total, nb) {
   const all = total.others.map(([e, times]) => [...single(e), times]);
   return all.some(([eps]) => eps === INF) ? [INF, 0] : [sum(all.map(([eps, , n]) => n * eps)), sum(all.map(([, d, n]) => n * d))];
 }
-const wholeError = (total, nb) => M.min(1, total.error + sum(total.others.map(([e, n]) => e.kind === "private-selection" ? n * moments(e, nb).error : 0)));
-function withError(route, delta, error) {
-  if (!error) return route(delta);
-  for (let k = 0, guess = 0; k < 60; k++) {
-    const ahead = guess * (1 + 1e-7) + 1e-12, room = delta - (1 + E(M.min(ahead, 700))) * error;
-    if (room <= 0) return INF;
-    guess = route(room);
-    if (guess <= ahead) return ahead;
-  }
-  return INF;
-}
 const BY_MOMENTS = ["zero-concentrated", "private-selection"];
 const price = memo((e, delta, nb) => {
-  const total = inventory(e, nb), error = wholeError(total, nb);
+  const total = inventory(e, nb);
   if (!total.isPrivate) return [INF, false];
-  if (!total.others.length) return [withError(room => gaussianEpsilon(Q(total.square), room), delta, error), false];
+  if (!total.others.length) return [gaussianEpsilon(Q(total.square), delta), false];
   const [plain, leak] = addition(total, nb), found = [];
-  const best = withError(room => room * (1 + 1e-12) >= leak ? plain : INF, delta, error);
+  const best = delta * (1 + 1e-12) >= leak ? plain : INF;
   if (delta === 0) return [best, false];
   const kinds = total.others.map(([one]) => one.kind), known = !kinds.some(k => BY_MOMENTS.includes(k));
   if (!known || kinds.includes("exponential")) {
     const {values, leak} = totalMoments(total, nb);
-    found.push(withError(room => room > leak ? converted(values, ORDERS, room - leak) : INF, delta, error));
+    found.push(delta > leak ? converted(values, ORDERS, delta - leak) : INF);
   }
-  if (known) found.push(withError(room => byLosses(total, room, nb), delta, error));
+  if (known) found.push(byLosses(total, delta, nb));
   return M.min(...found) < best ? [M.min(...found), true] : [best, false];
 });
 
@@ -562,7 +550,7 @@ const inside = ([eps, grid], stated) => eps <= stated * (1 + (grid ? ON_A_GRID :
 function filtered(cap, s) {
   const total = inventory(s.events, s.nb), share = s.delta * (1 - cap.reserve);
   if (!total.isPrivate || s.budget === INF) return [INF, false];
-  let eps, leak = 0, room = s.delta - share, error = wholeError(total, s.nb);
+  let eps, leak = 0, room = s.delta - share;
   if (cap.kind === "pure") { [eps, leak] = addition(total, s.nb); room = s.delta; }
   else if (cap.kind === "gaussian") {
     let square = total.square;
@@ -577,10 +565,9 @@ function filtered(cap, s) {
     if (cap.order === null || share <= 0) throw new Unpriced();
     const order = ORDERS[nearest(cap.order)];
     let values;
-    ({values, leak, error} = totalMoments(total, s.nb, order));
+    ({values, leak} = totalMoments(total, s.nb, order));
     eps = converted(values, [order], share);
   }
-  if (error) leak += (1 + E(M.min(s.budget, 700))) * error;
   return [leak <= room * (1 + SLACK) ? eps : INF, cap.kind === "renyi"];
 }
 function lastApart(e) {
@@ -594,11 +581,11 @@ function lastApart(e) {
 }
 function twoSteps(s) {
   const [before, after] = lastApart(kept(s.events) ?? {kind: "no-op"}), [one, two] = [inventory(before, s.nb), inventory(after, s.nb)];
-  if ([one, two].some(t => t.isPrivate && !t.others.length && !t.square && !t.error)) return price({kind: "composed", events: [before, after]}, s.delta, s.nb);
+  if ([one, two].some(t => t.isPrivate && !t.others.length && !t.square)) return price({kind: "composed", events: [before, after]}, s.delta, s.nb);
   let reference = {kind: "gaussian", noise_multiplier: (1 - 1e-15) / Q(two.square)};
-  if (!two.isPrivate || two.error || two.others.length) {
+  if (!two.isPrivate || two.others.length) {
     const [epsilon, leak] = addition(two, s.nb);
-    if (!two.isPrivate || two.error || leak || epsilon === INF) throw new Unpriced();
+    if (!two.isPrivate || leak || epsilon === INF) throw new Unpriced();
     reference = {kind: "pure", epsilon};
   }
   const stays = sum(one.others.map(([e, t]) => e.kind === "approximate" ? t * P1(-e.delta) : 0));
@@ -665,7 +652,6 @@ function groupEpsilons(s, cells, column, fixed) {
   if (widths.length && !widths.includes(cells)) throw new Unpriced();
   const pays = (e, cell, delta) => price(seen(e, cell, column, cells, s.nb), delta, s.nb), everybody = fixed && price(whole, s.delta, s.nb);
   if (fixed) return range(cells).map(cell => { const own = pays(whole, cell, s.delta); return own[0] <= everybody[0] ? own : everybody; });
-  if (wholeError(inventory(whole, s.nb), s.nb) > 0) throw new Unpriced();
   const parted = e => {
     if (e.kind === "composed") { const all = e.events.map(parted); return [0, 1].map(k => ({...e, events: all.map(pair => pair[k])})); }
     if (e.kind === "repeated") return parted(e.event).map(event => ({...e, event}));
@@ -676,12 +662,12 @@ function groupEpsilons(s, cells, column, fixed) {
 }
 function keeps(s, group, cells) {
   const total = inventory(seen(s.events, group.cell, group.column, cells, s.nb), s.nb);
-  return total.isPrivate && !total.others.length && !total.error && gaussianEpsilon(Q(total.square), s.delta) <= group.limit * (1 + SLACK);
+  return total.isPrivate && !total.others.length && gaussianEpsilon(Q(total.square), s.delta) <= group.limit * (1 + SLACK);
 }
 
 /* ---- the table of releases: section 4.10 */
 const NAMES = {gaussian: "Gaussian", laplace: "Laplace", "discrete-laplace": "discrete Laplace",
-  "per-cell": "Gaussian by cell", "sampler-error": "sampler error", "non-private": "exact"};
+  "per-cell": "Gaussian by cell", "non-private": "exact"};
 function g(x) {  // six significant digits, as printf's %g
   if (x === INF) return "inf";
   const power = x === 0 ? 0 : +x.toExponential(5).split("e")[1];
@@ -697,7 +683,7 @@ function* leaves(e, times = 1, rows = "all rows") {
   if (e.kind === "private-selection") rows += `, in the best of a random number of runs (mean ${g(e.mean)}, shape ${g(e.shape)})`;
   if (e.kind === "composed" || "event" in e) { if (times) for (const one of within(e)) yield* leaves(one, times, rows); }
   else if (e.kind !== "no-op") {
-    const numbers = e.kind === "per-cell" ? e.multipliers.flat() : ["noise_multiplier", "epsilon", "delta", "rho", "total_variation"].filter(n => n in e).map(n => e[n]);
+    const numbers = e.kind === "per-cell" ? e.multipliers.flat() : ["noise_multiplier", "epsilon", "delta", "rho"].filter(n => n in e).map(n => e[n]);
     yield [NAMES[e.kind] ?? e.kind, numbers, rows, times];
   }
 }

@@ -118,7 +118,7 @@ class EventsClaim(Claim):
             total_variation=distance,
             words=f"{words} {distance:.4g}",
             gaussian=total.gaussian,
-            is_gaussian=not total.others and total.total_variation == 0.0 and total.private,
+            is_gaussian=not total.others and total.private,
         )
 
     def profile(self) -> list[tuple[float, float]]:

@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -44,7 +44,7 @@ from .events import (
     as_event,
     made_of,
 )
-from .mechanisms import Inventory, addition, batch, inventory, mechanism, moments, whole_error
+from .mechanisms import Inventory, addition, batch, inventory, mechanism, moments
 from .promise import Neighbours, Promise, relation
 
 Events = Event | Iterable[Event]
@@ -100,7 +100,7 @@ def routes_of(events: Events, delta: float, neighbours: str = "add-remove") -> d
     one."""
     target = checks.fraction(delta=delta, high_open=True)
     total = inventory(as_event(events), relation(neighbours))
-    return {route.name: route.priced(target) for route in _routes(total, relation(neighbours))}
+    return {route.name: route.epsilon(target) for route in _routes(total, relation(neighbours))}
 
 
 @lru_cache(maxsize=4096)
@@ -108,13 +108,13 @@ def _price(event: Event, target: float, neighbours: Neighbours) -> Price:
     total = inventory(event, neighbours)
     best = Price(math.inf, target, neighbours, NO_ROUTE)
     for route in _worthwhile(total, neighbours, target):
-        found = route.priced(target)
+        found = route.epsilon(target)
         if found < best.epsilon:
             best = Price(found, target, neighbours, route.name)
     if math.isinf(best.epsilon) and total.private and target > 0:
         # The grid has no room for losses as large, or deltas as small, as these: moments have no
         # grid.
-        return Price(_by_moments(total, neighbours).priced(target), target, neighbours, RENYI)
+        return Price(_by_moments(total, neighbours).epsilon(target), target, neighbours, RENYI)
     return best
 
 
@@ -122,8 +122,8 @@ def _price(event: Event, target: float, neighbours: Neighbours) -> Price:
 def _delta(event: Event, at: float, neighbours: Neighbours) -> float:
     total, best = inventory(event, neighbours), 1.0
     for route in _worthwhile(total, neighbours, 1.0):
-        best = min(best, route.charged(at))
-        if best == 0 and total.total_variation == 0:
+        best = min(best, route.delta(at))
+        if best == 0:
             break
     return best
 
@@ -131,62 +131,12 @@ def _delta(event: Event, at: float, neighbours: Neighbours) -> float:
 # ---- routes
 
 
-@dataclass(frozen=True, eq=False)
-class Route:
-    """A named way to a total: valid alone, from delta to epsilon and back. `error`: total variation
-    of samplers, which is charged on top (theory.md#t7)."""
+class Route(NamedTuple):
+    """A named way to a total: valid alone, from delta to epsilon and back."""
 
     name: str
     epsilon: Callable[[float], float]
     delta: Callable[[float], float]
-    error: float
-
-    def priced(self, target: float) -> float:
-        """The least e with delta(e) + (1 + e^e) x error <= target, from above.
-
-        Substituting again and again rises to the least solution; the last substitution, at a
-        slightly larger e, certifies it.
-        """
-        if self.error == 0:
-            return self.epsilon(target)
-        guess = 0.0
-        for _ in range(60):
-            ahead = guess * (1 + 1e-7) + 1e-12
-            room = target - sampler_charge(ahead, self.error)
-            if room <= 0:
-                return math.inf
-            found = self.epsilon(room)
-            if found <= ahead:
-                return ahead
-            guess = found
-        return math.inf
-
-    def charged(self, at: float) -> float:
-        """delta(e) + (1 + e^e) x error, at the best e not above: it is convex in e^e."""
-
-        def cost(e: float) -> float:
-            return min(1.0, self.delta(e) + sampler_charge(e, self.error))
-
-        if self.error == 0:
-            return self.delta(at)
-        low, high = 0.0, at
-        for _ in range(40):
-            one, two = low + (high - low) / 3, high - (high - low) / 3
-            low, high = (low, two) if cost(one) <= cost(two) else (one, high)
-        return min(cost(at), cost(low), cost(high))
-
-
-def sampler_charge(epsilon: float, error: float) -> float:
-    """(1 + e^epsilon) x error, at most 1: what a total variation adds to delta (theory.md#t7).
-
-    >>> sampler_charge(0.0, 1e-9), sampler_charge(2000.0, 1e-306), sampler_charge(2000.0, 0.0)
-    (2e-09, 1.0, 0.0)
-    """
-    if error == 0:
-        return 0.0
-    if epsilon < 700:
-        return min(1.0, (1 + math.exp(epsilon)) * error)
-    return min(1.0, error + math.exp(min(0.0, epsilon + math.log(error))))
 
 
 def _routes(total: Inventory, neighbours: Neighbours) -> Iterator[Route]:
@@ -194,18 +144,17 @@ def _routes(total: Inventory, neighbours: Neighbours) -> Iterator[Route]:
     released without noise."""
     if not total.private:
         return
-    error = whole_error(total, neighbours)
-    if not total.others and total.gaussian == 0:
-        yield Route(NOTHING, lambda delta: 0.0, lambda epsilon: 0.0, error)
+    if total.is_free:
+        yield Route(NOTHING, lambda delta: 0.0, lambda epsilon: 0.0)
         return
     if not total.others:
         mu = math.sqrt(total.gaussian)
         closed = lambda delta: gaussian_epsilon(mu, delta)  # noqa: E731
-        yield Route(CLOSED_FORM, closed, lambda epsilon: gaussian_delta(epsilon, mu), error)
+        yield Route(CLOSED_FORM, closed, lambda epsilon: gaussian_delta(epsilon, mu))
     pure, leak = addition(total, neighbours)
     if not math.isinf(pure):
         added = lambda delta: pure if delta >= leak else math.inf  # noqa: E731
-        yield Route(ADDITION, added, lambda epsilon: leak if epsilon >= pure else 1.0, error)
+        yield Route(ADDITION, added, lambda epsilon: leak if epsilon >= pure else 1.0)
     yield _by_moments(total, neighbours)
     if all(mechanism(event, neighbours).profile for event, _ in total.others):
         yield _by_losses(total, neighbours)
@@ -229,7 +178,6 @@ def _by_moments(total: Inventory, neighbours: Neighbours) -> Route:
         RENYI,
         lambda delta: moments(total, neighbours).epsilon(delta) if delta > 0 else math.inf,
         lambda epsilon: moments(total, neighbours).delta(epsilon),
-        whole_error(total, neighbours),
     )
 
 
@@ -246,7 +194,7 @@ def _by_losses(total: Inventory, neighbours: Neighbours) -> Route:
     def delta(epsilon: float) -> float:
         return max(way.delta(epsilon) for way in _composition(total, neighbours, 1e-20))
 
-    return Route(LOSS_DISTRIBUTION, epsilon, delta, whole_error(total, neighbours))
+    return Route(LOSS_DISTRIBUTION, epsilon, delta)
 
 
 @lru_cache(maxsize=4)
@@ -344,7 +292,7 @@ def in_a_row(event: Event, neighbours: Neighbours, times: int) -> Event | None:
     total = inventory(event, neighbours)
     if times == 1:
         return event
-    if not total.private or whole_error(total, neighbours) > 0:
+    if not total.private:
         return None
     if not total.others:
         mu = math.sqrt(total.gaussian)
@@ -436,8 +384,8 @@ class Filter:
       never changes.
     - `pure`: the sum of epsilons (Rogers, Roth, Ullman and Vadhan 2016).
 
-    What is lost to delta beside (an `Approximate` event's delta, sampler errors by T7) adds up too,
-    within a part of delta that is reserved at creation. `spent` of `budget`, in the kind's own
+    What is lost to delta beside (an `Approximate` event's delta) adds up too, within a part of delta
+    that is reserved at creation. `spent` of `budget`, in the kind's own
     unit, and `leaked` of the reserved part.
 
     Make one by `Filter.create`, or read one by `Filter.from_dict`.
@@ -569,15 +517,12 @@ class Filter:
         total = inventory(as_event(events), under)
         if not total.private:
             return math.inf, 0.0
-        charge = sampler_charge(self.promise.epsilon, whole_error(total, under))
         if self.kind == "pure":
-            found, leak = addition(total, under)
-        elif self.kind == "gaussian":
-            found, leak = self._gaussian(total)
-        else:
-            curve = moments(total, under)
-            found, leak = float(curve.values[_nearest(self.order or 0.0)]), curve.leak
-        return found, leak + charge
+            return addition(total, under)
+        if self.kind == "gaussian":
+            return self._gaussian(total)
+        curve = moments(total, under)
+        return float(curve.values[_nearest(self.order or 0.0)]), curve.leak
 
     def _gaussian(self, total: Inventory) -> tuple[float, float]:
         """The sum of mu^2, and the deltas of those that hold but for a delta (Kairouz, Oh and

@@ -308,20 +308,17 @@ def connect_the_dots(points: Array, forward: Array, backward: Array) -> tuple[Ar
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Divergence at each order, but for an event of probability `leak`, and up to a total variation
-    `error`."""
+    """Divergence at each order, but for an event of probability `leak`."""
 
     values: Array
     leak: float = 0.0
-    error: float = 0.0
 
     def __add__(self, other: Moments) -> Moments:
-        error = min(1.0, self.error + other.error)
-        return Moments(self.values + other.values, self.leak + other.leak, error)
+        return Moments(self.values + other.values, self.leak + other.leak)
 
     def times(self, count: int) -> Moments:
         """So often in a row: divergences add (Mironov 2017)."""
-        return Moments(self.values * count, self.leak * count, min(1.0, self.error * count))
+        return Moments(self.values * count, self.leak * count)
 
     def epsilon(self, delta: float) -> float:
         """min over a of D_a + log(1 - 1/a) - (log delta + log a)/(a - 1) (Canonne, Kamath and
@@ -453,8 +450,8 @@ def moments_of_selection(inner: Moments, mean: float, shape: float) -> Moments:
     """The best of a random number of runs: Papernot and Steinke 2022, Theorem 2 (truncated negative
     binomial, shape >= 0) and Theorem 6 (Poisson, shape inf).
 
-    A leak of one run, or a sampler's error in it, happens in one of the runs with probability at
-    most the mean times as much.
+    A leak happens in one of the runs with probability at most the mean times as much
+    (docs/theory/choices.md, claim 3).
     """
     if math.isinf(shape):
         own = np.exp(np.minimum(0.0, _log_deltas(inner.values, np.log1p(1 / STEPS))))
@@ -466,7 +463,7 @@ def moments_of_selection(inner: Moments, mean: float, shape: float) -> Moments:
         out = inner.values + (1 + shape) * float(least) + math.log(mean) / STEPS
     # A divergence rises with its order: what bounds a higher one bounds this one, too.
     out = np.minimum.accumulate(out[::-1])[::-1]
-    return Moments(np.asarray(out), error=min(1.0, mean * (inner.leak + inner.error)))
+    return Moments(np.asarray(out), min(1.0, mean * inner.leak))
 
 
 def stopping(mean: float, shape: float) -> float:

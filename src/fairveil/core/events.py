@@ -75,9 +75,6 @@ FIELDS: Mapping[str, Callable[[Any], Any]] = {
     "column": lambda value: checks.whole(column=value),
     "sensitivity": lambda value: checks.whole(at_least=1, sensitivity=value),
     "shape": lambda value: checks.non_negative(shape=value, allow_inf=True),
-    "total_variation": lambda value: checks.fraction(
-        total_variation=value, low_open=True, high_open=True
-    ),
 }
 """What a field of this name is, in every event: a check that gives it as a number of Python."""
 
@@ -206,18 +203,6 @@ class ZeroConcentrated(Event):
 
     kind: ClassVar[str] = "zero-concentrated"
     rho: float
-
-
-@dataclass(frozen=True)
-class SamplerError(Event):
-    """The samplers used elsewhere in the tree were within this total variation of their
-    distributions (theory.md#t7).
-
-    Costs (1 + e^epsilon) x total_variation of delta; several add up.
-    """
-
-    kind: ClassVar[str] = "sampler-error"
-    total_variation: float
 
 
 @dataclass(frozen=True)
@@ -532,7 +517,7 @@ KINDS: Mapping[str, type[Event]] = {
     cls.kind: cls
     for cls in (
         *(NoOp, NonPrivate, Gaussian, Laplace, DiscreteLaplace, Exponential),
-        *(Pure, Approximate, ZeroConcentrated, SamplerError, PerCell, Composed, Repeated),
+        *(Pure, Approximate, ZeroConcentrated, PerCell, Composed, Repeated),
         *(PoissonSampled, VisiblySampled, OnPart, PrivateSelection),
     )
 }

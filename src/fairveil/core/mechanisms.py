@@ -48,7 +48,6 @@ from .events import (
     PrivateSelection,
     Pure,
     Repeated,
-    SamplerError,
     VisiblySampled,
     ZeroConcentrated,
     joint_parts,
@@ -127,17 +126,16 @@ def _need_presence_public(event: Event, neighbours: Neighbours | None) -> None:
 class Inventory:
     """`gaussian`: the sum of (sensitivity / deviation)^2 of all unsampled Gaussians (theory.md#t1:
     mu^2, exact under adaptive composition), those over cells composed person by person. `others`:
-    every other mechanism. `total_variation`: of the samplers (theory.md#t7)."""
+    every other mechanism."""
 
     gaussian: float
     others: tuple[tuple[Event, int], ...]
-    total_variation: float
     private: bool
 
     @property
     def is_free(self) -> bool:
         """Whether nothing that is protected was read."""
-        return self.private and not (self.others or self.gaussian or self.total_variation)
+        return self.private and not (self.others or self.gaussian)
 
 
 @lru_cache(maxsize=256)
@@ -147,7 +145,7 @@ def inventory(event: Event, neighbours: Neighbours) -> Inventory:
     private = not counts.pop(NonPrivate(), 0)
     # Releases by cell are added up person by person before the worst one is sought: the worst of
     # each release may be two people.
-    squares, errors, others = _by_cell(counts, neighbours), list[float](), Counter[Event]()
+    squares, others = _by_cell(counts, neighbours), Counter[Event]()
     for leaf, times in counts.items():
         match leaf:
             case PerCell():
@@ -156,20 +154,11 @@ def inventory(event: Event, neighbours: Neighbours) -> Inventory:
                 squares.append(times * leaf.noise_multiplier**-2)
             case PoissonSampled() if (mu := batch(leaf, neighbours).unsampled) is not None:
                 squares.append(times * mu**2)
-            case SamplerError():
-                errors.append(times * leaf.total_variation)
             case _:
                 others[leaf] += times
     # In one order, so that equal lists share what the caches hold.
     ordered = sorted(others.items(), key=lambda item: repr(item[0]))
-    return Inventory(math.fsum(squares), tuple(ordered), min(1.0, math.fsum(errors)), private)
-
-
-def whole_error(total: Inventory, neighbours: Neighbours) -> float:
-    """The samplers' total variation, with that of samplers inside private selections
-    (theory.md#t7)."""
-    inside = (count * mechanism(event, neighbours).error for event, count in total.others)
-    return min(1.0, math.fsum((total.total_variation, *inside)))
+    return Inventory(math.fsum(squares), tuple(ordered), private)
 
 
 def addition(total: Inventory, neighbours: Neighbours) -> tuple[float, float]:
@@ -186,8 +175,8 @@ def addition(total: Inventory, neighbours: Neighbours) -> tuple[float, float]:
 
 
 def moments(total: Inventory, neighbours: Neighbours) -> Moments:
-    """The moments of everything: divergences add (Mironov 2017), leaks and total variations too."""
-    out = Moments(curves.ORDERS * (total.gaussian / 2), 0.0, total.total_variation)
+    """The moments of everything: divergences add (Mironov 2017), and leaks."""
+    out = Moments(curves.ORDERS * (total.gaussian / 2))
     for event, count in total.others:
         out = out + mechanism(event, neighbours).moments.times(count)
     return out
@@ -209,8 +198,8 @@ class Mechanism:
     """What one mechanism costs by itself, under one relation.
 
     `pure`: (epsilon, delta) of its own; epsilon inf where it has none. `profile`: None where it is
-    known by its moments alone. `error`: of samplers inside. `loose`: whether moments may compose
-    closer than profiles, since the worst pair of each delta is another.
+    known by its moments alone. `loose`: whether moments may compose closer than profiles, since the
+    worst pair of each delta is another.
     """
 
     def __init__(
@@ -219,10 +208,9 @@ class Mechanism:
         profile: Profile | None = None,
         pure: tuple[float, float] = (math.inf, 0.0),
         *,
-        error: float = 0.0,
         loose: bool = False,
     ) -> None:
-        self.profile, self.pure, self.error, self.loose = profile, pure, error, loose
+        self.profile, self.pure, self.loose = profile, pure, loose
         self._moments = moments
 
     @cached_property
@@ -272,12 +260,12 @@ def mechanism(event: Event, neighbours: Neighbours) -> Mechanism:
             return Mechanism(lambda: curves.moments_of_visible(whole, rate), seen)
         case PrivateSelection():
             inner = inventory(event.event, neighbours)
-            (epsilon, delta), run = addition(inner, neighbours), moments(inner, neighbours)
-            best = curves.moments_of_selection(run, event.mean, event.shape)
+            (epsilon, delta), how = addition(inner, neighbours), (event.mean, event.shape)
             # Papernot and Steinke (2022), for truncated negative binomial numbers of pure runs.
             bounded = not math.isinf(event.shape) and delta == 0
             most = (2 + event.shape) * epsilon * OUTWARDS if bounded else math.inf
-            return Mechanism(lambda: best, pure=(most, 0.0), error=best.error)
+            best = curves.moments_of_selection
+            return Mechanism(lambda: best(moments(inner, neighbours), *how), pure=(most, 0.0))
     fix = "Describe what it costs by Pure, Approximate or ZeroConcentrated."
     words = "an event of fairveil.core.events"
     raise InputError.expected(words, of="events", got=event, remedy=fix)

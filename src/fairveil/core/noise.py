@@ -16,8 +16,8 @@ Guarantees
     3. A secure source or stream is never copied: pickling and copying it, and drawing from it after
        a fork, is an error.
     4. Streams of different paths have different keys; the encoding of paths is injective.
-    5. Each sampler returns what an ideal machine with infinitely many random bits would (no total
-       variation is lost).
+    5. Each sampler returns what an ideal machine with infinitely many random bits would: no total
+       variation is lost, which would be charged (theory.md#t7).
 
 Timing is not covered by 5: how long a draw takes depends on the draw. See docs/noise.md.
 """
@@ -317,6 +317,14 @@ class Stream:
         number, lane = checks.whole(at_least=1, count=count), self._lane()
         need(number < 1 << 32, "at most 2^32", of="count", got=count, fix="Draw from fewer.")
         return 0 if number == 1 else exact.below(lambda: int(_fast().half(*lane)), number)
+
+    def trials(self, rate: float) -> int:
+        """How many trials until one succeeds, each with probability exactly `rate`; from the lane of
+        floats."""
+        rate, lane = checks.fraction(rate=rate, low_open=True), self._lane()
+        more, fast = self._digits().more, _fast()
+        tape = exact.Tape(lambda: int(fast.half(*lane)), lambda: int(fast.word(*lane)), more)
+        return exact.gap(tape, rate) + 1
 
     def __repr__(self) -> str:
         return f"<Stream {'/'.join(map(str, self.path))}, {SECURE if self.is_secure else SEEDED}>"

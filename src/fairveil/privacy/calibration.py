@@ -102,7 +102,7 @@ def scaled(event: Event) -> Plan:
     """The plan that multiplies every noise multiplier of `event` by z and divides every epsilon
     (rho by z^2).
 
-    Approximate, sampler-error and non-private events have no noise to scale: they are kept.
+    Approximate and non-private events have no noise to scale: they are kept.
 
     >>> from fairveil.core.events import Gaussian
     >>> scaled(Repeated(Gaussian(2.0), 3))(1.5)
@@ -127,7 +127,7 @@ def full_batch(promise: Promise, rounds: int, extra_events: Iterable[Event] = ()
         return compose((Repeated(Gaussian(z), rounds), extra))
 
     beside = inventory(extra, promise.neighbours)
-    if beside.others or beside.total_variation or not beside.private:
+    if beside.others or not beside.private:
         return calibrate(promise, plan).multiplier
     left = cost.gaussian_mu(promise.epsilon, promise.delta) ** 2 - beside.gaussian
     z, growth = math.sqrt(rounds / left) if left > 0 else math.inf, 1e-12
@@ -276,7 +276,7 @@ def reference(after: Event, neighbours: Neighbours) -> Event:
     """The reference that `after` is measured by: everything that is no easier to distinguish is
     admitted alike."""
     total = inventory(after, neighbours)
-    if total.private and not total.total_variation:
+    if total.private:
         if not total.others:
             mu = math.sqrt(total.gaussian)
             return Gaussian((1.0 - ROUNDED) / mu) if mu > 0 else NoOp()

@@ -59,7 +59,6 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("exponential", "pure"), ("epsilon",)),
     "approximate": ("epsilon", "delta"),
     "zero-concentrated": ("rho",),
-    "sampler-error": ("total_variation",),
     "per-cell": ("multipliers", "spreads", "crossings", "column"),
     "composed": ("events",),
     "repeated": ("event", "count"),
@@ -102,7 +101,6 @@ MECHANISMS = {
     "laplace": "Laplace",
     "discrete-laplace": "discrete Laplace",
     "per-cell": "Gaussian by cell",
-    "sampler-error": "sampler error",
     "non-private": "exact",
 }
 

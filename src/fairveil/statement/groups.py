@@ -87,8 +87,6 @@ def group_epsilons(said: Said, column: Cells, fixed: bool) -> list[tuple[float, 
     if fixed:
         everybody = price(whole, delta, neighbours)
         return [min(pays(whole, cell, delta), everybody) for cell in cells]
-    if total(whole, neighbours).error > 0:
-        raise Unpriced("shares that were made later, and samplers with an error")
     common, own = _parted(whole, column)
     first = price(common, delta / 2, neighbours)
     seconds = [pays(own, cell, delta / 2) for cell in cells]
@@ -177,6 +175,6 @@ def _seen_batch(one: Event, cell: int, column: Cells, neighbours: str) -> Event:
 def keeps(said: Said, limit: float, cell: int, column: Cells) -> bool:
     """Whether what its people see are Gaussians within the limit, a sum fixed in advance."""
     found = total(seen(said.events, cell, column, said.neighbours), said.neighbours)
-    if not found.private or found.others or found.error:
+    if not found.private or found.others:
         return False
     return gaussian_epsilon(math.sqrt(found.square), said.delta) <= limit * (1 + SLACK)

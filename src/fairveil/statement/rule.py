@@ -41,21 +41,20 @@ class Unpriced(ValueError):  # noqa: N818  # what it is
 
 class Total(NamedTuple):
     """Squared distance of all unsampled Gaussians; the epsilons and deltas of pure parts added up (inf
-    where something has none); whether there is anything but Gaussians; the samplers' total variation;
-    whether nothing was released without noise; whether all of it has a closed form."""
+    where something has none); whether there is anything but Gaussians; whether nothing was released
+    without noise; whether all of it has a closed form."""
 
     square: float
     epsilon: float
     leak: float
     others: bool
-    error: float
     private: bool
     closed: bool
 
     @property
     def is_free(self) -> bool:
         """Whether all of it depends on nothing that is protected."""
-        return self.private and not (self.others or self.square or self.error)
+        return self.private and not (self.others or self.square)
 
 
 @cache
@@ -66,14 +65,13 @@ def total(event: Event, neighbours: str) -> Total:
     if sum(leaf[0] not in GAUSSIANS for leaf in counts) > MOST_DISTINCT:
         raise Unpriced(f"more than {MOST_DISTINCT} different mechanisms")
     if not kinds <= {*GAUSSIANS, *PURE, "non-private"}:
-        from ..core.mechanisms import addition, inventory, whole_error
+        from ..core.mechanisms import addition, inventory
 
         cells = _by_cell(event) if neighbours != "add-remove" else set()
         _require_few(sum(len(one[1]) for one in cells), max(map(_width, cells), default=0))
         found = inventory(accountants(event), neighbours)
         sums = addition(found, neighbours)  # type: ignore[arg-type]
-        error = whole_error(found, neighbours)  # type: ignore[arg-type]
-        return Total(found.gaussian, *sums, bool(found.others), error, found.private, closed=False)
+        return Total(found.gaussian, *sums, bool(found.others), found.private, closed=False)
     squares = [times / leaf[1] ** 2 for leaf, times in counts.items() if leaf[0] == "gaussian"]
     columns: dict[tuple[int, int], list[tuple[Event, int]]] = {}
     for leaf, times in counts.items():
@@ -85,7 +83,7 @@ def total(event: Event, neighbours: str) -> Total:
     square, private = math.fsum(squares), "non-private" not in kinds
     epsilon = math.inf if square else math.fsum(e * times for e, _, times in pure)
     leak = math.fsum(lost * times for _, lost, times in pure)
-    return Total(square, epsilon, leak, bool(pure), 0.0, private, closed=True)
+    return Total(square, epsilon, leak, bool(pure), private, closed=True)
 
 
 def counted(event: Event, neighbours: str) -> Counter[Event]:
@@ -199,7 +197,7 @@ def price(event: Event, delta: float, neighbours: str) -> tuple[float, bool]:
     counts = counted(event, neighbours).items()
     often = any(times > MOST_TIMES and leaf[0] not in GAUSSIANS for leaf, times in counts)
     if (found.closed and delta == 0) or often:  # epsilons and deltas add up
-        return (math.inf if found.leak > delta or found.error else found.epsilon), False
+        return (math.inf if found.leak > delta else found.epsilon), False
     from ..core import cost
 
     best = cost.price(accountants(event), delta, neighbours)
@@ -406,7 +404,7 @@ def two_steps(whole: Event, delta: float, neighbours: str) -> tuple[float, bool]
     last = total(after, neighbours)
     if last.is_free or total(before, neighbours).is_free:
         return price(("composed", (before, after)), delta, neighbours)
-    if not last.private or last.error or (last.others and (math.isinf(last.epsilon) or last.leak)):
+    if not last.private or (last.others and (math.isinf(last.epsilon) or last.leak)):
         raise Unpriced("a release after the others were seen is pure, or Gaussian")
     reference: Event = ("pure", last.epsilon)
     if not last.others:

@@ -18,8 +18,7 @@ Guarantees (tests/study/test_study_search_price.py):
 1. The accountant's price of `events` is at most the total.
 2. `each` costs at least as much as any candidate's plan and as the score, at every order of the
    Renyi curve.
-3. `runs` draws the number of runs from the distribution that is priced, within `DRAWN` in total
-   variation, which is charged.
+3. `runs` draws the number of runs from the distribution that is priced, exactly.
 """
 
 from __future__ import annotations
@@ -27,20 +26,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-
-import numpy as np
-import numpy.typing as npt
 
 from ..core.cost import gaussian_epsilon, gaussian_mu
-from ..core.curves import stopping
 from ..core.events import (
     Approximate,
     Event,
     Gaussian,
     PrivateSelection,
     Repeated,
-    SamplerError,
     compose,
 )
 from ..core.mechanisms import inventory
@@ -52,10 +45,8 @@ from ..statement.document import PrivacyStatement
 
 SELECTION, ALL, DEFAULTS = "selection", "all", "defaults"
 WAYS = ("auto", SELECTION, ALL)
-SHAPE = 1.0
-"""Of the number of runs: geometric."""
-DRAWN = 1e-11
-"""How far the drawn number of runs may be from its distribution, in total variation."""
+GEOMETRIC = 1.0
+"""Shape of the number of runs, as a truncated negative binomial."""
 STEPS = 30
 LOWEST, HIGHEST = 1e-3, 4.0
 """Of the total: where a fit's epsilon is looked for. Its delta is far smaller, so that its epsilon
@@ -166,8 +157,7 @@ def _priced(
             return (Repeated(each, candidates + floor), *after)
         return (
             *((each,) if floor else ()),
-            PrivateSelection(each, mean, SHAPE),
-            SamplerError(DRAWN),
+            PrivateSelection(each, mean, GEOMETRIC),
             *after,
         )
 
@@ -223,7 +213,7 @@ def _mu(planned: Sequence[Event], promise: Promise) -> float | None:
     """The largest mu of plans that are unsampled Gaussian noise and nothing else; None where one is
     not."""
     found = [inventory(compose([event]), promise.neighbours) for event in planned]
-    if any(one.others or one.total_variation or not one.private for one in found):
+    if any(one.others or not one.private for one in found):
         return None
     return math.sqrt(max(one.gaussian for one in found)) * (1.0 + 1e-12)
 
@@ -264,22 +254,5 @@ def require_covered(statement: PrivacyStatement, price: SearchPrice) -> None:
 
 
 def runs(mean: float, source: NoiseSource) -> int:
-    """How many runs a selection makes, at least one: drawn by one uniform number of 53 bits along the
-    distribution's sums."""
-    drawn = float(source.stream("sampling", "runs").uniforms(1)[0])
-    # 53 bits of one uniform number: the distance to the exact distribution is charged as `DRAWN`
-    # (docs/theory/choices.md, claim 3).
-    return int(np.searchsorted(_sums(mean)[:-1], drawn, side="right")) + 1
-
-
-@lru_cache(maxsize=32)
-def _sums(mean: float) -> npt.NDArray[np.float64]:
-    """P(runs <= k), from 1 on: geometric, of the accountant's own gamma."""
-    gamma = stopping(mean, SHAPE)
-    size = max(2, int(40.0 / -math.log1p(-gamma)) + 2) if gamma < 1 else 2
-    steps = np.arange(1, size)
-    logs = np.log((steps + SHAPE) / (steps + 1.0)) + (
-        math.log1p(-gamma) if gamma < 1 else -math.inf
-    )
-    law = np.exp(np.concatenate([[0.0], np.cumsum(logs)]))
-    return np.asarray(np.minimum(1.0, np.cumsum(law / law.sum())), np.float64)
+    """How many runs a selection makes: a geometric number of this mean, or a hair less."""
+    return source.stream("sampling", "runs").trials(min(1.0, math.nextafter(1.0 / mean, 1.0)))
