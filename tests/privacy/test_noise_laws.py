@@ -26,14 +26,8 @@ def stream(*path: str | int) -> Stream:
     return NoiseSource.seeded(20).stream("noise", *path)
 
 
-FEW = "rounded_gaussian, few at a time"  # another sampler serves many coordinates
-
-
 def drawn(source: Stream, law: str, scale: float, size: int) -> NDArray[np.int64]:
-    """So many draws; of few at a time 5,000."""
-    name, _, few = law.partition(", ")
-    count = 5_000 if few else size
-    return np.concatenate([getattr(source, name)(scale, count) for _ in range(size // count)])
+    return np.asarray(getattr(source, law)(scale, size))
 
 
 def p_value(draws: NDArray[np.int64], chance: Callable[[int], float], reach: int) -> float:
@@ -70,7 +64,6 @@ def discrete_laplace_chance(scale: float) -> Callable[[int], float]:
 
 LAWS = {
     "rounded_gaussian": rounded_gaussian_chance,
-    FEW: rounded_gaussian_chance,
     "discrete_laplace": discrete_laplace_chance,
 }
 
@@ -97,21 +90,19 @@ def test_a_gaussian_rounded_otherwise_is_distinguished(name: str) -> None:
     assert p_value(np.rint(near).astype(np.int64), rounded_gaussian_chance(scale), 12) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("law", ["rounded_gaussian", FEW])
 @pytest.mark.parametrize("scale", [1e4, 2.0**30, 2.0**50])
-def test_large_scales(law: str, scale: float) -> None:
+def test_large_scales(scale: float) -> None:
     """Kolmogorov-Smirnov for the shape, chi-square for the low bits, each at 1e-6; 1.5 times wrong
     is rejected."""
-    draws = drawn(stream("large"), law, scale, 100_000)
+    draws = stream("large").rounded_gaussian(scale, 100_000)
     assert stats.kstest(draws / scale, "norm").pvalue > FALSE_ALARM
     assert stats.kstest(draws / (1.5 * scale), "norm").pvalue < FALSE_ALARM
     assert stats.chisquare(np.bincount(draws & 63, minlength=64)).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("law", ["rounded_gaussian", FEW])
-def test_the_tail_is_there(law: str) -> None:
+def test_the_tail_is_there() -> None:
     """Beyond 4 standard deviations: 6.33e-5 of the draws; Poisson interval at 1e-6."""
-    far = int((np.abs(drawn(stream("tail"), law, 1e6, 2_000_000)) > 4_000_000).sum())
+    far = int((np.abs(stream("tail").rounded_gaussian(1e6, 2_000_000)) > 4_000_000).sum())
     mean = 2_000_000 * 6.334248e-5
     low, high = stats.poisson.interval(1 - FALSE_ALARM, mean)
     assert low <= far <= high
@@ -204,6 +195,20 @@ def test_poisson_edges() -> None:
     assert stream("edge", 3).poisson_batch(10_000, 0.999).size > 9_900
 
 
+@pytest.mark.parametrize("rate", [1.0, 0.6, 1 / 7, 1e-3])
+def test_trials_until_one_succeeds(rate: float) -> None:
+    """Geometric, to the word: against the inverse of its distribution in many digits."""
+    lane = stream("trials", 1).uniforms(200)
+    source = stream("trials", 1)
+    with mp.workprec(200):
+        for u in lane:
+            low, high = (
+                1 if rate == 1 else int(mp.floor(mp.log(1 - v) / mp.log(1 - mpf(rate)))) + 1
+                for v in (mpf(float(u)), mpf(float(u)) + mpf(2) ** -53)
+            )
+            assert low <= source.trials(rate) <= high
+
+
 @pytest.mark.parametrize("kind", ["float", "int"])
 def test_choices_follow_the_exponential_mechanism(kind: str) -> None:
     scores = (
@@ -256,4 +261,4 @@ def test_the_exact_probabilities_are_the_papers() -> None:
             "discrete_laplace": laplace,
         }
         assert math.fsum(values) == pytest.approx(1.0, abs=1e-9)
-        assert variance == pytest.approx(known[law.partition(", ")[0]], rel=1e-6)
+        assert variance == pytest.approx(known[law], rel=1e-6)
