@@ -42,18 +42,22 @@ class brief:  # noqa: N801, since it is called as a function
         return repr(text if len(text) <= 200 else text[:197] + "...")
 
 
+def _need(holds: object, words: str, of: str, got: object, fix: str) -> None:
+    need(holds, words, of=of, got=brief(got), fix=fix)
+
+
 def _multiplier(value: object) -> float:
     fix = "A multiplier is the noise over the sensitivity. Multiplier 0 is no noise: that is "
     fix += "NonPrivate(), or NoOp() when nothing protected is read."
     number = checks.positive(noise_multiplier=value, remedy=fix)
-    expected = f"a number from {SMALLEST:g} to {LARGEST:g}"
-    need(SMALLEST <= number <= LARGEST, expected, of="noise_multiplier", got=value, fix=fix)
+    words = f"a number from {SMALLEST:g} to {LARGEST:g}"
+    _need(SMALLEST <= number <= LARGEST, words, "noise_multiplier", value, fix)
     return number
 
 
 def _event(value: Any) -> Event:
     fix = "Pass Gaussian(1.0), for example."
-    need(isinstance(value, Event), "an event", of="event", got=brief(value), fix=fix)
+    _need(isinstance(value, Event), "an event", "event", value, fix)
     return value  # type: ignore[no-any-return]
 
 
@@ -157,12 +161,9 @@ class DiscreteLaplace(Event):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        fix = (
-            "Round to coarser integers, or describe it as Pure(1 / noise_multiplier), which it is."
-        )
-        few, got = self.sensitivity <= MOST_SENSITIVITY, self.sensitivity
-        words, of = f"a sensitivity of at most {MOST_SENSITIVITY}", "DiscreteLaplace.sensitivity"
-        need(few, words, of=of, got=got, fix=fix)
+        fix = "Round to coarser integers, or describe it as Pure(1 / noise_multiplier)."
+        words, moved = f"a sensitivity of at most {MOST_SENSITIVITY}", self.sensitivity
+        need(moved <= MOST_SENSITIVITY, words, of="DiscreteLaplace.sensitivity", got=moved, fix=fix)
 
 
 @dataclass(frozen=True)
@@ -240,14 +241,14 @@ class PerCell(Event):
         right = parts and parts[0] and one_length and len(spreads) == len(parts)
         words = "one non-empty row of multipliers a part, all of one length, and one spread a part"
         fix = "PerCell(((2.0, 1.0),), (2.0,)) is one part over two cells."
-        need(right, words, of="PerCell", got=(self.multipliers, self.spreads), fix=fix)
+        _need(right, words, "PerCell", (self.multipliers, self.spreads), fix)
         given: object = self.crossings
         crossings = tuple(given) if isinstance(given, tuple | list) else (math.nan,)
         right = all(type(one) is int and one in (-1, 0, 1) for one in crossings)
         right = right and len(crossings) in (0, len(parts))
         words = f"{len(parts)} of -1, 0 and 1, one a part, or () for 0"
         fix = "0 where cells have coordinates of their own; 1 where all are added to one vector."
-        need(right, words, of="PerCell.crossings", got=brief(given), fix=fix)
+        _need(right, words, "PerCell.crossings", given, fix)
         crossings = crossings if any(crossings) else ()
         checks.normalise(self, multipliers=parts, spreads=spreads, crossings=crossings)
 
@@ -284,8 +285,7 @@ class Composed(Event):
     def __post_init__(self) -> None:
         given: Any = self.events
         several = isinstance(given, Iterable) and not isinstance(given, Event)
-        fix = "Pass a list of events."
-        need(several, "several events", of="events", got=brief(given), fix=fix)
+        _need(several, "several events", "events", given, "Pass a list of events.")
         checks.normalise(self, events=tuple(_event(value) for value in given))
 
 
@@ -300,7 +300,7 @@ class Repeated(Event):
     def __post_init__(self) -> None:
         super().__post_init__()
         most, fix = "at most 2^60 times", "Nothing is done that often."
-        need(self.count <= MOST_TIMES, most, of="count", got=self.count, fix=fix)
+        _need(self.count <= MOST_TIMES, most, "count", self.count, fix)
 
 
 def compose(events: Iterable[Event]) -> Event:
@@ -426,16 +426,15 @@ class PoissonSampled(Event):
         super().__post_init__()
         of, parts = "PoissonSampled.event", _count_parts(self.event)
         fix = "Repeat the sampled event: every repetition draws its own batch."
-        few = f"at most {MOST_PARTS} parts on one batch"
-        need(parts <= MOST_PARTS, few, of=of, got="more", fix=fix)
+        _need(parts <= MOST_PARTS, f"at most {MOST_PARTS} parts on one batch", of, "more", fix)
         words, gaussian = "Gaussian noise, or a Composed of it", made_of(self.event, GAUSSIANS)
         fix = "Compose sampled events outside; inside is one joint release on one batch."
-        need(gaussian, words, of=of, got=brief(self.event), fix=fix)
+        _need(gaussian, words, of, self.event, fix)
         if self.spreads is not None:
             spreads, words = _spreads(self.spreads), f"{parts} spreads in [0, 2], one a part"
             fix = "Two contributions of norm at most c are at most 2c apart."
             right = len(spreads) == parts and all(one <= 2 for one in spreads)
-            need(right, words, of="spreads", got=self.spreads, fix=fix)
+            _need(right, words, "spreads", self.spreads, fix)
             checks.normalise(self, spreads=spreads)
 
 
@@ -456,7 +455,7 @@ class VisiblySampled(Event):
         super().__post_init__()
         words, fix = "Gaussian noise, or a Composed of it", "Compose sampled events outside."
         gaussian = made_of(self.event, (*GAUSSIANS, NoOp))
-        need(gaussian, words, of="VisiblySampled.event", got=brief(self.event), fix=fix)
+        _need(gaussian, words, "VisiblySampled.event", self.event, fix)
 
 
 @dataclass(frozen=True)
@@ -480,12 +479,12 @@ class OnPart(Event):
         words = f"a part below the number of parts, at most {MOST_CUTS} of them"
         fix = "Parts are numbered from 0: OnPart(Gaussian(2.0), 0, 10) is the first of ten."
         there, got = self.part < self.parts <= MOST_CUTS, (self.part, self.parts)
-        need(there, words, of="OnPart", got=got, fix=fix)
+        _need(there, words, "OnPart", got, fix)
         # Parallel composition is proved for plain noise on a part (docs/theory/sampling.md, T8).
         words = "a noise event, or a Composed or Repeated of noise events"
         fix = "Compose parts, batches and choices outside."
         noise = made_of(self.event, (*NOISE, NoOp))
-        need(noise, words, of="OnPart.event", got=brief(self.event), fix=fix)
+        _need(noise, words, "OnPart.event", self.event, fix)
 
 
 @dataclass(frozen=True)
@@ -502,13 +501,12 @@ class PrivateSelection(Event):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, value in (("mean", self.mean), ("shape", self.shape)):
-            few, of = not MOST_TIMES < value < math.inf, f"PrivateSelection.{name}"
-            need(few, "at most 2^60", of=of, got=value, fix="Nothing is run that often.")
+            few, fix = not MOST_TIMES < value < math.inf, "Nothing is run that often."
+            _need(few, "at most 2^60", f"PrivateSelection.{name}", value, fix)
         # A truncated negative binomial number is 1 at least, and so is its mean.
-        once, of = self.mean >= 1 or math.isinf(self.shape), "PrivateSelection.mean"
-        words = "a mean of at least 1 (the number of runs is never 0)"
+        once, words = self.mean >= 1 or math.isinf(self.shape), "a mean of at least 1"
         fix = "Pass shape=inf for a Poisson number of runs, which may be 0."
-        need(once, words, of=of, got=self.mean, fix=fix)
+        _need(once, words, "PrivateSelection.mean", self.mean, fix)
 
 
 # Events as plain values, and back.
@@ -532,27 +530,23 @@ def from_json_dict(values: object) -> Event:
     """The inverse of `to_json_dict`; refuses unknown versions, kinds and fields."""
     right = isinstance(values, Mapping) and set(values) == {"version", "event"}
     words, of = "an object with 'version' and 'event'", "events file"
-    need(right, words, of=of, got=brief(values), fix="Write it with to_json_dict().")
+    _need(right, words, of, values, "Write it with to_json_dict().")
     given: Any = values
-    same, got = given["version"] == FORMAT_VERSION, given["version"]
-    fix = "Read it with the version of Fairveil that wrote it."
-    need(same, f"version {FORMAT_VERSION}", of=of, got=got, fix=fix)
+    fix, version = "Read it with the version of Fairveil that wrote it.", given["version"]
+    _need(version == FORMAT_VERSION, f"version {FORMAT_VERSION}", of, version, fix)
     return from_dict(given["event"])
 
 
 def from_dict(values: object) -> Event:
     """The inverse of `Event.to_dict`."""
-    fix = "Write events with to_dict()."
     found: Mapping[str, Any] = values if isinstance(values, Mapping) else {}
-    kind: Any = found.get("kind")
-    known = isinstance(kind, str) and kind in KINDS
+    kind, fix = str(found.get("kind")), "Write events with to_dict()."
     words = f"an object whose 'kind' is one of {sorted(KINDS)}"
-    need(known, words, of="event", got=brief(values), fix=fix)
+    _need(kind in KINDS, words, "event", values, fix)
     names = {field.name for field in fields(KINDS[kind])}
     given = {name: value for name, value in found.items() if name != "kind"}
     right = set(given) | set(LATER.get(kind, ())) == names
-    words = f"the fields {sorted(names)}"
-    need(right, words, of=f"event {kind!r}", got=sorted(given), fix=fix)
+    need(right, f"the fields {sorted(names)}", of=f"event {kind!r}", got=sorted(given), fix=fix)
     return KINDS[kind](**{name: _revive(name, value) for name, value in given.items()})
 
 
@@ -561,11 +555,7 @@ def _revive(name: str, value: Any) -> Any:
         return from_dict(value)
     if name not in ("events", "multipliers", "spreads", "crossings") or value is None:
         return math.inf if value == "inf" else value
-    fix = "Write events with to_dict()."
-    need(isinstance(value, list), "a list", of=name, got=brief(value), fix=fix)
-    one = (
-        from_dict
-        if name == "events"
-        else lambda item: tuple(item) if isinstance(item, list) else item
-    )
-    return tuple(one(item) for item in value)
+    _need(isinstance(value, list), "a list", name, value, "Write events with to_dict().")
+    if name == "events":
+        return tuple(map(from_dict, value))
+    return tuple(tuple(item) if isinstance(item, list) else item for item in value)
