@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from configurations import CONFIGURATIONS, people, schema_of
+from configurations import CONFIGURATIONS, people, rule, schema_of
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
@@ -506,3 +506,68 @@ def test_sensitive_columns_are_no_features_unasked() -> None:
     assert not any(name.startswith("sex") for name in row.run(people()).coef_names_)
     asked = row.run(people(), sensitive_as_feature=True)
     assert any(name.startswith("sex") for name in asked.coef_names_)
+
+
+def test_gaps_of_a_table_hold_together() -> None:
+    """Beside rates, whose gaps have the interval of all pairs; and measures of the user's own."""
+    t = table_of(600)
+    agreed = {"agreed": lambda y, p: float(np.mean(y == p))}
+    table = fv.metrics.group_table(t["labels"], t["decided"], t["groups"], metrics=agreed)
+    for row in table.rows:
+        inside = t["groups"] == row.group
+        expected = (t["labels"] == t["decided"])[inside].mean()
+        assert row.rates["agreed"].value == pytest.approx(expected)
+    gaps = {gap.rate: gap for gap in table.gaps()}
+    for name, gap in gaps.items():
+        rates = [row.rates[name] for row in table.rows]
+        sizes, hits = [r.size for r in rates], [r.value * r.size for r in rates]
+        expected = newcombe(sizes, hits, table.confidence)
+        assert (gap.gap, gap.low, gap.high) == pytest.approx(expected), name
+    assert "error" in gaps
+
+
+def test_intervals_of_private_scores_cover_the_noise() -> None:
+    """Noise moves each measure further than chance moves its rows."""
+    t, draw = table_of(2000), np.random.default_rng(1)
+    scores = np.clip(0.3 * t["labels"] + draw.uniform(0, 0.7, 2000), 0, 1)
+
+    def audit(**options: Any) -> dict[Any, Any]:
+        found = fv.score_audit(
+            scores, t["labels"], sensitive_features=t["groups"], cut=0.5, bins=20, **options
+        )
+        return {(r.group, name): m for r in found.rows for name, m in r.measures.items()}
+
+    exact, missed = audit(epsilon=math.inf), 0
+    for seed in range(10):
+        noisy = audit(epsilon=0.05, random_state=seed)
+        missed += any(
+            not (math.isnan(m.value) or m.low - 1e-9 <= exact[key].value <= m.high + 1e-9)
+            for key, m in noisy.items()
+        )
+    assert missed <= 2
+
+
+@pytest.mark.parametrize(("bound", "said"), [(0.95, "certified"), (1e-6, "not certified")])
+def test_a_report_says_what_its_certificate_says(bound: float, said: str) -> None:
+    row = CONFIGURATIONS["certify"]
+    args, kwargs = row.arguments(people())
+    notion = fv.DemographicParity(bound)
+    found = fv.certify(rule, *args, constraints=notion, confidence=0.9, **row.given, **kwargs)
+    facts = fv.show.Report("t", certificate=found).decision()
+    assert said in {fact.verdict for fact in facts}
+    assert [one.certified for one in found.bounds] == [said == "certified"]
+
+
+def test_constraints_without_a_value_cost_nothing() -> None:
+    cells = fv.facts.Cells((("a", "b", "c"),))
+    system = fv.fairness.resolve(fv.EqualizedOdds(0.1), cells, ("no", "yes"))
+    counts = np.full(system.shape[:-1], 9.0)
+    counts[2] = 0.0  # nobody
+    draw = np.random.default_rng(0)
+    histogram = draw.uniform(0.2, 0.8, system.shape) * counts[..., np.newaxis]
+    known = ~np.isnan(system.exact_values(histogram, counts))
+    assert 0 < known.sum() < len(system)
+    duals = draw.uniform(0.5, 1.0, len(system))
+    costs = system.cell_costs(duals, counts)
+    assert np.array_equal(costs, system.cell_costs(np.where(known, duals, 0.0), counts))
+    assert np.any(costs)

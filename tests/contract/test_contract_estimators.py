@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from configurations import Configuration, Table
+from configurations import ESTIMATORS, Configuration, Table
 from observing import METHODS, predicted, shown
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -122,3 +122,13 @@ def test_secure_noise_never_repeats(row: Configuration, table: Table) -> None:
         statement = row.statement(result)
         assert "seeded-noise" not in statement.stamps
         assert statement.noise == "secure"
+
+
+@pytest.mark.parametrize("kind", [np.random.RandomState, np.random.default_rng])
+def test_a_generator_repeats_and_goes_on(kind: Any, table: Table) -> None:
+    row, generator = ESTIMATORS["descent"], kind(3)
+    X = row.features(table)
+    runs = [row.run(table, random_state=one) for one in (kind(3), generator, generator)]
+    first, again, then = (run.predict_proba(X) for run in runs)
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, then)

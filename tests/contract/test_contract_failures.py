@@ -16,7 +16,8 @@ from observing import shown
 from seam import failing, recording, replaying
 
 import fairveil as fv
-from fairveil.errors import PrivacyError
+import ways
+from fairveil.errors import LedgerError, PrivacyError
 
 CAP = {"epsilon": 20.0, "delta": 1e-4}
 
@@ -279,3 +280,16 @@ with recording():
     whole = ledger_of(CONFIGURATIONS["descent"])
     CONFIGURATIONS["descent"].run(ledger=whole)
     assert ledger.balance().left == pytest.approx(whole.balance().left, rel=1e-9)
+
+
+def test_one_fit_has_one_ledger(table: Table) -> None:
+    row = ESTIMATORS["parity-grades"]
+    outer, inner = ledger_of(row), ledger_of(row)
+    base = fv.FairClassifier(None, solver=fv.PrimalDual(rounds=4), ledger=inner)
+    model = ways.post_processor(
+        base, "demographic_parity:0.05", solver=fv.Offsets(rounds=4), **row.given, ledger=outer
+    )
+    args, kwargs = row.arguments(table)
+    with pytest.raises(LedgerError, match="ledger"):
+        model.fit(*args, **kwargs)
+    assert kinds(outer) == kinds(inner) == ["created"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from configurations import CONFIGURATIONS, Configuration, Table
+from configurations import CONFIGURATIONS, Configuration, Table, other_rule, rule
 from seam import recording
 
 import fairveil as fv
@@ -181,3 +183,19 @@ FIT: dict[str, tuple[Any, str]] = {
 def test_calls(case: str) -> None:
     call, word = FIT[case]
     assert word in refused(call)
+
+
+@pytest.mark.parametrize("name", ["certify", "lda", "private-table"])
+def test_rows_of_one_person_are_no_independent_people(name: str, table: Table) -> None:
+    row = replace(CONFIGURATIONS[name], unit="person", most=2)
+    assert "max_rows_per_unit" in refused(lambda: row.run(table))
+
+
+def test_a_search_keeps_to_the_plan_that_was_written(tmp_path: Path, table: Table) -> None:
+    row, plan = CONFIGURATIONS["lda"], tmp_path / "plan.json"
+    args, kwargs = row.arguments(table)
+    given = {**row.given, **kwargs, "candidates": {"older": other_rule}, "plan": plan}
+    fv.lda(rule, *args, tolerance=0.1, **given)
+    written = plan.read_bytes()
+    assert "tolerance" in refused(lambda: fv.lda(rule, *args, tolerance=0.3, **given))
+    assert plan.read_bytes() == written
