@@ -10,10 +10,10 @@ and this says which test kills which fault (`--suite near`: the tests of the fau
 
     python tests/faults/plant.py --suite contract --jobs 2
 
-The suite runs once without a fault and says which functions each test enters. A fault is then held
-against those tests alone that enter its function, the cheapest of each kind first, for `--seconds`
-of them. Results and that trace are kept beside each other; a fault whose texts and file are as they
-were is not planted again. Tests that fail without a fault are left out.
+A test runs once without a fault and says which functions it enters. A fault is then held against
+those tests alone that enter its function, those that saw it before, then the cheapest of each kind,
+for `--seconds` of them. Results and that trace are kept beside each other; a fault whose texts and
+file are as they were is not planted again. Tests that fail without a fault are left out.
 """
 
 from __future__ import annotations
@@ -308,8 +308,11 @@ class Trace:
         self.by_function: dict[str, set[Near]] = defaultdict(set)
         self.by_file: dict[str, set[Near]] = defaultdict(set)
         self.by_group: dict[str, set[Near]] = defaultdict(set)
+        self.tests = set[str]()
+        path.touch()
         for line in path.read_text(encoding="utf-8").splitlines():
             test, seconds, group, entered = json.loads(line)
+            self.tests.add(test)
             near = Near(test, test.partition("[")[0], seconds, group)
             self.by_group[group].add(near)
             for function in entered:
@@ -425,6 +428,11 @@ class Results:
         line = self._of.get((fault.name, suite))
         return line if line is not None and line["digest"] == fault.digest() else None
 
+    def killers(self, fault: Fault) -> list[str]:
+        """The tests that saw it, in whatever code."""
+        known = [line["killed_by"] for (name, _), line in self._of.items() if name == fault.name]
+        return [killer for killer in known if killer]
+
     def killed(self, fault: Fault, suite: str) -> bool:
         """Whether some test of the suite saw it. What golden fits see, the contract sees."""
         contract = ("golden", "contract")
@@ -483,10 +491,11 @@ class Planting:
         """In place of one run of all tests."""
         self.items = {item.nodeid: item for item in session.items}
         trace = self.asked.trace
-        if not trace.exists():
+        known = Trace(trace).tests
+        if new := [test for test in self.items if test not in known]:
             entered = Entered(self.copy.place, trace)
             session.config.pluginmanager.register(entered)
-            self._run(list(self.items))
+            self._run(new)
             session.config.pluginmanager.unregister(entered)
         else:
             self._run([test for test in self.items if "test_golden" in test])
@@ -507,7 +516,8 @@ class Planting:
     def plant(self, fault: Fault) -> dict[str, Any]:
         """Plant one, and say which test failed first."""
         began, killer, unclear = time.monotonic(), None, list[str]()
-        near = self.trace.chosen(fault, self.asked.seconds)
+        near = self.results.killers(fault) + self.trace.chosen(fault, self.asked.seconds)
+        near = list(dict.fromkeys(near))
         tests = [test for test in near if test in self.items and test not in self.left_out]
         swapped = self._swapped(fault)
         while tests and len(unclear) < MOST_UNCLEAR:
@@ -709,7 +719,7 @@ def main() -> int:
             pytest_of(copy.place, tests, Planting(copy, asked, results))
         return 0
     if chosen and not asked.table:
-        jobs = asked.jobs if asked.trace.exists() else 1  # the first run traces for all
+        jobs = asked.jobs if Trace(asked.trace).tests else 1  # the first run traces for all
         command = [sys.executable, *sys.argv, "--jobs", str(jobs), "--part"]
         parts = [subprocess.Popen([*command, str(part)]) for part in range(jobs)]
         for part in parts:
