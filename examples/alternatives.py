@@ -62,7 +62,6 @@ def credit(rows: int, _: str | None, out: Path) -> fv.Alternatives:
     fair = {
         f"ours, gap {bound:g}": fv.FairClassifier(
             fv.DemographicParity(bound),
-            solver=fv.PrimalDual(randomised=False),
             epsilon=EPSILON,
             random_state=0,
         ).fit(X, y, sensitive_features=groups)

@@ -106,3 +106,19 @@ def test_as_many_looks_as_a_file_can_claim_have_a_verdict() -> None:
     ):
         assert verdict == MET
     assert of_noisy(0.05 - 9.0 * 0.001, 0.05, 0.001, looks=most) == "inconclusive"
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+def test_who_aims_the_margin_inside_is_called_met_as_often_as_it_says(looks: int) -> None:
+    """Values that end within their doubts of the aims, about the people: `CHANCE` of each within
+    five deviations. One constraint that cannot be told takes the margins of all."""
+    noise, sampling, doubt = 0.002, 0.004, 0.003
+    (inside,) = verdicts.margins([0.05], [noise], [sampling], [doubt], looks=looks)
+    values = 0.05 - inside + doubt * np.random.default_rng(6).normal(size=DRAWS)
+    met = np.mean([of_sampled(one, 0.05, noise, sampling, looks=looks) == MET for one in values])
+    chance = verdicts.CHANCE
+    assert abs(met - chance) <= 5 * math.sqrt(chance * (1 - chance) / DRAWS)
+    few = [0.05, 0.05], [noise, 0.03], [sampling, 0.03], [doubt, 0.03]
+    assert verdicts.margins(*few, looks=looks) == [0.0, 0.0]
+    rows = verdicts.margins([0.05], [noise], [0.05], [doubt], looks=looks)
+    assert rows == [verdicts.reach(noise, looks=looks) + verdicts.deviations(chance) * doubt]

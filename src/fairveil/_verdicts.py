@@ -21,6 +21,10 @@ Guarantees (tests/test_verdicts.py), for values with Gaussian noise of known sta
    often they fail for models that were fitted to the same rows was measured:
    benchmarks/results/verdicts.md.
 
+A search that ends at its bound is "inconclusive" however many rows there are. So searches aim
+`margins` inside: as far as the verdict needs, about the people if that leaves room, else about the
+rows, else not at all.
+
 Exact values have no noise and are compared with their bounds directly, up to the rounding of
 floating point.
 """
@@ -28,7 +32,7 @@ floating point.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import NormalDist
 from typing import Literal
 
@@ -37,6 +41,8 @@ MET: Verdict = "met"
 NOT_MET: Verdict = "not met"
 UNCLEAR: Verdict = "inconclusive"
 CONFIDENCE = 0.95
+CHANCE, LEAST = 0.8, 0.2
+"""The chance of "met" that a margin is for, and the least part of the room that it leaves."""
 # of an exact value: what a linear program, or a quotient of counts, may miss its bound by
 ROUNDING = 1e-9
 
@@ -62,7 +68,7 @@ def of_noisy(
         return UNCLEAR
     if noise == 0:
         return MET if value <= bound + ROUNDING * max(1.0, abs(bound)) else NOT_MET
-    if value + _reach((1.0 - confidence) / max(1, looks)) * noise <= bound:
+    if value + reach(noise, confidence=confidence, looks=looks) <= bound:
         return MET
     return (
         NOT_MET if value - _reach((1.0 - confidence) / max(1, among)) * noise > bound else UNCLEAR
@@ -95,17 +101,60 @@ def of_sampled(
     both = math.hypot(noise, sampling)
     if both == 0:
         return of_noisy(value, bound, 0.0)
-    left = 1.0 - confidence
-    half = left / 2
-    reach = _reach(half / max(1, looks)) * both
-    if looks > 1:
-        reach = min(
-            reach,
-            _reach(half / 2 / looks) * noise + _reach(half / 2) * sampling,
-        )
-    if value + reach <= bound:
+    if value + reach(noise, sampling, confidence=confidence, looks=looks) <= bound:
         return MET
-    return NOT_MET if value - _reach(left / max(1, among)) * both > bound else UNCLEAR
+    away = _reach((1.0 - confidence) / max(1, among)) * both
+    return NOT_MET if value - away > bound else UNCLEAR
+
+
+def reach(
+    noise: float, sampling: float | None = None, *, confidence: float = CONFIDENCE, looks: int = 1
+) -> float:
+    """How far below its bound a value has to be for "met"; `sampling`: None of the rows alone.
+
+    >>> round(reach(0.01), 4), round(reach(0.01, 0.02), 4)
+    (0.0164, 0.0438)
+    """
+    left = 1.0 - confidence
+    if sampling is None:
+        return _reach(left / max(1, looks)) * noise
+    half = left / 2
+    joint = _reach(half / max(1, looks)) * math.hypot(noise, sampling)
+    if looks <= 1:
+        return joint
+    return min(joint, _reach(half / 2 / looks) * noise + _reach(half / 2) * sampling)
+
+
+def margins(
+    rooms: Sequence[float],
+    noise: Sequence[float],
+    sampling: Sequence[float],
+    doubts: Sequence[float],
+    *,
+    looks: int = 1,
+) -> list[float]:
+    """How far inside its bounds a search aims: for a verdict "met" with a chance of about `CHANCE`,
+    where released values end within a deviation of `doubts` of their aims.
+
+    `rooms`: from each bound down to where groups are alike; at least `LEAST` of each is left. About
+    the people where all bounds let that be, else about the rows, else 0: one value that cannot be
+    told leaves all of them inconclusive, and what is given up for the others would buy nothing.
+    `looks`: as above; 0: no verdict, the values are to end within their bounds.
+
+    >>> [round(one, 4) for one in margins([0.05], [0.002], [0.004], [0.003])]
+    [0.0113]
+    >>> margins([0.05, 0.05], [0.002, 0.02], [0.004, 0.04], [0.003, 0.03])
+    [0.0, 0.0]
+    """
+    chances = [deviations(CHANCE) * doubt for doubt in doubts]
+    for of in (sampling, [None] * len(noise)):
+        away = [
+            (reach(n, s, looks=looks) if looks else 0.0) + chance
+            for n, s, chance in zip(noise, of, chances, strict=True)
+        ]
+        if all(one <= (1.0 - LEAST) * room for one, room in zip(away, rooms, strict=True)):
+            return away
+    return [0.0] * len(noise)
 
 
 def deviations(confidence: float) -> float:

@@ -121,11 +121,6 @@ class OtherGroups(FairveilWarning):
     """The sensitive columns that a fit was given are not those that its schema declares."""
 
 
-class RandomizedModel(FairveilWarning):
-    """A fit that may be one model is a mixture of models: it draws its decisions, and has no
-    coefficients."""
-
-
 class NoGroups(FairveilWarning):
     """A model was to be fair to groups, and no groups were given: nothing was asked of it."""
 

@@ -13,7 +13,7 @@ import pytest
 
 import fairveil as fv
 import ways
-from fairveil.errors import InputError, RandomizedModel, WorseThanBaseline
+from fairveil.errors import InputError, WorseThanBaseline
 from fairveil.estimators.descending import PrimalDualWay
 from fairveil.estimators.reports import (
     CONSTANT,
@@ -181,18 +181,12 @@ def test_one_that_breaks_its_bound_is_mixed_down_to_it_if_it_may_be_randomized()
     assert not hasattr(clf, "decision_function")
 
 
-def test_a_mixture_is_warned_of_and_says_why_it_has_no_coefficients(tmp_path) -> None:
+def test_a_mixture_says_why_it_has_no_coefficients() -> None:
     clf, X, y, a = thrown(constraints="demographic_parity:0.1")
-    with pytest.warns(RandomizedModel, match="Two calls of predict may differ") as caught:
-        clf.fit(X, y, sensitive_features=a)
-    (said,) = (one for one in caught if one.category is RandomizedModel)
-    assert said.filename == __file__
-    assert clf.baselines_.remark in str(said.message)
-    assert "randomised=False" in str(said.message)
-    assert "randomised=false" in said.message.in_shell
+    clf.fit(X, y, sensitive_features=a)
     assert any((clf.predict(X) != clf.predict(X)).any() for _ in range(3))
     for name in ("coef_", "intercept_", "coef_names_"):
-        with pytest.raises(AttributeError, match=f"'{name}': .*mixture.*randomised=False"):
+        with pytest.raises(AttributeError, match=f"'{name}': .*mixture.*PrimalDual"):
             getattr(clf, name)
         with pytest.raises(AttributeError, match="no attribute"):
             getattr(fv.FairClassifier(), name)
@@ -200,21 +194,9 @@ def test_a_mixture_is_warned_of_and_says_why_it_has_no_coefficients(tmp_path) ->
         getattr(clf, "coefs" + "_")
 
 
-def test_one_model_is_not_warned_of() -> None:
-    X, y, _ = people(600)
-    clf = fv.FairClassifier(
-        epsilon=1.0,
-        schema=Schema(rows=600),
-        solver=fv.PrimalDual(rounds=2, randomised=False),
-        random_state=0,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RandomizedModel)
-        clf.fit(X, y)
-    assert clf.coef_.shape == (1, 4)
-
-
 def test_without_chance_a_single_rule_is_returned() -> None:
+    """Nor is one asked for by default."""
+    assert fv.PrimalDual().randomised is False
     clf, X, y, a = thrown(randomised=False, constraints="demographic_parity:0.02")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -198,7 +198,7 @@ def test_without_chance_the_majority_of_rules_decides(aware: bool, tmp_path: Any
     groups = {"sensitive_features": SEX} if aware else {}
     law, before = clf.predict_proba(X, **groups), clf.constraint_report_.table()
     one = clf.derandomise()
-    assert (one.predict(X, **groups) == one.predict(X, 1, **groups)).all()
+    assert (one.predict(X, **groups) == one.predict(X, random_state=1, **groups)).all()
     assert (one.predict(X, **groups) == clf.classes_[law.argmax(axis=1)]).mean() > 0.999
     assert set(one.predict_proba(X, **groups).ravel().tolist()) == {0.0, 1.0}
     assert not one.model_.is_randomised

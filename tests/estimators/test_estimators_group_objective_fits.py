@@ -190,14 +190,14 @@ def test_predictions_follow_the_exact_mixture() -> None:
 def test_a_choice_decides_without_chance() -> None:
     clf = quietly(fair(method="exponential"), X, Y, sensitive_features=SEX)
     assert set(clf.predict_proba(X).ravel().tolist()) <= {0.0, 1.0}
-    assert (clf.predict(X) == clf.predict(X, 1)).all()
+    assert (clf.predict(X) == clf.predict(X, random_state=1)).all()
 
 
 def test_without_chance_the_majority_of_rules_decides() -> None:
     clf = quietly(fair(**GROUPS), X, Y, sensitive_features=SEX)
     law, before = clf.predict_proba(X), clf.constraint_report_.table()
     one = clf.derandomise()
-    assert (one.predict(X) == one.predict(X, 1)).all()
+    assert (one.predict(X) == one.predict(X, random_state=1)).all()
     assert (one.predict(X) == clf.classes_[law.argmax(axis=1)]).mean() > 0.999
     assert not one.model_.is_randomised
     strict = clf.derandomise(0.9).predict_proba(X)[:, 1]

@@ -216,7 +216,8 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_saved_model_alone_decides_coded_rows() -> None:
-    clf = made(schema=SCHEMA).fit(TABLE.assign(y=Y))
+    base = fv.FairClassifier(model="linear")
+    clf = made(base, schema=SCHEMA).fit(TABLE.assign(y=Y))
     from fairveil.data import encode
 
     (block,) = encode(TABLE.assign(y=Y), SCHEMA).blocks()

@@ -135,3 +135,57 @@ def test_a_fit_still_warns_of_what_its_own_rows_show() -> None:
         fv.FairClassifier(
             [*asked, "false_negative_rate:0.0"], epsilon=INF, solver=fv.PrimalDual(rounds=30)
         ).fit(X, Y, sensitive_features=A)
+
+
+def people(seed: int, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two groups, whose merits differ."""
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(2, size=rows)
+    table = rng.uniform(-1, 1, size=(rows, 3)) + 0.4 * groups[:, None] - 0.2
+    return table, (3 * table.sum(axis=1) + rng.logistic(size=rows) > 0.5).astype(int), groups
+
+
+@pytest.mark.parametrize("post", [False, True])
+def test_a_bound_that_can_be_met_is_told_to_be_met_and_is(post: bool) -> None:
+    """Of five fits at least four, which is what is aimed at; and no more than one of those above
+    the bound among 100,000 other people. A fit that aimed at the bound itself met it in none."""
+    table, labels, groups = people(99, 100_000)
+    options: dict[str, Any] = {"constraints": "demographic_parity:0.1", "epsilon": 2.0}
+    told = kept = 0
+    for seed in range(5):
+        X, y, a = people(seed, 20_000)
+        clf = (fv.FairPostProcessor if post else fv.FairClassifier)(random_state=seed, **options)
+        clf.fit(X, y, sensitive_features=a)
+        report = clf.constraint_report_
+        assert all(0.05 < line.aim < line.bound for line in report.lines)
+        decisions = (
+            clf.predict_proba(table, sensitive_features=groups) if post else clf.predict(table)
+        )
+        gap = fv.demographic_parity_gap(labels, decisions, groups)
+        told += report.verdict == "met"
+        kept += report.verdict == "met" and gap <= 0.1
+    assert told >= 4
+    assert kept >= told - 1
+
+
+def test_where_one_constraint_cannot_be_told_a_fit_aims_at_its_bounds() -> None:
+    X, y, a = people(3, 6_000)
+    small = np.where(np.arange(len(a)) % 200 == 0, 2, a)  # 30 people
+    clf = fv.FairClassifier("demographic_parity:0.1", epsilon=1.0, random_state=0)
+    clf.fit(X, y, sensitive_features=small)
+    assert clf.constraint_report_.verdict != "met"
+    assert [line.aim for line in clf.constraint_report_.lines] == [None] * 6
+
+
+def test_a_certified_fit_reports_what_was_required_and_where_it_aimed() -> None:
+    X, y, a = people(4, 30_000)
+    notion = fv.DemographicParity(0.1, confidence=0.95)
+    schema = fv.Schema(rows=len(y))
+    clf = fv.FairClassifier(notion, epsilon=2.0, schema=schema, random_state=0)
+    clf.fit(X, y, sensitive_features=a)
+    (margin,) = clf.certified_aim_.margins
+    for line in clf.constraint_report_.lines:
+        assert line.bound == 0.1
+        assert "<= 0.1" in line.target
+        assert line.aim is not None
+        assert 0.02 < line.aim < 0.1 - margin

@@ -139,6 +139,7 @@ def _released() -> Any:
             random_state=0,
         )
         clf = fv.FairClassifier("demographic_parity:0.05", protects="sensitive_features")
+        clf.set_params(solver__randomised=True)
         return clf.fit(columns, y, sensitive_features=groups)
 
 

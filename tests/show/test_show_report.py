@@ -186,7 +186,7 @@ def test_a_certificate_is_the_first_verdict_of_its_constraint(certified: bool) -
     assert first.verdict == second.verdict
     assert second.words.startswith("The people set aside (17,924, as released): at most ")
     assert second.words.endswith("in the population, with 95% confidence.")
-    assert "targets the bound" not in words(report, "Fairness")
+    assert "leave room to aim" not in words(report, "Fairness")
     assert "No bound is certified" not in words(report, "Not assessed")
     alone = under(Report("t", certificate=certificate(certified)), "Fairness")
     assert [fact.verdict for fact in alone] == [first.verdict] * 2
@@ -211,10 +211,10 @@ def test_each_constraint_has_its_sentence_and_its_verdicts_apart() -> None:
 def test_what_is_inconclusive_says_by_how_much_why_and_what_helps() -> None:
     near = replace(GAP, training_noisy=0.049, training_noise=0.00612, training_verdict=UNCLEAR)
     told = words(Report("t", required=(near,)), "Fairness")
-    assert "Inconclusive: 4.9 ± 1.2 points over the noise, required 5.0 points. The fit" in told
+    assert "Inconclusive: 4.9 ± 1.2 points over the noise, required 5.0 points. More rows" in told
     wide = words(Report("t", required=(replace(near, training_noise=0.4),)), "Fairness")
     assert "The noise is wider than the bound: more rows" in wide
-    assert "targets the bound" not in wide
+    assert "leave room to aim" not in wide
     sampled = replace(GAP, population_verdict=UNCLEAR)
     told = words(Report("t", required=(sampled,)), "Fairness")
     assert "±" not in told

@@ -653,7 +653,7 @@ def test_models_that_are_randomized_are_measured_by_their_distribution() -> None
             epsilons=(20.0,),
             seeds=6,
             test=(X, y, A),
-            estimator=fv.FairClassifier(solver=fv.PrimalDual(rounds=12)),
+            estimator=fv.FairClassifier(solver=fv.PrimalDual(rounds=12, randomised=True)),
             progress=False,
         )
     mixed = 0

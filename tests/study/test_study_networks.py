@@ -65,7 +65,7 @@ def test_networks_are_swept_one_by_one_and_each_is_the_fit_alone(rows: Any) -> N
     [
         (
             ways.fermi(),
-            "or a FairPostProcessor, got 'FairClassifier by Fermi'.*what is swept is a bound",
+            "got 'FairClassifier by Fermi'.*what is swept is a bound",
         ),
         (fv.FairClassifier(checkpoint=Path("here")), "checkpoint: expected None"),
     ],

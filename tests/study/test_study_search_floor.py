@@ -84,7 +84,7 @@ def test_a_candidate_that_is_clearly_better_takes_the_place_of_the_defaults(
         monkeypatch.setattr(
             search_price, "_priced", lambda *given: real(*given[:3], "selection", *given[4:])
         )
-    found = search(16_000, {"model": [None, "additive"]}, epsilon=3.0).fit(X, y)
+    found = search(16_000, {"model": ["auto", "additive"]}, epsilon=3.0).fit(X, y)
     stated, price = found.privacy_, found.price_
     assert price.floor
     assert price.way == way

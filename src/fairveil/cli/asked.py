@@ -139,14 +139,17 @@ def _required(ask: Ask, fields: Any) -> tuple[tuple[Notion, ...], dict[str, Any]
 
 
 def _model(ask: Ask, fields: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """An additive model, with its own knobs; what post-processes has a base of it."""
-    if ask.model == "linear":
+    """A linear model, or an additive one with its own knobs; what post-processes has a base of
+    it."""
+    if ask.model == "auto":
         return {}
     from ..estimators import Additive, FairClassifier
 
-    of = {name: given.pop(name) for name in list(given) if name in fields_of(*ADDITIVE)}
-    pairs = [tuple(pair) for pair in of.get("interactions", ())]
-    model = Additive(**{**of, "interactions": tuple(pairs)})
+    model: Any = ask.model
+    if model == "additive":
+        of = {name: given.pop(name) for name in list(given) if name in fields_of(*ADDITIVE)}
+        pairs = [tuple(pair) for pair in of.get("interactions", ())]
+        model = Additive(**{**of, "interactions": tuple(pairs)})
     if "model" in fields:
         return {"model": model}
     return {"estimator": FairClassifier(model=model)}

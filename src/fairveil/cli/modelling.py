@@ -40,7 +40,7 @@ ROWS_AT_ONCE = 1 << 16  # of the text that is written: no more of it is held
 @command(
     "Models",
     """TABLE --out! --schema --target --sensitive --constraint --epsilon=1.0 --confidence --holdout=0.0
-    | --method=primal-dual --model=linear --objective --set --certify --grid --scoring --delta=1e-6
+    | --method=primal-dual --model=auto --objective --set --certify --grid --scoring --delta=1e-6
     --protects=records --seed --query --ledger --dataset --purpose --tuning --earlier-releases
     --force""",
     "fairveil fit t.csv --schema t.toml --constraint equalized_odds:5% --out m",
@@ -196,7 +196,7 @@ def _found(search: Any) -> Iterator[tuple[str, str]]:
 @command(
     "Models",
     """--schema! --constraint --epsilon=1.0 --rows --shares --json | --target --sensitive
-    --method=primal-dual --model=linear --objective --set --delta=1e-6 --protects=records
+    --method=primal-dual --model=auto --objective --set --delta=1e-6 --protects=records
     --out --force""",
     "fairveil plan --schema t.toml --constraint demographic_parity:0.05",
     "fairveil plan --schema t.toml --rows 5000 --shares sex=f:0.3,m:0.7",

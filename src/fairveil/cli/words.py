@@ -102,7 +102,7 @@ depth N whole : list groups of up to so many sensitive columns at once
 
 [Method]
 method NAME:METHODS one : the method; its parameters are listed by --method NAME --help
-model NAME:linear|additive one : a model linear in the columns, or with steps of each number, too
+model NAME:auto|linear|additive one : a model linear in the columns, or with steps of each number; auto: steps where they pay
 set NAME=VALUE texts : any other parameter, as in rounds=100 or max_epsilon.f=0.5; repeat for more
 grid NAME=VALUE,... texts : search these values of a parameter privately; repeat for more
 quick - flag : run fewer seeds and settings, in a few minutes

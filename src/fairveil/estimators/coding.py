@@ -487,7 +487,7 @@ class RowsCoding(Coding):
 
 # ------------------------------ additive models
 
-WORDS = "'linear', 'additive', an Additive"
+AUTO, WORDS = "auto", "'auto', 'linear', 'additive', an Additive"
 BINS = 16
 HALVINGS = 8
 """How often the part of a range that is next to zero (or to the end next to zero) is cut in half
@@ -502,6 +502,9 @@ MANY = 32
 ROWS_A_NUMBER = 300
 """A table of more numbers than `MANY` gets steps only where so many rows a number are known to be
 there."""
+LEAST_ROWS, ROWS_AT_ONE = 2_000, 100
+"""What `AUTO` needs for steps: so many rows, and so many a number, times 1 / epsilon where that is
+below 1 (docs/additive_models.md has what was measured)."""
 MOST_BINS = 256
 COARSE, MOST_SIDE, MOST_CELLS = 8, 33, 4_096  # of pairs
 
@@ -610,6 +613,23 @@ class Additive:
         return Side(name, place, tuple(edges.tolist()), tuple(scale.undo(edges).tolist()))
 
 
+@dataclass(frozen=True)
+class Usual(Additive):
+    """What ``model="auto"`` stands for at this `epsilon`: steps where public facts say that they pay
+    (docs/additive_models.md), else a linear model."""
+
+    epsilon: float = math.inf
+
+    def shapes(self, coding: Coding, rows: int | None) -> Shapes | None:
+        """Steps where every number has declared bounds, and enough rows are known to be there."""
+        numbers = coding.numbers_known
+        declared = isinstance(coding, SchemaCoding) and 0 < len(numbers) <= MANY
+        least = max(LEAST_ROWS, ROWS_AT_ONE * len(numbers) / min(1.0, self.epsilon))
+        if not declared or rows is None or rows < least:
+            return None
+        return super().shapes(coding, rows)
+
+
 def takes_steps(model: object) -> bool:
     """Whether a table must be dense for it."""
     return isinstance(model, Additive) or (isinstance(model, str) and model == "additive")
@@ -620,14 +640,17 @@ def module_of(model: object) -> Any:
     return None if isinstance(model, str | Additive) else model
 
 
-def wanted(model: object, *, modules: bool = True) -> Additive | None:
-    """What `model=` asks for: None for a linear model, or a module, where `modules` are fitted."""
+def wanted(model: object, *, modules: bool = True, epsilon: float | None = None) -> Additive | None:
+    """What `model=` asks for: None for a linear model, or a module, where `modules` are fitted.
+    `epsilon`: of a search in which steps may pay; None: `AUTO` is linear."""
     if isinstance(model, Additive):
         return model
-    known = not isinstance(model, str) or model in ("linear", "additive")
-    fix = "Pass model='additive', or model=None, which is linear."
+    if isinstance(model, str) and model == AUTO:
+        return None if epsilon is None else Usual(epsilon=epsilon)
+    known = not isinstance(model, str) or model in (AUTO, "linear", "additive")
+    fix = "Pass model='additive', or model='linear'."
     need(known, f"{WORDS}, a torch.nn.Module or None", of="model", got=model, fix=fix)
-    fix = "Pass model='additive', or model=None; modules are fitted by FairClassifier."
+    fix = "Pass model='additive' or 'linear'; modules are fitted by FairClassifier."
     right = modules or module_of(model) is None
     need(right, f"{WORDS} or None", of="model", got=type(model).__name__, fix=fix)
     return Additive() if takes_steps(model) else None

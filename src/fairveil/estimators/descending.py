@@ -45,7 +45,6 @@ from .reports import (
     GapReport,
     warn_if_not_enforced,
     warn_if_worse,
-    warn_of_chance,
     warn_of_missed,
 )
 from .settings import Setting
@@ -104,7 +103,7 @@ class DescentWay(Way):
         fitting.refuse_unused(solver, {"learning_rate": of_modules, "device": of_modules})
         notions = self.notions()
         settings = self._with_knobs(self.usual(promise))
-        ways = fitting.own_ways(of, promise, whose, wanted(of.model))
+        ways = fitting.own_ways(of, promise, whose, wanted(of.model, epsilon=promise.epsilon))
         training = read(ways if self.module is None else dataclasses.replace(ways, thin=False))
         opening = OpenedFit.of(
             of,
@@ -143,8 +142,6 @@ class DescentWay(Way):
     def publish(self, intent: PlannedFit, found: Outcome, curator: Curator) -> None:
         self.conclude(intent, found, statement_of(curator, intent.training))
         of = self.of
-        if of._is_randomized:
-            warn_of_chance("" if of.baselines_ is None else of.baselines_.remark)
         self.warn()
         warn_if_worse(of.baselines_, learnt=of.outcome_.learnt)
 
@@ -205,7 +202,8 @@ class PrimalDualWay(DescentWay):
     ) -> PrimalDual | NetworkDescent:
         kind = PrimalDual if facts["skeleton"] is None else NetworkDescent
         known = (promise, training.rows.layout, cells, notions)
-        return kind(planned(*known, **facts, search=lambda plan: kind(plan).search()))
+        plan = planned(*known, **facts, search=lambda plan: kind(plan).search())
+        return kind(plan, judged="_certified" not in vars(self.of))
 
     def report(self, outcome: Outcome) -> None:
         self.of.constraint_report_ = ConstraintReport.of(outcome, said(self.of))
@@ -239,8 +237,6 @@ class PrimalDualWay(DescentWay):
         of.baselines_ = None
         publish_columns(of, X)
         self.set_outcome(found.outcome)
-        if of._is_randomized:
-            warn_of_chance("")
         self.warn()
 
 

@@ -28,7 +28,7 @@ from ..models.model import RandomState, draw_codes, generator
 from ..tables.columns import same_length
 from . import faces
 from .certifying.certified_fits import certified, forget_certificate
-from .coding import Coding, parts_of
+from .coding import AUTO, Coding, parts_of
 from .faces import (
     CodedEstimator,
     Term,
@@ -210,7 +210,7 @@ class FairClassifier(ClassifierMixin, CodedEstimator):  # type: ignore[misc]  # 
     _: KW_ONLY
     objective: object = None
     solver: Setting | None = None
-    model: object = None
+    model: object = AUTO
     certify: object = None
     checkpoint: PathLike | None = None
 
@@ -240,7 +240,7 @@ class FairClassifier(ClassifierMixin, CodedEstimator):  # type: ignore[misc]  # 
 
         Warns
         -----
-        ConstraintNotMet, NotEnforced, WorseThanBaseline, RandomizedModel
+        ConstraintNotMet, NotEnforced, WorseThanBaseline
         """
         solver = self._setting("solver", Setting)
         if isinstance(sensitive_features, ReleasedGroups) and isinstance(solver, PrimalDual):
@@ -328,9 +328,9 @@ class FairClassifier(ClassifierMixin, CodedEstimator):  # type: ignore[misc]  # 
     def predict(
         self,
         X: TableLike,
-        random_state: RandomState = None,
         *,
         sensitive_features: ColumnsLike = None,
+        random_state: RandomState = None,
     ) -> npt.NDArray[Any]:
         """Predict the class of each row.
 
@@ -420,8 +420,8 @@ class FairClassifier(ClassifierMixin, CodedEstimator):  # type: ignore[misc]  # 
         check_is_fitted(self, "model_")
         if not hasattr(self, "coef_") or len(self.coef_) != 1:
             remedy = (
-                "Ask one of two classes, that is not a mixture or a network: "
-                "solver=fv.PrimalDual(randomised=False) forbids mixtures."
+                "Ask one of two classes, that is not a network or a mixture, which PrimalDual finds "
+                "with randomised=True alone."
             )
             got = type(self.model_).__name__
             raise InputError.expected("one linear score", of="terms", got=got, remedy=remedy)
@@ -437,8 +437,7 @@ class FairClassifier(ClassifierMixin, CodedEstimator):  # type: ignore[misc]  # 
             if isinstance(model, MIXTURES):
                 what += (
                     ": the fit is a mixture of models, one of which is drawn for each row (see "
-                    "model_.models, and baselines_). Pass solver=fv.PrimalDual(randomised=False) "
-                    "for one model"
+                    "model_.models, and baselines_). fv.PrimalDual() finds one model"
                 )
             elif model is not None:
                 what += ": the model is a network (see model_)"
@@ -489,9 +488,9 @@ class FairRegressor(RegressorMixin, CodedEstimator):  # type: ignore[misc]  # sc
     solver : GroupObjective or Tailored, default=None
         How coefficients are found, with its numbers: ``GroupObjective(clip=3.0)``. None:
         `GroupObjective`.
-    model : str or Additive, default=None
-        None: a model that is linear in the columns. ``"additive"`` or an `Additive`: steps of each
-        number beside the line (docs/additive_models.md).
+    model : str or Additive, default="auto"
+        ``"auto"``, ``"linear"`` or None: a model that is linear in the columns. ``"additive"`` or
+        an `Additive`: steps of each number beside the line (docs/additive_models.md).
 
     Attributes
     ----------
@@ -552,7 +551,7 @@ class FairRegressor(RegressorMixin, CodedEstimator):  # type: ignore[misc]  # sc
     _: KW_ONLY
     objective: object = None
     solver: Setting | None = None
-    model: object = None
+    model: object = AUTO
     checkpoint: PathLike | None = None
 
     @worded

@@ -132,14 +132,14 @@ def _one_each(*names: str) -> Callable[[dict[str, Any], Node], None]:
 
     def check(found: dict[str, Any], node: Node) -> None:
         for name in names:
-            if found[name] is not None and np.shape(found[name]) != (len(found["names"]),):
+            if found.get(name) is not None and np.shape(found[name]) != (len(found["names"]),):
                 expected = f"{len(found['names'])} {name}, one for each of 'names'"
                 node[name].refuse(expected, list(np.shape(found[name])))
 
     return check
 
 
-_of_outcome = _one_each("bounds", "values", "spread", "duals", "sampling")
+_of_outcome = _one_each("bounds", "values", "spread", "duals", "sampling", "inside")
 
 
 def _check_outcome(found: dict[str, Any], node: Node) -> None:

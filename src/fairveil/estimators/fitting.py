@@ -842,11 +842,7 @@ class Plan(Shown):
                 f"{head}: what is required can be enforced, but the release can hardly verify "
                 f"it.{smallest}"
             )
-        return (
-            f"{head}: what is required can be enforced, but a verdict is inconclusive where a fit "
-            f"ends near its bound; with a confidence for the constraint it targets a tighter one."
-            f"{smallest}"
-        )
+        return f"{head}: what is required can be enforced and verified.{smallest}"
 
     @property
     def _condition(self) -> str:

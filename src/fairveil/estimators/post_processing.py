@@ -45,7 +45,7 @@ from ..methods.game import Equilibrium
 from ..methods.least_squares import RegressionOutcome
 from ..methods.objectives import Found
 from ..methods.parity import ParityPlan
-from ..methods.postprocess import Mixed, MixingGuarantee, Program, Released
+from ..methods.postprocess import Mixed, MixingGuarantee, Released
 from ..methods.systems import NO_GROUPS, heaviest
 from ..models import Model, PostProcessedModel, RandomState, ShiftedModel
 from ..models.model import draw_codes
@@ -222,6 +222,7 @@ class Tables:
     cells: Cells | None
     system: ConstraintSystem | None
     randomised: bool
+    judged: bool = True
 
     def plan(
         self, promise: Promise, spent: Sequence[Event], rows: Rows, *, looked_at: bool = False
@@ -284,6 +285,8 @@ class Tables:
             shared=shared,
             with_slack=self.solver.slack == "theorem",
             by_chance=self.randomised,
+            judged=self.judged,
+            heaviest=heaviest,
         )
         certain = postprocess.guarantee(released, self.system, solved.table, sure, shared=shared)
         cells = None if shared else self.cells
@@ -413,9 +416,11 @@ def tables_report(
     counts = postprocess.filled(released, system)
     # what the table decides, on average: one draw varies as much
     histogram = np.einsum("cyj,cjk->cyk", counts, solved.table)
+    inside = guarantee.bounds if solved.inside is None else solved.inside.tolist()
     columns = zip(
         guarantee.names,
         guarantee.bounds,
+        inside,
         guarantee.values,
         guarantee.noise,
         solved.pressures.tolist(),
@@ -426,13 +431,14 @@ def tables_report(
         ConstraintLine(
             name,
             bound,
-            bound if abs(value - bound) < postprocess.FEASIBLE else value,
+            aim if abs(value - aim) < postprocess.FEASIBLE else value,
             noise,
             pressure,
             len(guarantee.names),
             sampling=luck,
+            aim=aim if aim < bound else None,
         )
-        for name, bound, value, noise, pressure, luck in columns
+        for name, bound, aim, value, noise, pressure, luck in columns
     ]
     return ConstraintReport(tuple(lines), 0, reason)
 
@@ -830,10 +836,12 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         alike = system.names == self.guarantee_.names
         need(alike, "the constraints of the fit", of="constraints", got="others", fix=fix)
         shared = model.cells is None and len(self.released_.raw) > 1
-        solved = postprocess.deterministic(Program.of(self.released_, system, shared=shared))
-        table = solved.table[: len(model.mixing)]
         sure = self.guarantee_.confidence
         cap = heaviest(self.privacy_.promise, self._facts.max_sample_weight)
+        options: dict[str, Any] = {"with_slack": False, "shared": shared, "by_chance": False}
+        options["judged"] = not hasattr(self, "certified_aim_")
+        solved = postprocess.best_table(self.released_, system, sure, heaviest=cap, **options)
+        table = solved.table[: len(model.mixing)]
         out.guarantee_ = postprocess.guarantee(
             self.released_, system, solved.table, sure, shared=shared
         )
@@ -940,7 +948,7 @@ class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # 
         cells, system = system_of(notions, training)
         randomised = bool(self.randomised)
         if isinstance(solver, Thresholds):
-            return Tables(solver, cells, system, randomised)
+            return Tables(solver, cells, system, randomised, "_certified" not in vars(self))
         assert cells is not None
         assert system is not None
         notion: Any = notions[0]

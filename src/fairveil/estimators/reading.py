@@ -97,6 +97,7 @@ from .coding import (
     SchemaCoding,
     Standard,
     TableCoding,
+    Usual,
     words_of,
 )
 from .settings import stated
@@ -1124,10 +1125,16 @@ def _with_steps(
     """A coding that adds the steps of an additive model, and the shape of its rows. `rows`: how
     many, where that is public."""
     assert ways.additive is not None
+    usual = isinstance(ways.additive, Usual)
     dense = not any(sparse.issparse(block.numbers) for block in blocks)
-    fix = "Pass the columns that matter as a dense table; or model=None, a linear model."
-    need(dense, "a dense table, for an additive model", of="X", got="a sparse one", fix=fix)
-    shapes = ways.additive.shapes(coding, rows if ways.public_rows is None else ways.public_rows)
+    fix = "Pass the columns that matter as a dense table; or model='linear'."
+    need(
+        dense or usual, "a dense table, for an additive model", of="X", got="a sparse one", fix=fix
+    )
+    known = rows if ways.public_rows is None else ways.public_rows
+    shapes = ways.additive.shapes(coding, known) if dense else None
+    if usual and shapes is None:
+        return coding, layout
     facts.append(PublicFact("model", words_of(shapes), "argument"))
     coding = replace(coding, shapes=shapes)  # type: ignore[type-var]
     return coding, layout if shapes is None else shapes.layout(layout)

@@ -23,7 +23,6 @@ from ..errors import (
     InputError,
     NoBetterThanConstant,
     NotEnforced,
-    RandomizedModel,
     WorseThanBaseline,
 )
 from ..methods import Outcome
@@ -294,23 +293,6 @@ def warn_if_worse(report: BaselineReport | None, *, learnt: bool = True) -> None
     warnings.warn(text, kind, stacklevel=outside())
 
 
-def warn_of_chance(remark: str) -> None:
-    """The warning of a mixture that nobody asked for. `remark`: what it is made of."""
-    text = (
-        f"the model is randomized: a mixture{f' of {remark}' if remark else ''}, one of which is "
-        "drawn for each row. Two calls of predict may differ (predict_proba does not, nor does "
-        "predict(X, random_state=0)), and there is no coef_. Pass "
-        "solver=fv.PrimalDual(randomised=False) for one model."
-    )
-    warning = RandomizedModel(text)
-    warning.in_shell = (
-        f"the model is randomized: a mixture{f' of {remark}' if remark else ''}, one of which is "
-        "drawn for each row. Two runs of fairveil predict may differ (--seed 0 draws alike). "
-        "Say --set randomised=false for one model."
-    )
-    warnings.warn(warning, stacklevel=outside())
-
-
 def _line(name: str, remark: str, rival: Rival) -> Compared:
     return Compared(name, remark, rival.error, rival.difference, rival.noise, rival.admitted)
 
@@ -355,7 +337,9 @@ class ConstraintLine:
 
     `pressure`: how hard the search pressed it at the end. `among`: of how many constraints it is
     one. `looks`: from how many models this one may have been picked by its value. `sampling`: the
-    standard deviation of the value over draws of the rows; NaN: not known.
+    standard deviation of the value over draws of the rows; NaN: not known. `aim`: what the search
+    aimed at, inside the bound, so that noise and sampling error leave room for a verdict; None: the
+    bound itself.
     """
 
     target: str
@@ -366,6 +350,7 @@ class ConstraintLine:
     among: int = 1
     looks: int = 1
     sampling: float = math.nan
+    aim: float | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -420,6 +405,12 @@ class ConstraintReport(Shown):
         lines = _lines(
             columns, outcome.sampling, 1 if isinstance(outcome, Found) else outcome.looks
         )
+        inside = getattr(outcome, "inside", None)
+        if inside is not None:
+            lines = tuple(
+                replace(line, aim=float(aim)) if aim < line.bound else line
+                for line, aim in zip(lines, inside, strict=True)
+            )
         reason = outcome.reason.value if outcome.learnt else NOTHING_LEARNT
         return ConstraintReport(lines, outcome.rounds, reason, required=tuple(required))
 
@@ -505,6 +496,7 @@ class ConstraintReport(Shown):
             {
                 "target": line.target,
                 "bound": line.bound,
+                "aim": line.aim,
                 "value": _defined(line.value),
                 "noise": line.noise,
                 "sampling": _defined(line.sampling),
@@ -550,6 +542,10 @@ class ConstraintReport(Shown):
             "constraint": ("", (line.target.partition(" <= ")[0] for line in self.lines)),
             "value": (unit, (line.value for line in self.lines)),
             "at_most": (unit, (line.bound for line in self.lines)),
+            "aimed_at": (
+                unit,
+                (line.bound if line.aim is None else line.aim for line in self.lines),
+            ),
             "noise": (unit, (line.noise for line in self.lines)),
             "sampling_error": (unit, (line.sampling for line in self.lines)),
             "training_rows": ("", (line.verdict for line in self.lines)),

@@ -284,11 +284,12 @@ class PrimalDual(Setting):
         Step size of a module's descent. None: 0.1.
     device : str, default=None
         Device on which a module is trained, such as ``"cuda"``. None: a GPU where there is one.
-    randomised : bool, default=True
+    randomised : bool, default=False
         Whether the fit may publish a mixture of models, which decides by drawing one of them
-        for each row. It returns a mixture, a constant or a model without constraints where
-        released numbers say that this keeps the constraints better or errs less. `baselines_` says
-        which; it costs no further privacy. None: the model that was found, whatever it is.
+        for each row. False: one model, which is a constant or a model without constraints where
+        released numbers say that this keeps the constraints better or errs less. True: also
+        mixtures of these. `baselines_` says which; it costs no further privacy. None: the model
+        that was found, whatever it is.
 
     See Also
     --------
@@ -312,7 +313,7 @@ class PrimalDual(Setting):
     sampling_rate: float | None = None
     learning_rate: float | None = None
     device: str | None = None
-    randomised: bool | None = True
+    randomised: bool | None = False
 
     def _rules(self) -> dict[str, Callable[[Any], object]]:
         return _of_descent() | {

@@ -213,7 +213,7 @@ class TailoredClassifiedWay(TailoredWay):
         ledger = fitting.ledger_of(of, promise)
         self.check()
         self._check_model(promise)
-        ways = fitting.own_ways(of, promise, whose, wanted(of.model))
+        ways = fitting.own_ways(of, promise, whose, wanted(of.model, epsilon=promise.epsilon))
         thin = ways.thin and self.module is None
         numbers: Numbers = "scaled" if self.module is None else "as given"
         opening = OpenedFit.of(of, promise, ledger, read(replace(ways, thin=thin)), numbers=numbers)

@@ -96,10 +96,7 @@ class Way(ABC):
     def derandomised(self, model: DerandomisedModel) -> None:
         """Write decisions without chance, of which nobody released anything."""
         kind = type(self.solver).__name__
-        remedy = (
-            "Take predict_proba(X).argmax(axis=1), or fit with "
-            "solver=fv.PrimalDual(randomised=False)."
-        )
+        remedy = "Take predict_proba(X).argmax(axis=1), or fit without randomised=True."
         raise InputError.expected(
             "a mixture by OracleGame or GroupObjective", of="derandomise", got=kind, remedy=remedy
         )

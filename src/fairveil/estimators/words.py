@@ -77,9 +77,11 @@ constraints : notion, str or list of these, default=None
     Constraints on rates of decisions: a notion such as ``DemographicParity(max_gap=0.05)``, or
     its name and bound, ``"demographic_parity:0.05"``. A list combines them. Bounds are shares
     of 1, so 0.05 is 5 percentage points. None: no constraint.
-model : str, Additive or torch.nn.Module, default=None
-    None: a linear model. ``"additive"`` or an `Additive`: steps of each number beside the line
-    (docs/additive_models.md). A module is copied, and training starts from its weights
+model : str, Additive or torch.nn.Module, default="auto"
+    ``"additive"`` or an `Additive`: steps of each number beside the line, so that it may bend
+    (docs/additive_models.md). ``"linear"`` or None: the line alone. ``"auto"``: steps where a
+    schema bounds all numbers, at most 32, and 2,000 rows and 100 / min(1, epsilon) a number are
+    known to be there, and the solver descends; else linear. A module is copied, and training starts from its weights
     (docs/networks.md).
 certify : notion, str, list of these, float or SetAside, default=None
     Notions to certify after the fit for people whom the model has not seen, such as
@@ -220,8 +222,6 @@ NotEnforced
     If noise hides a constraint, or what the search found gave way to what costs nothing.
 WorseThanBaseline
     If the result errs more than something that costs nothing further.
-RandomizedModel
-    If the result is a mixture of models, which `PrimalDual(randomised=False)` forbids.
 """)
 """Errors and warnings of `fit`."""
 

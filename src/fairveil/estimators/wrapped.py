@@ -1219,7 +1219,7 @@ def _promised(estimator: object, wishes: BaseOptions, spare: bool) -> Any:
         schema=_facts_for(chosen, wishes),
     )
     # its score is wanted: not one class for all, nor a mixture, that errs less
-    if spare and chosen.get_params().get("solver__randomised") is True:
+    if spare and chosen.get_params().get("solver__randomised") is False:
         chosen.set_params(solver__randomised=None)
     if "ledger" in params:
         chosen.set_params(ledger=wishes.ledger)

@@ -26,7 +26,7 @@ from ..estimators.fair import FairClassifier, FairRegressor
 from ..models import LinearModel
 from .columns import Inputs, NumberColumn, WordColumn, inputs_of, opened, plain, refusal
 
-REMEDY = "Use fairveil.sql_query, or the estimator itself."
+REMEDY = "Fit with model='linear', or use fairveil.sql_query, or the estimator itself."
 
 
 def to_sklearn(model: object) -> Any:

@@ -16,9 +16,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from .. import _verdicts as verdicts
 from .._types import Floats
 from ..fairness import ConstraintSystem
 from ..fairness.systems import FixedCounts
@@ -29,6 +31,8 @@ AVERAGED = 20
 """Over how many rounds the ascent hears an excess, about: its noise is averaged over them."""
 TELLABLE = 0.04
 """An excess of a constraint with that much noise is followed by half."""
+ENDS = 0.002
+"""How near to its aim a search ends, where the noise of what it sees there is not more."""
 HEARD = 0.04
 """The share of an excess that is followed from which on hearing it is worth a part of each round's
 price."""
@@ -243,6 +247,48 @@ class Constraints:
         return np.asarray(
             kernels.excesses(pull, np.ascontiguousarray(histogram.ravel()), self.bounds)
         )
+
+
+def aims(
+    system: ConstraintSystem,
+    bounds: Floats,
+    histogram: Floats,
+    counts: Floats,
+    floor: float,
+    errors: tuple[Floats, Floats, Floats],
+    looks: int = 1,
+) -> Floats:
+    """Where a search aims: each bound, less the margin that its verdict needs
+    (`_verdicts.margins`) at about these decisions (cells, labels, classes), whose values have these
+    `errors`: noise, sampling, and how far from its aim a value ends as it is released.
+
+    `looks`: of the verdict (`_verdicts`); 0 where something else gives it, and the search is to end
+    within the bounds. The room below a bound ends where all cells decide alike; of a sum of rates, not a comparison,
+    where it is smallest.
+    """
+    over = 0 if system.needs_labels else (0, 1)
+    pooled = histogram.sum(axis=over) / np.maximum(counts.sum(axis=over), 1e-300)[..., np.newaxis]
+    alike = system.exact_values(counts[..., np.newaxis] * pooled, counts, floor)
+    up, down = (np.asarray(part.sum(axis=1)).ravel() for part in _signs(system.coefficients))
+    lowest = np.where((up > 0) & (down < 0), np.nan_to_num(alike), np.minimum(down, 0.0))
+    known = np.isfinite(bounds)  # values that nobody can tell, NaN, have no margin
+    lines = (
+        (bounds - lowest)[known].tolist(),
+        *(np.nan_to_num(e[known], nan=1.0).tolist() for e in errors),
+    )
+    out = bounds.copy()
+    out[known] -= verdicts.margins(*lines, looks=looks)
+    return out
+
+
+def ends(noise: Floats) -> Floats:
+    """How far from its aim a value is, as it is released: the search saw it through such noise, and
+    the release has as much again."""
+    return np.asarray(np.hypot(noise, np.maximum(noise, ENDS)))
+
+
+def _signs(coefficients: Any) -> tuple[Any, Any]:
+    return coefficients.maximum(0), coefficients.minimum(0)
 
 
 # -- the auditor of games --------------------------------------------------------------------------

@@ -60,6 +60,7 @@ from . import postprocess, score_bins
 from .comparison import LOOKS
 from .counts import CountPlan
 from .descent import Batch
+from .duals import ends
 from .game import Game
 from .least_squares import GroupRegression
 from .objective_descent import LossDescent
@@ -325,10 +326,11 @@ class Line:
 
     @property
     def verifiable(self) -> float:
-        """The smallest bound that a model with a value of exactly 0 is said to have met in 19 fits
-        of 20: value and verdict both take their share of the noise."""
-        met = verdicts.deviations(1.0 - (1.0 - verdicts.CONFIDENCE) / self.looks)
-        return (met + verdicts.deviations(verdicts.CONFIDENCE)) * self.noise
+        """The smallest bound that a search can aim inside of (`_verdicts.margins`), so that in four
+        fits of five it is said to be met by the people that the rows are drawn from."""
+        away = verdicts.reach(self.noise, self.sampling or 0.0, looks=self.looks)
+        found = away + verdicts.deviations(verdicts.CHANCE) * float(ends(np.asarray(self.noise)))
+        return found / (1.0 - verdicts.LEAST) if away else 0.0
 
     @property
     def breach(self) -> float:
@@ -344,7 +346,7 @@ class Line:
     @property
     def can_be_verified(self) -> bool:
         """The same of a verdict "met"."""
-        return self.bound is None or self.noise == 0.0 or self.verifiable <= self.bound
+        return self.bound is None or self.verifiable <= self.bound
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ taken on trust (theory.md#fermi, H8 and H9); noise for W is the histogram's; the
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ from ..facts import Cells
 from .descent import BEFORE, Answers, Ask, Method, Reason
 from .duals import PrimalState
 from .outcome import Outcome
-from .primal_dual import Plan, Search, Settings, Told, last_of, usual_clip
+from .primal_dual import Plan, Search, Settings, Sight, Told, last_of, usual_clip
 from .systems import columns_of
 
 
@@ -61,6 +62,7 @@ class NetworkDescent(Search):
         play = None if player is None else player.begin()
         walk, gradients = PrimalState.at(skeleton.start), _gradients(planned)
         histograms = self.round_measurements(0.0)[len(gradients) :]
+        sight = Sight(self, counts)
         for t in range(self.rounds):
             model: Any = planned.model(walk.weights)
             costs: Floats | None = None
@@ -80,15 +82,19 @@ class NetworkDescent(Search):
             if player is not None:
                 histogram = planned.of_round(answers[len(gradients) :], counts)
                 play = player.step(play, histogram, t)
+                player = sight.after(t, histogram, player)
         answers = yield from last_of(planned, planned.model(walk.average))
         names: tuple[str, ...] = ()
         told: Told = (np.zeros(0),) * 3
+        inside: Floats | None = None
         if planned.system is not None:
             names, told = planned.system.names, planned.told(answers[0], counts)
+            inside = self.aims(counts, answers[0].reshape(*planned.system.shape[:2], -1))
         duals = np.zeros(0) if player is None else player.duals(play)
         numbers = (names, self.limits, told[0], told[1], duals, counts, rows)
         weights = walk.average.copy()
         found = Outcome(weights, Reason.ROUNDS, self.rounds, *numbers, sampling=told[2])
+        found = replace(found, inside=inside)
         compared = planned.compare_measurements(planned.model(), 0.0)
         if not compared:
             return found

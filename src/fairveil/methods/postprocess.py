@@ -44,7 +44,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -58,7 +58,7 @@ from ..core.promise import Promise
 from ..curator import Attached, Curator
 from ..errors import InputError
 from ..facts import Cells
-from ..fairness import ConstraintSystem
+from ..fairness import ConstraintSystem, deviations
 from ..show.bounds import Bound, bounds, points
 from ..show.numbers import bound
 from ..show.parts import Column, Part, Shown, Table
@@ -71,7 +71,10 @@ from .counts import (
     plan_counts,
     possible_counts,
 )
+from .duals import aims
 
+ANOTHER = 0.2
+"""Of the errors of a table's values: what those of one further inside may be larger by, and more."""
 TIE = 1e-6
 FLOOR = 4.0
 """A group with a label is taken to have at least so many standard deviations of its count's
@@ -231,11 +234,13 @@ class Tables:
 class Mixed:
     """A solution: `table` (cells, answers of the base, decisions), `pressures` (duals of the
     constraints, per unit of error), and `excess`, what had to be added to every bound because the
-    constraints contradict each other (else 0)."""
+    constraints contradict each other (else 0). `inside`: what was aimed at, inside the bounds;
+    None: the bounds."""
 
     table: Floats
     pressures: Floats
     excess: float
+    inside: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -489,11 +494,28 @@ def best_table(
     with_slack: bool,
     shared: bool = False,
     by_chance: bool = True,
+    judged: bool = True,
+    heaviest: float | None = None,
 ) -> Mixed:
-    """The best table, or the best without chance, its bounds loosened by `slacks` or not."""
-    slack: Floats | float = slacks(released, system, confidence) if with_slack else 0.0
-    program = Program.of(released, system, slack, shared=shared)
-    return solve(program) if by_chance else deterministic(program)
+    """The best table, or the best without chance: inside the bounds by what a verdict "met" needs
+    (`duals.aims`), where a table keeps that and it is `judged` by its own values; or its bounds
+    loosened by `slacks`."""
+    best = solve if by_chance else deterministic
+    if with_slack:
+        slack = slacks(released, system, confidence)
+        return best(Program.of(released, system, slack, shared=shared))
+    found = best(Program.of(released, system, shared=shared))
+    if found.excess > FEASIBLE or not judged:
+        return found
+    counts = filled(released, system)
+    histogram, rows = np.einsum("cyj,cjk->cyk", counts, found.table), counts.sum(axis=2)
+    noise = value_noise(released, system, found.table)
+    drawn = deviations(system, histogram, rows, heaviest=heaviest)
+    # the value that is released is the one that is chosen; its errors are those of another table
+    errors = noise, drawn, ANOTHER * np.hypot(noise, drawn)
+    inside = aims(system, system.bounds, histogram, rows, 1e-300, errors)
+    inner = best(Program.of(released, system, inside - system.bounds, shared=shared))
+    return found if inner.excess > FEASIBLE else replace(inner, inside=inside)
 
 
 # -- the bounds ------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ from ..fairness import ConstraintSystem, Notion, deviations
 from ..privacy import calibrate
 from ..privacy.calibration import full_batch
 from . import constants
-from .comparison import WORTH, Comparison, DecisionTable, Free, Limits
+from .comparison import LOOKS, WORTH, Comparison, DecisionTable, Free, Limits
 from .descent import (
     AFTER,
     BEFORE,
@@ -97,7 +97,7 @@ from .descent import (
     plan_of,
     traced,
 )
-from .duals import AVERAGED, Constraints, PrimalState, ProjectedAscent, weights_of
+from .duals import AVERAGED, Constraints, PrimalState, ProjectedAscent, aims, ends, weights_of
 from .gaussian import averaged, budget_of, joint_multiplier
 from .outcome import Outcome
 from .systems import (
@@ -149,6 +149,9 @@ _STEPS = tuple(0.02 * 1.35**k for k in range(25))
 EDGES = (*(-step for step in reversed(_STEPS)), 0.0, *_STEPS)
 """Thresholds that the final model may have: zero, and from 0.02 to 27 logits on either side of
 it."""
+SEEN = (0.1, 0.2)
+"""Of the rounds: those whose decisions say, in the mean, how far inside its bounds a search
+aims."""
 NEGLIGIBLE = 0.002
 """An excess below this is left alone by the threshold."""
 
@@ -714,6 +717,26 @@ class Plan:
         weight = heaviest(self.promise, self.max_sample_weight)
         return deviations(self.system, self.by_class(decisions, counts), counts, heaviest=weight)
 
+    def aims(
+        self,
+        bounds: Floats,
+        counts: Floats,
+        decisions: Floats | None = None,
+        *,
+        judged: bool = True,
+    ) -> Floats:
+        """Where the search aims, inside the bounds, for decisions (cells, labels, outputs) like
+        these; None: as many of each class. Of released numbers alone."""
+        assert self.system is not None
+        if decisions is None:
+            each = 1.0 / self.system.shape[2]
+            decisions = np.repeat(counts[..., np.newaxis] * each, self.outputs, axis=-1)
+        noise = self.noise_of(counts, decisions)(0)
+        errors = noise, self.sampling_of(counts, decisions), ends(noise)
+        known = self.by_class(decisions, counts), counts, self.floor
+        looks = (LOOKS if self.companion else 1) if judged else 0
+        return aims(self.system, bounds, *known, errors, looks)
+
     # -- what answers mean
 
     def by_class(self, answer: Floats, counts: Floats) -> Floats:
@@ -807,7 +830,7 @@ class Plan:
             known = (self.system, found.counts, self.floor)
             noise = constants.noise_of(*known, self.count_noise)
             drawn = constants.sampling_of(*known, self.max_sample_weight)
-            told = (found.values, found.bounds, found.spread)
+            told = (found.values, found.aims, found.spread)
             limits = Limits(*told, constants.values_of(*known), noise, drawn)
         return replace(found, comparison=Comparison(table, found.rows, limits))
 
@@ -969,11 +992,13 @@ def constraints_of(plan: Plan, bounds: Floats) -> Playing:
 class Search:
     """A descent for one model. `planned`: what is asked, and at what price; `bounds` (constraints,)
     of the values; None: the system's own. `playing`: the max player; None: duals of the
-    constraints. Abstract: `search` is the run."""
+    constraints. `judged`: whether its own values are to say "met"; else a certificate is, and
+    the bounds are inside by what that needs. Abstract: `search` is the run."""
 
     planned: Plan
     bounds: Floats | None = None
     playing: Playing | None = None
+    judged: bool = True
 
     def search(self) -> Method[Outcome]:
         """The run."""
@@ -1015,14 +1040,44 @@ class Search:
         known = (self.planned.layout, self.promise, self.planned.max_sample_weight)
         return plan_of(traced(self.search(), *known))
 
+    def aims(self, counts: Floats, decisions: Floats | None = None) -> Floats:
+        """Where it aims, inside the bounds."""
+        given, planned = self.limits, self.planned
+        if planned.system is None or self.playing is not None:
+            return given
+        return planned.aims(given, counts, decisions, judged=self.judged)
+
     def player(self, counts: Floats, rows: float) -> Player | None:
         """The max player at released counts."""
-        playing = self.playing or constraints_of(self.planned, self.limits)
+        playing = self.playing or constraints_of(self.planned, self.aims(counts))
         return playing(self.planned, counts, rows)
 
     def run(self, curator: Curator, progress: Progress | None = None) -> Outcome:
         """Ask a curator that was made for the plan; it is closed afterwards, in every case."""
         return descend(curator, self.search(), progress, self.rounds)
+
+
+@dataclass(eq=False)
+class Sight:
+    """Of one run at released counts: what its rounds `SEEN` decided, in the mean, which says how
+    far inside the bounds it aims from then on."""
+
+    search: Search
+    counts: Floats
+    seen: Any = 0.0
+
+    def after(self, round: int, histogram: Floats, player: Player) -> Player:
+        """The player of the next round."""
+        rounds = self.search.planned.settings.rounds
+        begin, end = (math.ceil(share * rounds) for share in SEEN)
+        if not isinstance(player, Constraints) or not begin <= round < end:
+            return player
+        self.seen = self.seen + histogram
+        if round < end - 1:
+            return player
+        seen = self.seen / (end - begin)
+        seen = seen[..., 1:] if self.search.planned.outputs == 1 else seen
+        return replace(player, bounds=self.search.aims(self.counts, seen))
 
 
 # -- the run ---------------------------------------------------------------------------------------
@@ -1058,6 +1113,7 @@ class PrimalDual(Search):
         asked = planned.loss_measurements() if alone else planned.round_measurements(clip)
         reason = Reason.LIMIT if planned.is_exact else Reason.ROUNDS
         batch, age, done = planned.batch_of(0), 0.0, 0
+        sight = Sight(self, counts)
         share, momentum = planned.sampling_rate * rows, planned.momentum_at(clip)
         while done < self.rounds and reason is not Reason.CONVERGED:
             costs: Floats | None = None
@@ -1071,6 +1127,7 @@ class PrimalDual(Search):
             if player is not None and not alone:
                 histogram = planned.of_round(answers[1:], counts)
                 play = player.step(play, histogram, done)
+                player = sight.after(done, histogram, player)
             if not planned.is_exact:
                 answer = planned.read_loss(answers) if alone else answers[0]
                 pace = min(rate, reach) * planned.fading(done)
@@ -1092,10 +1149,12 @@ class PrimalDual(Search):
         answers = yield from last_of(planned, model.at(found))
         weights, told, looks = found, (np.zeros(0),) * 3, 1
         names: tuple[str, ...] = ()
+        inside: Floats | None = None
         if planned.system is not None:
             names = planned.system.names
+            inside = self.aims(counts, answers[0].reshape(*planned.system.shape[:2], -1))
             if planned.has_thresholds:
-                weights, told, looks = moved(planned, found, answers, self.limits, counts, rows)
+                weights, told, looks = moved(planned, found, answers, inside, counts, rows)
             else:
                 told = planned.told(answers[0], counts)
         outcome = Outcome(
@@ -1113,6 +1172,7 @@ class PrimalDual(Search):
             sampling=told[2],
             weight_noise=planned.weight_noise(rows, rate, alone),
             standard=standard,
+            inside=inside,
         )
         compared = planned.compare_measurements(model, 0.0)
         if compared and not planned.has_thresholds:

@@ -46,9 +46,9 @@ GUARDED = {"records": "records", "sensitive_features": "the sensitive columns on
 MORE_THAN_PROMISED = "MORE WAS SPENT THAN THE BUDGET"
 NOTHING_REQUIRED = "No fairness constraint was required."
 NOT_RATED = "How strong that is cannot be said: anyone with the seed can take the noise away."
-TARGETS_THE_BOUND = (
-    "The fit targets the bound itself, where chance decides the verdict: with a confidence of 0.95 "
-    "for the constraint it targets a tighter bound, and certifies the required one."
+NEAR_THE_BOUND = (
+    "More rows, a larger epsilon or a larger bound leave room to aim inside it; `fairveil plan` "
+    "says how much would do."
 )
 TOO_NOISY = "The noise is wider than the bound: more rows, a larger epsilon or a larger bound help."
 NO_GROUPS = (
@@ -711,12 +711,12 @@ def _inconclusive(one: Requirement) -> Iterator[Said]:
     shown, required = with_unit(possible(noisy, unit), unit), with_unit(target, unit)
     if one.training_verdict != UNCLEAR:  # the noise alone leaves no doubt
         why = f"{shown} on the training rows, required {required}, and who is in the table is chance, too"
-        yield (f"Inconclusive for the people that they were drawn from: {why}. {TARGETS_THE_BOUND}")
+        yield (f"Inconclusive for the people that they were drawn from: {why}. {NEAR_THE_BOUND}")
         return
     reach = deviations(0.5 + one.confidence / 2) * noise
     plain = number(possible(noisy, unit), unit)
     near = f"{plain} ± {with_unit(reach, unit)} over the noise, required {required}"
-    yield (f"Inconclusive: {near}. {TARGETS_THE_BOUND if reach < target else TOO_NOISY}")
+    yield (f"Inconclusive: {near}. {NEAR_THE_BOUND if reach < target else TOO_NOISY}")
 
 
 def _spent(statement: Any) -> str:

@@ -55,7 +55,8 @@ from ...fairness.objectives import Bound
 from ...ledger import already_charged, current, given_ledger
 from ...methods.certificate import SupposedPeople, even_shares, layout_of, margins
 from ...methods.counts import CountPlan, beside, plan_counts
-from ...methods.systems import NO_GROUPS
+from ...methods.outcome import Outcome
+from ...methods.systems import NO_GROUPS, system_of
 from .. import cautions, fitting, wrapped
 from ..coding import parts_of
 from ..counted import Asked, confidence_of, notions_of
@@ -278,8 +279,22 @@ class Both:
         told = {} if aim is None else {"certified_aim_": aim}
         parameters = inner.get_params(deep=False)
         fitted = {name: value for name, value in vars(inner).items() if name not in parameters}
+        del fitted["_certified"]
         _forget(self.estimator)
         self.estimator.__dict__.update(fitted, certificate_=found, **told)
+        self._at_the_bounds(training)
+
+    def _at_the_bounds(self, training: Training) -> None:
+        """A descent reports what was required of it; the bounds that it was given are its aims."""
+        of = self.estimator
+        outcome = getattr(of, "outcome_", None)
+        if self.of != CONSTRAINTS or not isinstance(outcome, Outcome):
+            return
+        asked = [without_confidence(notion) for notion in self.notions]
+        system = system_of(asked, parts_of(of).cells, training.rows.layout)
+        assert system is not None
+        facts: Any = {"bounds": system.bounds, "names": system.names, "inside": outcome.aims}
+        of._way.set_outcome(replace(outcome, **facts))
 
     def _refuse(self, X: TableLike, sample_weight: ColumnsLike) -> None:
         """What is no table whose rows can be set aside, of people who count once; and losses."""
@@ -407,6 +422,7 @@ class Both:
         inner = copy.copy(self.estimator)
         _forget(inner)
         inner.certify = None
+        inner._certified = True  # the verdict is the certificate's: margins are not doubled
         if self.of == CONSTRAINTS:
             inner.constraints = [*self.beside, *inside]
         if self.stated is not None:
