@@ -1,5 +1,5 @@
-"""Reading a file that anybody may have put there: a plain file, of a size that is known before a
-byte is read.
+"""Reading a file that anybody may have put there (a plain file, of a size that is known before a
+byte is read), and writing files whole or not at all.
 
 Guarantees (tests/test_reading.py):
 1. A folder, a pipe, a socket or a device is refused at once: opening one never waits, and reading
@@ -11,8 +11,10 @@ Guarantees (tests/test_reading.py):
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from .errors import DataNotFoundError, FairveilError, InputError
@@ -117,3 +119,24 @@ def _too_large(
 ) -> FairveilError:
     expected = f"{what} of at most {most} bytes"
     return error.expected(expected, of=str(path), got=got, remedy=remedy, quote=False)
+
+
+def write_files(
+    contents: Mapping[Path, bytes | str | Iterable[bytes]], *, mode: int = 0o666
+) -> None:
+    """Write each beside its place, flush it to the disk, then rename all; of parts that are made one
+    after another, too. `mode`: at most these rights, from the first moment."""
+    made = {path: path.with_name(f".{path.name}.{secrets.token_hex(6)}.part") for path in contents}
+    try:
+        for path, content in contents.items():
+            parts = content.encode() if isinstance(content, str) else content
+            part = os.open(made[path], os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+            with open(part, "wb") as stream:
+                stream.writelines([parts] if isinstance(parts, bytes) else parts)
+                stream.flush()
+                os.fsync(stream.fileno())
+        for path, written in made.items():
+            os.replace(written, path)
+    finally:
+        for written in made.values():
+            written.unlink(missing_ok=True)

@@ -153,10 +153,6 @@ class UnprotectedStep(FairveilWarning):
     does not cover it."""
 
 
-class TooFewRows(FairveilWarning):
-    """So few rows of a group were held out that they cannot tell whether a bound is met."""
-
-
 class NoSteps(FairveilWarning):
     """An additive model was asked for, and the table has too many numbers for its rows: the model
     is linear."""

@@ -70,7 +70,7 @@ def test_audits_are_written_by_the_ending_of_the_file(
     ok(fairveil("audit", decided, *MADE, *both), 2)
     noisy = ("--epsilon", 2, "--seed", 1, "--force")
     done = ok(fairveil("audit", decided, *MADE, *both, *noisy))
-    assert "widest difference among groups of sex" in done.out
+    assert "Groups of sex, widest difference: " in done.out
     assert "NOT COVERED: " in done.out  # classes and groups were read from the rows
     assert ok(fairveil("verify", "a.json")).out.startswith("Consistent: the intervals follow")
     ok(fairveil("audit", decided, *MADE, "--out", "b.txt"), 2)
@@ -152,16 +152,15 @@ def test_a_certificate_says_what_holds_and_is_charged_either_way(
     files = ("--out", "c.json", "--out", "c.html")
     loose = ("--constraint", "demographic_parity:0.6", "--confidence", 0.99)
     done = ok(fairveil("certify", "-", decided, *loose, *paid, *files))
-    assert done.out.startswith("verdict     certified, with 0.99 confidence")
-    assert "assumed" in done.out
+    assert re.match("verdict +certified: with 99% confidence", done.out)
+    assert "Assumed: " in done.out
     assert "Certificate" in (tmp_path / "c.html").read_text()
     found = json.loads(ok(fairveil("verify", "c.json", "--json")).out)
     assert (found["consistent"], found["certified"]) == (True, True)
     done = ok(
         fairveil("certify", "-", decided, "--constraint", "demographic_parity:0.001", *paid), 1
     )
-    assert "not certified" in done.out
-    assert "failed" in done.out
+    assert re.match("verdict +not certified", done.out)
     assert fv.Ledger.open(tmp_path / "b.db").balance().committed == 2
     both = (*loose, *MADE, "--epsilon", 1)
     ok(fairveil("certify", "m", decided, *both), 2)

@@ -17,6 +17,7 @@ import pytest
 from people_who_do_not_exist import Command, applicants, write_csv
 
 import fairveil as fv
+from fairveil._reading import write_files
 from fairveil.cli import files, frame, results
 from fairveil.errors import FairveilWarning, InputError
 from fairveil.ledger import Ledger
@@ -63,11 +64,11 @@ def test_guarantee_1_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     path = tmp_path / "a.json"
-    files.write_file(path, "old")
+    write_files({path: "old"})
     with pytest.raises(OSError, match="No space"):
-        files.write_file(path, parts())
+        write_files({path: parts()})
     assert path.read_text() == "old"
-    files.write_file(path, iter([b"n", b"ew"]), mode=0o600)
+    write_files({path: iter([b"n", b"ew"])}, mode=0o600)
     assert path.read_text() == "new"
     assert path.stat().st_mode & 0o077 == 0
     assert [one.name for one in tmp_path.iterdir()] == ["a.json"]

@@ -343,15 +343,6 @@ def test_a_model_that_is_one_answer_for_everybody_says_so_before_its_verdict(
     assert "constant" in line, line
 
 
-def test_held_out_rows_that_are_too_few_say_how_many_would_do(
-    fairveil: Command, table: Path, schema: Path, tmp_path: Path
-) -> None:
-    words = ("--constraint", "demographic_parity:0.01", "--holdout", 0.02, "--seed", 1)
-    done = fairveil("fit", table, "--schema", schema, *words, "--out", "m")
-    assert re.search(r"note: held-out rows: .* About [\d,]+ of that group would do", done.err)
-    assert not re.search("About", fairveil("predict", "m", table, "--out", "d").err)
-
-
 @pytest.mark.parametrize("refused", [("--holdout", 0), ("--holdout", 1)])
 def test_numbers_at_the_edge(
     refused: tuple[Any, ...], fairveil: Command, table: Path, schema: Path, tmp_path: Path

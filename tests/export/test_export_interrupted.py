@@ -13,7 +13,7 @@ import pytest
 
 import fairveil as fv
 import ways
-from fairveil.cli.files import write_file
+from fairveil._reading import write_files
 from fairveil.show import model_card
 from fairveil.statement.importing import from_opacus
 
@@ -51,7 +51,7 @@ def spent(model: Any, path: Path) -> None:
 WRITERS: dict[str, Callable[..., Any]] = {
     "estimator": fv.save,
     "import": spent,
-    "command": lambda model, path: write_file(path, model_card(model).encode()),
+    "command": lambda model, path: write_files({path: model_card(model)}),
 }
 
 

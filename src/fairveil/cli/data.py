@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from .._reading import write_files
 from .._waiting import waiting
 from ..errors import nearest, together
 from .files import (
@@ -18,7 +19,6 @@ from .files import (
     print_facts,
     spending,
     warnings_as_notes,
-    write_file,
     written,
 )
 from .frame import Ask, alone, command, lines, no, parts, wrong
@@ -67,7 +67,7 @@ def schema_init(ask: Ask) -> None:
     left += (ask.target is None) + (not ask.sensitive)
     rows = None if values is None else len(next(iter(values.values())))
     name = Path(place.shown).stem if ask.query is None else "rows"
-    write_file(ask.out, "\n".join(_draft(name, columns, ask, rows)) + "\n")
+    write_files({ask.out: "\n".join(_draft(name, columns, ask, rows)) + "\n"})
     todo = 'fill in every "?"' if left else "look at every bound and value"
     again = f"{shlex.quote(str(ask.out))} {shlex.quote(place.shown)}"
     query = "" if ask.query is None else f" --query {shlex.quote(ask.query)}"

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from .._reading import write_files
 from .._verdicts import MET, NOT_MET, UNCLEAR
 from .._waiting import waiting
 from .files import (
@@ -25,7 +26,6 @@ from .files import (
     print_lines,
     typed,
     warnings_as_notes,
-    write_file,
 )
 from .files import price as price_of
 from .frame import Ask, command, no, wrong
@@ -111,7 +111,8 @@ def audit(ask: Ask) -> None:
         "Decisions, group by group",
         subject=f"Measured on {place.shown}: {EXACT}.",
         required=tuple(
-            Requirement(words_of(one), bound_of(one), None, *seen) for one, seen in defined.items()
+            Requirement(words_of(one), bound_of(one), None, *seen, of="audited people")
+            for one, seen in defined.items()
         ),
         people=(People(table, "audited people", expected),),
         notes=tuple(
@@ -155,10 +156,6 @@ def _private_audit(ask: Ask, place: Any) -> None:
 
     def words() -> None:
         print_lines(f"{found}\n")
-        for level, gaps in found.gaps.items():
-            names = " and ".join(found.layout.cells.names[at] for at in level)
-            for gap in gaps:
-                print_lines(f"widest difference among groups of {names}, {gap}".replace("_", " "))
         spent = f"{price_of(statement)}, {statement.promise.neighbours}"
         click.echo(f"({spent}; {found.ABOUT_ROWS}; {found.ABOUT_PEOPLE})")
         read = [one.name for one in statement.facts if one.origin == READ_FROM_DATA]
@@ -214,20 +211,9 @@ def certify(ask: Ask) -> None:
             **ask.named("confidence epsilon delta protects"),
         )
 
-    def words() -> None:
-        head = "certified" if found.certified else "not certified"
-        told = zip(found.bounds, found.sentences, strict=True)
-        print_facts(
-            ("verdict", f"{head}, with {found.confidence:.6g} confidence"),
-            *(("" if bound.certified else "failed", words) for bound, words in told),
-            ("people", f"{found.people:,.0f} set aside, as released"),
-            ("privacy", f"{price_of(found.privacy_)}, {found.privacy_.promise.neighbours}"),
-            *(("assumed" * (not at), words) for at, words in enumerate(found.assumptions)),
-        )
-
     subject = f"Decisions of {found.model} about people set aside: {place.shown}."
     page = Report("Certificate", subject, statement=found.privacy_, certificate=found)
-    deliver(ask, found, words, page=page)
+    deliver(ask, found, page=page)
     if not found.certified:
         no()
 
@@ -414,7 +400,7 @@ def attack(ask: Ask) -> None:
     sections = (("What an audit found", found),)
     page = Report("Attack", subject, statement=told, sections=sections)
     if ask.statement is not None and told is not None:
-        write_file(ask.statement, told.to_json())
+        write_files({ask.statement: told.to_json()})
         click.echo(f"Written: {ask.statement}", err=bool(ask.json))
     deliver(ask, found, lambda: print_facts(*found.facts()), page=page)
     if found.refuted:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import secrets
 import shlex
 import shutil
 import sys
@@ -27,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._reading import write_files
 from .._waiting import replaced
 from ..errors import FairveilWarning
 from .frame import ELSEWHERE, INTERRUPTED, Ask, Ended, alone, painted, wrong
@@ -68,21 +68,6 @@ def require_folder(path: Path, mark: str, *, force: bool) -> None:
         require_own(path, of="out")
 
 
-def write_file(path: Path, content: bytes | str | Iterable[bytes], *, mode: int = 0o666) -> None:
-    """A file, whole or not at all; of parts that are made one after another, too. `mode`: at most
-    these rights, from the first moment."""
-    content = content.encode() if isinstance(content, str) else content
-    part = path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
-    try:
-        with open(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as stream:
-            stream.writelines([content] if isinstance(content, bytes) else content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
 def deliver(
     ask: Ask,
     found: Any,
@@ -101,11 +86,11 @@ def deliver(
         if ending == ".json" and record is not None:
             record(path)
         elif ending == ".html":
-            write_file(path, (found if page is None else page).to_html(title))
+            write_files({path: (found if page is None else page).to_html(title)})
         elif ending == ".svg":
-            write_file(path, found.chart().to_svg())
+            write_files({path: found.chart().to_svg()})
         else:
-            write_file(path, document if ending == ".json" else f"{found}\n")
+            write_files({path: document if ending == ".json" else f"{found}\n"})
     if ask.json and is_plain:
         print_json(found)
     elif ask.json or words is None:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from .. import _urls
+from .._reading import write_files
 from .._waiting import waiting
 from ..errors import DataNotFoundError, InputError, LedgerError, StatementError, within
 from . import files
@@ -254,7 +255,7 @@ def ledger_export(ask: Ask) -> None:
     if ask.out is None:
         click.echo(document, nl=False)
         return
-    files.write_file(ask.out, document, mode=0o600)
+    write_files({ask.out: document}, mode=0o600)
     click.echo(f"Written: {ask.out}. Check it: fairveil ledger check {quote(str(ask.out))}")
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import _checks
+from .._reading import write_files
 from .._waiting import waiting
 from .files import (
     deliver,
@@ -23,7 +24,6 @@ from .files import (
     require_folder,
     spending,
     warnings_as_notes,
-    write_file,
     written,
 )
 from .files import price as price_of
@@ -277,7 +277,7 @@ def predict(ask: Ask) -> None:
         raise wrong("keep", "another name", twice, "Leave it out of --keep.")
     content = _csv({**kept, **added})
     if ask.out is not None:
-        write_file(ask.out, content)
+        write_files({ask.out: content})
     if chance:
         again = f"by --seed {ask.seed}" if ask.seed is not None else "anew at every call"
         how = f"decisions were drawn from their distribution, {again}"

@@ -13,14 +13,12 @@ differ.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._verdicts import MET, NOT_MET, UNCLEAR, together
-from ..errors import TooFewRows, complaint
 from ..estimators.coding import parts_of
 from ..facts import Cells
 from ..fairness import Notion
@@ -40,10 +38,9 @@ from ..metrics.measures import tally
 from ..metrics.tables import largest
 from ..models import MixtureModel
 from ..show.charts import Axis
-from ..show.numbers import with_unit
 from ..show.parts import Column, Table, listed, told
 from ..show.report import GAP, NOTHING_REQUIRED, People, Report, Requirement
-from .files import on_one_line, warnings_as_notes
+from .files import on_one_line
 from .models import Shown, by_chance
 from .tables import Truth, truth_of
 
@@ -203,13 +200,11 @@ def report_of(
     if held is not None:
         # the held-out rows bring their groups with them: those are what a group-aware model reads
         truth, prediction = truth_of(held), Shown(clf, held).judged()
-    figures, tables, few = list(figures_of(clf, notions, truth, prediction)), [], list[str]()
+    figures, tables = list(figures_of(clf, notions, truth, prediction)), []
     if truth is not None:
         classes: Any = clf.classes_.tolist()
         table = table_of(truth, prediction, groups=clf.cells_ or "product", classes=classes)
         tables.append(People(table, expected=by_chance(clf)))
-        with warnings_as_notes() as few:
-            warn_of_few(figures, table)
     own = parts_of(clf)
     return Report(
         on_one_line(title),
@@ -222,7 +217,7 @@ def report_of(
         baselines=own.baselines,
         certificate=own.certificate,
         sections=tuple(_sections(clf)),
-        notes=(*notes, *_remarks(clf, measured=truth is not None), *few),
+        notes=(*notes, *_remarks(clf, measured=truth is not None)),
     )
 
 
@@ -252,42 +247,6 @@ def _remarks(clf: Any, *, measured: bool) -> Iterator[str]:
     if by_chance(clf):
         rates, draws = "held-out rates are expected ones", "fairveil predict draws decisions"
         yield f"This is a randomized classifier: {rates if measured else draws}."
-
-
-def warn_of_few(figures: Sequence[Requirement], table: GroupTable) -> None:
-    """Warn for each figure whose interval on the held-out rows is wider than what is required, with
-    how many rows would do: an interval shrinks with the square root of the rows."""
-    groups = [row for row in table.rows if row.rows > 0]
-    least = min(groups, key=lambda row: row.rows, default=None)
-    for figure in figures:
-        low, high, bound = figure.held_out_low, figure.held_out_high, figure.target
-        if least is None or low is None or high is None or not bound:
-            continue
-        if figure.held_out_verdict != UNCLEAR or high - low <= bound:
-            continue
-        unit, enough = figure.measure.unit, rows_for(least.rows, high - low, bound)
-        at_most, wide = with_unit(bound, unit), with_unit(high - low, unit)
-        text = complaint(
-            expected=f"enough of every group to tell whether the {figure.name} is at most {at_most}",
-            of="held-out rows",
-            got=f"{least.rows:,} of group {least.name}, and an interval {wide} wide",
-            remedy=f"About {enough:,} of that group would do: hold out more (--holdout), or measure "
-            f"on other rows (fairveil audit).",
-            quote=False,
-        )
-        warnings.warn(text, TooFewRows, stacklevel=2)
-
-
-def rows_for(rows: int, width: float, bound: float) -> int:
-    """About how many rows make an interval, `width` wide with so many, as wide as the bound; two
-    digits, rounded up.
-
-    >>> rows_for(100, 0.2, 0.05), rows_for(90, 0.1, 0.1)
-    (1600, 90)
-    """
-    exact = rows * (width / bound) ** 2
-    step = 10.0 ** max(0, math.floor(math.log10(max(exact, 1.0))) - 1)
-    return int(math.ceil(exact / step - 1e-9) * step)
 
 
 def facts(report: Report) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .files import warnings_as_notes, write_file
+from .._reading import write_files
+from .files import warnings_as_notes
 from .frame import Ask, alone, command, wrong
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def export(ask: Ask) -> None:
 
         how: Any = {"table": ask.table or "rows", "keep": tuple(ask.keep)}
         content = sql_query(clf, **how, materialized=ask.materialized or None)
-    write_file(ask.out, content)
+    write_files({ask.out: content})
     click.echo(f"Written: {ask.out} ({len(content.encode()):,} bytes)")
 
 

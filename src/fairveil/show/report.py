@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import os
-import secrets
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _checks
+from .._reading import write_files
 from .._verdicts import MET, NOT_MET, UNCLEAR, Verdict, deviations, of_interval, of_noisy
 from ..errors import InputError
 from .charts import Axis, Row, Rows, Rule
@@ -79,8 +79,9 @@ class Requirement:
 
     `training_noise`: the standard deviation of the noise. `training_verdict`: of all constraints of
     which `training_noisy` is the largest; None: that of the largest alone. `population_verdict`:
-    about the people that the training rows were drawn from. `measure`: what is bounded, for what is
-    no gap `Axis("rate", "percent")`. `sentence`: the constraint in words, without a full stop.
+    about the people that the training rows were drawn from. `of`: whose value `held_out` is.
+    `measure`: what is bounded, for what is no gap `Axis("rate", "percent")`. `sentence`: the constraint
+    in words, without a full stop.
     """
 
     notion: str
@@ -96,6 +97,7 @@ class Requirement:
     training_verdict: Verdict | None = None
     sentence: str = ""
     population_verdict: Verdict | None = None
+    of: str = "held-out people"
 
     def __post_init__(self) -> None:
         known = (
@@ -145,7 +147,7 @@ class Requirement:
         low, high = self.training_ends or (None, None)
         rows = (
             Row("training, noisy", noisy, low, high, hollow=True),
-            Row("held-out people", self.held_out, self.held_out_low, self.held_out_high),
+            Row(self.of, self.held_out, self.held_out_low, self.held_out_high),
         )
         known = tuple(row for row in rows if row.value is not None)
         rule = None
@@ -383,7 +385,12 @@ class Report(Shown):
                 "letters that can be written", of="report", got=got, remedy=remedy
             ) from None
         target.parent.mkdir(parents=True, exist_ok=True)
-        _replace(contents)
+        for file in contents:
+            if file.is_dir():
+                remedy, of = "Pass another path.", "path"
+                got = str(file)
+                raise InputError.expected("a file name that is free", of=of, got=got, remedy=remedy)
+        write_files(contents)
         return target, twin
 
     # What must not be overlooked
@@ -497,8 +504,8 @@ class Report(Shown):
             if one.held_out_low is not None and one.held_out_high is not None:
                 ends = one.held_out_low, one.held_out_high
                 shown += f" ({percent(one.confidence)} interval {between(*ends, unit)})"
-            of = capital(self.people[0].of) if self.people else "Held-out people"
-            yield Fact("", f"{of}{self._rows}: {shown}.", one.held_out_verdict or "")
+            words = f"{capital(one.of)}{self._rows}: {shown}."
+            yield Fact("", words, one.held_out_verdict or "")
         if certified is None and UNCLEAR in (one.training_verdict, one.population_verdict):
             yield from _inconclusive(one)
 
@@ -814,23 +821,3 @@ def cut(name: str) -> str:
 def capital(text: str) -> str:
     """With a capital letter."""
     return text[:1].upper() + text[1:]
-
-
-def _replace(contents: dict[Path, bytes]) -> None:
-    for file in contents:
-        if file.is_dir():
-            raise InputError.expected(
-                "a file name that is free", of="path", got=str(file), remedy="Pass another path."
-            )
-    made = {file: file.with_name(f".{file.name}.{secrets.token_hex(6)}.part") for file in contents}
-    try:
-        for file, content in contents.items():
-            with open(made[file], "xb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-        for file, part in made.items():
-            os.replace(part, file)
-    finally:
-        for part in made.values():
-            part.unlink(missing_ok=True)

@@ -25,9 +25,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import platform
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -37,6 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 from .. import _checks
+from .._reading import write_files
 from ..core import events as event_tree
 from ..core.errors import need
 from ..core.events import Composed, Event, NoOp, compose, spelled_out
@@ -610,19 +609,8 @@ def _found(doc: dict[str, Any]) -> list[Finding]:
 
 
 def write(path: Path, text: str) -> Path:
-    """Write beside the target, flush to disk, then rename: readers see the old file or the new
-    one."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    """Write the file, whole or not at all."""
+    write_files({path: text})
     return path
 
 
