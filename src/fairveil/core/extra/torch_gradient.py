@@ -9,8 +9,8 @@ is at most 2^36 u. What is built has each of its n numbers rounded to u itself, 
 steps to its norm at most. Of d a', a is rounded to whole multiples A of 2^(e - 16), where the largest
 |a| lies between 2^(e - 1) and 2^e, and d times the row's factor to whole multiples D of u / 2^(e -
 16): the norm is that of the rounded a, and rounding D adds sqrt(in x out) 2^15 steps at most. So
-|A D| <= 2^37. Sums over at most 2^15 rows are whole and below 2^52, so float64 has them exactly, in
-any order; these are added as int64, modulo 2^64. Noise is added to that remainder,
+|A D| <= 2^37. Sums over a chunk's rows, at most 2^15, are whole and below 2^52, so float64 has them
+exactly, in any order; these are added as int64, modulo 2^64. Noise is added to that remainder,
 which is then a function of the noisy total and as private as that is.
 
 What a library of linear algebra makes of a row may depend on how many rows there are, on the row's
@@ -52,8 +52,6 @@ from ..quiet import Troubles, quietly
 
 CHUNK_NUMBERS = 1 << 25
 """float32 numbers of one chunk: inputs, outputs and gradients of its rows."""
-MOST_FLOATS = 1 << 15
-"""Rows whose total is exact in float64."""
 LEAST, MOST = 32, 1 << 11
 """Rows of a chunk: two vectors of 16 numbers, so that no count of numbers leaves a scalar end."""
 SPLIT = 1 << 15
@@ -688,40 +686,33 @@ class Total:
     rows are added as whole numbers, from chunk to chunk, and only then is their sum clipped."""
 
     def __init__(self, skeleton: Any, wanted: Wanted) -> None:
-        kind: dict[str, Any] = {"dtype": torch.float64, "device": skeleton.device}
-        self._sum, self._rows = torch.zeros(skeleton.size, **kind), 0
-        self._out = np.zeros((1, skeleton.size), np.int64)
+        kind: dict[str, Any] = {"dtype": torch.int64, "device": skeleton.device}
+        self._sum, self._out = (
+            torch.zeros(skeleton.size, **kind),
+            np.zeros((1, skeleton.size), np.int64),
+        )
         self._persons, self._limit = wanted.persons, wanted.most / wanted.unit
         self._person, self._open = np.zeros_like(self._out), -1  # whose rows it is made of
 
     def add(self, found: Gradients, rows: slice) -> None:
         """What the rows at these places add: they come in their order."""
         count = rows.stop - rows.start
-        if self._persons is not None:
-            whose = self._persons[rows]
-            cuts = [0, *(1 + np.flatnonzero(whose[1:] != whose[:-1])).tolist(), count]
-            for first, last in itertools.pairwise(cuts):
-                if whose[first] != self._open:
-                    self._close()
-                self._open = whose[first]
-                self._person[0] += found.total(first, last).cpu().numpy().astype(np.int64)
+        if self._persons is None:
+            self._sum += torch.round(found.total(0, count)).to(torch.int64)
             return
-        if self._rows + count > MOST_FLOATS:
-            self._flush()
-        self._sum += found.total(0, count)
-        self._rows += count
+        whose = self._persons[rows]
+        cuts = [0, *(1 + np.flatnonzero(whose[1:] != whose[:-1])).tolist(), count]
+        for first, last in itertools.pairwise(cuts):
+            if whose[first] != self._open:
+                self._close()
+            self._open = whose[first]
+            self._person[0] += found.total(first, last).cpu().numpy().astype(np.int64)
 
     def steps(self) -> Ints:
         """The total."""
         self._close()
-        self._flush()
-        found: Ints = self._out[0]
+        found: Ints = self._out[0] + self._sum.cpu().numpy()
         return found
-
-    def _flush(self) -> None:
-        self._out[0] += torch.round(self._sum).to(torch.int64).cpu().numpy()
-        self._sum.zero_()
-        self._rows = 0
 
     def _close(self) -> None:
         close_person(self._person, self._limit, self._out)
