@@ -792,62 +792,55 @@ def checked(
     )
     slopes, at_ends = _finite(outer.gradient, starts), _finite(outer.gradient, ends)
     scale = 1.0 + float(np.abs(values).max())
-    slack = tolerance * scale
-    away = ends - starts
+    slack, away, bend = tolerance * scale, ends - starts, outer.bend(m)
     apart = np.linalg.norm(away, axis=-1)
-    if outer.convex and (middle > (values + others) / 2.0 + slack).any():
-        _refuse(
-            "a convex function",
-            "one whose middle lies above",
-            "State convex=False, and choose by method='exponential'.",
-        )
-    if outer.convex and (others < values + (slopes * away).sum(axis=-1) - slack).any():
-        _refuse(
-            "a subgradient of the function",
-            "a line that is above it",
-            "Check `gradient` by finite differences.",
-        )
-    steepest = max(
-        float(np.linalg.norm(slopes, axis=-1).max()), float((np.abs(others - values) / apart).max())
-    )
-    if steepest > outer.steepness(m) * (1.0 + tolerance) + slack:
-        _refuse(
-            f"slopes of at most {outer.steepness(m):g}, as stated",
-            f"one of {steepest:g}",
-            "State a larger lipschitz.",
-        )
-    bend, turned = outer.bend(m), float((np.linalg.norm(at_ends - slopes, axis=-1) / apart).max())
-    if turned > bend * (1.0 + tolerance) + slack:
-        _refuse(
-            f"gradients that turn by at most {bend:g}, as stated",
-            f"{turned:g}",
-            "State a larger smoothness, or inf.",
-        )
-    _check_differences(outer, starts[::3], slopes[::3], 1e-3 * scale, bend)
-    if outer.monotone and (slopes < -slack).any():
-        _refuse("a non-decreasing function", "a negative slope", "State monotone=False.")
-    return function
-
-
-def _check_differences(
-    outer: Outer, at: Floats, slopes: Floats, allowed: float, bend: float
-) -> None:
-    """The gradient beside finite differences; `bend`: its Lipschitz constant, inf if there is
-    none."""
-    step, smooth = 1e-6, math.isfinite(bend)
-    allowed += bend * step if smooth else 0.0
-    m = at.shape[-1]
+    lengths = np.linalg.norm(slopes, axis=-1).max(), (np.abs(others - values) / apart).max()
+    steepest, turned = max(lengths), (np.linalg.norm(at_ends - slopes, axis=-1) / apart).max()
+    smooth, by_differences = math.isfinite(bend), "Check `gradient` by finite differences."
+    # beside finite differences, of a third of the vectors
+    at, step, off = starts[::3], 1e-6, 0.0
     for axis in range(m):
         shift = step * np.eye(m)[axis]
         low, high = np.maximum(at - shift, 0.0), np.minimum(at + shift, 1.0)
         rise = (_finite(outer.value, high) - _finite(outer.value, low)) / (high - low)[:, axis]
-        off = np.abs(rise - slopes[:, axis]) > allowed
-        if off.mean() > (0.05 if smooth else 0.5):
-            _refuse(
-                "the gradient of the function",
-                f"another along rate {axis}",
-                "Check `gradient` by finite differences.",
-            )
+        allowed = 1e-3 * scale + (bend * step if smooth else 0.0)
+        off = max(off, float((np.abs(rise - slopes[::3, axis]) > allowed).mean()))
+    rules = (
+        (
+            outer.convex and (middle > (values + others) / 2.0 + slack).any(),
+            ("a convex function", "one whose middle lies above"),
+            "State convex=False, and choose by method='exponential'.",
+        ),
+        (
+            outer.convex and (others < values + (slopes * away).sum(axis=-1) - slack).any(),
+            ("a subgradient of the function", "a line that is above it"),
+            by_differences,
+        ),
+        (
+            steepest > outer.steepness(m) * (1.0 + tolerance) + slack,
+            (f"slopes of at most {outer.steepness(m):g}, as stated", f"one of {steepest:g}"),
+            "State a larger lipschitz.",
+        ),
+        (
+            turned > bend * (1.0 + tolerance) + slack,
+            (f"gradients that turn by at most {bend:g}, as stated", f"{turned:g}"),
+            "State a larger smoothness, or inf.",
+        ),
+        (
+            off > (0.05 if smooth else 0.5),
+            ("the gradient of the function", "another along a rate"),
+            by_differences,
+        ),
+        (
+            outer.monotone and (slopes < -slack).any(),
+            ("a non-decreasing function", "a negative slope"),
+            "State monotone=False.",
+        ),
+    )
+    for broken, (expected, got), remedy in rules:
+        if broken:
+            raise InputError.expected(expected, of=USER_MADE, got=got, remedy=remedy)
+    return function
 
 
 def _finite(function: Callable[[Floats], Floats], v: Floats) -> Floats:
@@ -862,9 +855,7 @@ def _finite(function: Callable[[Floats], Floats], v: Floats) -> Floats:
         got = f"{type(problem).__name__}: {problem}"
         raise InputError.expected("a number", of=USER_MADE, got=got, remedy=remedy) from problem
     if not np.isfinite(found).all():
-        _refuse("finite values and gradients", "NaN or infinite ones", remedy)
+        raise InputError.expected(
+            "finite values and gradients", of=USER_MADE, got="NaN or infinite ones", remedy=remedy
+        )
     return found
-
-
-def _refuse(expected: str, got: str, remedy: str) -> None:
-    raise InputError.expected(expected, of=USER_MADE, got=got, remedy=remedy)

@@ -578,6 +578,8 @@ class GapNotion(_Written):
     """Abstract: some outcomes are about as frequent in every group."""
 
     limit: ClassVar[str] = "max_gap"
+    compared: ClassVar[str] = ""
+    """The rates, in the words of a sentence."""
     max_gap: float | None = NOT_GIVEN
     groups: str = field(default="product", kw_only=True)
     compare: str = field(default="pairs", kw_only=True)
@@ -634,6 +636,7 @@ class DemographicParity(GapNotion):
     """
 
     kind: ClassVar[str] = "demographic_parity"
+    compared: ClassVar[str] = "selection rates"
 
     def _outcomes(self, classes: Sequence[Hashable]) -> list[Outcome]:
         return [Outcome(k) for k in _enough(classes)]
@@ -665,6 +668,7 @@ class EqualizedOdds(GapNotion):
     """
 
     kind: ClassVar[str] = "equalized_odds"
+    compared: ClassVar[str] = "true and false positive rates"
 
     def _outcomes(self, classes: Sequence[Hashable]) -> list[Outcome]:
         return [Outcome(k, (y,)) for y in classes for k in _enough(classes)]
@@ -692,6 +696,7 @@ class EqualOpportunity(GapNotion):
     """
 
     kind: ClassVar[str] = "equal_opportunity"
+    compared: ClassVar[str] = "true positive rates"
     positive: Hashable = None
 
     def _outcomes(self, classes: Sequence[Hashable]) -> list[Outcome]:
@@ -716,6 +721,7 @@ class FalsePositiveRateParity(GapNotion):
     """
 
     kind: ClassVar[str] = "false_positive_rate_parity"
+    compared: ClassVar[str] = "false positive rates"
     positive: Hashable = None
 
     def _outcomes(self, classes: Sequence[Hashable]) -> list[Outcome]:
@@ -739,6 +745,7 @@ class ErrorRateParity(GapNotion):
     """
 
     kind: ClassVar[str] = "error_rate_parity"
+    compared: ClassVar[str] = "error rates"
 
     def _outcomes(self, classes: Sequence[Hashable]) -> list[Outcome]:
         return [Outcome(wrong=True)]

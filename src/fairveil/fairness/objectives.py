@@ -157,6 +157,8 @@ class Objective(ABC):
     that are numbers."""
 
     kind: ClassVar[str] = ""
+    words: ClassVar[str] = ""
+    """What it is, in a sentence about its bound; empty: as it is printed."""
     # what stands here for an objective without such a field
     groups: Any = None
     costs: Any = None
@@ -289,6 +291,7 @@ class WeightedError(Objective):
     cost}, 1 for errors unless given; `groups`: {group: weight}, 1 unless given."""
 
     kind: ClassVar[str] = "weighted_error"
+    words: ClassVar[str] = "mean cost of a decision"
     costs: Any = None
     groups: Any = None
 
@@ -540,6 +543,9 @@ class SmoothedOddsOfPairs(_PublishedOdds):
     the exponential method. It is below the largest gap by up to ln(groups^2) / sharpness."""
 
     kind: ClassVar[str] = "smoothed_odds_of_pairs"
+    words: ClassVar[str] = (
+        "smoothed largest gap of true and false positive rates over all pairs of groups"
+    )
 
     def _outer(self, cells: Cells) -> Outer:
         return BoltzmannOfGaps(self.sharpness, lines=2, times=2, zeros=cells.count)
@@ -551,6 +557,7 @@ class SmoothedOddsOfRates(_PublishedOdds):
     their pairs, each once. Not convex: for the exponential method."""
 
     kind: ClassVar[str] = "smoothed_odds_of_rates"
+    words: ClassVar[str] = "smoothed largest difference of true or false positive rates"
 
     def _outer(self, cells: Cells) -> Outer:
         return BoltzmannOfGaps(self.sharpness)
@@ -563,6 +570,7 @@ class SumOfErrorRates(Objective):
     counts alike, however few rows it is of."""
 
     kind: ClassVar[str] = "sum_of_error_rates"
+    words: ClassVar[str] = "sum over groups and labels of the rates of wrong decisions"
 
     def at(self, frame: Frame) -> GroupFunction:
         self.need_classes(frame)
@@ -588,6 +596,7 @@ class LargestGroupLoss(Objective):
     """The largest of the groups' mean losses (costs of decisions as in `WeightedError`)."""
 
     kind: ClassVar[str] = "largest_group_loss"
+    words: ClassVar[str] = "largest of the groups' mean losses"
     costs: Any = None
     sharpness: float | None = None
 
@@ -621,6 +630,7 @@ class MeanGroupLoss(Objective):
     much, however few it has."""
 
     kind: ClassVar[str] = "mean_group_loss"
+    words: ClassVar[str] = "mean of the groups' mean losses"
 
     def at(self, frame: Frame) -> GroupFunction:
         line = np.mean(frame.losses(), axis=0)
@@ -639,6 +649,7 @@ class Gini(Objective):
     constraint alone: it is quasi-convex, and index <= theta is convex (Definition 8.6)."""
 
     kind: ClassVar[str] = "gini"
+    words: ClassVar[str] = "Gini index of the groups' means"
     payoff: Any = None
 
     def at(self, frame: Frame) -> GroupFunction:
@@ -683,6 +694,7 @@ class Custom(Objective):
     """
 
     kind: ClassVar[str] = "custom"
+    words: ClassVar[str] = "function that was handed in"
     value: Callable[[Floats], Any]
     gradient: Callable[[Floats], Any]
     lipschitz: float

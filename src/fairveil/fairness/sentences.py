@@ -26,11 +26,8 @@ from .notions import (
     BoundedGroupLoss,
     DemographicParity,
     EqualizedOdds,
-    EqualOpportunity,
-    ErrorRateParity,
     Event,
     FalseNegativeRate,
-    FalsePositiveRateParity,
     GapNotion,
     Notion,
     PredictionRate,
@@ -39,13 +36,6 @@ from .notions import (
 )
 from .objectives import Bound, Objective
 
-RATES: dict[str, str] = {
-    DemographicParity.kind: "selection rates",
-    EqualizedOdds.kind: "true and false positive rates",
-    EqualOpportunity.kind: "true positive rates",
-    FalsePositiveRateParity.kind: "false positive rates",
-    ErrorRateParity.kind: "error rates",
-}
 LOSSES = {"log": "mean log loss", "squared": "mean squared error"}
 UNNAMED = re.compile(r"sensitive_\d+")  # what `Cells` calls a column without a name
 
@@ -66,7 +56,7 @@ def sentence(
     if bound is None or required.is_vacuous:
         return f"nothing is required of the {name}"
     if isinstance(required, GapNotion):
-        whose = RATES.get(required.kind, name)
+        whose = required.compared or name
         if required.kind in (DemographicParity.kind, EqualizedOdds.kind) and len(classes) > 2:
             given = ", given each label," if required.kind == EqualizedOdds.kind else ""
             whose = f"rates of each decision{given}"
@@ -151,18 +141,7 @@ def _of_bound(required: Bound, cells: Cells | None, classes: Sequence[Hashable])
 
 
 def _plain(of: Objective, bound: float) -> str:
-    names = {
-        "weighted_error": "mean cost of a decision",
-        "mean_group_loss": "mean of the groups' mean losses",
-        "largest_group_loss": "largest of the groups' mean losses",
-        "gini": "Gini index of the groups' means",
-        "smoothed_odds_of_pairs": "smoothed largest gap of true and false positive rates over all "
-        "pairs of groups",
-        "smoothed_odds_of_rates": "smoothed largest difference of true or false positive rates",
-        "sum_of_error_rates": "sum over groups and labels of the rates of wrong decisions",
-        "custom": "function that was handed in",
-    }
-    return f"the {names.get(of.kind, str(of).replace('_', ' '))} is at most {bound:g}"
+    return f"the {of.words or str(of).replace('_', ' ')} is at most {bound:g}"
 
 
 def _of_rates(required: RateConstraint) -> str:
