@@ -65,8 +65,8 @@ class Complaint(str):
     """The text of an error that remembers its parts: a command line says the same in the shell's
     words.
 
-    `expected`, `of`, `got` and `remedy` are what `complaint` was given; `quote`: whether `got` is
-    shown as Python writes it; `nearest`: names that are like the one that came.
+    `expected`, `of`, `got`, `remedy` and `quote` are what `complaint` was given; `nearest`: names
+    that are like the one that came.
     """
 
     expected: str
@@ -92,35 +92,18 @@ def complaint(
     """One sentence pattern for every error: expected what, of what, what came (`quote=False`: as it
     is), the way out. `among`: the names that there are; one that is like what came is suggested.
 
-    >>> complaint(
-    ...     expected="a positive number",
-    ...     of="epsilon",
-    ...     got=-1,
-    ...     remedy="Pass epsilon=1.0, or inf for no privacy.",
-    ... )
-    'epsilon: expected a positive number, got -1. Pass epsilon=1.0, or inf for no privacy.'
-    >>> complaint(
-    ...     expected="a column",
-    ...     of="target",
-    ...     got="hird",
-    ...     remedy="Name a column.",
-    ...     among=["hired", "age"],
-    ... )
-    "target: expected a column, got 'hird'. Did you mean 'hired'? Name a column."
+    >>> complaint(expected="a positive number", of="epsilon", got=-1, remedy="Pass epsilon=1.0.")
+    'epsilon: expected a positive number, got -1. Pass epsilon=1.0.'
+    >>> complaint(expected="a column", of="y", got="hird", remedy="Name one.", among=["hired"])
+    "y: expected a column, got 'hird'. Did you mean 'hired'? Name one."
     """
     came = repr(got) if quote else str(got)
     came = came if len(came) <= LONGEST else f"{came[: LONGEST - 3]}..."
     near = () if among is None else nearest(got, among)
-    measurement = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
-    text = Complaint(f"{of}: expected {expected}, got {came}. {measurement}{remedy}")
-    text.expected, text.of, text.got, text.remedy, text.quote, text.nearest = (
-        expected,
-        of,
-        got,
-        remedy,
-        quote,
-        near,
-    )
+    suggested = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
+    text = Complaint(f"{of}: expected {expected}, got {came}. {suggested}{remedy}")
+    text.expected, text.of, text.got, text.remedy = expected, of, got, remedy
+    text.quote, text.nearest = quote, near
     return text
 
 

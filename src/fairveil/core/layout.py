@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import checks
-from .errors import InputError, need
+from .errors import need
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -118,12 +118,10 @@ class RowBlock:
             return blocks[0]
         numbers: Any = [block.numbers for block in blocks]
         if any(hasattr(one, "indptr") for one in numbers):
-            import scipy.sparse
+            from scipy.sparse import csr_array, vstack
 
-            csr = [
-                one if hasattr(one, "indptr") else scipy.sparse.csr_array(one.T) for one in numbers
-            ]
-            numbers = scipy.sparse.vstack(csr, format="csr")
+            csr = [one if hasattr(one, "indptr") else csr_array(one.T) for one in numbers]
+            numbers = vstack(csr, format="csr")
         else:
             numbers = np.concatenate(numbers, axis=1)
         lines = zip(*(block.lines for block in blocks), strict=True)
@@ -166,8 +164,8 @@ class Traits:
 
 def traits_of(source: object) -> Traits:
     """What a source tells of itself; nothing special where it tells nothing."""
-    traits = getattr(source, "traits", None)
-    return traits if isinstance(traits, Traits) else Traits()
+    told = getattr(source, "traits", None)
+    return told if isinstance(told, Traits) else Traits()
 
 
 def held_blocks(source: RowSource) -> Iterator[RowBlock]:
@@ -280,11 +278,8 @@ class Cells:
             return self.columns[0]
         if self.mode == "product":
             return tuple(itertools.product(*self.columns))
-        return tuple(
-            (name, value)
-            for name, column in zip(self.names, self.columns, strict=True)
-            for value in column
-        )
+        named = zip(self.names, self.columns, strict=True)
+        return tuple((name, value) for name, column in named for value in column)
 
     def ids(self, codes: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
         """Cell ids, shape (per_row, rows), from the codes of the sensitive columns, shape (columns,
@@ -314,23 +309,13 @@ class Cells:
     def encode(self, values: list[npt.NDArray[np.object_]]) -> npt.NDArray[np.uint16]:
         """Codes of shape (columns, rows) from raw values; a value that is not listed is an error
         that names it."""
-        lines = []
+        lines, fix = [], "List every group (a code for missing ones too) in the schema."
         for name, column, line in zip(self.names, self.columns, values, strict=True):
-            code_of = {value: code for code, value in enumerate(column)}
-            try:
-                lines.append(
-                    np.fromiter((code_of[value] for value in line.tolist()), np.uint16, len(line))
-                )
-            except (KeyError, TypeError):
-                unknown = sorted(
-                    {value for value in line.tolist() if value not in code_of}, key=repr
-                )[:5]
-                raise InputError.expected(
-                    f"one of {list(column)}",
-                    of=f"sensitive column {name!r}",
-                    got=unknown,
-                    remedy="List every group (a code for missing ones too) in the schema.",
-                ) from None
+            code_of, given = {value: code for code, value in enumerate(column)}, line.tolist()
+            unknown = sorted({value for value in given if value not in code_of}, key=repr)[:5]
+            of, words = f"sensitive column {name!r}", f"one of {list(column)}"
+            need(not unknown, words, of=of, got=unknown, fix=fix)
+            lines.append(np.fromiter((code_of[value] for value in given), np.uint16, len(line)))
         return np.stack(lines)
 
 

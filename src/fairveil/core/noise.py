@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import checks, exact
-from .errors import InputError, PrivacyError, need
+from .errors import PrivacyError, need
 
 STREAM_NAMES = ("sampling", "noise", "initialisation", "prediction", "units")
 LARGEST_SCALE = 2.0**50
@@ -123,14 +123,9 @@ class NoiseSource:
             steps = (checks.one_of(STREAM_NAMES, name=name), *(_step(step) for step in path))
         # `setdefault` is one step: of two threads that ask for one path, one is refused.
         mark = object()
-        need(
-            self._given.setdefault(steps, mark) is mark,
-            "a path not used before",
-            of="stream",
-            got=steps,
-            fix="Keep the stream that you got, or add the number of the release to the path.",
-            error=PrivacyError,
-        )
+        fresh, words = self._given.setdefault(steps, mark) is mark, "a path not used before"
+        fix = "Keep the stream that you got, or add the number of the release to the path."
+        need(fresh, words, of="stream", got=steps, fix=fix, error=PrivacyError)
         digest = self._keyed.copy()
         digest.update(encode_path(steps))
         return Stream(digest.digest(), steps, self._pid)
@@ -404,13 +399,10 @@ class Gaussians:
             stream._check()
         used = any(stream._state is not None for stream in streams)
         got = f"{len(streams)} streams for {len(self.sizes)} scales"
-        need(
-            not used and len(set(map(id, streams))) == len(streams) == len(self.sizes),
-            "a new stream a scale",
-            of="streams",
-            got=got + (", one already drawn from" if used else ""),
-            fix="Pass a stream a scale, each once, and none already drawn from.",
-        )
+        got += ", one already drawn from" if used else ""
+        right = not used and len(set(map(id, streams))) == len(streams) == len(self.sizes)
+        fix = "Pass a stream a scale, each once, and none already drawn from."
+        need(right, "a new stream a scale", of="streams", got=got, fix=fix)
         out = np.empty(sum(self.sizes), dtype=np.int64)
         reached = np.zeros(len(streams), dtype=np.int64)
         fast = _fast()
@@ -441,30 +433,25 @@ def _scales(
         fix = "Pass size, the number of coordinates."
         return np.array([_scale(scale=scale)]), checks.whole(size=size, remedy=fix)
     scales = np.ascontiguousarray(scale, dtype=np.float64)
-    need(
-        scales.ndim == 1 and (size is None or operator.index(size) == scales.size),
-        f"a vector{'' if size is None else f' of {size} scales'}",
-        of="scale",
-        got=f"an array of shape {scales.shape}",
-        fix="Pass one scale a coordinate, or a single number and size.",
+    right = scales.ndim == 1 and (size is None or operator.index(size) == scales.size)
+    words = f"a vector{'' if size is None else f' of {size} scales'}"
+    fix, got = (
+        "Pass one scale a coordinate, or one and a size.",
+        f"an array of shape {scales.shape}",
     )
-    bad = scales[~((scales > 0.0) & (scales <= LARGEST_SCALE))]
-    if bad.size:
-        expected, fix = "numbers above 0, at most 2^50", "Check the multipliers."
-        raise InputError.expected(expected, of="scale", got=float(bad[0]), remedy=fix)
+    need(right, words, of="scale", got=got, fix=fix)
+    bad = scales[~((scales > 0.0) & (scales <= LARGEST_SCALE))].tolist()
+    words, fix = "numbers above 0, at most 2^50", "Check the multipliers."
+    need(not bad, words, of="scale", got=bad[:1], fix=fix)
     return scales, scales.size
 
 
 def _scores(scores: ArrayLike) -> NDArray[np.float64] | NDArray[np.int64]:
     values = np.asarray(scores)
     good = values.ndim == 1 and values.size > 0 and values.dtype in (np.float64, np.int64)
-    need(
-        good and np.isfinite(values).all(),
-        "a vector of at least one finite float64 or int64",
-        of="scores",
-        got=f"an array of shape {values.shape} and type {values.dtype}",  # never a score
-        fix="Clip the scores, and give at least one candidate.",
-    )
+    words, fix = "a vector of finite float64 or int64", "Clip the scores; give at least one."
+    got = f"an array of shape {values.shape} and type {values.dtype}"  # never a score
+    need(good and np.isfinite(values).all(), words, of="scores", got=got, fix=fix)
     return values
 
 
@@ -489,19 +476,13 @@ def _align(state: NDArray[np.uint64]) -> None:
 
 def refuse_fork() -> NoReturn:
     """Of a source or stream in a forked child."""
-    raise PrivacyError.expected(
-        "the process that made the source",
-        of="noise source",
-        got="a forked child, which would repeat the parent's noise",
-        remedy="Make a new NoiseSource.secure() in the child.",
-    )
+    words, got = "the process that made it", "a forked child, which would repeat the parent's noise"
+    fix = "Make a new NoiseSource.secure() in the child."
+    raise PrivacyError.expected(words, of="noise source", got=got, remedy=fix)
 
 
 def refuse_copy(what: str) -> NoReturn:
     """Of a secure source or stream that is copied or pickled."""
-    raise PrivacyError.expected(
-        "one owner",
-        of="noise source",
-        got=f"a copy or pickle of {what}",
-        remedy="A copied key gives the same noise twice: make a new source where it is needed.",
-    )
+    fix = "A copied key gives the same noise twice: make a new source where it is needed."
+    got = f"a copy or pickle of {what}"
+    raise PrivacyError.expected("one owner", of="noise source", got=got, remedy=fix)

@@ -60,22 +60,16 @@ class Unit:
         fix = "Name the column that tells persons apart: unit='patient'."
         need(right, "the name of a column", of="unit", got=name, fix=fix)
         if self.max_rows is not None:
-            fix = "Pass max_rows_per_unit=12, for example: the most rows that one person adds to a "
-            fix += "sum."
+            fix = "Pass max_rows_per_unit=12, for example: the most that one person adds to a sum."
             most = checks.whole(at_least=1, max_rows_per_unit=self.max_rows, remedy=fix)
             need(most <= MOST, f"at most {MOST:,}", of="max_rows_per_unit", got=most, fix=fix)
             checks.normalise(self, max_rows=most)
 
     def __str__(self) -> str:
-        return f"one person, {self.extent}"
-
-    @property
-    def extent(self) -> str:
-        """How many rows, in words."""
         if self.max_rows is None:
-            return "all of their rows"
+            return "one person, all of their rows"
         rows = "one" if self.max_rows == 1 else f"at most {self.max_rows}"
-        return f"{rows} of their rows"
+        return f"one person, {rows} of their rows"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -84,11 +78,11 @@ class Unit:
     @staticmethod
     def from_dict(values: object) -> Unit:
         """The inverse of `to_dict`."""
-        if not isinstance(values, dict) or set(values) != {"name", "max_rows"}:
-            got = sorted(map(str, values)) if isinstance(values, dict) else values
-            fix = "Write promises with to_dict()."
-            raise InputError.expected("name and max_rows", of="unit", got=got, remedy=fix)
-        return Unit(values["name"], values["max_rows"])
+        found: Any = values if isinstance(values, dict) else {}
+        right, fix = set(found) == {"name", "max_rows"}, "Write promises with to_dict()."
+        got = sorted(map(str, found)) if isinstance(values, dict) else values
+        need(right, "name and max_rows", of="unit", got=got, fix=fix)
+        return Unit(found["name"], found["max_rows"])
 
 
 @dataclass(frozen=True, init=False)
@@ -157,13 +151,10 @@ class Promise:
             fix = "Pass Unit('patient', max_rows=12), or None to protect rows."
             checks.instance(Unit, "unit", unit, fix, "a Unit, or None")
         if protects == "sensitive_features" and neighbours == "add-remove":
-            raise InputError.expected(
-                "'replace-one' when only sensitive features are protected",
-                of="neighbours",
-                got=neighbours,
-                remedy="The rows themselves are public then: pass neighbours=None, or "
-                "protects='records'.",
-            )
+            words = "'replace-one' when only sensitive features are protected"
+            fix = "The rows themselves are public then: pass neighbours=None, or "
+            fix += "protects='records'."
+            raise InputError.expected(words, of="neighbours", got=neighbours, remedy=fix)
         checks.normalise(self, epsilon=epsilon, delta=delta, protects=protects)
         checks.normalise(self, neighbours=neighbours, unit=unit)
 
@@ -174,43 +165,32 @@ class Promise:
 
     @property
     def rows_are_public(self) -> bool:
-        """Whether the number of rows may be used as it is.
-
-        It may not under add/remove-one, nor where a replaced person may have more rows, or fewer.
-        """
+        """Whether the number of rows may be used as it is: not under add-remove, nor where a replaced
+        person may have more rows, or fewer."""
         return self.units_are_public and (
             self.protects == "sensitive_features" or self.unit is None
         )
 
     @property
     def units_are_public(self) -> bool:
-        """Whether the number of those who are protected may be used as it is.
-
-        They are persons, or rows where there is no unit.
-        """
+        """Whether the number of those who are protected (persons, or rows where there is no unit) may
+        be used as it is."""
         return self.neighbours == "replace-one"
 
     @property
     def rows_per_unit(self) -> int:
-        """How many rows of one who is protected may be read: one, unless there is a unit.
-
-        Without privacy none is counted.
-        """
+        """How many rows of one who is protected may be read: one, unless there is a unit; without
+        privacy none is counted."""
         if self.unit is None or not self.is_private:
             return 1
-        if self.unit.max_rows is None:
-            fix = "Pass max_rows_per_unit=12, for example."
-            raise InputError.expected(
-                "the most rows of one person", of="max_rows_per_unit", got=None, remedy=fix
-            )
-        return self.unit.max_rows
+        most, fix = self.unit.max_rows, "Pass max_rows_per_unit=12, for example."
+        need(most, "the most rows of one person", of="max_rows_per_unit", got=most, fix=fix)
+        return most or 1
 
     @property
     def features_are_public(self) -> bool:
-        """Whether features and labels may be used as they are.
-
-        They may where sensitive attributes alone are protected, or nothing is.
-        """
+        """Whether features and labels may be used as they are: where sensitive attributes alone are
+        protected, or nothing is."""
         return self.protects == "sensitive_features" or not self.is_private
 
     def __str__(self) -> str:
@@ -221,13 +201,7 @@ class Promise:
         return f"epsilon={self.epsilon:g}, delta={self.delta:g}, {what}, {self.neighbours}{unit}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the guarantee as plain JSON values.
-
-        Returns
-        -------
-        dict
-            Plain JSON values; an infinite epsilon is written "inf".
-        """
+        """Plain JSON values; an infinite epsilon is written "inf"."""
         return {
             "epsilon": self.epsilon if self.is_private else "inf",
             "delta": self.delta,
@@ -238,18 +212,7 @@ class Promise:
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> Promise:
-        """Read what `to_dict` gives, with the same checks as the constructor.
-
-        Parameters
-        ----------
-        values : dict
-            Plain values.
-
-        Returns
-        -------
-        Promise
-            The guarantee.
-        """
+        """The inverse of `to_dict`, with the checks of the constructor."""
         names = {"epsilon", "delta", "protects", "neighbours"}
         fix = "Write promises with to_dict()."
         given = set(values) - {"unit"}
