@@ -11,7 +11,7 @@ and this says which test kills which fault (`--suite near`: the tests of the fau
     python tests/faults/plant.py --suite contract --jobs 2
 
 A test runs once without a fault and says which functions it enters. A fault is then held against
-those tests alone that enter its function, those that saw it before, then the cheapest of each kind,
+those tests alone that enter its function, those that saw it before, then one of each kind,
 for `--seconds` of them. Results and that trace are kept beside each other; a fault whose texts and
 file are as they were is not planted again. Tests that fail without a fault are left out.
 """
@@ -293,12 +293,14 @@ class Entered:
 
 @dataclass(frozen=True)
 class Near:
-    """A test: its name, without its parameters too; its seconds, and whose fit it shares."""
+    """A test: its name, without its parameters too; its seconds, whose fit it shares, and how many
+    functions it enters."""
 
     test: str
     kind: str
     seconds: float
     group: str
+    breadth: int
 
 
 class Trace:
@@ -313,7 +315,7 @@ class Trace:
         for line in path.read_text(encoding="utf-8").splitlines():
             test, seconds, group, entered = json.loads(line)
             self.tests.add(test)
-            near = Near(test, test.partition("[")[0], seconds, group)
+            near = Near(test, test.partition("[")[0], seconds, group, len(entered))
             self.by_group[group].add(near)
             for function in entered:
                 self.by_function[function].add(near)
@@ -338,8 +340,9 @@ class Trace:
         return self.by_file[fault.file] or named or every
 
     def chosen(self, fault: Fault, seconds: float) -> list[str]:
-        """Tests against it: of each kind the cheapest, then the next of each, for so many seconds.
-        Who shares a fit with a test that enters its function sees it as well."""
+        """Tests against it: of each kind the cheapest, then the next of each, for so many seconds;
+        among those, tests of few functions first, as they are about these. Who shares a fit with a
+        test that enters its function sees it as well."""
         direct = self.of(fault)
         groups = {near.group: 0.0 for near in direct if near.group}
         for group in groups:
@@ -347,15 +350,15 @@ class Trace:
         kinds: dict[str, list[Near]] = defaultdict(list)
         for near in direct.union(*(self.by_group[group] for group in groups)):
             kinds[near.kind].append(near)
-        rounds: list[tuple[int, float, str]] = []
+        rounds: list[tuple[int, bool, int, Near]] = []
         for kind in kinds.values():
             kind.sort(key=lambda near: (groups.get(near.group, 0.0), near.seconds, near.test))
-            rounds += [(place, near.seconds, near.test) for place, near in enumerate(kind)]
+            rounds += [(at, one not in direct, one.breadth, one) for at, one in enumerate(kind)]
         tests = list[str]()
-        for _, cost, test in sorted(rounds):
-            if cost <= seconds or not tests:
-                seconds -= cost
-                tests.append(test)
+        for *_, one in sorted(rounds, key=lambda line: (*line[:3], line[3].test)):
+            if one.seconds <= seconds or not tests:
+                seconds -= one.seconds
+                tests.append(one.test)
         return tests
 
 
