@@ -123,12 +123,14 @@ def test_intervals_of_gaps_are_newcombes(tmp_path: Path, capsys: Any, monkeypatc
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert not ended.value.code
-    (found,) = [json.loads(capsys.readouterr().out)["gaps"]["demographic parity"]]
+    gaps = json.loads(capsys.readouterr().out)["gaps"]
+    (found,) = [one for one in gaps if one["notion"] == "demographic parity"]
     sizes = [int((t["groups"] == g).sum()) for g in ("a", "b", "c")]
     hits = [int(((t["groups"] == g) & (t["decided"] == 1)).sum()) for g in ("a", "b", "c")]
     # of two classes, both are compared
     value, low, high = newcombe(sizes, hits, 0.95)
-    assert [found["value"], found["low"], found["high"]] == pytest.approx([value, low, high])
+    told = [found["held_out"], found["held_out_low"], found["held_out_high"]]
+    assert told == pytest.approx([value, low, high])
 
 
 # ---- verdicts
