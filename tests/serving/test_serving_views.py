@@ -30,9 +30,7 @@ SEED = "11" * 32
 
 def steps(schema: Schema, as_feature: bool) -> str:
     encoding = Encoding(schema, as_feature)
-    made = Additive(interactions=[("a", "town")]).shapes(
-        SchemaCoding(encoding), encoding.layout, 1500
-    )
+    made = Additive(interactions=[("a", "town")]).shapes(SchemaCoding(encoding), 1500)
     return json.dumps(CODINGS.write(made))
 
 
