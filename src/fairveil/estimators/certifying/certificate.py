@@ -196,25 +196,21 @@ class Certificate(CountedFile, Shown):
         ]
         yield Facts(tuple(facts))
         if self.rates:
-            low, high = (tuple(getattr(one, end) for one in self.rates) for end in ("low", "high"))
-            names, values = (
-                tuple(getattr(one, of) for one in self.rates) for of in ("name", "value")
-            )
-            rows = tuple(
-                Row(one.name, one.value, one.low, one.high, hollow=one.fewest < FEW)
-                for one in self.rates
+            names, values, low, high = (
+                tuple(getattr(one, of) for one in self.rates)
+                for of in ("name", "value", "low", "high")
             )
             title = f"Rates in the population, each with {percent(self.confidence)} confidence by itself"
-            yield Table(
-                (Column("rate", names), Column("released", values, "percent", low, high)), title
-            )
-            axis = Axis("rate in the population", "percent")
-            yield Rows(
+            columns = Column("rate", names), Column("released", values, "percent", low, high)
+            yield Table(columns, title)
+            few = [one.fewest < FEW for one in self.rates]
+            found = zip(names, values, low, high, few, strict=True)
+            rows = tuple(Row(*one[:4], hollow=one[4]) for one in found)
+            title, axis = (
                 "Rates in the population, sampling and noise together",
-                axis,
-                rows,
-                confidence=self.confidence,
+                "rate in the population",
             )
+            yield Rows(title, Axis(axis, "percent"), rows, confidence=self.confidence)
         for one in self.assumptions:
             yield Note(f"Assumed: {one}.")
 
@@ -229,12 +225,9 @@ class Certificate(CountedFile, Shown):
             found = f"at most {upwards(bound.at_most, self._gap(notion))} in the population"
         if bound.certified:
             return f"{asked}: {found}"
-        few = "no number of people would do at these rates"
-        if bound.people_needed is not None:
-            few = (
-                f"with these groups and this noise about {bound.people_needed:,} people set aside "
-                f"would do"
-            )
+        few, needed = "no number of people would do at these rates", bound.people_needed
+        if needed is not None:
+            few = f"with these groups and this noise about {needed:,} people set aside would do"
         return f"{asked}: not certified, {found}; {few}"
 
     @staticmethod
@@ -423,8 +416,6 @@ def require_compared(layout: Layout, notions: Sequence[Notion], cells: Cells) ->
     compared = {line.notion for line in layout.lines}
     for at, notion in enumerate(notions):
         fix = "Pass people of all groups, or schema=, which lists groups of whom nobody is there."
-        expected, of = (
-            f"at least two groups, which {type(notion).__name__} compares",
-            "sensitive_features",
-        )
-        need(at in compared, expected, of=of, got=list(cells.keys), fix=fix)
+        expected = f"at least two groups, which {type(notion).__name__} compares"
+        of, got = "sensitive_features", list(cells.keys)
+        need(at in compared, expected, of=of, got=got, fix=fix)

@@ -176,27 +176,22 @@ def text_of(watched: Watched) -> str:
 
 def places_of(found: Cells, known: Cells) -> npt.NDArray[np.intp]:
     """Where the monitor has each cell of the people."""
-    columns = [
-        found.names.index(name) if name in found.names else at
-        for at, name in enumerate(known.names)
-    ]
-    codes = []
     grid = np.indices(found.sizes).reshape(len(found.sizes), -1)
-    for at, (column, values) in enumerate(zip(columns, known.columns, strict=True)):
-        strange = [value for value in found.columns[column] if value not in values]
-        fix = f"Groups of {known.names[at]}: {', '.join(map(keys.shown, values))}."
-        need(not strange, "a known group", of="sensitive_features", got=strange, fix=fix)
-        codes.append(
-            np.array([values.index(value) for value in found.columns[column]])[grid[column]]
-        )
+    codes = []
+    for at, (name, values) in enumerate(zip(known.names, known.columns, strict=True)):
+        column = found.names.index(name) if name in found.names else at
+        told = "a known group", "sensitive_features", f"Groups of {name}"
+        codes.append(codes_in(found.columns[column], values, *told)[grid[column]])
     return np.asarray(known.ids(np.stack(codes).astype(np.uint16))[0], np.intp)
 
 
-def codes_in(found: tuple[Hashable, ...], known: tuple[Hashable, ...]) -> npt.NDArray[np.intp]:
-    """Classes as codes of the monitor's."""
+def codes_in(
+    found: Sequence[Hashable], known: Sequence[Hashable], expected: str, of: str, named: str
+) -> npt.NDArray[np.intp]:
+    """Values as codes of the monitor's."""
     strange = [value for value in found if value not in known]
-    fix = f"Classes of this monitor: {', '.join(map(keys.shown, known))}."
-    need(not strange, "a known class", of="y and the decisions", got=strange, fix=fix)
+    fix = f"{named}: {', '.join(map(keys.shown, known))}."
+    need(not strange, expected, of=of, got=strange, fix=fix)
     return np.array([known.index(value) for value in found], np.intp)
 
 
@@ -224,14 +219,11 @@ def whose_of(given: ColumnsLike, unit: Unit | None, X: TableLike) -> Whose | Non
         need(given is None, expected, of="unit", got="values", fix=fix, quote=False)
         return None
     if given is not None and not isinstance(given, str):
-        return reading.whose(
-            {unit.name: next(iter(given.values())) if isinstance(given, Mapping) else given},
-            1,
-            None,
-        )
-    expected, there = (
-        f"whose each row is, by {unit.name!r}",
+        values = next(iter(given.values())) if isinstance(given, Mapping) else given
+        return reading.whose({unit.name: values}, 1, None)
+    there, expected = (
         X is not None and given in (None, unit.name),
+        f"whose each row is, by {unit.name!r}",
     )
     fix = "Pass unit=ids, one value a row, or X with this column."
     need(there, expected, of="unit", got=given, fix=fix, quote=False)
@@ -351,36 +343,21 @@ class Monitor(Shown):
         """
         whose = coming_back(unit, max_periods_per_unit)
         promise = required_promise(epsilon, delta, "records", whose)
-        fix, finite = (
-            "Pass epsilon=1.0, for example; for public people fv.certify counts exactly.",
-            promise.is_private,
-        )
-        need(finite, "a finite number", of="epsilon", got=epsilon, fix=fix, error=PrivacyError)
+        fix = "Pass epsilon=1.0, for example; for public people fv.certify counts exactly."
+        of, got, error = "epsilon", epsilon, PrivacyError
+        need(promise.is_private, "a finite number", of=of, got=got, fix=fix, error=error)
         notions = notions_of(constraints)
-        rate = _checks.fraction(
-            false_alarm=false_alarm, low_open=True, high_open=True, remedy="Pass false_alarm=0.05."
-        )
-        fix, by_column = (
-            'Pass groups={"sex": ["f", "m"]}: the values that are public.',
-            isinstance(groups, Mapping),
-        )
-        need(by_column and groups, "groups by column", of="groups", got=groups, fix=fix)
-        cells = Cells(
-            tuple(tuple(values) for values in groups.values()), names=tuple(map(str, groups))
-        )
-        listed, given_unit = known_classes(list(classes)), promise.unit
-        watched = Watched(
-            tuple(notions),
-            cells,
-            listed,
-            promise.epsilon,
-            promise.delta,
-            rate,
-            None if given_unit is None else given_unit.name,
-            1 if given_unit is None else int(max_periods_per_unit or 1),
-            (),
-            (),
-        )
+        open_ends: Any = {"low_open": True, "high_open": True, "remedy": "Pass false_alarm=0.05."}
+        rate = _checks.fraction(false_alarm=false_alarm, **open_ends)
+        given: Any = groups
+        by_column = isinstance(given, Mapping) and len(given) > 0
+        fix = 'Pass groups={"sex": ["f", "m"]}: the values that are public.'
+        need(by_column, "groups by column", of="groups", got=groups, fix=fix)
+        cells = Cells(tuple(map(tuple, groups.values())), names=tuple(map(str, groups)))
+        budget = promise.epsilon, promise.delta, rate
+        times = 1 if unit is None else int(max_periods_per_unit or 1)
+        fixed = tuple(notions), cells, known_classes(list(classes)), *budget, unit, times
+        watched = Watched(*fixed, (), ())
         # constraints that these groups or classes do not bear are refused now
         place, book, plan = Path(path), given_ledger(ledger) or current(), watched.plan
         _ = watched.layout
@@ -477,9 +454,8 @@ class Monitor(Shown):
         bet = self._begun
         for name, counts in zip(self.watched.names, self.watched.counts, strict=True):
             if counts not in self._known:
-                self._known[counts] = p_value(
-                    self.watched.layout, np.array(counts), self.watched.plan.noise
-                )
+                of = self.watched.layout, np.array(counts), self.watched.plan.noise
+                self._known[counts] = p_value(*of)
             p = self._known[counts]
             bet = bet.after(p) if isinstance(bet, Clearest) else bet.after(e_value(p))
             out.append(Period(name, counts, p, bet.wealth))
@@ -502,19 +478,12 @@ class Monitor(Shown):
         for at, one in enumerate(self.periods, 1):
             if one.name == period:
                 # Each constraint may miss by itself: all of a period share its level.
-                level = self.watched.false_alarm / (at * (at + 1.0)) / len(self.watched.constraints)
-                found = certified(
-                    self.watched.layout,
-                    len(self.watched.constraints),
-                    np.array(one.counts),
-                    self.watched.plan.noise,
-                    1.0 - level,
-                )
-                return found.notions
-        known = [one.name for one in self.periods]
-        raise InputError.expected(
-            "a period", of="period", got=period, remedy=f"Known: {', '.join(known)}."
-        )
+                made, many = self.watched, len(self.watched.constraints)
+                level = made.false_alarm / (at * (at + 1.0)) / many
+                of = made.layout, many, np.array(one.counts), made.plan.noise, 1.0 - level
+                return certified(*of).notions
+        remedy = f"Known: {', '.join(self.watched.names)}."
+        raise InputError.expected("a period", of="period", got=period, remedy=remedy)
 
     @property
     def wealth(self) -> float:
@@ -547,21 +516,15 @@ class Monitor(Shown):
         """Whether there was an alarm, and a line a period."""
         raised = "no alarm" if self.alarm is None else f"alarm in {self.alarm}"
         rate = f"false alarm over the whole run at most {self.watched.false_alarm:g}"
-        yield Facts.of(
-            (
-                ("verdict", f"{raised}; {len(self.periods)} periods"),
-                ("chance", rate),
-                ("privacy", self.watched.promise),
-            )
-        )
+        verdict = "verdict", f"{raised}; {len(self.periods)} periods"
+        yield Facts.of((verdict, ("chance", rate), ("privacy", self.watched.promise)))
         columns = (
             Column("period", tuple(one.name for one in self.periods)),
             Column("p", tuple(one.p for one in self.periods), "plain"),
             Column("wealth", tuple(one.wealth for one in self.periods), "plain"),
         )
-        yield Table(
-            columns, f"Periods; wealth of {1.0 / self.watched.false_alarm:g} raises the alarm"
-        )
+        title = f"Periods; wealth of {1.0 / self.watched.false_alarm:g} raises the alarm"
+        yield Table(columns, title)
 
     @property
     def _begun(self) -> Bet | Clearest:
@@ -578,34 +541,28 @@ class Monitor(Shown):
         unit: ColumnsLike,
     ) -> npt.NDArray[np.float64]:
         """The noisy counts of these people: one release."""
-        whose, at = whose_of(unit, self.watched.promise.unit, X), len(self.watched.names)
-        rows = X, y, sensitive_features, None, self.watched.promise, seed, whose
-        people = wrapped.people_of(
-            model, *rows, stated=self.watched.cells, classes=self.watched.classes
-        )
-        names, own, of = people.cells.names, self.watched.cells.names, "sensitive_features"
-        fits, fix = (
-            set(names) == set(own) or len(names) == len(own),
-            f"Pass the columns {', '.join(own)}.",
-        )
+        made, layout = self.watched, self.watched.layout
+        whose, at = whose_of(unit, made.promise.unit, X), len(made.names)
+        rows = X, y, sensitive_features, None, made.promise, seed, whose
+        people = wrapped.people_of(model, *rows, made.cells, made.classes)
+        names, own, of = people.cells.names, made.cells.names, "sensitive_features"
+        fits, fix = len(names) == len(own), f"Pass the columns {', '.join(own)}."
         need(fits, "the groups of this monitor", of=of, got=list(names), fix=fix)
-        wrapped.require_labels(
-            people.labelled,
-            self.watched.layout.needs_labels,
-            [one.kind for one in self.watched.constraints],
-        )
-        places = places_of(people.cells, self.watched.cells)
-        kinds = codes_in(people.classes, self.watched.classes)
+        asked = [one.kind for one in made.constraints]
+        wrapped.require_labels(people.labelled, layout.needs_labels, asked)
+        places = places_of(people.cells, made.cells)
+        told = "a known class", "y and the decisions", "Classes of this monitor"
+        kinds = codes_in(people.classes, made.classes, *told)
         codes = people.codes_by(
-            lambda ids, y, found: self.watched.layout.part_of[places[ids], kinds[y], kinds[found]]
+            lambda ids, y, found: layout.part_of[places[ids], kinds[y], kinds[found]]
         )
-        returns = self.watched.max_periods if whose is not None else None
+        returns = made.max_periods if whose is not None else None
         counts, self.privacy_ = count(
             people,
-            self.watched.promise,
-            self.watched.plan,
+            made.promise,
+            made.plan,
             codes,
-            self.watched.layout.parts,
+            layout.parts,
             labels=True,
             groups=True,
             seed=wrapped.derived_seed(seed, 1000 + at),

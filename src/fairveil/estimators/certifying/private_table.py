@@ -220,23 +220,15 @@ class PrivateTable(CountedFile, Shown):
         pd = pandas_for("to_frame")
         out = []
         for (columns, key), line in self.lines.items():
-            values: dict[str, Any] = {
-                "columns": self._columns(columns),
-                "group": self._shown(key),
-                "small": line.small,
-            }
-            values |= {
-                "people": line.people.value,
-                "people.low": line.people.low,
-                "people.high": line.people.high,
-            }
-            for name, rate in line.rates.items():
-                values |= {name: rate.value, f"{name}.low": rate.low, f"{name}.high": rate.high}
+            values: dict[str, Any] = {"columns": self._columns(columns), "group": self._shown(key)}
+            values["small"] = line.small
+            shown: dict[str, Any] = {"people": line.people, **line.rates}
+            for name, one in shown.items():
+                values |= {name: one.value, f"{name}.low": one.low, f"{name}.high": one.high}
             out.append(values)
         frame = pd.DataFrame(out)
-        return frame.astype(
-            dict.fromkeys((name for name in frame if frame[name].isna().any()), float)
-        )
+        undefined = [name for name in frame if frame[name].isna().any()]
+        return frame.astype(dict.fromkeys(undefined, float))
 
     def plot(self, ax: object = None, rate: str | None = None, *columns: str) -> Any:
         """Draw points with their intervals by group. Marks of small groups are hollow.
@@ -255,10 +247,8 @@ class PrivateTable(CountedFile, Shown):
         matplotlib axes
             The axes.
         """
-        groups = self.level(*columns)
-        return draw_on(
-            self._chart(self._rate(rate), [*groups.items(), (None, self.lines[EVERYONE, None])]), ax
-        )
+        lines = [*self.level(*columns).items(), (None, self.lines[EVERYONE, None])]
+        return draw_on(self._chart(self._rate(rate), lines), ax)
 
     def _chart(self, rate: str, lines: Sequence[tuple[Hashable, TableLine]]) -> Rows:
         rows = [
@@ -291,10 +281,8 @@ class PrivateTable(CountedFile, Shown):
             f"{self.ABOUT_PEOPLE}; {self.ABOUT_ROWS}. -: undefined.{mark}"
         )
         for level, gaps in self.gaps.items():
-            for gap in gaps:
-                yield Note(
-                    f"Groups of {self._columns(level)}, widest difference: {printable(gap)}."
-                )
+            head = f"Groups of {self._columns(level)}, widest difference:"
+            yield from (Note(f"{head} {printable(gap)}.") for gap in gaps)
         for name in self.layout.main:
             yield self._chart(name, [(key, line) for (_, key), line in self.lines.items()])
 
@@ -306,11 +294,9 @@ class PrivateTable(CountedFile, Shown):
         names = self.layout.cells.names
         if not self.levels:
             return EVERYONE
-        if (
-            not columns
-            and len([level for level in self.levels if len(level) == len(self.levels[-1])]) == 1
-        ):
-            return self.levels[-1]
+        finest = [level for level in self.levels if len(level) == len(self.levels[-1])]
+        if not columns and len(finest) == 1:
+            return finest[0]
         found = tuple(sorted(names.index(name) for name in columns if name in names))
         known = [" and ".join(names[j] for j in level) for level in self.levels]
         got, fix = list(columns) or None, f"Name the columns of one level: {', '.join(known)}."
@@ -490,13 +476,8 @@ def private_audit(
         facts=facts,
         not_covered=[*asked.beside, *([] if model is None else [OWN_DECISIONS])],
     )
-    known = None
-    if (
-        promise.is_private
-        and promise.protects == "sensitive_features"
-        and not people.by_group
-        and not isinstance(people.rows, RowsElsewhere)
-    ):
+    known, of_groups = None, promise.is_private and promise.protects == "sensitive_features"
+    if of_groups and not people.by_group and not isinstance(people.rows, RowsElsewhere):
         # how many there are of each label and decision is public
         parts = layout.part_of(np.zeros_like(people.ids), people.labels, people.decisions)
         known = np.bincount(parts, minlength=layout.kinds).astype(np.float64)
@@ -511,16 +492,11 @@ def _layout(people: DecidedPeople, labelled: bool, depth: int | None) -> TableLa
     most = len(people.cells.columns)
     deep = most if depth is None else _checks.whole(at_least=1, depth=depth)
     layout = TableLayout(people.cells, people.classes, labelled, min(deep, most))
-    expected, fix = (
-        f"at most {MOST_CODES} counts",
-        "Take fewer sensitive columns at once, or merge groups or classes.",
-    )
+    expected, fix = f"at most {MOST_CODES} counts", "Take fewer sensitive columns at once, or merge"
     got = f"{people.cells.count} groups x {layout.kinds} kinds of rows"
+    fix = f"{fix} groups or classes."
     need(layout.parts <= MOST_CODES, expected, of="the table", got=got, fix=fix)
-    names, fix = (
-        {keys.shown(name) for name in people.classes},
-        "Give classes names that differ when they are printed.",
-    )
-    differ = len(names) == len(people.classes)
-    need(differ, "different names", of="classes", got=list(people.classes), fix=fix)
+    differ = len({*map(keys.shown, people.classes)}) == len(people.classes)
+    listed, fix = list(people.classes), "Give classes names that differ when they are printed."
+    need(differ, "different names", of="classes", got=listed, fix=fix)
     return layout
