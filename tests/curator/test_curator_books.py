@@ -8,13 +8,12 @@ import threading
 import numpy as np
 import pytest
 
-from fairveil.core.attached import RowFunction
 from fairveil.core.books import Budget
 from fairveil.core.cost import Filter
 from fairveil.core.curator import MOST_READY
 from fairveil.core.events import Gaussian, Repeated
 from fairveil.curator import CellCounts, Curator, FeatureSums, Journal, Rows, Weighed
-from fairveil.errors import BudgetError, InputError, PrivacyError
+from fairveil.errors import BudgetError, PrivacyError
 from fairveil.ledger import Ledger
 from fairveil.privacy import NoiseSource, Promise
 from fairveil.statement.document import PrivacyStatement
@@ -47,18 +46,6 @@ def test_guarantee_1_of_books_what_is_refused_anywhere_is_charged_nowhere(rows) 
         curator.answer([(CellCounts(rows.cells()), 1.0)])
     assert (curator._books.budget.admitted, curator.log.events) == (admitted, log)
     assert list(book.history())[-1].spent == charged
-
-
-def test_guarantee_1_of_books_a_filter_is_of_the_runs_own_guarantee(rows) -> None:
-    for other in (
-        Promise(2.9, 1e-6, neighbours="replace-one"),
-        Promise(3.0, 1e-5, neighbours="replace-one"),
-        Promise(3.0, 1e-6),
-        Promise(3.0, 1e-6, "sensitive_features"),
-    ):
-        with pytest.raises(InputError, match="a filter for"):
-            Curator(rows, PROMISE, cap=Filter.create(other))
-    assert Curator(rows, PROMISE, cap=Filter.create(PROMISE))._books.budget.room is not None
 
 
 def test_guarantee_2_of_books_a_release_is_written_before_its_answer_is_returned(
@@ -130,26 +117,3 @@ def test_a_run_is_closed_while_an_interrupted_answer_still_has_its_turn() -> Non
     thread.start()
     thread.join(60)
     assert closed == [True]
-
-
-def test_an_answer_is_not_asked_for_inside_of_another() -> None:
-    curator = Curator(Rows.from_arrays(np.ones((4, 1))), Promise(10.0, 1e-6))
-
-    def nested(block: object) -> object:
-        curator.answer(
-            [(RowFunction(lambda inner: inner.numbers.T, 1, 1.0, frozenset({"features"})), 50.0)]
-        )
-        return np.zeros((4, 1))
-
-    curator.answer(
-        [(RowFunction(nested, 1, 1.0, frozenset({"features"})), 50.0)]
-    )  # the rows contribute zero, as after any error of user code
-    curator.close()
-    assert any("one answer after another" in told for told in curator.trouble())
-
-
-def test_a_run_that_was_closed_gives_no_answer() -> None:
-    budget = Budget(Promise(1.0, 1e-6), Gaussian(10.0), None)
-    budget.close()
-    with pytest.raises(PrivacyError, match="a run that goes on"), budget.release(Gaussian(10.0)):
-        pass

@@ -305,29 +305,6 @@ def test_guarantee_2_what_cannot_be_settled_stays_charged_and_hides_no_error(
     assert len(free.log) == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
-@pytest.mark.parametrize("asked", [0, 3])
-def test_guarantee_2_a_forked_child_that_leaves_the_run_settles_nothing(
-    rows, tmp_path, asked
-) -> None:
-    book = Ledger.create(tmp_path / "book.db", "people", 9.0, 1e-6, neighbours="replace-one")
-    parent = os.getpid()
-    try:
-        with curator_of(rows, book) as curator:
-            follow(curator, rows, asked)
-            if os.fork() == 0:
-                raise Killed  # what ends the child leaves the parent's block, too
-            os.wait()
-            assert kinds(book) == [RESERVED]
-            follow(curator, rows, 12 - asked, asked)
-            curator.finish()
-    finally:
-        if os.getpid() != parent:
-            os._exit(0)
-    assert kinds(book) == [RESERVED, COMMITTED]
-    assert charged(book) == cost(book, PLAN)
-
-
 def test_guarantee_2_a_run_that_may_go_on_hides_no_error_where_the_store_is_away(
     rows, book, tmp_path, monkeypatch
 ) -> None:
@@ -425,25 +402,6 @@ def test_guarantee_3_a_copy_of_a_journal_is_refused_and_left_alone(
             curator_of(rows, book, earlier=Journal(copy))
         assert copy.read_bytes() == before
     assert len(kinds(book)) == lines
-
-
-def test_guarantee_3_the_run_continues_with_its_own_ledger_alone(rows, book, tmp_path) -> None:
-    path = tmp_path / "j"
-    one = curator_of(rows, book, earlier=Journal(path))
-    follow(one, rows, 5)
-    one.close()
-    before = path.read_bytes()
-    same_name = budget()
-    for other, words in (
-        (None, "the run began with"),
-        (budget(name="others"), "the run began with"),
-        (same_name, "its own"),
-    ):
-        with pytest.raises(LedgerError, match=words):
-            curator_of(rows, other, earlier=Journal(path))
-        assert other is None or kinds(other) == []
-    assert path.read_bytes() == before
-    curator_of(rows, book, earlier=Journal(path)).close()
 
 
 def test_guarantee_3_a_run_that_began_without_a_ledger_is_charged_for_all_of_it(
