@@ -288,7 +288,7 @@ def test_rows_that_were_clipped_until_noise_hides_them_are_said_to_be() -> None:
 
 @pytest.mark.parametrize("promise", RELATIONS[:2], ids=IDS[:2])
 def test_stated_noise_of_values_counts_that_of_shares(promise: Promise) -> None:
-    """Losses and shares with independent noise, 4000 times: deviations are known within 5 % by 4.5
+    """Losses and shares with independent noise, 1000 times: deviations are known within 10 % by 4.5
     of their own; and a tenth for what is not linear. A loss that is a sum divides by no share."""
     rng = np.random.default_rng(0)
     losses, shares, noise, of_shares = np.array([0.12, 0.05]), np.array([0.6, 0.4]), 0.002, 0.02
@@ -304,7 +304,7 @@ def test_stated_noise_of_values_counts_that_of_shares(promise: Promise) -> None:
 
         said = outcome(losses, shares)
         assert said.names[2:] == ("gini <= 0.1", "error <= 0.2")
-        moves = noise * rng.normal(size=(4000, 2)), of_shares * rng.normal(size=(4000, 2))
+        moves = noise * rng.normal(size=(1000, 2)), of_shares * rng.normal(size=(1000, 2))
         seen = [outcome(losses + one, shares + other) for one, other in zip(*moves, strict=True)]
         measured = np.std([np.append(one.values, one.value) for one in seen], axis=0)
         assert np.abs(measured / np.append(said.spread, said.value_noise) - 1.0).max() < 0.15
@@ -562,7 +562,7 @@ def test_a_gini_constraint_is_kept_by_one_vector() -> None:
     q, _ = quadratics(3)
     f, inequality = objectives.Error().at(frame(q)), objectives.Gini().at_most(0.1).at(frame(q))
     assert float(inequality.value(q.losses(q.best(np.ones(3))))) > 1e-4
-    found = least(replace(q, radius=10.0), Joint(f, inequality, corollary_4_2(f, 1e-3)))
+    found = least(replace(q, radius=10.0), Joint(f, inequality, corollary_4_2(f, 1e-3)), rounds=60)
     assert float(inequality.value(q.losses(found.coefficients))) <= 1e-3
     assert found.lower <= found.value
 

@@ -373,7 +373,7 @@ class TailoringReport(Shown):
     ) -> TailoringReport:
         """Of what was shared and what the statement says of it; `limits`: the groups' max_epsilon;
         `unit`: of the target."""
-        names = ("everyone",) if cells is None else cells.keys
+        names = names_of(cells)
         nothing = np.full(len(names), math.nan)
         told = [one.epsilon for one in statement.groups] or [statement.epsilon] * len(names)
         told = [
@@ -437,63 +437,58 @@ class TailoringReport(Shown):
 
 def allocation_of(solver: Tailored, cells: Cells | None, promise: Promise) -> Allocation:
     """How the budget is to be shared among these groups."""
-    names: Sequence[Hashable] = ("everyone",) if cells is None else cells.keys
+    names = names_of(cells)
     rule = checked_rule(solver.allocation, names)
-    overlapping = cells is not None and cells.per_row > 1
-    for of, given in (("min_epsilon", solver.min_epsilon), ("max_epsilon", solver.max_epsilon)):
-        if given is not None and (overlapping or cells is None):
+    limits: list[Floats | None] = []
+    for of, otherwise in (("min_epsilon", 0.0), ("max_epsilon", math.inf)):
+        given = getattr(solver, of)
+        if given is None:
+            limits.append(None)
+            continue
+        if cells is None:
+            remedy = "Pass sensitive_features; epsilon= is everybody's."
+            raise InputError.expected("None without groups", of=of, got=given, remedy=remedy)
+        if cells.per_row > 1:
             remedy = (
                 "A person spends in each of her groups: pass groups='product', whose groups do not "
                 "overlap."
             )
-            expected = "None without groups" if cells is None else "None with groups that overlap"
-            remedy = (
-                "Pass sensitive_features; epsilon= is everybody's." if cells is None else remedy
-            )
+            expected = "None with groups that overlap"
             raise InputError.expected(expected, of=of, got=given, remedy=remedy)
-    least = _limits("min_epsilon", solver.min_epsilon, names, promise, 0.0)
-    most = _limits("max_epsilon", solver.max_epsilon, names, promise, math.inf)
-    return Allocation(rule, solver.spend, least, most)
-
-
-def _limits(
-    of: str, given: Any, names: Sequence[Hashable], promise: Promise, otherwise: float
-) -> Floats | None:
-    """Squared distances that groups' epsilons allow."""
-    if given is None:
-        return None
-    if not promise.is_private or promise.neighbours != "add-remove":
-        raise InputError.expected(
-            "None unless protects='records', add-remove",
-            of=of,
-            got=given,
-            remedy=(
+        if not promise.is_private or promise.neighbours != "add-remove":
+            remedy = (
                 "A person who is replaced by one of another group costs what both spend: no "
                 "group has a limit alone."
-            ),
-        )
-    stated = dict(given) if isinstance(given, Mapping) else dict.fromkeys(names, given)
-    unknown = [key for key in stated if key not in names]
-    if unknown:
-        remedy = "Name groups as `groups_` does."
-        raise InputError.expected(f"groups out of {list(names)}", of=of, got=unknown, remedy=remedy)
-    limits = np.full(len(names), otherwise)
-    for key, epsilon in stated.items():
-        limits[list(names).index(key)] = (
-            gaussian_mu(_checks.positive(**{of: epsilon}), promise.delta) ** 2
-        )
-    return limits
+            )
+            expected = "None unless protects='records', add-remove"
+            raise InputError.expected(expected, of=of, got=given, remedy=remedy)
+        stated = by_group(given, names)
+        if unknown := [key for key in stated if key not in names]:
+            expected, remedy = f"groups out of {list(names)}", "Name groups as `groups_` does."
+            raise InputError.expected(expected, of=of, got=unknown, remedy=remedy)
+        # squared distances that groups' epsilons allow
+        paid = np.full(len(names), otherwise)
+        for key, epsilon in stated.items():
+            epsilon = _checks.positive(**{of: epsilon})
+            paid[list(names).index(key)] = gaussian_mu(epsilon, promise.delta) ** 2
+        limits.append(paid)
+    return Allocation(rule, solver.spend, *limits)
+
+
+def names_of(cells: Cells | None) -> Sequence[Hashable]:
+    """The groups, or everyone."""
+    return ("everyone",) if cells is None else cells.keys
+
+
+def by_group(given: Any, names: Sequence[Hashable]) -> dict[Hashable, Any]:
+    """A limit by group, or one for all, as a limit by group."""
+    return dict(given) if isinstance(given, Mapping) else dict.fromkeys(names, given)
 
 
 def limits_of(solver: Tailored, cells: Cells | None) -> list[float]:
     """max_epsilon by group; inf where there is none."""
-    names: Sequence[Hashable] = ("everyone",) if cells is None else cells.keys
-    given = solver.max_epsilon
-    stated = (
-        dict(given)
-        if isinstance(given, Mapping)
-        else dict.fromkeys(names, math.inf if given is None else given)
-    )
+    names = names_of(cells)
+    stated = by_group(math.inf if solver.max_epsilon is None else solver.max_epsilon, names)
     return [float(stated.get(key, math.inf)) for key in names]
 
 
