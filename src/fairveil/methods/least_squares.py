@@ -102,6 +102,7 @@ WHOLE_SHARE = 0.3  # of the rest, where records are protected, for one matrix of
 THIN = 1e-13  # of the largest eigenvalue: below it a direction counts as flat
 CUT = 1e-10  # of the largest spread: below it a direction is one that no row has, but for rounding
 LEAST_SHARE = 1e-12
+LOWEST = 1e-140  # of what an eigenvalue is shifted by
 RIDGE = 0.4  # of the noise's spectral norm: s
 CERTAIN = 3.0  # deviations of the noise
 TOLERANCE = 1e-7
@@ -379,41 +380,25 @@ def least_in_ball(matrix: Floats, vector: Floats, radius: float = math.inf) -> F
             got="one that falls for ever, and no radius",
             remedy="Pass a radius: the largest norm of coefficients.",
         )
-    return np.asarray(basis @ _on_sphere(values, b, radius, flat))
+    # on the sphere: eigenvalues are counted from the lowest, if that is negative, and m from there
+    above = values - min(float(values[0]), 0.0)
 
+    def away(m: float) -> float:
+        """1 / radius - 1 / |c(m)|, nearly linear in m, where |c(m)| itself has a pole."""
+        length = float(np.linalg.norm(b / (above + m)))
+        return 1.0 / radius - (1.0 / length if length > 0.0 else math.inf)
 
-def _on_sphere(values: Floats, b: Floats, radius: float, flat: float) -> Floats:
-    """In the eigenbasis: the solution of length `radius`."""
-    least = max(0.0, -float(values[0]))
-    lowest = values <= values[0] + flat if values[0] < 0 else values <= flat
-
-    def length(m: float) -> float:
-        return float(np.linalg.norm(b / (values + m)))
-
-    if float(np.abs(b[lowest]).max(initial=0.0)) <= THIN * max(float(np.linalg.norm(b)), 1e-300):
+    high = float(np.linalg.norm(b)) / radius
+    if away(LOWEST) < 0.0:
         # The hard case of a trust region: nothing pulls along the lowest eigenvector, which then
         # fills up the length.
-        rest = np.where(lowest, 0.0, b / np.where(lowest, 1.0, values + least))
-        inside = float(np.linalg.norm(rest))
-        if inside <= radius:
-            rest[int(np.argmax(lowest))] = math.sqrt(max(0.0, radius**2 - inside**2))
-            return rest
-        b = np.where(lowest, 0.0, b)
-    # |c(least + above)| <= radius, since every eigenvalue + least is at least 0
-    above = float(np.linalg.norm(b)) / radius
-    high = least + above
-    low = least + max(float(np.abs(b[lowest]).max(initial=0.0)) / radius / 2.0, 1e-16 * high)
-    while low > least and length(low) < radius:
-        low = least + (low - least) / 2.0
-    if length(high) >= radius:  # by rounding alone
-        root = high
-    elif length(low) < radius:
-        root = low
+        c = b / (above + LOWEST)
+        c[0] = 0.0
+        c[0] = math.sqrt(max(0.0, radius**2 - float(c @ c)))
     else:
-        # 1/radius - 1/|c(m)| is nearly linear in m, where |c(m)| itself has a pole.
-        root = brentq(lambda m: 1.0 / radius - 1.0 / length(m), low, high, xtol=1e-300)
-    c = b / (values + root)
-    return np.asarray(c * (radius / float(np.linalg.norm(c))))
+        root = brentq(away, LOWEST, high, xtol=1e-300, maxiter=2000) if away(high) < 0.0 else high
+        c = b / (above + root)
+    return np.asarray(basis @ (c * (radius / float(np.linalg.norm(c)))))
 
 
 @dataclass(frozen=True, eq=False)
