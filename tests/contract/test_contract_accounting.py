@@ -4,7 +4,6 @@ library. A price is never below the truth, and close to it where it is said to b
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Callable
 from functools import reduce
@@ -523,8 +522,6 @@ def test_a_filter_admits_no_more_than_its_promise(kind: str, reserve: float) -> 
     cap, made = Filter.create(PROMISE, kind, reserve=reserve), 0
     one = Gaussian(15.0)
     while cap.fits(one) and made < 2000:
-        again = Filter.from_dict(json.loads(json.dumps(cap.to_dict())))
-        assert again == cap
         cap, made = cap.add(one), made + 1
     assert 3 < made < 2000
     with pytest.raises(FairveilError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import mpmath
@@ -213,18 +212,3 @@ def test_what_cannot_be_capped() -> None:
     for kind in KINDS:
         assert not Filter.create(PROMISE, kind).fits(NonPrivate())
     assert not Filter.create(PROMISE, "pure").fits(Gaussian(1e6))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_json_both_ways(kind: str) -> None:
-    cap = Filter.create(PROMISE, kind).add(ROUNDS[kind][0])
-    assert Filter.from_dict(json.loads(json.dumps(cap.to_dict()))) == cap
-    for broken in (
-        {},
-        {**cap.to_dict(), "version": 2},
-        {**cap.to_dict(), "more": 1},
-        {**cap.to_dict(), "spent": -1.0},
-        [],
-    ):
-        with pytest.raises(InputError):
-            Filter.from_dict(broken)

@@ -109,16 +109,6 @@ def test_the_price_is_that_of_the_worst_enumerated_pair(name: str, neighbours: s
     assert found == pytest.approx(gaussian_epsilon(math.sqrt(worst), DELTA), rel=1e-9)
 
 
-def test_releases_over_the_same_cells_are_one_persons_and_over_other_columns_anybodys() -> None:
-    first, second = (event for event, _ in RELEASES["opposite"])
-    together = leaves.inventory(Composed((first, second)), "add-remove").gaussian
-    assert together == pytest.approx(4.0**-2 + 90.0**-2)
-    apart = leaves.inventory(
-        Composed((first, PerCell(second.multipliers, (0.0,), (), 1))), "add-remove"
-    ).gaussian
-    assert apart == pytest.approx(2 * 4.0**-2)
-
-
 @pytest.mark.parametrize("crossing", [0, 1, -1])
 def test_a_crossing_is_the_farthest_that_contributions_of_its_kind_can_move(crossing: int) -> None:
     """Contributions of norm c_k to one sum, or to cells of their own, with one noise: the largest
@@ -153,17 +143,6 @@ def test_on_one_batch_parts_are_one_persons_too() -> None:
     assert batch.replaced is not None
     assert batch.alone**2 == pytest.approx(4.0**-2 + 90.0**-2 + 0.01)
     assert batch.replaced**2 == pytest.approx(2 * (4.0**-2 + 90.0**-2) + 0.04)
-
-
-@both
-def test_order_folding_and_many_cells(neighbours: str) -> None:
-    rng = np.random.default_rng(0)
-    events = [PerCell((tuple(rng.uniform(2, 9, 250)),), (2.0,), (int(c),)) for c in (0, 1, -1, 1)]
-    found = epsilon(events, DELTA, neighbours)
-    assert epsilon(events[::-1], DELTA, neighbours) == found
-    assert epsilon([Repeated(Composed(tuple(events)), 3)], DELTA, neighbours) == epsilon(
-        events * 3, DELTA, neighbours
-    )
 
 
 # Files
@@ -218,16 +197,6 @@ def test_a_groups_epsilon_is_that_of_its_worst_enumerated_pair(name: str, neighb
             assert found[cell] == pytest.approx(exact, rel=1e-9)
         everybody = epsilon([*common, tree(releases)], DELTA, neighbours)
         assert max(found) == pytest.approx(everybody, rel=1e-9)
-
-
-def test_tailoring_shows_under_add_remove_and_is_diluted_under_replace_one() -> None:
-    """theory.md#cells: a person who may come from the best served group is charged for it too; of
-    two groups both spend the same."""
-    event = Repeated(PerCell(((5.0, 20.0),), (0.0,)), 10)
-    high, low = by_group(event, DELTA, "add-remove", 2)
-    assert low < high / 3
-    moved = by_group(event, DELTA, "replace-one", 2)
-    assert moved[0] == moved[1] > high
 
 
 def test_others_columns_and_widths_stay() -> None:

@@ -64,10 +64,6 @@ class Bound:
         batch is a multiple of."""
         return self.norm * OUTWARDS
 
-    def scaled(self, factor: float) -> Bound:
-        """The bound of `factor` times the sum."""
-        return Bound(product_up(self.norm, factor), product_up(self.diameter, factor), self.order)
-
 
 def on_grid(bound: Bound, unit: float, coordinates: int) -> Bound:
     """The bound after every coordinate was rounded to the nearest multiple of `unit`

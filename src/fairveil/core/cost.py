@@ -388,7 +388,7 @@ class Filter:
     that is reserved at creation. `spent` of `budget`, in the kind's own
     unit, and `leaked` of the reserved part.
 
-    Make one by `Filter.create`, or read one by `Filter.from_dict`.
+    Make one by `Filter.create`.
 
     >>> from fairveil.core.events import Gaussian
     >>> cap = Filter.create(Promise(1.0, 1e-6))
@@ -482,28 +482,10 @@ class Filter:
         return replace(self, spent=spent, leaked=leaked, admitted=self.admitted + 1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values: all but the budget, which follows from the rest."""
+        """Plain JSON values, for a journal: all but the budget, which follows from the rest."""
         values = checks.fields_of(self) | {"promise": self.promise.to_dict()}
         del values["budget"]
         return {"version": FORMAT_VERSION, **values}
-
-    @staticmethod
-    def from_dict(values: Any) -> Filter:
-        """The inverse of `to_dict`. The budget is worked out afresh from the promise."""
-        names = {"version", "promise", "kind", "order", "reserve", "spent", "leaked", "admitted"}
-        table = isinstance(values, dict)
-        right = table and set(values) == names and values["version"] == FORMAT_VERSION
-        words = f"an object of version {FORMAT_VERSION} with {sorted(names)}"
-        got = sorted(values) if table else type(values).__name__
-        need(right, words, of="filter", got=got, fix="Write filters with to_dict().")
-        how = {name: values[name] for name in ("order", "reserve")}
-        fresh = Filter.create(Promise.from_dict(values["promise"]), values["kind"], **how)
-        return replace(
-            fresh,
-            spent=checks.non_negative(spent=values["spent"]),
-            leaked=checks.non_negative(leaked=values["leaked"]),
-            admitted=checks.whole(admitted=values["admitted"]),
-        )
 
     def _within(self, cost: float, leak: float) -> bool:
         return _up(self.spent + cost, cost) <= self.budget and (
