@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-from fairveil.core import curves
+from fairveil.core import compose, curves, events
 from fairveil.core.cost import delta, epsilon, gaussian_epsilon, price, routes_of
 from fairveil.core.events import (
     Approximate,
@@ -40,7 +40,6 @@ from fairveil.core.events import (
     Repeated,
     VisiblySampled,
     ZeroConcentrated,
-    compose,
     from_json_dict,
     spelled_out,
     to_json_dict,
@@ -90,8 +89,11 @@ def test_equal_trees_cost_the_same_by_every_route(kind: str, neighbours: str) ->
         [Repeated(one, 4), other, NoOp()],
         [one, Repeated(one, 2), other, one],
         Composed((Repeated(Composed((one, one)), 2), Repeated(other, 1))),
-        from_json_dict(json.loads(json.dumps(to_json_dict(compose([Repeated(one, 4), other]))))),
-        list(spelled_out(compose([other, Repeated(one, 4)]))),
+        [Repeated(Repeated(one, 2), 2), other],
+        from_json_dict(
+            json.loads(json.dumps(to_json_dict(events.compose([Repeated(one, 4), other]))))
+        ),
+        list(spelled_out(events.compose([other, Repeated(one, 4)]))),
     ]
     first, *rest = (routes_of(way, DELTA, neighbours) for way in ways)
     assert all(found == first for found in rest)
@@ -371,6 +373,31 @@ def test_randomised_responses_are_a_binomial(count: int) -> None:
         exact = float(mass @ np.maximum(0.0, -np.expm1(at - e * (2 * wins - count))))
         found = delta(Repeated(Pure(e), count), at)
         assert exact - 1e-15 <= found <= exact * 1.002 + 1e-13
+
+
+def test_what_a_window_cuts_off_and_a_transform_rounds_is_charged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With a window that cuts off mass that matters, and roundings that do, prices only rise."""
+
+    def found() -> float:
+        return routes_of(Repeated(Laplace(3.0), 30), 1e-6)["privacy-loss distribution"]
+
+    close = found()
+    for name, value in (("TILTED_TAIL", 0.5), ("TILTED_TAIL", 3.0), ("ROUNDING", 1e-10)):
+        with monkeypatch.context() as patch:
+            patch.setattr(compose, name, value)
+            assert found() > close * (1 + 1e-9), (name, value)
+    whole = compose.Total._window
+
+    def cut(self: compose.Total, tilt: float) -> tuple[int, int, float]:
+        """It ends just above the answer; what is beyond comes round below it."""
+        return whole(self, tilt)[0], int(close / self.step) + 5, tilt + 1 / self._scale
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compose.Total, "_window", cut)
+        assert found() >= close
+    assert found() == close
 
 
 @pytest.mark.parametrize("mean", [1.0, 5.0, 40.0])
