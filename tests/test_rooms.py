@@ -92,6 +92,7 @@ INSIDE = {
         ("cautions",),
         ("reading",),
         ("fitting", "reports"),
+        ("pages",),
         ("faces", "handed"),
         ("ways", "wrapped"),
         ("counted",),

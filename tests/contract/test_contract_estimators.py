@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from html import unescape
 from typing import Any
 
 import numpy as np
@@ -132,3 +133,27 @@ def test_a_generator_repeats_and_goes_on(kind: Any, table: Table) -> None:
     first, again, then = (run.predict_proba(X) for run in runs)
     assert np.array_equal(first, again)
     assert not np.array_equal(first, then)
+
+
+def test_a_fit_has_a_page_that_says_what_its_reports_say(
+    estimator_row: Configuration, fitted: Any
+) -> None:
+    clf = fitted(estimator_row)
+    if not hasattr(type(clf), "report_"):
+        pytest.skip("a search, whose best estimator has a page")
+    page, found = clf.report_, getattr(clf, "constraint_report_", None)
+    assert page.statement is clf.privacy_
+    assert type(clf).__name__ in page.method
+    told = {fact.label: fact.words for fact in page.decision()}
+    assert {"Fairness", "Privacy", "Error", "Not assessed"} <= set(told)
+    required = [one for one in page.required if one.population_verdict is not None]
+    if found is not None and required:
+        values = {max(line.value, 0.0) for line in found.lines} | {one.value for one in found.lines}
+        assert {one.training_noisy for one in required} <= values
+        assert {one.population_verdict for one in required} <= {
+            line.population_verdict for line in found.lines
+        } | {found.verdict, "inconclusive", "not met"}
+        if found.verdict == "met":
+            assert {one.population_verdict for one in required} == {"met"}
+    text = page.to_html()
+    assert all(one.sentence in unescape(text) for one in required)

@@ -87,11 +87,12 @@ def audit(ask: Ask) -> None:
     if ask.epsilon is not None:
         _private_audit(ask, place)
         return
+    from ..estimators.pages import bound_of, words_of
     from ..fairness import DemographicParity, EqualizedOdds
     from ..show.parts import told
     from ..show.report import People, Report, Requirement
     from .models import decisions_of
-    from .results import bound_of, measure, table_of, words_of
+    from .results import measure, table_of
 
     how = ask.groups or "product"
     with waiting("Measuring"):

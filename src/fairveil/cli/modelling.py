@@ -260,7 +260,8 @@ def predict(ask: Ask) -> None:
     if ask.seed is not None:
         _checks.whole(seed=ask.seed)
     from ..estimators import load
-    from .models import by_chance, shown_to
+    from ..estimators.pages import by_chance
+    from .models import shown_to
     from .tables import Place, picked
 
     clf, place = load(ask.dir), Place(ask.table, ask.query)

@@ -16,8 +16,9 @@ import numpy as np
 
 from ..estimators import load
 from ..estimators.coding import Coding, SchemaCoding, TableCoding
+from ..estimators.pages import by_chance
 from ..facts import Cells
-from ..models import MixtureModel, PostProcessedModel
+from ..models import PostProcessedModel
 from ..models.model import draw_codes
 from .frame import Ask, wrong
 from .tables import Columns, Place, Truth, named_roles, picked, rows_of, schema_of, truth_of
@@ -41,14 +42,6 @@ def groups_read(clf: Any) -> Cells | None:
     if isinstance(model, PostProcessedModel):
         return model.cells
     return clf.cells_ if model is not None and model.reads_groups else None
-
-
-def by_chance(clf: Any) -> bool:
-    """Whether one row may be decided differently from one time to the next."""
-    model = clf.model_
-    if isinstance(model, MixtureModel) and len(model.models) == 1:  # a single decision out of many
-        model = model.models[0]
-    return model is None or bool(model.is_randomised)  # no model: a mixture of candidates
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows

@@ -12,46 +12,29 @@ differ.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._verdicts import MET, NOT_MET, UNCLEAR, together
-from ..estimators.coding import parts_of
+from ..estimators.pages import by_chance, remarks_of, required_of
 from ..facts import Cells
 from ..fairness import Notion
-from ..fairness.notions import (
-    BoundedGroupLoss,
-    FalseNegativeRate,
-    GapNotion,
-    RateConstraint,
-    uses_groups,
-)
-from ..fairness.sentences import sentence
 from ..fairness.systems import resolve
-from ..methods.systems import NO_GROUPS
 from ..metrics import GroupTable, group_table
 from ..metrics.inputs import read_decisions
 from ..metrics.measures import tally
 from ..metrics.tables import largest
-from ..models import MixtureModel
-from ..show.charts import Axis
-from ..show.parts import Column, Table, listed, told
-from ..show.report import GAP, NOTHING_REQUIRED, People, Report, Requirement
+from ..show.parts import told
+from ..show.report import NOTHING_REQUIRED, People, Report
 from .files import on_one_line
-from .models import Shown, by_chance
+from .models import Shown
 from .tables import Truth, truth_of
 
 CONFIDENCE = 0.95
 HELD_OUT = "--holdout 0.25 measures it on rows that the fit has not seen"
 REQUIRE = "nothing was required; --constraint demographic_parity:5% requires something"
-EXPECTED = (
-    "The held-out value is the expected one: this classifier is randomized, and one draw varies "
-    "around it."
-)
-UNDEFINED = "Undefined on the held-out rows: a group has no row of a kind that should be compared."
 
 
 class Measured(NamedTuple):
@@ -89,164 +72,32 @@ def table_of(
     return group_table(truth.labels, prediction, columns, groups=how, classes=classes)
 
 
-def words_of(notion: Notion) -> str:
-    """The notion's name in words."""
-    return notion.kind.replace("_", " ")
-
-
-def bound_of(notion: Notion) -> float | None:
-    """What a notion requires; None where it requires nothing.
-
-    >>> bound_of(FalseNegativeRate(0.2))
-    0.2
-    """
-    bounds = [v for name, v in vars(notion).items() if name.startswith("max_") or name == "bound"]
-    empty = not bounds or bounds[0] is None or notion.is_vacuous
-    return None if empty else float(bounds[0])
-
-
-def _named(notion: Notion) -> tuple[str, Axis]:
-    """What a page calls the notion's value, and in which unit: name and measure make one phrase."""
-    name = on_one_line(words_of(notion))
-    match notion:
-        case GapNotion():
-            return name, GAP
-        case FalseNegativeRate():
-            return "false negative", Axis("rate", "percent")
-        case BoundedGroupLoss(loss="zero_one"):
-            return "largest group's", Axis("error", "percent")
-        case RateConstraint():
-            return name, Axis("value", "points")
-    return name, Axis("value")
-
-
-def figures_of(
-    clf: Any, notions: Sequence[Notion], truth: Truth | None, prediction: Any
-) -> Iterator[Requirement]:
-    """A figure for each notion (required, measured in training with noise, and on held-out rows),
-    then for each other bound that was required. Where a gap is penalized, nothing was required."""
-    report, said, classes = getattr(clf, "constraint_report_", None), set(), clf.classes_.tolist()
-    for notion in notions:
-        if clf.cells_ is None and (report is None or uses_groups(notion)):
-            continue  # nothing was distinguished; the notes say so
-        names = set(resolve(notion, clf.cells_ or NO_GROUPS, classes).names)
-        own = [] if report is None else [one for one in report.lines if one.target in names]
-        said |= {line.target for line in own}
-        if report is None and clf.gap_report_.largest is not None:
-            own = [clf.gap_report_.largest]
-        held, notes = None, tuple[str, ...]()
-        if truth is not None:
-            groups = clf.cells_ or "product"
-            held = measure(notion, truth, prediction, groups=groups, classes=classes)
-            undefined = math.isnan(held.value)
-            notes = (UNDEFINED,) if undefined else (EXPECTED,) * by_chance(clf)
-            held = None if undefined else held
-        target = None if report is None else bound_of(notion)
-        known = [one for one in own if not math.isnan(one.value)]
-        worst = max(known, key=lambda one: one.value, default=None)
-        if target is None and worst is None and held is None:
-            continue
-        more: dict[str, Any] = {}
-        if held is not None:
-            more = {f"held_out{end}": v for end, v in zip(("", "_low", "_high"), held, strict=True)}
-        if target is not None:
-            more["sentence"] = on_one_line(sentence(notion, clf.cells_, classes))
-        if target is not None and worst is not None:
-            more["training_verdict"] = _together(one.verdict for one in own)
-            more["population_verdict"] = _together(one.population_verdict for one in own)
-        name, unit = _named(notion)
-        yield Requirement(
-            name,
-            target,
-            None if worst is None else max(worst.value, 0.0),
-            confidence=CONFIDENCE,
-            notes=notes,
-            measure=unit,
-            training_noise=None if worst is None else worst.noise,
-            **more,
-        )
-    certified = parts_of(clf).certificate is not None  # whose lines are of the tighter aims
-    for line in () if report is None or certified else report.lines:
-        if line.target not in said and not math.isnan(line.bound):
-            yield _other(line)
-
-
-def _together(verdicts: Iterator[Any]) -> Any:
-    found = list(verdicts)
-    return {True: MET, False: NOT_MET, None: UNCLEAR}[together(found)] if found else None
-
-
-def _other(line: Any) -> Requirement:
-    """Of a bound on an objective, or on a group's loss: as it was released in training."""
-    known = not math.isnan(line.value)
-    return Requirement(
-        on_one_line(line.target.partition(" <=")[0].replace("_", " ")),
-        line.bound,
-        line.value if known else None,
-        measure=Axis("value"),
-        training_noise=line.noise if known else None,
-        training_verdict=line.verdict,
-        sentence=on_one_line(line.target),
-        population_verdict=line.population_verdict,
-    )
-
-
 def report_of(
     clf: Any, title: str, subject: str, notions: Sequence[Notion], held: Any, notes: Sequence[str]
 ) -> Report:
     """The page of a fit: what was promised, required, seen in training and measured on rows that
     were not trained on."""
-    truth = prediction = None
+    on_held, people = None, tuple[People, ...]()
     if held is not None:
         # the held-out rows bring their groups with them: those are what a group-aware model reads
         truth, prediction = truth_of(held), Shown(clf, held).judged()
-    figures, tables = list(figures_of(clf, notions, truth, prediction)), []
-    if truth is not None:
-        classes: Any = clf.classes_.tolist()
-        table = table_of(truth, prediction, groups=clf.cells_ or "product", classes=classes)
-        tables.append(People(table, expected=by_chance(clf)))
-    own = parts_of(clf)
-    return Report(
-        on_one_line(title),
+        how: Any = {"groups": clf.cells_ or "product", "classes": clf.classes_.tolist()}
+        people = (People(table_of(truth, prediction, **how), expected=by_chance(clf)),)
+
+        def on_held(notion: Notion) -> Measured:
+            return measure(notion, truth, prediction, **how)
+
+    page: Report = clf.report_
+    return replace(
+        page,
+        title=on_one_line(title),
         subject=on_one_line(subject),
         method=type(clf).__name__,
-        statement=clf.privacy_,
         statement_file="statement.json",
-        required=tuple(figures),
-        people=tuple(tables),
-        baselines=own.baselines,
-        certificate=own.certificate,
-        sections=tuple(_sections(clf)),
-        notes=(*notes, *_remarks(clf, measured=truth is not None)),
+        required=tuple(required_of(clf, notions, on_held)),
+        people=people,
+        notes=(*notes, *remarks_of(clf, measured=held is not None)),
     )
-
-
-def _sections(clf: Any) -> Iterator[tuple[str, Any]]:
-    """What else a fit says of itself: bounds that are certain, shares of groups, the coefficients of
-    one linear score, and the curves of an additive one."""
-    guarantee = getattr(clf, "guarantee_", None) or getattr(clf, "certain_", None)
-    if guarantee is not None:
-        yield "What is certain", guarantee
-    if hasattr(clf, "tailoring_"):
-        yield "What each group spends", clf.tailoring_
-    if not hasattr(clf, "coef_") or clf.model_ is None or len(clf.coef_) != 1:
-        return
-    if clf.coding_.shapes is not None:
-        yield "What each number adds", listed(*(term.chart() for term in clf.terms()))
-    names = ("(intercept)", *map(on_one_line, clf.coef_names_))
-    weights = (float(clf.intercept_[0]), *clf.coef_[0].tolist())
-    about = "A positive weight moves decisions towards the second class"
-    table = Table((Column("feature", names), Column("weight", weights, "weight")), about)
-    yield "Coefficients of the linear score", listed(table)
-
-
-def _remarks(clf: Any, *, measured: bool) -> Iterator[str]:
-    """Sentences about a fitted model for the notes of its page."""
-    if isinstance(clf.model_, MixtureModel) and by_chance(clf):
-        yield f"The mixture has {len(clf.model_.models):,} rules; each decision is that of one of them."
-    if by_chance(clf):
-        rates, draws = "held-out rates are expected ones", "fairveil predict draws decisions"
-        yield f"This is a randomized classifier: {rates if measured else draws}."
 
 
 def facts(report: Report) -> Iterator[tuple[str, str]]:

@@ -28,6 +28,7 @@ from ..tables.frames import refuse_duplicates, refuse_one_column, shape_of
 from . import reading
 from .coding import ANYWHERE, Coding, SchemaCoding, Side, TableCoding, takes_steps
 from .fitting import Planning, Recorded, journal_in, run
+from .pages import Paged
 from .reading import Read, Training, read_labels, weights_of
 from .settings import Setting
 
@@ -87,7 +88,7 @@ class CodedReader(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no t
         ] and set(features) <= set(shown) <= set(columns)
 
 
-class CodedEstimator(Planning, Recorded, CodedReader, ABC):
+class CodedEstimator(Paged, Planning, Recorded, CodedReader, ABC):
     """An estimator of rows that a coding makes of X, by one of its solvers, and the one walk of a fit.
     Abstract."""
 

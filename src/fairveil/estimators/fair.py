@@ -145,7 +145,7 @@ class FairClassifier(ClassifierMixin, CodedEstimator):  # type: ignore[misc]  # 
 
     Attributes
     ----------
-    model_, privacy_, constraint_report_, baselines_
+    model_, privacy_, report_, constraint_report_, baselines_
     outcome_ : Outcome
         Everything that the search released.
     gap_report_ : GapReport

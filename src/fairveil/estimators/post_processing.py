@@ -58,6 +58,7 @@ from .coding import classes_of, names_of_features, parts_of, width_of
 from .faces import as_array, expected_accuracy
 from .fair import FairClassifier
 from .fitting import Planning, Recorded, require_room, said, warn_if_hidden
+from .pages import Paged
 from .reading import Read, ReadOptions, Training, groups_of
 from .reports import (
     BaselineReport,
@@ -491,7 +492,7 @@ def warn_of(found: Fitted, report: ConstraintReport, hidden: bool) -> None:
 
 
 @described
-class FairPostProcessor(ClassifierMixin, Planning, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class FairPostProcessor(ClassifierMixin, Paged, Planning, Recorded, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Post-processor of any classifier: decisions changed by group keep rate constraints.
 
     A linear program over a private histogram finds the best mixture of thresholds for each group.

@@ -15,6 +15,7 @@ from ..core.promise import Promise
 from ..curator import Curator
 from ..errors import InputError
 from ..facts import Cells
+from ..fairness import Notion
 from ..fairness.objectives import Constraint
 from ..fairness.sentences import sentence
 from ..models import DerandomisedModel
@@ -86,6 +87,10 @@ class Way(ABC):
     @abstractmethod
     def required(self) -> Constraint:
         """What was asked for: notions, and bounds on other functions of losses."""
+
+    def reported(self) -> list[Notion]:
+        """The notions that a page is about."""
+        return list(self.required().notions)
 
     def said(self, cells: Cells | None, classes: tuple[Any, ...]) -> tuple[str, ...]:
         """Every bound that requires something, in a sentence."""

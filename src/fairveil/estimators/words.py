@@ -160,6 +160,9 @@ model_ : LinearModel, MixtureModel or NetworkModel
     The model that was found.
 privacy_ : PrivacyStatement
     Statement of what the fit cost and of what it covers.
+report_ : Report
+    What the fit came to, of released values alone: what was required and is known of it, privacy,
+    error, and what was not assessed. It prints, and `report_.write(path)` writes a page.
 constraint_report_ : ConstraintReport
     Released value, noise and bound of each constraint on the training rows.
 baselines_ : BaselineReport or None
