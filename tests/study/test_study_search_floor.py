@@ -13,7 +13,7 @@ import fairveil as fv
 from fairveil.core.events import Gaussian, PrivateSelection, Repeated
 from fairveil.facts import Schema
 from fairveil.privacy import epsilon
-from fairveil.study import search_floor, search_price
+from fairveil.study import search_price, search_scores
 from fairveil.study.search_price import SearchPrice
 from fairveil.study.search_scores import Counted, Scoring
 
@@ -42,7 +42,7 @@ def test_guarantee_1_a_search_that_noise_would_hide_is_not_made_and_costs_one_fi
         schema=Schema(rows=800), solver=fv.PrimalDual(rounds=40), random_state=0
     ).fit(X, y)
     assert found.price_.way == "defaults"
-    assert found.price_.least_gain > search_floor.WORTH
+    assert found.price_.least_gain > search_scores.WORTH
     assert np.array_equal(found.best_estimator_.coef_, plain.coef_)
     assert found.privacy_.events == plain.privacy_.events
     assert "not searched" in found.privacy_.summary()
@@ -134,10 +134,10 @@ def test_guarantee_2_equal_candidates_take_the_place_as_seldom_as_is_said() -> N
     for _ in range(400):
         own, others = drawn(truth), [drawn(truth) for _ in range(6)]
         best = max(others, key=lambda one: ERROR.of(one.counts, None, None))
-        taken += search_floor.is_clearly_better(best, own, ERROR, 8.0, 6)
+        taken += search_scores.is_clearly_better(best, own, ERROR, 8.0, 6)
     for _ in range(20):
-        better += search_floor.is_clearly_better(drawn(good), drawn(truth), ERROR, 8.0, 6)
-    assert taken <= 400 * search_floor.RISK + 3 * math.sqrt(400 * 0.05 * 0.95)
+        better += search_scores.is_clearly_better(drawn(good), drawn(truth), ERROR, 8.0, 6)
+    assert taken <= 400 * search_scores.RISK + 3 * math.sqrt(400 * 0.05 * 0.95)
     assert better == 20
 
 
@@ -146,17 +146,17 @@ def test_the_least_gain_grows_with_noise_and_falls_with_rows() -> None:
         "all", 0.2, 1e-7, Gaussian(10.0), 10.0, (Gaussian(10.0),), 1.0, 4.0, 1.0, floor=True
     )
     few, many = (
-        search_floor.with_gain(price, (2, 2, 2), n, 0.25, 1.0).least_gain for n in (1_000, 2_000)
+        search_scores.with_gain(price, (2, 2, 2), n, 0.25, 1.0).least_gain for n in (1_000, 2_000)
     )
     assert few == pytest.approx(2 * many)
     assert (
-        search_floor.with_gain(
+        search_scores.with_gain(
             replace(price, noise_multiplier=20.0), (2, 2, 2), 1_000, 0.25, 1.0
         ).least_gain
         == 2 * few
     )
-    assert search_floor.noise_of(replace(price, noise_multiplier=None), 1.0) == pytest.approx(
+    assert search_scores.noise_of(replace(price, noise_multiplier=None), 1.0) == pytest.approx(
         math.sqrt(2) / 0.2
     )
-    assert search_floor.with_gain(price, (2, 2, 2), None, 0.25, 1.0).least_gain is None
-    assert search_floor.spread_of(Counted(np.zeros((1, 2, 2)), None, None), ERROR, 1.0) == math.inf
+    assert search_scores.with_gain(price, (2, 2, 2), None, 0.25, 1.0).least_gain is None
+    assert search_scores.spread_of(Counted(np.zeros((1, 2, 2)), None, None), ERROR, 1.0) == math.inf

@@ -39,9 +39,18 @@ from ..ledger import Ledger, already_charged, current, given_ledger
 from ..models.model import RandomState
 from ..show.numbers import at_most
 from ..statement.document import PrivacyStatement, PublicFact, StatedBound
-from . import search_floor, search_price
-from .search_candidates import candidates_of, parts_of
-from .search_fits import COUNTED, FLOOR, Fits, Rows, Run, refuse_elsewhere, split
+from . import search_price, search_scores
+from .search_fits import (
+    COUNTED,
+    FLOOR,
+    Fits,
+    Rows,
+    Run,
+    candidates_of,
+    parts_of,
+    refuse_elsewhere,
+    split,
+)
 from .search_price import ALL, DEFAULTS, WAYS, SearchPrice
 from .search_scores import ERROR, Scoring
 
@@ -272,7 +281,7 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._at = asked.defaults() if floor else -1
         others = len(asked.candidates) - floor
         mean = max(1.0, float(others)) if floor and self.runs is None else mean
-        kept = search_floor.KEPT if floor and again is None else again
+        kept = search_scores.KEPT if floor and again is None else again
         if floor and not others:
             return search_price.unsearched(promise, None)
         ways = ALL if away else way
@@ -281,8 +290,8 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         if not floor:
             return price
-        price = search_floor.with_gain(price, asked.shape, asked.rows, self.holdout, asked.moves)
-        hidden = price.least_gain is not None and price.least_gain > search_floor.WORTH
+        price = search_scores.with_gain(price, asked.shape, asked.rows, self.holdout, asked.moves)
+        hidden = price.least_gain is not None and price.least_gain > search_scores.WORTH
         return search_price.unsearched(promise, price.least_gain) if hidden else price
 
     def _unsearched(
@@ -364,8 +373,8 @@ class PrivateSearchCV(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not price.floor:
             return best
         own = next(one for one in found if one.at == self._at)
-        sigma = search_floor.noise_of(price, asked.moves)
-        better = search_floor.is_clearly_better(
+        sigma = search_scores.noise_of(price, asked.moves)
+        better = search_scores.is_clearly_better(
             best.counted, own.counted, asked.scoring, sigma, price.mean
         )
         return best if better else own

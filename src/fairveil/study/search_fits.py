@@ -1,5 +1,5 @@
-"""The fits of a private search: its candidates, the rows that they are fitted to and scored on, and
-one run of each."""
+"""The fits of a private search: its candidates and the parts of a pipeline that they are set in, the
+rows that they are fitted to and scored on, and one run of each."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import ParameterGrid, ParameterSampler
+from sklearn.pipeline import Pipeline
 
+from .. import _checks
 from .._types import Mask, TableLike
 from ..core.bound import of_histogram
 from ..core.events import Event, NoOp
@@ -19,7 +22,7 @@ from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..data.elsewhere import Elsewhere
 from ..errors import BudgetError, DoorError, InputError, LedgerError, PrivacyError
-from ..estimators import reading
+from ..estimators import cautions, reading, wrapped
 from ..estimators.fitting import SEARCH, aside_of, length_of, parts_elsewhere, rows_at
 from ..estimators.reading import ReadOptions, Whose, person_numbers
 from ..estimators.wrapped import derived_seed
@@ -27,11 +30,13 @@ from ..ledger import already_charged
 from ..statement.document import names_read
 from ..tables.frames import column_names_of
 from . import search_price, search_scores
-from .search_candidates import Candidate
 from .search_price import SearchPrice
 from .search_scores import Counted, Scoring
 
 Made = TypeVar("Made")
+Candidate = dict[str, Any]
+SPENT_HERE = ("epsilon", "delta", "protects", "schema", "ledger", "random_state")
+MOST_CANDIDATES = 1_000
 COUNTED = "decisions about the rows set aside, by group and label, or right and wrong ones"
 
 
@@ -39,6 +44,108 @@ REFIT = 1 << 21
 """The number of the last fit, whose seeds no run has."""
 FLOOR = REFIT + 1
 """The number of a floor's own run beside a selection."""
+
+
+def parts_of(estimator: object) -> tuple[Any, Any, str]:
+    """(steps that learn nothing or None, classifier of ours, its name in the pipeline)."""
+    front, last, name = None, estimator, ""
+    if isinstance(estimator, Pipeline):
+        learning = [step for at, one in estimator.steps[:-1] for step in cautions.learning(at, one)]
+        if learning:
+            named = ", ".join(map(str, learning))
+            remedy = (
+                "Scale by a schema, or give the step public numbers; FunctionTransformer learns "
+                "nothing."
+            )
+            raise PrivacyError.expected(
+                "steps that learn nothing from rows",
+                of="estimator",
+                got=named,
+                remedy=remedy,
+                quote=False,
+            )
+        name, last = estimator.steps[-1]
+        front = Pipeline(estimator.steps[:-1]) if len(estimator.steps) > 1 else None
+    plain = (
+        wrapped.carries_a_promise(last)
+        and hasattr(last, "_search")
+        and not hasattr(last, "estimator")
+    )
+    if not plain or not isinstance(last, ClassifierMixin) or isinstance(last, type):
+        remedy = (
+            "Pass FairClassifier(), for example; post-processors and regressors are not searched."
+        )
+        got = type(last).__name__
+        raise InputError.expected(
+            "a private classifier of this library", of="estimator", got=got, remedy=remedy
+        )
+    if last.checkpoint is not None:
+        remedy = "A folder keeps one fit, and a search has many: leave checkpoint=None."
+        raise InputError.expected(
+            "None", of="estimator.checkpoint", got=str(last.checkpoint), remedy=remedy
+        )
+    return front, last, name
+
+
+def candidates_of(
+    given: object, n_iter: object, seed: int | None, name: str, last: BaseEstimator
+) -> list[Candidate]:
+    """Public: drawn without a look at any row."""
+    listed = (
+        [given]
+        if isinstance(given, Mapping)
+        else list(given)
+        if isinstance(given, list | tuple)
+        else None
+    )
+    remedy = 'Pass {"solver__clip": [0.5, 1.0, 2.0]}, for example.'
+    if not listed or any(not isinstance(one, Mapping) or not one for one in listed):
+        raise InputError.expected(
+            "names of parameters with values", of="param_distributions", got=given, remedy=remedy
+        )
+    for one in listed:
+        for key, values in one.items():
+            if not hasattr(values, "rvs") and (
+                isinstance(values, str) or not hasattr(values, "__len__") or not len(values)
+            ):
+                of = f"param_distributions[{key!r}]"
+                raise InputError.expected(
+                    "a list of values, or a distribution", of=of, got=values, remedy=remedy
+                )
+    drawn = any(hasattr(values, "rvs") for one in listed for values in one.values())
+    if drawn:
+        count = _checks.whole(at_least=1, n_iter=n_iter)
+        found = list(
+            ParameterSampler(
+                listed,
+                min(count, MOST_CANDIDATES),
+                random_state=0 if seed is None else seed % (1 << 32),
+            )
+        )
+    else:
+        found = list(ParameterGrid(listed))
+    if len(found) > MOST_CANDIDATES:
+        raise InputError.expected(
+            f"at most {MOST_CANDIDATES} candidates",
+            of="param_distributions",
+            got=len(found),
+            remedy=remedy,
+        )
+    prefix = f"{name}__" if name else ""
+    known = set(last.get_params()) - set(SPENT_HERE)
+    for one in found:
+        for key in one:
+            if not key.startswith(prefix) or key.removeprefix(prefix) not in known:
+                listed_names = [f"{prefix}{each}" for each in sorted(known)]
+                remedy = "Name a parameter of the classifier; the search itself sets what is spent."
+                raise InputError.expected(
+                    f"one of {listed_names}",
+                    of="param_distributions",
+                    got=key,
+                    remedy=remedy,
+                    among=listed_names,
+                )
+    return [{key.removeprefix(prefix): value for key, value in one.items()} for one in found]
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds rows
