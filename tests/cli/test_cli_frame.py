@@ -187,7 +187,7 @@ REFUSALS: dict[tuple[str, ...], tuple[str, str]] = {
     (*FIT, "--ou", "m"): ("--ou: there is no such option", "Did you mean --out?"),
     (*NEW, "t.csv"): ("unexpected extra argument", "fairveil fit --help"),
     (*NEW, "--epsilon", "much"): ("--epsilon: expected a number, got 'much'", "--epsilon 1"),
-    (*NEW, "--epsilon", "-1"): ("--epsilon: expected", "--epsilon"),
+    (*NEW, "--epsilon", "-1"): ("--epsilon: expected", "--epsilon inf asks for no privacy"),
     (*NEW, "--delta", "2"): ("--delta: expected", "--delta"),
     (*NEW, "--seed", "1.5"): ("--seed: expected a whole number", "--seed"),
     (*NEW, "--method", "taylored"): ("--method: expected", "Did you mean tailored?"),

@@ -480,7 +480,7 @@ def spoken(text: str, known: Mapping[str, str]) -> str:
     return re.sub(
         r"""(?<![\w.(-])(?<!--grid )(?<!--set )([a-z_]+)=(?=\S)('[\w:-]+'|"[\w:-]+"|)""",
         option,
-        text,
+        text.replace("float('inf')", "inf"),
     )
 
 

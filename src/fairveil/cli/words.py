@@ -30,7 +30,7 @@ RATES = (
 TABLE = """
 [Arguments]
 TABLE - text : a CSV file (gzip or not), a Parquet file, a coded store, or a database with --query
-fit:TABLE - text : the same, or fit.toml: a file of options, and a table [set]
+fit:TABLE - text : a CSV or Parquet file, a coded store, a database with --query, or fit.toml
 monitor:TABLE - text : the rows of a period; without it the monitor says what it knows
 schema check:TABLE - text : a table: has it the schema's columns? no row is read
 DIR - path : a model that `fairveil fit` or the library wrote
