@@ -523,7 +523,7 @@ def _demo_report(found: Any, free: Any, clf: Any, held: Any, asked: Any, notes: 
     price = Note(f"The price of this sweep, apart from the model above: {found.summary}")
     return replace(
         report_of(clf, title, subject, [asked], held, notes),
-        method="RaCO-DP, a linear model, certified",
+        method="RaCO-DP, a linear model, to be certified",
         sections=(("The sweep: what fairness and privacy cost", listed(price, *shown)),),
         not_covered=(
             f"The models of the sweep: {found.price} (all_models.json), which is beside the "
