@@ -395,3 +395,26 @@ def test_groups_that_a_schema_does_not_declare_are_warned_of(
     assert len([one for one in caught if one.category is OtherGroups]) == 1
     for declared in ("sex", ["sex"], table["sex"], people["sex"], pd.Series(people["sex"])):
         short(PARITY, schema=schema).fit(table, sensitive_features=declared)
+
+
+def test_a_frame_is_scored_by_what_its_numerals_are_worth(people: Columns) -> None:
+    """A codebook lists classes and groups as texts, a frame holds numbers: neither a fit nor a score
+    depends on that."""
+    table = pd.DataFrame(
+        {
+            "age": people["age"],
+            "sex": np.where(people["sex"] == "f", 1, 2),
+            "hired": np.where(people["hired"] == "yes", 1.0, 2.0),
+        }
+    )
+    listed: dict[str, Any] = {"age": fv.data.Number(0, 100)}
+    listed |= dict.fromkeys(("sex", "hired"), fv.data.Category(("1", "2")))
+    schema = fv.Schema(listed, target="hired", sensitive="sex")
+    clf = short(PARITY, schema=schema).fit(table)
+    as_texts = short(PARITY, schema=schema).fit(table.astype(str))
+    assert clf.coef_.tobytes() == as_texts.coef_.tobytes()
+    score = clf.score(table, table["hired"].astype(str))
+    assert score == np.mean(clf.predict(table).astype(float) == table["hired"]) > 0.3
+    for y in (table["hired"], table["hired"].astype(int), [f"{one:.0f}" for one in table["hired"]]):
+        assert clf.score(table, y) == score
+    assert clf.score(table, ["another"] * len(table)) == 0.0

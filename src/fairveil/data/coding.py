@@ -129,7 +129,7 @@ def _number(value: Any, place: Place) -> float | None:
 
 def category_codes(raw: Raw, column: Category | Boolean, place: Place) -> npt.NDArray[np.int32]:
     """The position of each value in the declared list; guarantees 1 and 3."""
-    coder = _Coder(column, place)
+    coder = _Coder(column.values, place.missing_values, isinstance(column, Boolean))
     if isinstance(raw, Listed):
         listed = (*map(coder.code, raw.values), MISSING)
         codes = np.fromiter(listed, np.int32, len(raw.values) + 1)[raw.at]
@@ -143,15 +143,17 @@ def category_codes(raw: Raw, column: Category | Boolean, place: Place) -> npt.ND
 
 class _Coder:
     """Code of one value, or MISSING or UNKNOWN. A listed value wins over the texts that mean
-    missing. `_exact`: of values as they stand, `_numerals`: of what numbers are worth."""
+    missing. `whole`: whether truth values are numbers, too. `_exact`: codes of values as they
+    stand, `_numerals`: of what numbers are worth."""
 
-    def __init__(self, column: Category | Boolean, place: Place) -> None:
-        listed: list[tuple[Any, int]] = [(one, code) for code, one in enumerate(column.values)]
+    def __init__(
+        self, values: Sequence[Any], missing_values: Sequence[str] = (), whole: bool = False
+    ) -> None:
+        listed: list[tuple[Any, int]] = [(one, code) for code, one in enumerate(values)]
         self._exact: dict[Hashable, int] = dict(listed)
         self._known = {one: code for one, code in listed if isinstance(one, str)}
-        self._missing = place.missing_values
+        self._missing = missing_values
         self._truths = {one: code for one, code in listed if isinstance(one, bool)}
-        whole = isinstance(column, Boolean)
         self._numerals: dict[int | float, int] = {
             one: code
             for one, code in listed
@@ -224,6 +226,15 @@ class _Coder:
             codes[found] = np.array([code for _, code in listed], dtype=np.int32)[at[found]]
         codes[np.isnan(as_float)] = MISSING
         return codes
+
+
+def codes_among(values: Sequence[Any], listed: Sequence[Any]) -> npt.NDArray[np.int32]:
+    """The place of each value in a list, numerals by value; below 0 where it has none.
+
+    >>> codes_among(["no", 1, "1.0", 2], ["no", "1"]).tolist()
+    [0, 1, 1, -2]
+    """
+    return _Coder(listed).codes(list(values))
 
 
 def _worth(text: str) -> int | float | None:

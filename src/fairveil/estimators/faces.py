@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .._types import ColumnsLike, Floats, TableLike
+from ..data.coding import codes_among
 from ..errors import FairveilError, InputError, KindError, complaint
 from ..facts import Cells, RowBlock, RowSource
 from ..models import MixtureModel
@@ -231,10 +232,8 @@ def expected_accuracy(
     labels = labels_in(X, y, classes).tolist()
     same_length({"X": len(law), "y": len(labels)})
     weights = weights_of(sample_weight, len(labels))
-    right = np.zeros(len(labels))
-    for code, value in enumerate(classes.tolist()):
-        of = np.fromiter((bool(value == label) for label in labels), bool, len(labels))
-        right += law[:, code] * of
+    at = codes_among(labels, classes.tolist())  # "1" in a schema is 1 in a frame
+    right = np.where(at >= 0, law[np.arange(len(at)), at], 0.0)
     return float(np.average(right, weights=weights))
 
 
