@@ -569,20 +569,18 @@ def fused(
     gradient: Sum | None, histogram: Sum | None, run: Run, g_units: Any, h_units: Any
 ) -> tuple[Array, Array]:
     """The totals of a gradient sum, of a histogram, or of both of the same models in one pass."""
-    g: Any = None if gradient is None else gradient.fused
-    h: Any = None if histogram is None else histogram.fused
-    one: _Fused = h or g
+    pair: list[Any] = [None if one is None else one.fused for one in (gradient, histogram)]
+    one: _Fused = pair[1] or pair[0]
     models, block = len(one.weights), run.block
+    nothing = _Fused(one.weights, one.cells, one.sharpness, True, pull=np.zeros(models))
+    g, h = (found or nothing for found in pair)
     rows = (block.labels, block.cells(one.cells), block.weights)
-    width, count = 0 if g is None else run.width, 1 if one.cells is None else one.cells.count
-    buckets = 0 if h is None else count * h.labels
-    shape = (0,) if histogram is None else histogram.shape
+    width, count = 0 if gradient is None else run.width, cell_count(one.cells)
+    buckets, shape = (0, (0,)) if histogram is None else (count * h.labels, histogram.shape)
     g_unit, h_unit = (np.broadcast_to(np.atleast_1d(u), models) for u in (g_units, h_units))
-    told = (True, 1) if h is None else (h.is_hard, h.labels)
-    loss, labels, clip = (2, 1, math.inf) if g is None else (g.loss, g.labels, g.clip)
-    pull = np.zeros(models) if g is None else g.pull
-    by_cell = None if g is None else g.cell_weights
-    costs = None if g is None or g.costs is None else g.costs[:, :, 0]
+    told, by_cell = (h.is_hard, h.labels), g.cell_weights
+    loss, labels, clip, pull = g.loss, g.labels, g.clip, g.pull
+    costs = None if g.costs is None else g.costs[:, :, 0]
     where = (run.a, run.a + run.n)
     G, H = np.zeros((models, 1, width), np.int64), np.zeros((models, buckets), np.int64)
     if models < panel_from(block.layout, sparse=len(run.features[1]) > 0):
