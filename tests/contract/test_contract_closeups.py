@@ -573,3 +573,69 @@ def test_constraints_without_a_value_cost_nothing() -> None:
     costs = system.cell_costs(duals, counts)
     assert np.array_equal(costs, system.cell_costs(np.where(known, duals, 0.0), counts))
     assert np.any(costs)
+
+
+@pytest.mark.parametrize("ends", [(81.95, 96.56), (-79.86, -5.57), (-97.19, 9.74)])
+def test_no_code_is_beyond_one_by_a_rounding(ends: tuple[float, float]) -> None:
+    schema = Schema({"x": Number(*ends), "hired": Category(("no", "yes"))}, target="hired")
+    rows = data.encode({"x": [*ends, 0.0], "hired": ["no", "yes", "no"]}, schema)
+    assert np.abs(next(iter(rows.blocks())).numbers).max() == 1.0
+
+
+def test_a_store_is_replaced_where_that_is_asked_for(tmp_path: Path) -> None:
+    schema, path = schema_of("hired", ("sex",)), tmp_path / "people.store"
+    few, more = (
+        data.encode({n: c for n, c in people(size).items() if n in schema.columns}, schema)
+        for size in (20, 30)
+    )
+    data.write_store(few, path)
+    written = path.read_bytes()
+    with pytest.raises(FairveilError):
+        data.write_store(more, path)
+    assert path.read_bytes() == written
+    data.write_store(more, path, overwrite=True)
+    assert sum(block.rows for block in data.open(path).blocks()) == 30
+
+
+@pytest.mark.parametrize("where", ["people", "held"])
+def test_a_holder_moves_one_row_by_an_entry(where: str, tmp_path: Path) -> None:
+    sex = Category(("f", "m", "unknown"), missing="unknown")
+    columns = {"age": Number(17, 90), "sex": sex, "hired": Category(("no", "yes"))}
+    schema = Schema(columns, target="hired", sensitive="sex")
+    paths = {name: tmp_path / f"{name}.csv" for name in ("people", "held")}
+    paths["people"].write_text("id,age,hired\na1,20,no\nb2,30,yes\n")
+    paths["held"].write_text("id,sex\na1,f\nb2,m\n")
+    data.load_joined(paths["people"], paths["held"], schema, id="id")
+    with paths[where].open("a") as file:
+        file.write({"people": "a1,40,no\n", "held": "a1,m\n"}[where])
+    with pytest.raises(FairveilError, match="row 3") as told:
+        data.load_joined(paths["people"], paths["held"], schema, id="id")
+    assert "a1" not in str(told.value)
+
+
+def test_a_base_protects_the_persons_of_its_post_processor() -> None:
+    """Also where it has facts of its own."""
+    row = dataclasses.replace(CONFIGURATIONS["odds-decisions"], unit="person", schema=False)
+    own = Schema(max_sample_weight=1.0)
+    base = fv.FairClassifier(None, solver=fv.PrimalDual(rounds=4), schema=own)
+    model = ways.post_processor(base, "equalized_odds:0.1", **row.given)
+    args, kwargs = row.arguments()
+    model.fit(*args, **kwargs)
+    whose = model.privacy_.promise.unit
+    assert whose is not None
+    assert model.estimator_.privacy_.promise.unit == whose
+
+
+def test_a_group_beside_nobody_is_not_certified() -> None:
+    t, alone = table_of(), np.full(900, "a")
+    with pytest.raises(FairveilError):
+        fv.certify(
+            t["decided"],
+            None,
+            t["labels"],
+            sensitive_features=alone,
+            constraints=fv.DemographicParity(0.5),
+            confidence=0.9,
+            epsilon=1.0,
+            random_state=0,
+        )
