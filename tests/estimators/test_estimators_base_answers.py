@@ -423,3 +423,21 @@ def test_a_search_is_no_base_and_its_best_estimator_is_told(post: str) -> None:
     )
     with pytest.raises(InputError, match="best_estimator_"):
         made.fit([[0.0], [1.0]], [0, 1], sensitive_features=["f", "m"])
+
+
+def test_classes_of_a_base_are_those_of_a_schema_by_value() -> None:
+    """A base that was fitted to numbers, and a codebook that lists them as texts."""
+    rng = np.random.default_rng(0)
+    x, sex = rng.uniform(-1, 1, 400), rng.integers(1, 3, 400)
+    y = np.where(x + 0.3 * rng.normal(size=400) > 0, 2, 1)
+    columns = {"x": fv.data.Number(-1, 1)} | dict.fromkeys("ay", fv.data.Category(("1", "2")))
+    schema = fv.Schema(columns, target="y", sensitive="a")
+    table = pd.DataFrame({"x": x, "a": sex, "y": y})
+    asked: dict[str, Any] = {"constraints": "demographic_parity:0.9", "epsilon": np.inf}
+    counts = []
+    for labels in (y, y.astype(float), y.astype(str)):
+        base = LogisticRegression().fit(table[["x"]], labels)
+        found = fv.certify(base, table, schema=schema, **asked)
+        assert found.classes == ("1", "2")
+        counts.append(found.counts.tolist())
+    assert counts[0] == counts[1] == counts[2]

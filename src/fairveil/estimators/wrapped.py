@@ -53,7 +53,7 @@ from ..core.promise import Promise
 from ..core.quiet import Troubles, quietly
 from ..curator import Attached, Curator, Rows
 from ..data import encode
-from ..data.coding import Place, category_codes
+from ..data.coding import Place, category_codes, codes_among
 from ..data.elsewhere import DescribedRule, Elsewhere
 from ..errors import FairveilError, InputError, KindError, Overspent, PrivacyError, complaint
 from ..facts import Cells, RowBlock, RowLayout, RowSource, Schema
@@ -388,15 +388,15 @@ def in_order(
 
 
 def codes_of(decided: object, classes: Sequence[Hashable], of: str = BASES) -> Codes:
-    """Class codes of decisions as a classifier hands them out."""
+    """Class codes of decisions as a classifier hands them out, numerals by value."""
     found, at = distinct(Plain(np.asarray(decided).reshape(-1)), of)
-    code_of = {value: code for code, value in enumerate(classes)}
-    strange = [value for value in found if value not in code_of]
+    codes = codes_among(found, classes)
+    strange = [value for value, code in zip(found, codes, strict=True) if code < 0]
     fix = "Leave it out, or declare its classes in a schema."
     if of == BASES:
         fix = "Post-process with labels that have all classes of the base, or declare them in a schema."
     need(not strange, f"classes among {list(classes)}", of=of, got=strange, fix=fix)
-    return np.array([code_of[value] for value in found], np.intp)[at]
+    return codes.astype(np.intp)[at]
 
 
 def in_blocks(codes: Any, rows: Rows) -> Callable[[Any], Any]:
