@@ -323,3 +323,31 @@ def test_a_schema_with_edges_is_written_and_read(tmp_path: Path) -> None:
         {**dict(stated.columns), "b": Number(0, 1000)}, target="hired", sensitive=("sex",)
     )
     assert plain.fingerprint != stated.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("rows", "known", "epsilon", "bends"),
+    [
+        (2_100, 2_100, 1.0, True),
+        (2_100, 2_100, 0.1, True),
+        (2_100, 2_100, 0.05, False),  # 2 numbers x 100 / .05 rows would do
+        (2_100, None, 1.0, False),
+        (1_900, 1_900, 1.0, False),
+    ],
+)
+def test_the_usual_model_bends_where_public_facts_say_that_it_pays(
+    rows: int, known: int | None, epsilon: float, bends: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    table = {"a": rng.uniform(-1, 1, rows), "b": rng.uniform(-1, 1, rows)}
+    table["y"] = (table["a"] ** 2 > rng.uniform(0, 1, rows)).astype(int)
+    columns = {"a": Number(-1, 1), "b": Number(-1, 1), "y": Category((0, 1))}
+    facts = {"schema": Schema(columns, target="y", rows=known), "epsilon": epsilon}
+    usual = fv.FairClassifier(random_state=0, **facts).fit(table)
+    named = "additive" if bends else "linear"
+    asked = fv.FairClassifier(random_state=0, model=named, **facts).fit(table)
+    assert (usual.coding_.shapes is not None) is bends
+    assert usual.coef_.tobytes() == asked.coef_.tobytes()
+    assert ("model" in {fact.name for fact in usual.privacy_.facts}) is bends
+    game = fv.FairClassifier(solver=fv.OracleGame(rounds=2), random_state=0, **facts).fit(table)
+    assert game.coding_.shapes is None

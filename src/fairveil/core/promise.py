@@ -212,7 +212,18 @@ class Promise:
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> Promise:
-        """The inverse of `to_dict`, with the checks of the constructor."""
+        """The inverse of `to_dict`, with the checks of the constructor.
+
+        Parameters
+        ----------
+        values : dict
+            Plain values.
+
+        Returns
+        -------
+        Promise
+            The guarantee.
+        """
         names = {"epsilon", "delta", "protects", "neighbours"}
         fix = "Write promises with to_dict()."
         given = set(values) - {"unit"}

@@ -555,8 +555,20 @@ class Additive:
         _checks.normalise(self, interactions=tuple(map(tuple, given)))
 
     def shapes(self, coding: Coding, rows: int | None) -> Shapes | None:
-        """Steps of rows of this coding; None where there are to be none. `rows`: their number,
-        where that is public."""
+        """Steps of rows of this coding.
+
+        Parameters
+        ----------
+        coding : Coding
+            How the table is coded.
+        rows : int or None
+            Number of rows, where that is public.
+
+        Returns
+        -------
+        Shapes or None
+            The steps; None where there are to be none.
+        """
         numbers, words = coding.numbers_known, coding.words_known
         steps = [self._side(place, *number) for place, number in enumerate(numbers)]
         if self.columns is not None:
