@@ -10,7 +10,9 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
+from fairveil.core import compose, curves
 from fairveil.facts import Cells
 from fairveil.fairness import DemographicParity, resolve
 from fairveil.privacy import Promise, full_batch
@@ -84,3 +86,45 @@ def oracle_learner_noise(sizes: Any, rows: int, epsilon: float, delta: float, ro
 
 def _sigmoid(values: Any) -> Any:
     return 0.5 * (1.0 + np.tanh(0.5 * values))
+
+
+def batches(q: float, sigma: float, b: float, rounds: int, delta: float, *, joint: bool) -> float:
+    """Epsilon of so many Poisson batches whose gradient has Gaussian noise of deviation sigma and whose
+    histogram has Laplace noise of scale b, in units of what one row adds: priced as one batch a round,
+    or, as printed, as if each of the two had a batch of its own."""
+    parts = [(1 / sigma, b)] if joint else [(1 / sigma, math.inf), (1e-9, b)]
+    uses = [(_of_a_batch(q, mu, 1 / scale), rounds) for mu, scale in parts]
+    tail = 1e-3 * delta / rounds / len(uses) / 10
+    step = compose.step_for(uses, tail)
+    pairs = [compose.on_grid(profile, step, tail) for profile, _ in uses]
+    sides = [tuple((pair[side], rounds) for pair in pairs) for side in (0, 1)]
+    return max(compose.Total(step, side).epsilon(delta) for side in sides)
+
+
+def _of_a_batch(q: float, mu: float, s: float) -> curves.Profile:
+    """Of (1 - q) Q + q P against Q, and back; Q and P are N(0, 1) and Laplace, moved by mu and s.
+
+    Given Laplace's loss l, which is -s, s or between, P / Q = e^(a + l) with a normal of variance mu^2,
+    and both divergences are two normal tails; the losses between are integrated at 64 nodes."""
+    nodes, weights = np.polynomial.legendre.leggauss(64)
+    at = s * (1 + nodes) / 2  # where the noise lies, between the two centres
+    losses = np.array([-s, *(2 * at - s), s])
+    mass = np.array([0.5, *(weights * s / 4 * np.exp(-at)), 0.5 * math.exp(-s)])
+
+    def tails(e: Any) -> tuple[Any, Any, Any]:
+        most = np.expm1(np.asarray(e, np.float64))[:, np.newaxis] + q
+        cut = np.log(np.where(most > 0, most, 1.0) / q) - losses
+        x = np.where(most > 0, (cut + mu * mu / 2) / mu, -np.inf)
+        return np.exp(losses), x, np.exp(np.asarray(e, np.float64))[:, np.newaxis]
+
+    def forward(e: Any) -> Any:
+        odds, x, most = tails(e)
+        return np.maximum((q * odds * ndtr(mu - x) + (1 - q - most) * ndtr(-x)) @ mass, 0.0)
+
+    def backward(e: Any) -> Any:
+        odds, x, most = tails(-np.asarray(e, np.float64))
+        # at -e: 1 - e^e times the mixture is above 0 where the mixture is below e^-e
+        inside = (most - (1 - q)) * ndtr(x) - q * odds * ndtr(x - mu)
+        return np.maximum((inside / most) @ mass, 0.0)
+
+    return curves.Profile(forward, backward)

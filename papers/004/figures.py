@@ -11,8 +11,6 @@ from curves import against, epsilons_of, held_out, splits_of, steps, strengths_o
 from reproduce import EQUAL, LESS, SHOWN, Asked, Line, Paper, over_seeds
 
 import fairveil as fv
-from fairveil.core.cost import epsilon as priced
-from fairveil.core.events import Composed, Gaussian, Laplace, PoissonSampled, Repeated
 from fairveil.facts import Schema
 
 PAPER = Paper("004", "RaCO-DP", Path(__file__).parent)
@@ -199,12 +197,11 @@ def table_2(asked: Asked) -> Iterator[Line]:
 )
 def accountant(asked: Asked) -> Iterator[Line]:
     """Gradient and histogram are of the same batch (docs/theory/papers.md)."""
+    from as_printed import batches
+
     for one in PAPER.published["accountant"]["settings"]:
-        releases = (Gaussian(one["sigma"]), Laplace(1 / one["b"]))
-        apart = priced(
-            [Repeated(PoissonSampled(one["q"], r), one["rounds"]) for r in releases], 1e-5
-        )
-        joint = priced(Repeated(PoissonSampled(one["q"], Composed(releases)), one["rounds"]), 1e-5)
+        noise = (one["q"], one["sigma"], 1 / one["b"], one["rounds"], 1e-5)
+        apart, joint = (batches(*noise, joint=together) for together in (False, True))
         what = f"q {one['q']:g}, {one['rounds']:,} rounds"
         yield Line(f"{what}, as two batches", one["claimed"], apart, how=EQUAL, slack=0.02)
         yield Line(f"{what}, one batch", one["claimed"], joint, how=SHOWN)
