@@ -639,3 +639,21 @@ def test_a_group_beside_nobody_is_not_certified() -> None:
             epsilon=1.0,
             random_state=0,
         )
+
+
+def test_weights_are_those_of_their_rows() -> None:
+    """Without privacy none is cut; and in a batch what rows of no weight say counts for nothing."""
+    table, fits = people(), list[Any]()
+    X = CONFIGURATIONS["descent-weights"].features(table)
+    for cap in (1.0, 1e3):
+        model = ways.classifier(None, max_sample_weight=cap, epsilon=math.inf, random_state=0)
+        model.fit(X, table["hired"], sample_weight=np.linspace(0.5, 3.0, len(X)))
+        fits.append(model.predict_proba(X))
+    assert np.array_equal(*fits)
+    solver, nothing = fv.PrimalDual(rounds=4, sampling_rate=0.5), np.arange(len(X)) % 2 == 0
+    fitted = []
+    for labels in (table["hired"], np.where(nothing, "yes", table["hired"])):
+        model = ways.classifier(None, solver=solver, max_sample_weight=1.0, random_state=0)
+        model.fit(X, labels, sample_weight=np.where(nothing, 0.0, 1.0))
+        fitted.append(model.predict_proba(X))
+    assert np.array_equal(*fitted)
