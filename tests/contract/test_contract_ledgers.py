@@ -192,7 +192,7 @@ def test_the_balance_tells_what_is_left_and_what_is_open() -> None:
     balance = ledger.balance()
     assert (balance.open, balance.waiting) == (1, (first.id,))
     cap = Filter.create(PROMISE, "renyi").add(Gaussian(10.0))
-    assert balance.left == pytest.approx(cap.largest_epsilon(), rel=1e-6)
+    assert balance.left == pytest.approx(cap.as_release(cap.room()), rel=1e-6)
     assert balance.left < 0.9
     first.commit()
     assert ledger.balance().waiting == ()
