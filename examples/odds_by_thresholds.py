@@ -90,7 +90,7 @@ def main() -> None:
     asked = options.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     public, rows = parts(asked.data, asked.rows)
-    score = fv.FairClassifier(None, epsilon=math.inf, random_state=0).fit(public).model_
+    score = fv.FairClassifier(model="linear", epsilon=math.inf, random_state=0).fit(public).model_
     errors, gaps = measured(score, rows)
     best = int(np.where(gaps <= BOUND, errors, np.inf).argmin())
     for name, at in (("no constraint", int(errors.argmin())), ("constraint", best)):

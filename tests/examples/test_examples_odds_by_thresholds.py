@@ -23,7 +23,7 @@ def script(example: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
 def found(script: dict[str, Any], data_folder: Path) -> tuple[Any, Any, Any, Any, int]:
     """The score, the rows, and every threshold's error and smooth gap; the best place."""
     public, rows = script["parts"](str(data_folder), None)
-    score = fv.FairClassifier(None, epsilon=math.inf, random_state=0).fit(public).model_
+    score = fv.FairClassifier(model="linear", epsilon=math.inf, random_state=0).fit(public).model_
     errors, gaps = script["measured"](score, rows)
     return (
         score,
