@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _checks
 from .._types import ColumnsLike, Floats, TableLike
 from ..core.errors import need
-from ..core.events import Event, NoOp, compose
+from ..core.events import Event, compose
 from ..core.noise import NoiseSource
 from ..core.promise import Promise
 from ..core.quiet import Troubles, quietly
@@ -990,16 +990,6 @@ class FairPostProcessor(ClassifierMixin, Paged, Planning, Recorded, BaseEstimato
                 return curator_of(asked.training.rows, wishes.promise, **options)
         except Overspent as error:
             raise (error if is_ready(self.estimator) else wrapped.also_spent(error)) from None
-
-    def _priced(
-        self, X: TableLike, y: ColumnsLike, sensitive: ColumnsLike
-    ) -> tuple[Promise, Event]:
-        """What a fit after a public base keeps, and asks: rows are read for their shape alone."""
-        wishes, notions = self._told()
-        asked, solver = self._asked(X, y, sensitive, None, wishes, notions)
-        rule = self._rule(solver, notions, asked.training)
-        plan: Any = rule.plan(wishes.promise, (), asked.training.rows)
-        return wishes.promise, NoOp() if rule.system is None else plan.event
 
     def _search(self, read: Read) -> CountPlan | ParityPlan:
         found: CountPlan | ParityPlan = self._planned(read)[1]
