@@ -88,7 +88,8 @@ def constant(room: ModuleType, name: str) -> list[str]:
                 if isinstance(here, ast.AnnAssign)
                 else []
             )
-            if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            named = [one for target in targets for one in ast.walk(target)]
+            if any(isinstance(one, ast.Name) and one.id == name for one in named):
                 text = (
                     below.value.value
                     if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)

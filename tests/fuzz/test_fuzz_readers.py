@@ -20,7 +20,6 @@ NAMES = (
         "model folder",
         "estimator folder",
         "npz bytes",
-        "frontier",
     ),
     *(
         "schema, JSON",

@@ -216,6 +216,8 @@ def test_a_run_goes_on_after_a_finer_log(rows, name: str, tmp_path) -> None:
     assert told == ["gaussian", "per-cell"]
     two = curator_of(rows, promise, earlier=Journal(path))
     assert two.log.events == one.log.events
+    two.answer([(counts, 20.0)])
+    two.answer([(counts, FINER)])  # both are given again
     two.answer([(counts, FINER[::-1])])
     two.answer([(counts, two.log.events[1].multipliers[0])])
     two.finish()
