@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -269,7 +268,9 @@ def aims(
     over = 0 if system.needs_labels else (0, 1)
     pooled = histogram.sum(axis=over) / np.maximum(counts.sum(axis=over), 1e-300)[..., np.newaxis]
     alike = system.exact_values(counts[..., np.newaxis] * pooled, counts, floor)
-    up, down = (np.asarray(part.sum(axis=1)).ravel() for part in _signs(system.coefficients))
+    weights = system.coefficients
+    parts = weights.maximum(0), weights.minimum(0)
+    up, down = (np.asarray(part.sum(axis=1)).ravel() for part in parts)
     lowest = np.where((up > 0) & (down < 0), np.nan_to_num(alike), np.minimum(down, 0.0))
     known = np.isfinite(bounds)  # values that nobody can tell, NaN, have no margin
     lines = (
@@ -285,10 +286,6 @@ def ends(noise: Floats) -> Floats:
     """How far from its aim a value is, as it is released: the search saw it through such noise, and
     the release has as much again."""
     return np.asarray(np.hypot(noise, np.maximum(noise, ENDS)))
-
-
-def _signs(coefficients: Any) -> tuple[Any, Any]:
-    return coefficients.maximum(0), coefficients.minimum(0)
 
 
 # -- the auditor of games --------------------------------------------------------------------------

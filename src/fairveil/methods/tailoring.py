@@ -1134,10 +1134,9 @@ class TailoredRegression(Tailored):
                 self.is_fixed,
             )
         columns = len(columns_of(self.cells))
-        if self.is_exact:
-            return self._shared(sums, counts, math.inf, self.task.promise, 1.0)
-        budget = self.last_part / self.z**2 / columns
-        return self._shared(sums, counts, budget, self.task.promise, self._within)
+        budget = math.inf if self.is_exact else self.last_part / self.z**2 / columns
+        within = 1.0 if self.is_exact else self._within
+        return self._shared(sums, counts, budget, self.task.promise, within)
 
     @property
     def _within(self) -> float:
