@@ -12,7 +12,7 @@ noise that these cover, and nothing more is charged (`counts.beside`); else the 
 spends.
 
 Two parameters say what is to be certified. `constraints` are what a fit keeps: the model aims inside
-each bound by the margin of `methods/certificate.py`, for a chance of 0.8 if the fit reaches its aim
+each bound by the margin of `methods/certificate.py`, for a chance of 0.9 if the fit reaches its aim
 (notions given labels often do not: benchmarks/results), or at a fifth of the bound where the margin
 is wider. Without a public number of rows it aims at half of the bound. The certificate is of the
 bound itself. Nothing aims at notions in `certify`, which are of estimators that keep no notion:
@@ -97,7 +97,7 @@ PAID = (
     "Gaussian noise, and may "
     "lose no more than the fit's Gaussian releases"
 )
-CHANCE, LEAST, BLIND = 0.8, 0.2, 0.5
+CHANCE, LEAST, BLIND = 0.9, 0.2, 0.5
 """The chance that margins are for, the least part of a bound that is aimed at, and the part of it
 without a public number of rows."""
 DECISIONS = "zero_one"
