@@ -125,6 +125,11 @@ def reach(
     return min(joint, _reach(half / 2 / looks) * noise + _reach(half / 2) * sampling)
 
 
+def inside(noise: float, sampling: float | None, doubt: float, *, looks: int = 1) -> float:
+    """The margin of one bound, whatever its room: see `margins`."""
+    return (reach(noise, sampling, looks=looks) if looks else 0.0) + deviations(CHANCE) * doubt
+
+
 def margins(
     rooms: Sequence[float],
     noise: Sequence[float],
@@ -146,12 +151,8 @@ def margins(
     >>> margins([0.05, 0.05], [0.002, 0.02], [0.004, 0.04], [0.003, 0.03])
     [0.0, 0.0]
     """
-    chances = [deviations(CHANCE) * doubt for doubt in doubts]
     for of in (sampling, [None] * len(noise)):
-        away = [
-            (reach(n, s, looks=looks) if looks else 0.0) + chance
-            for n, s, chance in zip(noise, of, chances, strict=True)
-        ]
+        away = [inside(*errors, looks=looks) for errors in zip(noise, of, doubts, strict=True)]
         if all(one <= (1.0 - LEAST) * room for one, room in zip(away, rooms, strict=True)):
             return away
     return [0.0] * len(noise)

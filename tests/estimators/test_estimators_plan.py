@@ -389,3 +389,14 @@ def test_groups_may_be_named_and_shares_of_the_schema_are_flagged_as_public() ->
     facts = {fact.name: (fact.value, fact.origin) for fact in fitted.privacy_.facts}
     assert facts["shares of sex"] == ("f 0.3, m 0.7", "schema")
     assert facts["shares of hired"] == ("False 0.6, True 0.4", "schema")
+
+
+@pytest.mark.parametrize("solver", [None, fv.OracleGame()])
+def test_a_plan_promises_a_verdict_only_where_the_search_aims_inside(solver: Any) -> None:
+    """A game ends at its bound, where chance decides the verdict."""
+    columns = {"x": Number(-1, 1), "g": Category((0, 1)), "y": Category((0, 1))}
+    schema = Schema(columns, target="y", sensitive=["g"], rows=60_000)
+    plan = fv.FairClassifier("demographic_parity:0.2", solver=solver, schema=schema).plan(schema)
+    assert plan.can_be_verified
+    assert ("can be enforced and verified" in plan.verdict) is (solver is None)
+    assert ("inconclusive" in plan.verdict) is (solver is not None)

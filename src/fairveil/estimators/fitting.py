@@ -842,7 +842,13 @@ class Plan(Shown):
                 f"{head}: what is required can be enforced, but the release can hardly verify "
                 f"it.{smallest}"
             )
-        return f"{head}: what is required can be enforced and verified.{smallest}"
+        told = "can be enforced and verified"
+        if not self.forecast.aims:
+            told = (
+                "can be enforced, but this solver does not aim inside it: a verdict is "
+                "inconclusive where a fit ends near its bound"
+            )
+        return f"{head}: what is required {told}.{smallest}"
 
     @property
     def _condition(self) -> str:

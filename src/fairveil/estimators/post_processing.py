@@ -239,7 +239,8 @@ class Tables:
         if self.system is None:
             why = "nothing is required, and decisions are the base classifier's"
             return Forecast(releases, (), None, why=why)
-        return forecast.of_counts(plan, self.system, supposed, releases, edges)
+        found = forecast.of_counts(plan, self.system, supposed, releases, edges)
+        return replace(found, aims=self.solver.slack == "none")
 
     def edges(self, plan: CountPlan, rows: float | None, *, decides: bool) -> Floats | None:
         """Edges of bins, before there are scores."""

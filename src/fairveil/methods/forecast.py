@@ -328,9 +328,11 @@ class Line:
     def verifiable(self) -> float:
         """The smallest bound that a search can aim inside of (`_verdicts.margins`), so that in four
         fits of five it is said to be met by the people that the rows are drawn from."""
-        away = verdicts.reach(self.noise, self.sampling or 0.0, looks=self.looks)
-        found = away + verdicts.deviations(verdicts.CHANCE) * float(ends(np.asarray(self.noise)))
-        return found / (1.0 - verdicts.LEAST) if away else 0.0
+        sampling, doubt = self.sampling or 0.0, float(ends(np.asarray(self.noise)))
+        if not (self.noise or sampling):
+            return 0.0
+        margin = verdicts.inside(self.noise, sampling, doubt, looks=self.looks)
+        return margin / (1.0 - verdicts.LEAST)
 
     @property
     def breach(self) -> float:
@@ -353,7 +355,8 @@ class Line:
 class Forecast:
     """Public facts alone. `why`: why no noise is foretold, where none is. `rounds`: of the search.
     `cells`: the groups that `lines` distinguish. `added_error`: what noise adds to the error of a
-    linear model, about; None where that is not known."""
+    linear model, about; None where that is not known. `aims`: whether the search aims inside its
+    bounds, so that what can be verified mostly is."""
 
     releases: tuple[Release, ...]
     lines: tuple[Line, ...]
@@ -361,6 +364,7 @@ class Forecast:
     rounds: int | None = None
     added_error: float | None = None
     why: str = ""
+    aims: bool = False
 
     @property
     def noisiest(self) -> Line | None:
@@ -439,7 +443,7 @@ def _of_descent(search: Search, supposed: Supposed) -> Forecast:
     told = [float(bound) if known else None for bound, known in zip(bounds, bounded, strict=True)]
     drawn = _sampling(system, counts, histogram, plan.promise)
     lines = _lines(system, told, noise_of(0), drawn, looks)
-    return Forecast(releases, lines, plan.cells, plan.settings.rounds, error)
+    return Forecast(releases, lines, plan.cells, plan.settings.rounds, error, aims=True)
 
 
 def _of_rounds(search: Search, rows: float) -> list[Release]:
