@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..estimators.pages import by_chance, remarks_of, required_of
+from ..estimators.pages import by_chance, page_of
 from ..facts import Cells
 from ..fairness import Notion
 from ..fairness.systems import resolve
@@ -87,16 +87,15 @@ def report_of(
         def on_held(notion: Notion) -> Measured:
             return measure(notion, truth, prediction, **how)
 
-    page: Report = clf.report_
+    page = page_of(clf, notions, on_held)
     return replace(
         page,
         title=on_one_line(title),
         subject=on_one_line(subject),
         method=type(clf).__name__,
         statement_file="statement.json",
-        required=tuple(required_of(clf, notions, on_held)),
         people=people,
-        notes=(*notes, *remarks_of(clf, measured=held is not None)),
+        notes=(*notes, *page.notes),
     )
 
 

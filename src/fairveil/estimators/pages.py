@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._verdicts import CONFIDENCE, MET, NOT_MET, UNCLEAR, together
+from .._verdicts import CONFIDENCE
 from ..fairness import Notion
 from ..fairness.notions import (
     BoundedGroupLoss,
@@ -29,6 +29,7 @@ from ..show.parts import Column, Table, listed
 from ..show.report import GAP, Report, Requirement
 from .coding import parts_of
 from .fitting import notions_of
+from .reports import all_of
 
 EXPECTED = (
     "The held-out value is the expected one: this classifier is randomized, and one draw varies "
@@ -110,8 +111,8 @@ def required_of(
         if target is not None:
             more["sentence"] = printable(sentence(notion, clf.cells_, classes))
         if target is not None and worst is not None:
-            more["training_verdict"] = _together(one.verdict for one in own)
-            more["population_verdict"] = _together(one.population_verdict for one in own)
+            more["training_verdict"] = all_of(one.verdict for one in own)
+            more["population_verdict"] = all_of(one.population_verdict for one in own)
         name, unit = _named(notion)
         yield Requirement(
             name,
@@ -123,15 +124,11 @@ def required_of(
             training_noise=None if worst is None else worst.noise,
             **more,
         )
-    certified = parts_of(clf).certificate is not None  # whose lines are of the tighter aims
+    # lines of a certified fit that is no descent are of its tighter aims
+    certified = parts_of(clf).certificate is not None
     for line in () if report is None or certified else report.lines:
         if line.target not in said and not math.isnan(line.bound):
             yield _other(line)
-
-
-def _together(verdicts: Iterator[Any]) -> Any:
-    found = list(verdicts)
-    return {True: MET, False: NOT_MET, None: UNCLEAR}[together(found)] if found else None
 
 
 def _other(line: Any) -> Requirement:
@@ -149,6 +146,26 @@ def _other(line: Any) -> Requirement:
     )
 
 
+def page_of(clf: Any, notions: Sequence[Notion] | None = None, held: Held | None = None) -> Report:
+    """The page of a fit. `notions`: what it is about; None: what was required. `held`: what was
+    measured of them on rows that the fit did not see."""
+    kind, own = type(clf).__name__, parts_of(clf)
+    if (way := getattr(clf, "_way", None)) is None:
+        solver, required = clf._solver, notions_of(clf.constraints, certified=True)
+    else:
+        solver, required = way.solver, way.reported()
+    return Report(
+        f"A fit of {kind} by {type(solver).__name__}",
+        method=f"{kind} by {solver!r}",
+        statement=clf.privacy_,
+        required=tuple(required_of(clf, required if notions is None else notions, held)),
+        baselines=own.baselines,
+        certificate=own.certificate,
+        sections=tuple(sections_of(clf)),
+        notes=tuple(remarks_of(clf, measured=held is not None)),
+    )
+
+
 class Paged:
     """The mixin of estimators whose fit has a page."""
 
@@ -157,22 +174,7 @@ class Paged:
         """What a fit came to: a decision statement, and each result that it rests on, of released
         values alone. It prints, shows itself in notebooks, and is written as a page."""
         check_is_fitted(self, "privacy_")
-        of: Any = self
-        way, kind, own = getattr(of, "_way", None), type(of).__name__, parts_of(of)
-        if way is None:
-            notions, solver = notions_of(of.constraints, certified=True), of._solver
-        else:
-            notions, solver = way.reported(), way.solver
-        return Report(
-            f"A fit of {kind} by {type(solver).__name__}",
-            method=f"{kind} by {solver!r}",
-            statement=of.privacy_,
-            required=tuple(required_of(of, notions)),
-            baselines=own.baselines,
-            certificate=own.certificate,
-            sections=tuple(sections_of(of)),
-            notes=tuple(remarks_of(of, measured=False)),
-        )
+        return page_of(self)
 
 
 def sections_of(clf: Any) -> Iterator[tuple[str, Any]]:

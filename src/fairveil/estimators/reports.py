@@ -427,12 +427,12 @@ class ConstraintReport(Shown):
     def verdict(self) -> Verdict | None:
         """Of all constraints together, for the people that the training rows were drawn from; None:
         none was required."""
-        return _all_of(line.population_verdict for line in self.lines)
+        return all_of(line.population_verdict for line in self.lines)
 
     @property
     def training_verdict(self) -> Verdict | None:
         """Of all constraints together, about the training rows themselves."""
-        return _all_of(line.verdict for line in self.lines)
+        return all_of(line.verdict for line in self.lines)
 
     @property
     def met(self) -> bool | None:
@@ -594,7 +594,8 @@ class ConstraintReport(Shown):
         return f"On the training rows {line.target.partition(' <= ')[0]} is above by {by}{more}."
 
 
-def _all_of(found: Iterable[Verdict]) -> Verdict | None:
+def all_of(found: Iterable[Verdict]) -> Verdict | None:
+    """The verdict on constraints together; None of none."""
     told = list(found)
     return (
         None

@@ -262,8 +262,8 @@ def aims(
     `errors`: noise, sampling, and how far from its aim a value ends as it is released.
 
     `looks`: of the verdict (`_verdicts`); 0 where something else gives it, and the search is to end
-    within the bounds. The room below a bound ends where all cells decide alike; of a sum of rates, not a comparison,
-    where it is smallest.
+    within the bounds. The room below a bound ends where all cells decide alike; of a sum of rates,
+    which compares nothing, where it is smallest.
     """
     over = 0 if system.needs_labels else (0, 1)
     pooled = histogram.sum(axis=over) / np.maximum(counts.sum(axis=over), 1e-300)[..., np.newaxis]

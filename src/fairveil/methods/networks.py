@@ -27,7 +27,6 @@ taken on trust (theory.md#fermi, H8 and H9); noise for W is the histogram's; the
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,8 +92,9 @@ class NetworkDescent(Search):
         duals = np.zeros(0) if player is None else player.duals(play)
         numbers = (names, self.limits, told[0], told[1], duals, counts, rows)
         weights = walk.average.copy()
-        found = Outcome(weights, Reason.ROUNDS, self.rounds, *numbers, sampling=told[2])
-        found = replace(found, inside=inside)
+        found = Outcome(
+            weights, Reason.ROUNDS, self.rounds, *numbers, sampling=told[2], inside=inside
+        )
         compared = planned.compare_measurements(planned.model(), 0.0)
         if not compared:
             return found

@@ -22,8 +22,9 @@ class Outcome:
     the rows (`fairness.deviations`); None: not known. `comparison`: what was released to compare it
     with what costs nothing; of a search that has just ended, and None of one that was read from
     disk. `weight_noise`: a bound on the standard deviation of the noise of one coefficient (of an
-    indicator, or of a number in the search's units); None: not known. `inside`: where it aimed, inside the bounds; None:
-    at them. `standard`: centre and scale of the numbers in the search's units; None: those of the rows.
+    indicator, or of a number in the search's units); None: not known. `standard`: centre and scale
+    of the numbers in the search's units; None: those of the rows. `inside`: where the search aimed,
+    inside the bounds; None: at them.
     """
 
     weights: Floats

@@ -47,8 +47,8 @@ MORE_THAN_PROMISED = "MORE WAS SPENT THAN THE BUDGET"
 NOTHING_REQUIRED = "No fairness constraint was required."
 NOT_RATED = "How strong that is cannot be said: anyone with the seed can take the noise away."
 NEAR_THE_BOUND = (
-    "More rows, a larger epsilon or a larger bound leave room to aim inside it; `fairveil plan` "
-    "says how much would do."
+    "More rows, a larger epsilon or a larger bound leave room to aim inside it; a plan says how "
+    "much would do."
 )
 TOO_NOISY = "The noise is wider than the bound: more rows, a larger epsilon or a larger bound help."
 NO_GROUPS = (
