@@ -85,6 +85,9 @@ def calibrate(
     if not promise.is_private:
         return Calibrated(0.0, NonPrivate(), math.inf, cost.NO_ROUTE)
     precision, target = _checks.positive(precision=precision), promise.epsilon
+    # No more digits of a scale than matter: epsilons' last bits differ between processors, a seeded
+    # fit does not.
+    digits = max(7, 3 - math.floor(math.log10(precision)))
     low, high = _bracket(promise, plan, _checks.positive(start=start))
     if low is None:
         return high
@@ -93,7 +96,7 @@ def calibrate(
         if least or high.epsilon >= (1 - precision) * target:
             break
         middle = _between(low, high, target * (1 - precision / 2), halve=step % 3 == 2)
-        found = _at(promise, plan, middle)
+        found = _at(promise, plan, float(f"{middle:.{digits}g}"))
         low, high = (found, high) if found.epsilon > target else (low, found)
     return high
 
@@ -194,7 +197,7 @@ def _bracket(promise: Promise, plan: Plan, start: float) -> tuple[Calibrated | N
         return None, high
     low = found
     while low.multiplier < LARGEST_SCALE:
-        near = min(max(1.2 * low.epsilon / promise.epsilon, 1.5), 1e3)
+        near = min(max(round(1.2 * low.epsilon / promise.epsilon, 3), 1.5), 1e3)
         ratio = 4.0 if math.isinf(low.epsilon) else near
         found = _at(promise, plan, low.multiplier * ratio)
         if found.epsilon <= promise.epsilon:
