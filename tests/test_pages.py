@@ -48,7 +48,6 @@ REFERENCES = (
     "benchmarks.md",
     "accounting.md",
     "cli.md",
-    "commands.md",
     "data.md",
     "errors.md",
     "estimators.md",

@@ -37,6 +37,14 @@ def test_every_page_is_in_one_section_of_the_site(pages: Any) -> None:
     assert list(pages.sections()) == list(pages.SECTIONS.values())
 
 
+def test_the_site_has_a_page_of_every_command_and_option(pages: Any) -> None:
+    page = pages.commands.page()
+    assert page.count("\n## fairveil ") >= 18
+    for option in ("--epsilon", "--schema", "--out"):
+        assert f"`{option}" in page
+    assert "docs/commands.md" in pages.INNER.values()
+
+
 def test_every_public_class_and_function_has_a_page_of_its_own(pages: Any) -> None:
     found = pages.public()
     places = [pages.place(room, name).lower() for room, names in found.items() for name in names]

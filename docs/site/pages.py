@@ -9,6 +9,7 @@ import re
 import shutil
 from pathlib import Path
 
+import commands
 import names as named
 
 ROOT = Path(__file__).parent.parent.parent
@@ -30,6 +31,7 @@ SECTIONS = {
     "Explanation": "explanation",
 }
 INNER = {
+    "docs/cli.md": "docs/commands.md",
     "docs/theory.md": "docs/theory/*.md",
     "CONTRIBUTING.md": "[CS][OE][DC]*.md",
 }
@@ -191,6 +193,7 @@ def stage(folder: Path) -> None:
         )
         shutil.copytree(ROOT / name, folder / name, ignore=chosen)
     (folder / "index.md").write_text(front_page(), "utf-8")
+    (folder / "docs" / "commands.md").write_text(commands.page(), "utf-8")
     for name, listed in sections().items():
         (folder / "docs" / f"{name}.md").write_text(
             section_page(name, [page.removesuffix(".md") for page in listed]), "utf-8"

@@ -91,15 +91,6 @@ def test_the_version(fairveil: Command) -> None:
     assert fairveil("-V").out == fairveil("--version").out == f"fairveil {fv.__version__}\n"
 
 
-def test_the_page_of_all_options_is_up_to_date() -> None:
-    sys.path.insert(0, str(ROOT / "docs"))
-    try:
-        import make_commands
-    finally:
-        sys.path.pop(0)
-    assert make_commands.PAGE.read_text("utf-8") == make_commands.page()
-
-
 def test_one_word_means_one_thing() -> None:
     """Every row of the table is used, and an option that writes is `--out` everywhere."""
     declared = {

@@ -1,29 +1,20 @@
-"""Writes docs/commands.md, every command with its arguments and options, from the commands
-themselves.
-
-    python docs/make_commands.py
-
-tests/cli/test_cli_frame.py says whether the page is up to date.
-"""
+"""The site's page of every command with its arguments and options, from the commands themselves."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from fairveil.cli import app
 from fairveil.cli.words import PANELS
 
-PAGE = Path(__file__).with_name("commands.md")
 HEAD = """# Every command and option
 
 *Reference.* Look up here each command of `fairveil`, its arguments and its options. [The command line](cli.md) has examples
 and exit statuses.
 
-`python docs/make_commands.py` writes this page from the commands; a test compares them. `fairveil COMMAND --help` prints the
-same.
+`fairveil COMMAND --help` prints the same.
 """
 
 
@@ -80,7 +71,3 @@ def page() -> str:
     return (
         "\n".join((HEAD, *(section(called, command) for called, command in found))).rstrip() + "\n"
     )
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")
