@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 
@@ -19,7 +21,7 @@ import fairveil as fv
 import ways
 from fairveil.core.events import compose
 from fairveil.errors import FairveilError, InputError, NoSteps, UnstatedBounds
-from fairveil.estimators.coding import MANY, ROWS_A_NUMBER
+from fairveil.estimators.coding import MANY, ROWS_A_NUMBER, rising
 from fairveil.estimators.reading import Unread
 from fairveil.facts import Category, Number, Schema
 from knobs import made
@@ -158,6 +160,85 @@ def test_a_pair_may_be_of_a_category_and_a_number() -> None:
     )
 
 
+# Terms that never turn back
+
+DIRECTED = fv.Additive(increasing=("a",), decreasing=["b"])
+
+
+def turns(clf: fv.FairClassifier) -> list[float]:
+    """How far the terms of a and b turn back at most."""
+    ends = [np.column_stack([term.left, term.right]).ravel() for term in clf.terms()]
+    return [-float(np.diff(sign * one).min()) for sign, one in zip((1, -1), ends, strict=True)]
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("epsilon", [0.3, np.inf])
+def test_a_term_that_is_to_rise_or_fall_never_turns_back(known: bool, epsilon: float) -> None:
+    """`a` acts by its square, and noise bends `b`: without directions both turn back."""
+    X, y, _ = table()
+    options: dict[str, Any] = {"epsilon": epsilon, "random_state": 0}
+    if known:
+        options["schema"] = schema()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnstatedBounds)
+        free, kept = (
+            made(fv.FairClassifier, model=model, **options).fit(
+                {"a": X["a"], "b": X["b"], "job": X["job"]}, y, sensitive_features=table()[2]
+            )
+            for model in (fv.Additive(), DIRECTED)
+        )
+    assert max(turns(free)) > 0.01
+    assert max(turns(kept)) < 1e-9
+    assert kept.privacy_.plan == free.privacy_.plan  # post-processing: it costs nothing
+
+
+def test_what_is_measured_is_of_the_model_that_is_returned() -> None:
+    X, y, sex = table()
+    asked = "demographic_parity:0.2"
+    clf = fitted(DIRECTED, constraints=asked, epsilon=float("inf"))
+    decided = clf.predict(X) == "yes"
+    rates = [float(decided[sex == one].mean()) for one in ("f", "m")]
+    measured = max(line.value for line in clf.constraint_report_.lines)
+    assert measured == pytest.approx(abs(rates[0] - rates[1]), abs=1e-12)
+    assert clf.baselines_.error == pytest.approx(float((clf.predict(X) != y).mean()))
+
+
+def test_a_number_without_steps_keeps_its_direction_and_files_keep_the_model(
+    tmp_path: Path,
+) -> None:
+    X, _, _ = table()
+    clf = fitted(fv.Additive(columns=("b",), increasing=("a",)), solver=fv.Fermi(strength=0.1))
+    assert clf.coef_[0][0] >= 0.0
+    fv.save(clf, tmp_path / "model")
+    back = fv.load(tmp_path / "model")
+    assert back.model == clf.model == clone(clf).model
+    assert (back.predict_proba(X) == clf.predict_proba(X)).all()
+
+
+@given(
+    steps=st.lists(st.floats(-3, 3), min_size=2, max_size=12),
+    slope=st.floats(-3, 3),
+    seed=st.integers(0, 99),
+)
+def test_a_risen_term_is_the_nearest_one(steps: list[float], slope: float, seed: int) -> None:
+    """Its values are no farther from those of the term than other rising ones are, and a term
+    that rises is left as it is."""
+    rng = np.random.default_rng(seed)
+    middles = np.sort(rng.uniform(-1, 1, len(steps)))
+    middles += 0.01 * np.arange(len(steps))
+    line, risen = rising(slope, np.array(steps), middles)
+    assert line >= 0.0
+    assert np.diff(risen).min() >= -1e-9
+    values, before = line * middles + risen, slope * middles + np.array(steps)
+    away = float(np.square(values - before).sum())
+    for _ in range(20):
+        other = np.sort(values + 0.1 * rng.normal(size=len(steps)))
+        assert away <= float(np.square(other - before).sum()) + 1e-9
+    again = rising(line, risen, middles)
+    assert again[0] == pytest.approx(line, abs=1e-9)
+    assert again[1] == pytest.approx(risen, abs=1e-9)
+
+
 # What they may see
 
 
@@ -262,6 +343,12 @@ def test_a_wide_table_has_steps_where_enough_rows_are_known_or_columns_named() -
         (lambda: fv.Additive(interactions=["ab"]), "interactions"),
         (lambda: fitted(fv.Additive(columns=["job"])), "names among"),
         (lambda: fitted(fv.Additive(interactions=[("a", "hired")])), "names among"),
+        (lambda: fv.Additive(increasing="a"), "increasing"),
+        (lambda: fv.Additive(increasing=["a"], decreasing=["a"]), "decreasing"),
+        (lambda: fv.Additive(decreasing=["a"], interactions=[("a", "b")]), "interactions"),
+        (lambda: fitted(fv.Additive(increasing=["job"])), "names among"),
+        (lambda: fitted(DIRECTED, solver=fv.OracleGame()), "PrimalDual"),
+        (lambda: fitted(DIRECTED, solver=fv.Tailored()), "PrimalDual"),
         (lambda: Number(0, 10, edges=[5, 5]), "edges"),
         (lambda: Number(0, 10, edges=[0, 5]), "edges"),
         (lambda: Number(0, 10, edges=[float("nan")]), "edges"),

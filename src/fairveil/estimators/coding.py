@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.optimize import isotonic_regression
 
 from .. import _checks
 from .._codec import Codec, Kind
@@ -160,6 +161,13 @@ class Side:
         """
         ends = np.linspace(-1.0, 1.0, len(self.edges))
         return np.interp(np.asarray(numbers, np.float64), self.edges, ends)
+
+    @property
+    def middles(self) -> Floats:
+        """Where the line is in the middle of each position."""
+        between = np.linspace(-1.0, 1.0, len(self.edges)) if self.along else self.edges
+        ends = np.array([-1.0, *between, 1.0])
+        return np.asarray((ends[:-1] + ends[1:]) / 2.0)
 
     @cached_property
     def words(self) -> tuple[str, ...]:
@@ -524,6 +532,10 @@ class Additive:
         than 300 known rows a number gets none, and a warning says so.
     interactions : tuple of pairs of str, default=()
         Pairs of columns whose combinations get a term each.
+    increasing, decreasing : tuple of str, default=()
+        Names of the numbers along which the score of the second of two classes never falls, or
+        never rises. The released term is replaced by the nearest such term before anything is
+        measured of the model, which costs no privacy. `PrimalDual` and `Fermi` take them.
 
     See Also
     --------
@@ -532,12 +544,14 @@ class Additive:
     Examples
     --------
     >>> Additive(interactions=[("age", "hours")])
-    Additive(bins=16, columns=None, interactions=(('age', 'hours'),))
+    Additive(bins=16, columns=None, interactions=(('age', 'hours'),), increasing=(), decreasing=())
     """
 
     bins: int = BINS
     columns: tuple[str, ...] | None = None
     interactions: tuple[tuple[str, str], ...] = ()
+    increasing: tuple[str, ...] = ()
+    decreasing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         few, fix = _checks.whole(bins=self.bins, at_least=2), "Pass bins=16, for example."
@@ -553,6 +567,26 @@ class Additive:
         fix, got = 'Pass interactions=[("age", "hours")], for example.', [*wrong, None][0]
         need(not wrong, "pairs of distinct names", of="interactions", got=got, fix=fix)
         _checks.normalise(self, interactions=tuple(map(tuple, given)))
+        for of, listed in _checks.named(self, ("increasing", "decreasing")).items():
+            names, fix = _names(listed), 'Pass ["income"], for example.'
+            need(names or listed in ((), []), "a list of names", of=of, got=listed, fix=fix)
+            _checks.normalise(self, **{of: names})
+        both = sorted({*self.increasing} & {*self.decreasing})
+        need(not both, "columns that are not increasing", of="decreasing", got=both, fix="Choose.")
+        crossed = sorted({*self.directions} & {name for pair in self.interactions for name in pair})
+        fix = "Leave the pair out: its term may turn the score back."
+        need(
+            not crossed,
+            "no increasing or decreasing column",
+            of="interactions",
+            got=crossed,
+            fix=fix,
+        )
+
+    @property
+    def directions(self) -> dict[str, float]:
+        """1 of each number that increases the score, -1 of each that decreases it."""
+        return {**dict.fromkeys(self.increasing, 1.0), **dict.fromkeys(self.decreasing, -1.0)}
 
     def shapes(self, coding: Coding, rows: int | None) -> Shapes | None:
         """Steps of rows of this coding.
@@ -642,6 +676,50 @@ class Usual(Additive):
         return super().shapes(coding, rows)
 
 
+def directed(of: Additive, coding: Coding, classes: int) -> Callable[[Floats], Floats] | None:
+    """What makes the weights of one score, (1, 1 + width), keep the directions; None without
+    any."""
+    if not of.directions:
+        return None
+    fix = "Leave increasing and decreasing out: several classes have no one score."
+    need(classes == 2, "two classes", of="increasing, decreasing", got=classes, fix=fix)
+    known = [name for name, *_ in coding.numbers_known]
+    _require_known(tuple(of.directions), known, "increasing, decreasing")
+    steps, at = dict[str, tuple[slice, Side]](), 1 + coding.own_layout.width
+    for side in coding.shapes.steps if coding.shapes else ():
+        steps[side.name] = (slice(at, at + side.size), side)
+        at += side.size
+
+    def kept(weights: Floats) -> Floats:
+        out = weights.copy()
+        for name, sign in of.directions.items():
+            line = 1 + known.index(name)
+            out[0, line] = sign * max(0.0, sign * weights[0, line])
+            if name in steps:
+                where, side = steps[name]
+                term = rising(sign * weights[0, line], sign * weights[0, where], side.middles)
+                out[0, line], out[0, where] = sign * term[0], sign * term[1]
+        return out
+
+    return kept
+
+
+def rising(slope: float, steps: Floats, middles: Floats) -> tuple[float, Floats]:
+    """The term that never falls whose values at the `middles` of its positions are nearest to those
+    of this one, as a line and steps; the same where it never falls.
+
+    Nearest in the sum of squares, as the noise of all steps is alike: isotonic regression. Its line
+    rises by no more than the values do anywhere, so no step falls.
+
+    >>> rising(-1.0, np.array([0.0, 2.0, 2.0]), np.array([-1.0, 0.0, 1.0]))
+    (0.0, array([1. , 1.5, 1.5]))
+    """
+    values = np.asarray(isotonic_regression(slope * middles + steps).x)
+    least = float((np.diff(values) / np.diff(middles)).min())
+    line = min(max(slope, 0.0), max(least, 0.0))
+    return line, values - line * middles
+
+
 def takes_steps(model: object) -> bool:
     """Whether a table must be dense for it."""
     return isinstance(model, Additive) or (isinstance(model, str) and model == "additive")
@@ -652,10 +730,21 @@ def module_of(model: object) -> Any:
     return None if isinstance(model, str | Additive) else model
 
 
-def wanted(model: object, *, modules: bool = True, epsilon: float | None = None) -> Additive | None:
+def wanted(
+    model: object,
+    *,
+    modules: bool = True,
+    epsilon: float | None = None,
+    directions: bool = False,
+) -> Additive | None:
     """What `model=` asks for: None for a linear model, or a module, where `modules` are fitted.
-    `epsilon`: of a search in which steps may pay; None: `AUTO` is linear."""
+    `epsilon`: of a search in which steps may pay; None: `AUTO` is linear. `directions`: whether
+    the search keeps those of terms."""
     if isinstance(model, Additive):
+        fix = "Pass solver=PrimalDual() or Fermi() to FairClassifier, or leave them out."
+        got = ", ".join(model.directions)
+        right = directions or not model.directions
+        need(right, "none of this solver", of="increasing, decreasing", got=got, fix=fix)
         return model
     if isinstance(model, str) and model == AUTO:
         return None if epsilon is None else Usual(epsilon=epsilon)

@@ -33,7 +33,7 @@ from ..models import LinearModel, MixtureModel
 from ..statement.document import PrivacyStatement
 from . import cautions, faces, fitting, settings
 from .certifying.certified_fits import refuse_certify
-from .coding import module_of, wanted
+from .coding import directed, module_of, wanted
 from .fitting import OpenedFit, said, statement_of
 from .handed import handed
 from .reading import Read, Training, groups_of
@@ -103,7 +103,8 @@ class DescentWay(Way):
         fitting.refuse_unused(solver, {"learning_rate": of_modules, "device": of_modules})
         notions = self.notions()
         settings = self._with_knobs(self.usual(promise))
-        ways = fitting.own_ways(of, promise, whose, wanted(of.model, epsilon=promise.epsilon))
+        steps = wanted(of.model, epsilon=promise.epsilon, directions=True)
+        ways = fitting.own_ways(of, promise, whose, steps)
         training = read(ways if self.module is None else dataclasses.replace(ways, thin=False))
         opening = OpenedFit.of(
             of,
@@ -119,6 +120,7 @@ class DescentWay(Way):
             settings = self._with_knobs(networks.usual_settings(promise, known))
         _refuse_empty_batches(settings, known)
         cells = cells_of(notions, training)
+        kept = directed(steps, training.coding, len(training.classes)) if steps else None
         facts = {
             "settings": settings,
             "public_rows": opening.public_rows,
@@ -126,6 +128,7 @@ class DescentWay(Way):
             "scalable": skeleton is None and fitting.numbers_are_scalable(training, promise),
             "skeleton": skeleton,
             "companion": True,
+            "shape": kept,
         }
         return PlannedFit(opening, cells, self.search(promise, training, cells, notions, facts))
 

@@ -39,7 +39,7 @@ from ..fairness import DemographicParity, EqualizedOdds, EqualOpportunity, Notio
 from ..fairness.dependence import Dependence, FixedShares, projected
 from ..fairness.notions import positive_class
 from .networks import NetworkDescent
-from .primal_dual import Plan, Player, PrimalDual, Settings, planned, usual_clip
+from .primal_dual import Plan, Player, PrimalDual, Settings, Shape, planned, usual_clip
 
 if TYPE_CHECKING:
     from ..models import Skeleton
@@ -172,6 +172,7 @@ def search_for(
     scalable: bool = False,
     skeleton: Skeleton | None = None,
     companion: bool = False,
+    shape: Shape | None = None,
 ) -> PrimalDual | NetworkDescent:
     """The search for the model of this strength. `notion`: from `notion_of`. Without cells, or at
     strength 0, there is no penalty and nothing is asked about groups."""
@@ -201,6 +202,7 @@ def search_for(
         uses_totals=True,
         skeleton=skeleton,
         companion=companion,
+        shape=shape,
         search=lambda plan: search(plan).search(),
     )
     return search(plan)

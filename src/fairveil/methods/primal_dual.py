@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     from ..models import Skeleton
 
 Form = Linear | Network
+Shape = Callable[[Floats], Floats]
 Told = tuple[Floats, Floats, Floats]
 """Values of constraints, their noise and their sampling error."""
 
@@ -252,7 +253,8 @@ class Plan:
     numbers are scaled by their released moments, inside the curator, before the first round.
     `decisions`: what the histograms of the rounds are of; the last one is of hard decisions.
     `uses_totals`: whether their sums over groups are asked for too, exactly, where features are
-    public. `skeleton`: of a network; None for a linear model.
+    public. `skeleton`: of a network; None for a linear model. `shape`: what weights in the units of
+    coded rows are made before anything is released of the model that they are of.
     """
 
     promise: Promise
@@ -268,6 +270,7 @@ class Plan:
     uses_totals: bool = False
     skeleton: Skeleton | None = None
     companion: bool = False
+    shape: Shape | None = None
     counts_multiplier: float = 0.0
     report_multiplier: float = 0.0
     histogram_multiplier: float = 0.0
@@ -393,6 +396,12 @@ class Plan:
         """Whether the companion's rounds continue those that asked for the loss alone: its model
         is then the model. It is an average of late iterates."""
         return self.companion and self.settings.iterate == "average"
+
+    def shaped(self, weights: Floats, standard: tuple[Floats, Floats] | None) -> Floats:
+        """Weights of a search as they are returned; post-processing of released ones."""
+        if self.shape is None:
+            return weights
+        return in_inner_units(self.shape(in_coded_units(weights, standard)), standard)
 
     # -- questions
 
@@ -867,6 +876,7 @@ def planned(
     uses_totals: bool = False,
     skeleton: Skeleton | None = None,
     companion: bool = False,
+    shape: Shape | None = None,
     search: Callable[[Plan], Method[Any]] | None = None,
 ) -> Plan:
     """The plan of one model's run, its noise the least that keeps the promise.
@@ -876,7 +886,8 @@ def planned(
     `max_sample_weight`: the cap, where rows have weights. `scalable`: numbers are dense, and known
     to lie in [-1, 1] where they are protected: then they are scaled by their released moments.
     `companion`: whether a model without constraints is wanted, to compare with: of one linear
-    model, on all rows. `search`: the run, which is traced where no closed form prices it; None:
+    model, on all rows. `shape`: see `Plan`. `search`: the run, which is traced where no closed form
+    prices it; None:
     that of `PrimalDual`.
     """
     settings = settings or Settings()
@@ -902,6 +913,7 @@ def planned(
         uses_totals,
         skeleton,
         wanted,
+        shape,
     )
     if plan.is_exact:
         return plan
@@ -1146,6 +1158,7 @@ class PrimalDual(Search):
                     reason = Reason.CONVERGED
             done += 1
         found = walk.weights if reason is Reason.CONVERGED else walk.average
+        found = planned.shaped(found, standard)
         answers = yield from last_of(planned, model.at(found))
         weights, told, looks = found, (np.zeros(0),) * 3, 1
         names: tuple[str, ...] = ()
@@ -1277,7 +1290,8 @@ def _beside(planned: Plan, outcome: Outcome, begin: Floats, rate: float) -> Meth
     own = planned.settled_measurements(
         planned.model(in_inner_units(outcome.weights, outcome.standard))
     )
-    free = planned.free_last(planned.model(walk.average))
+    other = planned.shaped(walk.average, outcome.standard)
+    free = planned.free_last(planned.model(other))
     answers = yield Ask([*own, *free], FULL, BESIDE)
     if own:
         values, spread, drawn = planned.told(answers[0], outcome.counts, planned.report_multiplier)
@@ -1288,9 +1302,9 @@ def _beside(planned: Plan, outcome: Outcome, begin: Floats, rate: float) -> Meth
         return outcome
     price, told = planned.free_report_multiplier, answers[len(own) :]
     values, spread, drawn = planned.told(told[0], outcome.counts, price)
-    weights, table = in_coded_units(walk.average, outcome.standard), planned.table(told[1:], price)
-    other = Free(weights, table, values, spread, drawn)
-    return replace(outcome, comparison=replace(outcome.comparison, free=other))
+    weights, table = in_coded_units(other, outcome.standard), planned.table(told[1:], price)
+    beside = Free(weights, table, values, spread, drawn)
+    return replace(outcome, comparison=replace(outcome.comparison, free=beside))
 
 
 def _gone_on(planned: Plan, outcome: Outcome, walk: PrimalState, rate: float) -> Method[Outcome]:
@@ -1298,7 +1312,8 @@ def _gone_on(planned: Plan, outcome: Outcome, walk: PrimalState, rate: float) ->
     Both reports are of it, so they are taken together; and it is the model without constraints."""
     price = planned.free_report_multiplier
     walk = yield from _companion(planned, walk, outcome.rows, rate, all_count=True)
-    model = planned.model(walk.average)
+    found = planned.shaped(walk.average, outcome.standard)
+    model = planned.model(found)
     own = planned.settled_measurements(model)
     answers = yield Ask([*own, *planned.free_last(model)], FULL, BESIDE)
     told = [(answer, price) for answer in answers[len(own) :]]
@@ -1311,7 +1326,7 @@ def _gone_on(planned: Plan, outcome: Outcome, walk: PrimalState, rate: float) ->
         ]
     table = planned.table([answer for answer, _ in told[1:]], told[1][1])
     values, spread, drawn = planned.told(told[0][0], outcome.counts, told[0][1])
-    weights = in_coded_units(walk.average, outcome.standard)
+    weights = in_coded_units(found, outcome.standard)
     outcome = replace(outcome, weights=weights.copy(), rounds=outcome.rounds + planned.free_rounds)
     outcome = replace(outcome, values=values, spread=spread, sampling=drawn, looks=1)
     outcome = planned.compared(outcome, table)
