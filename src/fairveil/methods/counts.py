@@ -39,7 +39,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -638,13 +638,19 @@ def upper_bounds(counted: Pair, noise: CountNoise, levels: Sequence[float]) -> F
     >>> upper_bounds(Pair(30, 270), CountNoise("none", 0.0), [0.025]).round(4)
     array([0.1398])
     """
-    search = _Search(counted, noise, min(levels))
-    found = {}
-    top = 1.0
-    for level in sorted(set(levels)):
-        top = search.down(top, level)
-        found[level] = top
+    found = _upper_bounds(counted, noise, tuple(sorted(set(levels))))
     return np.array([found[level] for level in levels])
+
+
+@lru_cache(maxsize=4096)  # results and their pages ask for the same ones again
+def _upper_bounds(
+    counted: Pair, noise: CountNoise, levels: tuple[float, ...]
+) -> dict[float, float]:
+    """By level, which ascend."""
+    search, found, top = _Search(counted, noise, levels[0]), dict[float, float](), 1.0
+    for level in levels:
+        found[level] = top = search.down(top, level)
+    return found
 
 
 def lower_bounds(counted: Pair, noise: CountNoise, levels: Sequence[float]) -> Floats:
