@@ -315,22 +315,6 @@ def test_a_ledger_says_what_is_not_settled(fairveil: Command, tmp_path: Path) ->
     assert "it hangs" in shown
 
 
-def test_what_another_library_spent_is_charged(fairveil: Command, tmp_path: Path) -> None:
-    event = {"kind": "gaussian", "noise_multiplier": 40.0}
-    spent = {"format": "fairveil-import", "version": 1, "neighbours": "add-remove"}
-    spent |= {"library": "opacus 1.6", "secure_noise": True, "rows_per_person": 1}
-    (tmp_path / "s.json").write_text(json.dumps(spent | {"event": event}))
-    ledger = fv.Ledger.create(tmp_path / "b.db", "people", 1.0, 1e-6)
-    look = ok(fairveil("ledger", "import", "s.json", "b.db", "--look"))
-    assert "the budget suffices" in look.out
-    assert ledger.balance().committed == 0
-    told = json.loads(ok(fairveil("ledger", "import", "s.json", "b.db", "--json")).out)
-    assert (told["line"], told["fits"]) == (1, True)
-    assert ledger.balance().committed == 1
-    (tmp_path / "s.json").write_text("{}")
-    assert "s.json" in ok(fairveil("ledger", "import", "s.json", "b.db"), 2).err
-
-
 # schemas, stores and released groups
 
 

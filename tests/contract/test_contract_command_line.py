@@ -115,11 +115,6 @@ def furnish(folder: Path) -> None:
         folder / "joined.toml"
     )
     (folder / "mechanisms_of_mine.py").write_text(MECHANISMS)
-    event = {"kind": "gaussian", "noise_multiplier": 40.0}
-    spent = {"format": "fairveil-import", "version": 1, "neighbours": "add-remove"}
-    (folder / "spent.json").write_text(
-        json.dumps(spent | {"rows_per_person": 1, "library": "a script", "event": event})
-    )
     elsewhere = fv.PrivacyStatement.of(fv.Promise(1.0, 1e-6), [Pure(0.5)])
     (folder / "elsewhere.json").write_text(elsewhere.to_json())
 
@@ -344,7 +339,6 @@ def _walk() -> dict[str, Step]:
         "ledger history": S(("ledger", "history", "budget.db")),
         "ledger check": S(("ledger", "check", "budget.db", "--statement", "model")),
         "ledger check: no": S(("ledger", "check", "budget.db", "--statement", "elsewhere.json"), 1),
-        "ledger import": S(("ledger", "import", "spent.json", "budget.db"), charges=1),
         "ledger export": S(
             ("ledger", "export", "budget.db", "--out", "lines.json"),
             makes=("lines.json",),

@@ -26,7 +26,7 @@ import fairveil as fv
 import ways
 from fairveil import data
 from fairveil.cli.tables import Place
-from fairveil.core.events import Gaussian, PoissonSampled
+from fairveil.core.events import Gaussian
 from fairveil.curator import Journal
 from fairveil.data import (
     Category,
@@ -43,7 +43,6 @@ from fairveil.ledger.lines import parsed
 from fairveil.models import files as model_files
 from fairveil.models import npz
 from fairveil.statement import form
-from fairveil.statement.importing import parse_import
 from knobs import made
 
 ROWS = 240
@@ -138,7 +137,6 @@ def readers(folder: Path, *, all_kinds: bool) -> list[Reader]:
             "statement", lambda draw: _statement(draw.choice(statements), draw), _read_statement
         ),
         _exports(),
-        _imports(),
         Reader(
             "model folder",
             lambda draw: _model(draw.choice(list(written.values())), draw),
@@ -175,39 +173,6 @@ def _read_statement(text: str) -> None:
     statement.summary()
     statement.to_json()
     repr(statement)
-
-
-def _imports() -> Reader:
-    """What other libraries spent, as documents; what is read is priced, written down, and read
-    again."""
-    head = {
-        "format": "fairveil-import",
-        "version": 1,
-        "neighbours": "add-remove",
-        "rows_per_person": 1,
-        "library": "opacus 1.6.0",
-    }
-    given = [
-        {**head, "event": PoissonSampled(0.01, Gaussian(1.0)).to_dict()},
-        {**head, "event": Gaussian(6.0).to_dict(), "rows_per_person": 2, "secure_noise": True},
-    ]
-
-    def make(draw: random.Random) -> str:
-        document = draw.choice(given)
-        if draw.random() < 0.15:
-            return change.of_bytes(json.dumps(document).encode(), draw).decode("utf-8", "replace")
-        return (
-            json.dumps(change.of_values(document, draw))
-            if draw.random() < 0.7
-            else change.json_text(document, draw)
-        )
-
-    def read(text: str) -> None:
-        found = parse_import(text)
-        found.price(1e-6)
-        assert parse_import(json.dumps(found.to_dict())).events == found.events
-
-    return Reader("import", make, read)
 
 
 def _exports() -> Reader:

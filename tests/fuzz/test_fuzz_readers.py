@@ -16,7 +16,6 @@ NAMES = (
     *(
         "statement",
         "ledger export",
-        "import",
         "model folder",
         "estimator folder",
         "npz bytes",

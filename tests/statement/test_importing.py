@@ -1,10 +1,9 @@
 """What other libraries spent: histories of opacus and trees of DpEvents, priced against opacus and
-dp_accounting themselves; what was imported in a ledger, and as a document; hostile values."""
+dp_accounting themselves; what was imported in a ledger; hostile values."""
 
 from __future__ import annotations
 
 import functools
-import json
 import math
 import warnings
 from collections.abc import Callable
@@ -29,7 +28,6 @@ from fairveil.core.events import (
 from fairveil.core.mechanisms import counted
 from fairveil.errors import (
     BudgetError,
-    DataNotFoundError,
     FairveilError,
     InputError,
     LedgerError,
@@ -40,8 +38,6 @@ from fairveil.statement.importing import (
     Imported,
     from_dp_event,
     from_opacus,
-    parse_import,
-    read_import,
 )
 
 dpa = pytest.importorskip("dp_accounting")
@@ -400,65 +396,6 @@ def test_bad_arguments_are_refused(library: str, rows: Any) -> None:
         Imported.of(Pure(0.1), "add-remove", library, rows_per_person=rows)
 
 
-# documents
-
-
-def test_what_was_written_reads_back(tmp_path: Path) -> None:
-    found = opacus(HISTORY, secure_noise=True)
-    path = found.write(tmp_path / "spent.json")
-    assert read_import(path) == found
-    with pytest.raises(InputError, match="not there yet"):
-        found.write(path)
-    assert [file.name for file in tmp_path.iterdir()] == ["spent.json"]
-
-
-WRITTEN: dict[str, Any] = {
-    "format": "fairveil-import",
-    "version": 1,
-    "neighbours": "add-remove",
-    "rows_per_person": 2,
-    "library": "a script",
-    "event": Gaussian(6.0).to_dict(),
-}
-
-
-def test_a_script_can_write_a_document() -> None:
-    found = parse_import(json.dumps(WRITTEN))
-    assert found.events == in_a_row(Gaussian(6.0), "add-remove", 2)
-    assert (found.library, found.secure_noise) == ("a script", False)
-    assert parse_import(json.dumps({**WRITTEN, "secure_noise": True})).secure_noise
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        *({name: None} for name in WRITTEN),
-        {"more": 1},
-        {"version": 2},
-        {"format": "other"},
-        {"neighbours": "all"},
-        {"rows_per_person": "1"},
-        {"secure_noise": 1},
-        {"library": "two\nlines"},
-        {"event": {"kind": "gaussian"}},
-        {"event": []},
-        {"opacus": {"history": []}},
-    ],
-)
-def test_a_malformed_document_is_refused(fields: dict[str, Any]) -> None:
-    with pytest.raises(FairveilError):
-        parse_import(json.dumps({**WRITTEN, **fields}))
-
-
-def test_what_is_no_document_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataNotFoundError):
-        read_import(tmp_path / "none.json")
-    for content in (b"", b"[" * 100_000, b'{"format": NaN}', b"\xff", b'{"a": 1, "a": 2}'):
-        (tmp_path / "spent.json").write_bytes(content)
-        with pytest.raises(FairveilError):
-            read_import(tmp_path / "spent.json")
-
-
 # hostile values: one of our errors, or an event with a price, and nothing else
 
 HOSTILE: list[Any] = [
@@ -524,12 +461,6 @@ def test_hostile_values_in_every_place_are_refused_or_priced() -> None:
                 event = make()
                 object.__setattr__(event, one.name, value)
                 tried(lambda event=event: from_dp_event(event, **STATED), refused)
-        for name in WRITTEN:
-            try:
-                text = json.dumps({**WRITTEN, name: value})
-            except (TypeError, ValueError):  # no JSON at all
-                continue
-            tried(lambda text=text: parse_import(text), refused)
     assert np.mean(refused) > 0.7
     assert not all(refused)
 

@@ -13,7 +13,7 @@ import click
 from .. import _urls
 from .._reading import write_files
 from .._waiting import waiting
-from ..errors import DataNotFoundError, InputError, LedgerError, StatementError, within
+from ..errors import DataNotFoundError, LedgerError, StatementError
 from . import files
 from .evidence import statement_text
 from .frame import Ask, command, no, parts, wrong
@@ -257,45 +257,3 @@ def ledger_export(ask: Ask) -> None:
         return
     write_files({ask.out: document}, mode=0o600)
     click.echo(f"Written: {ask.out}. Check it: fairveil ledger check {quote(str(ask.out))}")
-
-
-@command(
-    "",
-    "FILE URL? --dataset --purpose --fixed-in-advance --look --json",
-    "fairveil ledger import spent.json budget.db",
-    "fairveil ledger import spent.json budget.db --look",
-    name="ledger import",
-)
-def ledger_import(ask: Ask) -> None:
-    """Charge a budget what another library has spent: opacus, dp_accounting or jax_privacy, or any
-    library whose event the file names.
-
-    Exit status: 0 charged, 2 refused: then nothing was written.
-    """
-    from ..show.numbers import at_most
-    from ..statement.importing import read_import
-
-    try:
-        found = read_import(ask.file)
-    except InputError as error:
-        raise type(error)(within(str(ask.file), error)) from None
-    ledger, fixed = _opened(ask, read_only=ask.look), ask.fixed_in_advance
-    fits = ledger.fits(found.events, found.promise(ledger), fixed=fixed)
-    told = {"purpose": ask.purpose or "", "fixed_in_advance": fixed}
-    line = None if ask.look else found.record(ledger, **told).entry
-    price = found.price(ledger.promise.delta)
-    told = {"library": found.library, "neighbours": found.neighbours, "fits": fits}
-    told |= {"epsilon": price.epsilon, "delta": price.delta}
-    told |= {"dataset": ledger.dataset, "line": line}
-
-    def say() -> None:
-        head, rest = "not charged:" if line is None else f"line {line} of", str(ledger.balance())
-        rest += "" if line else f": the budget {'suffices' if fits else 'does not suffice'}"
-        alone = f"epsilon={at_most(price.epsilon)} at delta={price.delta:g} alone"
-        files.print_facts(
-            ("charged", f"{head} {ledger.dataset} in {ledger.shown}"),
-            (found.library, f"{alone} ({found.neighbours})"),
-            ("budget", rest),
-        )
-
-    files.deliver(ask, told, say)

@@ -41,7 +41,6 @@ SCHEMA - path : a schema file, TOML or JSON
 FIGURE - text : a paper, or one of its figures: 004, 004:fig2, all; several with commas
 FILE - path : a statement, certificate, private table, released groups, or a model's folder
 sign:FILE - path : a statement, or a folder that holds one, whose other files are signed too
-ledger import:FILE - path : what was spent, as JSON (docs/other_libraries.md)
 URL - text : a file, or postgresql://... [default: FAIRVEIL_LEDGER]
 DATASET - text : name the data set (not with --from)
 TOKEN - text : the token's first part, as `tokens` lists it
@@ -142,7 +141,6 @@ statement FILE paths : look for this statement, or that of a model's folder; rep
 last N whole : show the last N lines
 ledger history:purpose TEXT text : show only lines whose purpose holds these words
 from FILE path : restore what `ledger export` wrote, with no other option
-fixed-in-advance - flag : its parameters, and when to stop, were fixed before it saw the data
 look - flag : show what it costs, and charge nothing
 
 [Output]

@@ -1,5 +1,5 @@
 """What another library spent: the history of an opacus accountant, a DpEvent (dp_accounting,
-jax_privacy), or an event that a script names; to be priced here and recorded in a ledger.
+jax_privacy), or events that the caller names; to be priced here and recorded in a ledger.
 
 The release has happened. Importing it checks that its description can be added to a ledger; nobody
 can check that the description is true. Relation, rows a person and sampling are therefore named by
@@ -13,23 +13,17 @@ Guarantees (tests/statement/test_importing.py).
 3. A person with several rows is charged for all of them, or the import is refused.
 4. Recording is one line pair in the ledger or nothing, and never takes an untouched ledger at the
    tight price unless the caller says that all was fixed in advance.
-5. What `Imported.write` wrote reads back as the same; a document with anything else is refused.
 """
 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from json import dumps
-from pathlib import Path
 from typing import Any
 
 from .. import _checks
-from .._json import Document
-from .._reading import read_text
 from ..core import cost as accounting
 from ..core import events as ev
 from ..core.errors import need
@@ -37,17 +31,14 @@ from ..core.events import as_event
 from ..core.mechanisms import counted
 from ..core.promise import Neighbours, Promise, relation
 from ..errors import BudgetError, InputError, Overspent
-from .document import write
 
-__all__ = ["Imported", "from_dp_event", "from_opacus", "read_import"]
-FORMAT, FORMAT_VERSION = "fairveil-import", 1
-MOST_ROWS, MOST_BYTES, DEEPEST = 1 << 20, 1 << 26, 50
+__all__ = ["Imported", "from_dp_event", "from_opacus"]
+MOST_ROWS, DEEPEST = 1 << 20, 50
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What another library spent. Make one by `from_opacus`, `from_dp_event`, `Imported.of` or
-    `read_import`.
+    """What another library spent. Make one by `from_opacus`, `from_dp_event` or `Imported.of`.
 
     `events`: what was done, for neighbours in all rows of one person. `library`: its name and
     version. `secure_noise`: whether the noise came from a cryptographic generator.
@@ -126,25 +117,6 @@ class Imported:
             ) from None
         spend.commit()
         return spend
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values, which `read_import` and `fairveil ledger import` take."""
-        return {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
-            "library": self.library,
-            "neighbours": self.neighbours,
-            "rows_per_person": 1,
-            "secure_noise": self.secure_noise,
-            "event": self.events.to_dict(),
-        }
-
-    def write(self, path: str | os.PathLike[str]) -> Path:
-        """A new file, whole or not at all."""
-        target, fix = Path(path), "Name another file: this one may not have been imported yet."
-        expected = "a file that is not there yet"
-        need(not target.exists(), expected, of="path", got=str(target), fix=fix)
-        return write(target, dumps(self.to_dict(), indent=1) + "\n")
 
 
 def _plain(value: object) -> Any:
@@ -305,28 +277,3 @@ def _extreme(loss: float) -> ev.Event | None:
     if math.isinf(loss):
         return ev.NonPrivate()
     return None if loss else ev.NoOp()
-
-
-# ---- documents
-
-DOCUMENT = Document(
-    "the import",
-    "Write it with Imported.write, or see the page on other libraries.",
-    largest=MOST_BYTES,
-)
-
-
-def read_import(path: str | os.PathLike[str]) -> Imported:
-    """A document of what was spent elsewhere."""
-    return parse_import(read_text(path, what="an import, as JSON", most=MOST_BYTES))
-
-
-def parse_import(text: str) -> Imported:
-    """The same, of the text."""
-    required = ("format", "version", "neighbours", "rows_per_person", "library", "event")
-    node = DOCUMENT.node(text).only(required, ("secure_noise",))
-    node["format"].one_of((FORMAT,))
-    node["version"].whole(at_least=FORMAT_VERSION, at_most=FORMAT_VERSION)
-    said = {name: one for name, one in node.mapping().items() if name not in required[:2]}
-    library, event = node["library"].text(), ev.from_dict(said.pop("event"))
-    return Imported.of(event, **said | {"library": library})
