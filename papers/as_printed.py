@@ -84,6 +84,26 @@ def oracle_learner_noise(sizes: Any, rows: int, epsilon: float, delta: float, ro
     return 2.0 / (least * rows * per_round - 1.0)
 
 
+def standard_errors(x: Any, y: Any, groups: Any, tau: float, bound: float, seed: int) -> Any:
+    """Algorithm 1 of Alabi and Wiggins: one released regression, then each group's sum of squared
+    residuals; sizes are taken as public. One number x in [-1, 1], y within `bound`. Ones where
+    the released Gram matrix or a sum is not positive.
+
+    Printed as tau-zCDP with noise for sums that move by 1. Of one row that is replaced, x'x moves by 1 and
+    xy by 2: 001:constants has the general factors, 2 and 4."""
+    rng, count = np.random.default_rng(seed), int(np.max(groups)) + 1
+    each = tau / (count + 1)
+    gram = float(x @ x) + rng.normal() / math.sqrt(each)
+    moment = float(x @ y) / bound + rng.normal() / math.sqrt(each)
+    nothing = np.ones(count)
+    if gram <= 0:
+        return nothing
+    squares = np.minimum((y - bound * moment / gram * x) ** 2, bound**2)
+    sums = np.bincount(groups, squares, count)
+    sums += rng.normal(size=count) * bound**2 / math.sqrt(2.0 * each)
+    return np.sqrt(sums / np.bincount(groups)) if (sums > 0).all() else nothing
+
+
 def _sigmoid(values: Any) -> Any:
     return 0.5 * (1.0 + np.tanh(0.5 * values))
 

@@ -25,6 +25,7 @@ Maker = Callable[..., Any]
 """From epsilon, delta, a strength and a seed to an estimator."""
 BOUNDS: Mapping[tuple[str, str], tuple[float, ...]] = {
     ("adult", "demographic_parity"): (0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.001),
+    ("retired-adult", "demographic_parity"): (0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.001),
     ("credit", "demographic_parity"): (0.02, 0.015, 0.01, 0.006, 0.003, 0.001),
     ("parkinsons", "demographic_parity"): (0.06, 0.05, 0.04, 0.03, 0.02, 0.01, 0.003),
     ("adult", "equalized_odds"): (0.08, 0.06, 0.04, 0.03, 0.02, 0.01, 0.001),

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import fairveil as fv
+
 ROOT = Path(__file__).parent.parent / "papers"
 sys.path.insert(0, str(ROOT))
 
@@ -74,3 +76,44 @@ def test_a_page_names_every_target_and_no_other(paper: reproduce.Paper) -> None:
     assert named == set(paper.targets)
     assert re.search(r"\bcorrected\b|\bsame\b", page)
     assert {"paper", "source", "protects"} <= set(paper.published)
+
+
+def test_sets_that_nobody_here_holds_are_read_by_their_documented_columns(tmp_path: Path) -> None:
+    """Files made up by the documented columns; another file is said by the columns that it lacks."""
+    import named
+
+    def written(file: str, *rows: dict[str, object]) -> None:
+        lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+        (tmp_path / file).write_text("\n".join(lines))
+
+    (heart,) = named.SETS["heart"][1]
+    well = dict.fromkeys(named.HEART.columns, "1.0") | {"BMI": "26.0", "Sex": "0.0"}
+    written(heart, well, well | {"HeartDiseaseorAttack": "0.0", "Diabetes": "2.0"})
+    found = named.named("heart", str(tmp_path))
+    assert found.rows.layout.numbers == 7
+    assert found.table["HeartDiseaseorAttack"].tolist() == [1, 0]
+
+    worker: dict[str, object] = {name: 1 for name in named.ACS.columns if name != "above"}
+    worker |= {"AGEP": 40, "WKHP": 40, "PINCP": 60_000, "PWGTP": 12, "OCCP": 10}
+    young, idle, poor = (
+        worker | {"AGEP": 12},
+        worker | {"COW": "", "WKHP": ""},
+        worker | {"PINCP": 900},
+    )
+    written("psam_p01.csv", worker, young, idle, poor)
+    assert named.named("acs-alabama", str(tmp_path)).table["above"].tolist() == [True, False]
+
+    person: dict[str, object] = {
+        name: kind.values[0] if hasattr(kind, "values") else 20
+        for name, kind in named.RETIRED.columns.items()
+        if name != "above"
+    }
+    person |= {"education-num": 9, "income": 51_000}
+    written("adult_reconstruction.csv", person, person | {"workclass": "?"}, person | {"income": 9})
+    retired = named.named("retired-adult", str(tmp_path))
+    assert retired.table["above"].tolist() == [True, False]
+    assert retired.rows.layout.sensitive == (("Female", "Male"),)
+
+    written("adult_reconstruction.csv", {"age": 1})
+    with pytest.raises(fv.errors.DataNotFoundError, match=r"capital-gain.*another version"):
+        named.named("retired-adult", str(tmp_path))

@@ -68,6 +68,18 @@ def fig7(asked: Asked) -> Iterator[Line]:
 
 
 @PAPER.target(
+    "fig6",
+    "Figures 6 and 10, parity on Retired Adult",
+    "not run: the rows are not at hand",
+    sets=("retired-adult",),
+    quick=False,
+    unit=UNIT,
+)
+def fig6(asked: Asked) -> Iterator[Line]:
+    yield from figure("retired-adult", "demographic_parity", asked, 0.1)
+
+
+@PAPER.target(
     "fig3",
     "Figures 3 and 8, parity on Parkinsons",
     "better in the middle, not at both ends",
