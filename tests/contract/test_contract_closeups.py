@@ -657,3 +657,31 @@ def test_weights_are_those_of_their_rows() -> None:
         model.fit(X, labels, sample_weight=np.where(nothing, 0.0, 1.0))
         fitted.append(model.predict_proba(X))
     assert np.array_equal(*fitted)
+
+
+@pytest.mark.parametrize("measure", ["adverse_impact_ratio", "selection_rate_gap"])
+def test_no_model_of_equal_use_is_better_than_the_bound_on_any(measure: str) -> None:
+    """Half of one group and a tenth of the other are good. Within 2 points of error the best model
+    takes 800 more of the second group, or as many less of the first."""
+    count, half = 40_000, 20_000
+    group = np.repeat(["a", "b"], half)
+    good = np.zeros(count, int)
+    good[:10_000] = good[half : half + 2_000] = 1
+    best = good.copy()
+    best[half + 2_000 : half + 2_800] = 1
+    options: dict[str, Any] = {"tolerance": 0.02, "epsilon": np.inf, "measure": measure}
+    found = fv.lda(
+        good,
+        np.zeros((count, 1)),
+        good,
+        sensitive_features=group,
+        candidates={"best": best},
+        **options,
+    ).result
+    bound, (reached,) = found.further.any_model, found.candidates
+    if measure == "adverse_impact_ratio":
+        assert pytest.approx(reached.ratio.value) == 0.14 / 0.5
+        assert reached.ratio.value <= bound < 0.33
+    else:
+        assert pytest.approx(reached.gap.value) == 0.36
+        assert 0.30 < bound <= reached.gap.value
